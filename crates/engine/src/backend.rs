@@ -41,7 +41,7 @@ pub struct Lost(pub String);
 /// The instant for [`Backend::reap`] where nothing is due later.
 pub const NO_LIMIT: u64 = u64::MAX;
 
-/// Executes ops.
+/// An executor of ops.
 pub trait Backend: Send {
     /// Takes ops from the front of the batch and says how many.
     ///
@@ -75,7 +75,7 @@ pub trait Backend: Send {
         Tally::default()
     }
 
-    /// What each emulated client did, where that was asked for; once the pass is over.
+    /// Returns the work of each emulated client, where that was recorded; once the pass is over.
     fn clients(&self) -> Vec<ClientResult> {
         Vec::new()
     }
@@ -89,7 +89,7 @@ pub(crate) fn patience(clock: &dyn Clock, until_ns: u64) -> Duration {
     TICK.min(Duration::from_nanos(until_ns.saturating_sub(clock.now_ns())))
 }
 
-/// What a backend, or the kernel on its behalf, counted by itself.
+/// Counts that a backend, or the kernel on its behalf, made by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Bytes that came in as file data.
@@ -98,7 +98,7 @@ pub struct Tally {
     pub write_bytes: Option<u64>,
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
-    /// What was done more than once, or late.
+    /// Work that was done more than once, or late.
     pub recovered: Recovered,
     /// Calls that were started, where ops are calls.
     pub calls: Option<Calls>,
@@ -125,7 +125,7 @@ impl fmt::Display for BadReply {
     }
 }
 
-/// What a client had to do beyond what was asked of it, because something went wrong.
+/// Extra work of a client, because something went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Calls sent again because no answer came in time.

@@ -1,6 +1,7 @@
-//! What one worker did lately, for whoever watches a soak: counts and times, interval by interval.
+//! Interval statistics of one worker of a soak: counts and times that its watcher reads.
 //!
 //! A [`Beat`] is written by its worker alone and read by the watcher, with relaxed atomics; it only
+//! ever grows, so [`Beats`] finds an interval's part by the difference to the last look.
 //! ever grows, so [`Beats`] finds what an interval brought by the difference to the last look.
 //! Every octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 % from the true value.
 
@@ -35,8 +36,10 @@ impl Default for Beat {
 
 impl Beat {
     /// Counts an op that ended; a sync counts only where it failed, as in rates.
+    ///
+    /// Its worker is the only writer, so a load and a store do for an addition.
     #[inline]
-    pub fn ended(&self, completion: &Completion) {
+    pub fn record_ended(&self, completion: &Completion) {
         let time_ns = match completion.outcome {
             Outcome::Failed(_) => return self.failed.store(self.failed.load(Relaxed) + 1, Relaxed),
             Outcome::Done(_) if completion.op.kind == OpKind::Sync => return,
@@ -45,17 +48,18 @@ impl Beat {
         };
         let count = &self.times[bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX))];
         count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
+        // The watcher resets this one, so here an addition of two steps might undo the reset.
         if time_ns > self.max_ns.load(Relaxed) {
             self.max_ns.fetch_max(time_ns, Relaxed);
         }
     }
 }
 
-/// The beats of all workers, as the watcher reads them.
+/// The interval statistics of all workers, as the watcher reads them.
 pub struct Beats {
     workers: Vec<Arc<Beat>>,
     journal: Option<Arc<Journal>>,
-    /// What had been counted at the last look.
+    /// Failed ops at the last look.
     failed: u64,
     times: Vec<u32>,
     pulses: Vec<Pulse>,
@@ -67,45 +71,55 @@ impl Beats {
         Self { workers, journal, failed: 0, times: vec![0; BUCKETS], pulses: Vec::new() }
     }
 
-    /// Takes what an interval brought that ends now.
-    pub fn take(&mut self, at_ns: u64) {
+    /// Closes an interval that ends now, and keeps its statistics.
+    pub fn close_interval(&mut self, at_ns: u64) {
         let mut pulse = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
-        let failed = self.workers.iter().map(|beat| beat.failed.load(Relaxed)).sum::<u64>();
+        let mut failed = 0;
+        let mut totals = [0_u32; BUCKETS];
+        for beat in &self.workers {
+            failed += beat.failed.load(Relaxed);
+            pulse.max_ns = pulse.max_ns.max(beat.max_ns.swap(0, Relaxed));
+            for (total, count) in totals.iter_mut().zip(&beat.times) {
+                *total = total.wrapping_add(count.load(Relaxed));
+            }
+        }
         pulse.errors = failed - self.failed;
         self.failed = failed;
-        let longest = self.workers.iter().map(|beat| beat.max_ns.swap(0, Relaxed)).max();
-        pulse.max_ns = longest.unwrap_or(0);
-        let mut counts = [0_u32; BUCKETS];
-        for ((bucket, count), before) in counts.iter_mut().enumerate().zip(&mut self.times) {
-            let each = self.workers.iter().map(|beat| beat.times[bucket].load(Relaxed));
-            let now = each.fold(0_u32, u32::wrapping_add);
-            *count = now.wrapping_sub(*before);
-            *before = now;
+        // Counts may wrap around in a long soak; their differences don't.
+        let mut counts = totals;
+        for (count, before) in counts.iter_mut().zip(&self.times) {
+            *count = count.wrapping_sub(*before);
         }
+        self.times.copy_from_slice(&totals);
         pulse.ops = counts.iter().map(|count| u64::from(*count)).sum();
-        pulse.p50_ns = quantile(&counts, pulse.ops.div_ceil(2)).min(pulse.max_ns);
-        pulse.p99_ns = quantile(&counts, (pulse.ops * 99).div_ceil(100)).min(pulse.max_ns);
+        pulse.p50_ns = time_at_rank(&counts, pulse.ops.div_ceil(2)).min(pulse.max_ns);
+        pulse.p99_ns = time_at_rank(&counts, (pulse.ops * 99).div_ceil(100)).min(pulse.max_ns);
         pulse.uncommitted = self.journal.as_ref().map_or(0, |journal| journal.uncommitted());
         self.pulses.push(pulse);
     }
 
-    /// Hands them out.
+    /// Returns the statistics of all intervals.
     pub fn finish(self) -> Vec<Pulse> {
         self.pulses
     }
 }
 
-/// The time of the op with this rank, counted from 1; 0 where there is none.
-fn quantile(counts: &[u32], rank: u64) -> u64 {
+/// Returns the time of the op with this rank, counted from 1; 0 where there is none.
+fn time_at_rank(counts: &[u32], rank: u64) -> u64 {
+    if rank == 0 {
+        return 0;
+    }
     let mut seen = 0;
-    let reached = counts.iter().position(|count| {
+    for (bucket, count) in counts.iter().enumerate() {
         seen += u64::from(*count);
-        rank > 0 && seen >= rank
-    });
-    reached.map_or(0, middle_of::<SUB_BITS>)
+        if seen >= rank {
+            return middle_of::<SUB_BITS>(bucket);
+        }
+    }
+    0
 }
 
-/// Resident memory of this process, in bytes; 0 where the kernel doesn't say.
+/// Reads the resident memory of this process, in bytes; 0 where the kernel doesn't say.
 ///
 /// **Source:** proc_pid_statm(5), the second field.
 pub fn resident_bytes() -> u64 {
@@ -123,7 +137,7 @@ mod tests {
 
     fn ended(beat: &Beat, kind: OpKind, took_ns: u64, outcome: Outcome) {
         let op = Op { due_ns: 1_000, offset_bytes: 0, len_bytes: 1, file: 0, kind };
-        beat.ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
+        beat.record_ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
     }
 
     #[test]
@@ -138,10 +152,10 @@ mod tests {
         ended(&workers[1], OpKind::Write, 70 * MS, done);
         ended(&workers[1], OpKind::Sync, 900 * MS, done);
         ended(&workers[1], OpKind::Sync, 900 * MS, Outcome::Failed(OpError(5)));
-        beats.take(1_000);
+        beats.close_interval(1_000);
         ended(&workers[0], OpKind::Read, MS, done);
-        beats.take(2_000);
-        beats.take(3_000);
+        beats.close_interval(2_000);
+        beats.close_interval(3_000);
         let pulses = beats.finish();
         let close = |ns: u64, ms: u64| ns.abs_diff(ms * MS) <= ms * MS / 16;
         assert_eq!((pulses[0].at_ns, pulses[0].ops, pulses[0].errors), (1_000, 100, 1));

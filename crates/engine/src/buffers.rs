@@ -22,7 +22,7 @@ impl Buffers {
         Self { memory, start, slot_bytes }
     }
 
-    /// One slot.
+    /// Returns the buffer of one slot.
     pub fn slot(&mut self, slot: usize) -> &mut [u8] {
         let at = self.start + slot * self.slot_bytes;
         &mut self.memory[at..at + self.slot_bytes]

@@ -25,7 +25,7 @@ impl ClientBooks {
 
     /// Counts ops that ended on a connection.
     #[inline]
-    pub fn ended(&mut self, connection: usize, completions: &[Completion]) {
+    pub fn record_ended(&mut self, connection: usize, completions: &[Completion]) {
         if self.records.is_empty() {
             return;
         }

@@ -32,7 +32,7 @@ const OUTPUT_KEPT: usize = 64 << 20;
 /// How long a program may take to say its version.
 const VERSION_LIMIT_NS: u64 = 10_000_000_000;
 
-/// What another program does in one trial.
+/// The work of an external tool in one trial.
 pub struct External {
     spec: RunSpec,
     bench: Bench,
@@ -41,7 +41,7 @@ pub struct External {
     made: Vec<(Pass, Figures)>,
 }
 
-/// Where programs run, and who watches them.
+/// The place where external tools run, and who watches them.
 struct Bench {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
@@ -54,7 +54,7 @@ struct Bench {
 pub struct Outside {
     /// Its figures, in the shape of our own.
     pub measured: Measured,
-    /// What the program said beyond them.
+    /// Facts that the tool reported beyond them.
     pub facts: Vec<Fact>,
 }
 
@@ -126,7 +126,7 @@ impl External {
         Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })
     }
 
-    /// Which program it is.
+    /// Returns which tool it is.
     pub fn facts(&self) -> &[Fact] {
         &self.facts
     }

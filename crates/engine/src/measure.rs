@@ -1,7 +1,7 @@
 //! Runs one pass on a site and puts together what its workers recorded.
 //!
 //! Every worker opens its backend first; when all are open they start together, at an instant that
-//! others may start at, too. The calling thread watches meanwhile and passes on a wish to stop.
+//! others may start at, too. The calling thread watches meanwhile and passes on a request to stop.
 //! Windows: `window_ns` spans from the first start to the last end, `common_window_ns` from the
 //! last start to the first end.
 
@@ -14,10 +14,10 @@ use model::{
     Caveat, ClientResult, CoursePoint, KindResult, Offered, Pass, PassResult, ProcessorWait,
     RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
 };
+use workload::OpStream;
 use workload::journal::Safety;
-use workload::{Mismatches, OpStream};
 
-use crate::backend::{Calls, Lost, Recovered, Tally};
+use crate::backend::{Lost, Tally};
 use crate::beat::{Beat, Beats};
 use crate::clock::Clock;
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
@@ -36,11 +36,11 @@ pub struct Measured {
     pub result: PassResult,
     /// How it ended: the worst of the workers' endings.
     pub ending: Ending,
-    /// What the backends, or the kernel for them, counted.
+    /// Counts that the backends, or the kernel for them, made.
     pub tally: Tally,
     /// When the workers started and ended.
     pub span: Span,
-    /// What they had done from time to time, where others work at the same moment.
+    /// Progress curve of the workers, where others work at the same moment.
     pub course: Vec<CoursePoint>,
 }
 
@@ -49,7 +49,7 @@ struct WorkerReport {
     start_ns: u64,
     end_ns: u64,
     due_span_ns: u64,
-    /// What it waited for a processor, where the kernel says.
+    /// Time that it waited for a processor, where the kernel says.
     wait: Option<ProcessorWait>,
     slots: u32,
     tally: Tally,
@@ -73,12 +73,14 @@ pub fn measure(
     let shared = Shared::new(share.count);
     let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
     let is_booked = spec.soak.is_some() && site.journal().is_some();
-    let beats: Vec<Arc<Beat>> =
-        share.workers().filter(|_| is_booked).map(|_| Arc::default()).collect();
+    let mut beats: Vec<Arc<Beat>> = Vec::new();
+    if is_booked {
+        beats.resize_with(progress.len(), Arc::default);
+    }
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
-        // Where this thread panics, workers that go on for hours would be waited for.
+        // Unwinding joins the workers first, and they may go on for hours: they are stopped.
         let _stops = StopsAtPanic(&shared);
         let mut gates = Vec::with_capacity(progress.len());
         for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
@@ -87,29 +89,31 @@ pub fn measure(
             let shared = &shared;
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
-                let opened = guarded(worker, shared, || {
+                let opened = catch_panic(worker, shared, || {
                     let opened = Ready::new(site, spec, pass, worker, seed)?;
-                    Ok(opened.booking(site, spec, worker, beat))
+                    Ok(opened.with_journal(site, spec, worker, beat))
                 });
-                // Whoever can't be told is gone, and then the gate is closed too.
+                // Where the receiver is gone, the gate is closed, too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
+                // Even after a failure: all workers report only once the start is decided.
                 let begun_ns = start.recv().ok();
-                let report = guarded(worker, shared, || {
+                let report = catch_panic(worker, shared, || {
                     let ready = opened?;
                     let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
                     let part = Part { clock: site.clock().as_ref(), spec, pass, shared, progress };
-                    Ok(ready.run(&part, begun_ns))
+                    Ok(ready.run_part(&part, begun_ns))
                 });
                 let _ = done.send(report);
             };
-            // Gates that are dropped let nobody pass: those that did start go home.
-            std::thread::Builder::new()
-                .name(format!("worker-{worker}"))
-                .spawn_scoped(scope, work)
-                .map_err(|error| SiteError::Threads(share.count, error.to_string()))?;
+            // A gate that is dropped unused tells its worker that there is no start.
+            let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
+            if let Err(error) = thread.spawn_scoped(scope, work) {
+                return Err(SiteError::Threads(share.count, error.to_string()));
+            }
             gates.push(gate);
         }
+        // The receivers must see the end once all workers have dropped their senders.
         drop((done, ready));
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
         (monitor.opened)();
@@ -117,31 +121,40 @@ pub fn measure(
         let clock = site.clock().as_ref();
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
-        let beats = is_booked.then(|| Beats::new(beats, site.journal().cloned()));
-        let watch = Watch::new(clock, &progress, spec, begun_ns, monitor).with_beats(beats);
-        let watch = if follows { watch.with_course() } else { watch };
+        let mut watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
+        if is_booked {
+            watch = watch.with_beats(Beats::new(beats, site.journal().cloned()));
+        }
+        // Other hosts work at the same moment: their progress curves are laid over this one.
+        if follows {
+            watch = watch.with_course();
+        }
         if start_ns.is_some() {
             for gate in &gates {
                 let _ = gate.send(begun_ns);
             }
         }
         drop(gates);
-        let (reports, watched) = collect(&reports, progress.len(), watch, monitor, &shared);
-        assemble(reports, spec, pass, watched)
+        let (reports, watched) = collect_reports(&reports, progress.len(), watch, monitor, &shared);
+        let reports = sort_reports(reports)?;
+        Ok(assemble_pass(reports, spec, pass, watched))
     })
 }
 
-/// Does a worker's part. A panic of it is its error, and the other workers of the pass stop: none
-/// of them waits for one that is gone.
-fn guarded<T>(
+/// Does a worker's part and turns a panic into its error; the other workers of the pass stop then,
+/// since none of them may wait for one that is gone.
+fn catch_panic<T>(
     worker: u32,
     shared: &Shared,
     part: impl FnOnce() -> Result<T, SiteError>,
 ) -> Result<T, SiteError> {
-    panicked::catch(part).unwrap_or_else(|panicked| {
-        shared.stop.store(true, Relaxed);
-        Err(SiteError::Panicked { worker, panicked })
-    })
+    match panicked::catch(part) {
+        Ok(result) => result,
+        Err(panicked) => {
+            shared.stop.store(true, Relaxed);
+            Err(SiteError::Panicked { worker, panicked })
+        }
+    }
 }
 
 /// Has all workers stop when the thread that watches them unwinds.
@@ -155,14 +168,14 @@ impl Drop for StopsAtPanic<'_> {
     }
 }
 
-/// What a worker's part of a pass is made with.
+/// The parts from which a worker makes its part of a pass.
 struct Part<'a> {
     clock: &'a dyn Clock,
     spec: &'a RunSpec,
     pass: Pass,
-    /// What all workers of the pass share.
+    /// State that all workers of the pass share.
     shared: &'a Shared,
-    /// Where this one stores what it has done.
+    /// Counter in which this one stores what it has done.
     progress: &'a Progress,
 }
 
@@ -191,22 +204,29 @@ impl Ready {
         Ok(Self { opened, recorder, stream, pace, touched })
     }
 
-    /// Has what a soak acknowledges booked, and what it does lately counted.
-    fn booking(self, site: &Site, spec: &RunSpec, worker: u32, beat: Option<Arc<Beat>>) -> Self {
-        let Some((journal, beat)) = site.journal().cloned().zip(beat) else { return self };
+    /// Journals what a soak acknowledges, and counts its intervals.
+    fn with_journal(
+        self,
+        site: &Site,
+        spec: &RunSpec,
+        worker: u32,
+        beat: Option<Arc<Beat>>,
+    ) -> Self {
+        let (Some(journal), Some(beat)) = (site.journal(), beat) else { return self };
+        let journal = Arc::clone(journal);
         let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
         let booked = Booked { journal, beat, safety, worker, workers: spec.workers };
         Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
     }
 
     /// Does the worker's part of the pass from `begun_ns` on.
-    fn run(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
+    fn run_part(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
         let Part { clock, spec, pass, shared, progress } = *part;
         let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
         // Not before: what it and its group waited for until all were ready is no part of the pass.
         let times_before = ThreadTimes::now();
         // Reading those is itself counted by what follows, which stays next to the ops.
-        let io_before = kernel_counts.then(ThreadIo::now).flatten();
+        let io_before = if kernel_counts { ThreadIo::now() } else { None };
         let is_early = clock.now_ns() < begun_ns;
         if self.pace.is_some() || is_early {
             // Sleeps end when they should, not up to 50 us later; where refused, they don't.
@@ -245,19 +265,22 @@ impl Ready {
         // A pass that warmed up and never got further has a window of nothing.
         let start_ns = timing.counts_ns.min(end_ns);
         let mut tally = backend.tally();
-        if let Some((before, after)) = io_before.zip(ThreadIo::now()) {
+        if let (Some(before), Some(after)) = (io_before, ThreadIo::now()) {
             let (read_bytes, write_bytes) = after.since(before);
             (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
         }
         let of_ns = end_ns - started_ns;
-        let times = times_before.zip(ThreadTimes::now());
-        let due_span_ns = timing.due_span_ns(end.recorder.due().1);
+        let wait = match (times_before, ThreadTimes::now()) {
+            (Some(before), Some(after)) => Some(after.kept_since(before, of_ns)),
+            _ => None,
+        };
+        let due_span_ns = timing.due_span_ns(end.recorder.scheduled().1);
         WorkerReport {
             end,
             start_ns,
             end_ns,
             due_span_ns,
-            wait: times.map(|(before, after)| after.kept_since(before, of_ns)),
+            wait,
             slots: queue_depth as u32,
             tally,
             clients: backend.clients(),
@@ -266,7 +289,7 @@ impl Ready {
     }
 }
 
-/// Waits for an instant: asleep, and awake for the last of it.
+/// Waits for an instant: asleep until shortly before it, since a sleep may end late, then awake.
 fn wait_until(clock: &dyn Clock, instant_ns: u64) {
     while clock.now_ns().saturating_add(AWAKE_NS) < instant_ns {
         clock.sleep_until(instant_ns - AWAKE_NS);
@@ -279,7 +302,7 @@ fn wait_until(clock: &dyn Clock, instant_ns: u64) {
 type Reports = Vec<Result<WorkerReport, SiteError>>;
 
 /// Collects the workers' reports, and watches until all have reported.
-fn collect(
+fn collect_reports(
     incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
     workers: usize,
     mut watch: Watch<'_>,
@@ -291,7 +314,7 @@ fn collect(
         match incoming.recv_timeout(watch.until_next()) {
             Ok(report) => reports.push(report),
             Err(RecvTimeoutError::Timeout) => watch.look(monitor),
-            // A worker that panics reports that, so this is not to be; the scope says what was.
+            // Not reached: a worker that panics reports that. The scope propagates anything else.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if monitor.stop.is_set() {
@@ -301,40 +324,66 @@ fn collect(
     (reports, watch.end(monitor))
 }
 
-/// What is known of every pass, before the workers' parts are added.
-fn scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
-    let all_waits_known = reports.iter().all(|report| report.wait.is_some());
-    Scope {
-        offered: (rate_per_s > 0).then(|| Offered { rate_per_s, ..Offered::default() }),
-        stalls,
-        common: Some(Work::default()),
-        processor_wait: all_waits_known.then(ProcessorWait::default),
-        ..Scope::default()
+/// Prepares the facts of every pass, before the workers' parts are added.
+fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
+    let mut scope = Scope { stalls, common: Some(Work::default()), ..Scope::default() };
+    if rate_per_s > 0 {
+        scope.offered = Some(Offered { rate_per_s, ..Offered::default() });
+    }
+    // A sum over some of the workers would pass for that of all.
+    if reports.iter().all(|report| report.wait.is_some()) {
+        scope.processor_wait = Some(ProcessorWait::default());
+    }
+    scope
+}
+
+/// Returns the reports of all workers, or the error that says most: what went wrong first says more
+/// than what was stopped for it, and a panic, which is a bug, says most.
+fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, SiteError> {
+    let mut good = Vec::with_capacity(reports.len());
+    let mut worst: Option<SiteError> = None;
+    for report in reports {
+        match report {
+            Ok(report) => good.push(report),
+            Err(error) => {
+                if worst.as_ref().is_none_or(|known| error_rank(&error) > error_rank(known)) {
+                    worst = Some(error);
+                }
+            }
+        }
+    }
+    match worst {
+        Some(error) => Err(error),
+        None => Ok(good),
     }
 }
 
-fn assemble(
-    reports: Reports,
+const fn error_rank(error: &SiteError) -> u8 {
+    match error {
+        SiteError::Panicked { .. } => 2,
+        SiteError::Stopped => 0,
+        _ => 1,
+    }
+}
+
+/// Puts the reports of all workers together.
+fn assemble_pass(
+    reports: Vec<WorkerReport>,
     spec: &RunSpec,
     pass: Pass,
     watched: Watched,
-) -> Result<Measured, SiteError> {
-    let (good, bad): (Vec<_>, Vec<_>) = reports.into_iter().partition(Result::is_ok);
-    let mut errors = bad.into_iter().filter_map(Result::err).collect::<Vec<_>>();
-    // What went wrong first says more than what was stopped for it, and a bug says most.
-    errors.sort_by_key(|error| match error {
-        SiteError::Panicked { .. } => 0,
-        SiteError::Stopped => 2,
-        _ => 1,
-    });
-    if let Some(error) = errors.into_iter().next() {
-        return Err(error);
+) -> Measured {
+    let (mut first_start, mut first_end) = (u64::MAX, u64::MAX);
+    let (mut last_start, mut last_end) = (0, 0);
+    for report in &reports {
+        first_start = first_start.min(report.start_ns);
+        last_start = last_start.max(report.start_ns);
+        first_end = first_end.min(report.end_ns);
+        last_end = last_end.max(report.end_ns);
     }
-    let reports: Vec<WorkerReport> = good.into_iter().filter_map(Result::ok).collect();
-    let first_start = reports.iter().map(|r| r.start_ns).min().unwrap_or(0);
-    let last_start = reports.iter().map(|r| r.start_ns).max().unwrap_or(0);
-    let first_end = reports.iter().map(|r| r.end_ns).min().unwrap_or(0);
-    let last_end = reports.iter().map(|r| r.end_ns).max().unwrap_or(0);
+    if reports.is_empty() {
+        (first_start, first_end) = (0, 0);
+    }
     let mut measured = Measured {
         result: PassResult {
             window_ns: last_end - first_start,
@@ -344,7 +393,7 @@ fn assemble(
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
             pulses: watched.pulses,
-            scope: scope(spec.load.rate_per_s, &reports, watched.stalls),
+            scope: initial_scope(spec.load.rate_per_s, &reports, watched.stalls),
             ..PassResult::new(pass)
         },
         ending: Ending::Complete,
@@ -357,36 +406,42 @@ fn assemble(
         },
         course: watched.course,
     };
-    measured.tally = Tally {
-        ops: reports.iter().map(|report| report.tally.ops).sum(),
-        read_bytes: reports.iter().map(|report| report.tally.read_bytes).sum(),
-        write_bytes: reports.iter().map(|report| report.tally.write_bytes).sum(),
-        recovered: Recovered::default(),
-        syncs_without_commit: reports.iter().map(|it| it.tally.syncs_without_commit).sum(),
-        mismatches: Mismatches::default(),
-        bad_reply: reports.iter().find_map(|report| report.tally.bad_reply),
-        calls: reports.first().and_then(|report| report.tally.calls).map(|_| Calls::default()),
-    };
     let mut touched: Option<Touched> = None;
-    for mut report in reports {
+    for (index, mut report) in reports.into_iter().enumerate() {
+        if index == 0 {
+            measured.tally = std::mem::take(&mut report.tally);
+        } else {
+            measured.add_tally(&report.tally);
+        }
         match (&mut touched, report.end.touched.take()) {
             (Some(all), Some(more)) => all.merge(&more),
             (all, more) => *all = all.take().or(more),
         }
-        if let Some((sum, calls)) = measured.tally.calls.as_mut().zip(report.tally.calls) {
-            sum.add(&calls);
-        }
-        measured.tally.recovered.add(&report.tally.recovered);
-        measured.tally.mismatches.merge(&report.tally.mismatches);
-        measured.add(report);
+        measured.add_report(report);
     }
     measured.result.scope.working_set = touched.map(|touched| touched.working_set());
     measured.result.clients.sort_by_key(|client| client.client);
-    Ok(measured)
+    measured
 }
 
 impl Measured {
-    fn add(&mut self, report: WorkerReport) {
+    /// Adds the counts of a worker's backend. Bytes of the kernel are known only where every worker
+    /// knows its own.
+    fn add_tally(&mut self, tally: &Tally) {
+        let all = &mut self.tally;
+        all.ops = add_known(all.ops, tally.ops);
+        all.read_bytes = add_known(all.read_bytes, tally.read_bytes);
+        all.write_bytes = add_known(all.write_bytes, tally.write_bytes);
+        if let (Some(sum), Some(calls)) = (&mut all.calls, &tally.calls) {
+            sum.add(calls);
+        }
+        all.recovered.add(&tally.recovered);
+        all.mismatches.merge(&tally.mismatches);
+        all.syncs_without_commit += tally.syncs_without_commit;
+        all.bad_reply = all.bad_reply.or(tally.bad_reply);
+    }
+
+    fn add_report(&mut self, report: WorkerReport) {
         self.result.first_done_ops += report.end.first_done.ops;
         self.result.first_done_bytes += report.end.first_done.bytes;
         let scope = &mut self.result.scope;
@@ -394,11 +449,11 @@ impl Measured {
         if let Some(common) = &mut scope.common {
             common.add(report.end.common);
         }
-        if let Some((all, wait)) = scope.processor_wait.as_mut().zip(report.wait) {
+        if let (Some(all), Some(wait)) = (&mut scope.processor_wait, report.wait) {
             all.add(wait);
         }
         if let Some(offered) = &mut scope.offered {
-            offered.due_ops += report.end.recorder.due().0 + report.end.unanswered;
+            offered.due_ops += report.end.recorder.scheduled().0 + report.end.unanswered;
             offered.late_ops += report.end.recorder.late();
             offered.unanswered_ops += report.end.unanswered;
             offered.carried_over_ops += report.end.recorder.carried_over();
@@ -412,13 +467,18 @@ impl Measured {
                 self.result.caveats.push(caveat);
             }
         }
-        if severity(&report.end.ending) > severity(&self.ending) {
+        if ending_rank(&report.end.ending) > ending_rank(&self.ending) {
             self.ending = report.end.ending;
         }
     }
 }
 
-const fn severity(ending: &Ending) -> u8 {
+fn add_known(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
+}
+
+/// Ranks endings: that of a pass is the worst one of its workers.
+const fn ending_rank(ending: &Ending) -> u8 {
     match ending {
         Ending::Complete => 0,
         Ending::Stopped => 1,

@@ -1,9 +1,9 @@
-//! When a worker may start its next op.
+//! The pace of a worker: when it may start its next op.
 //!
-//! [`Timing`] holds the instants of a pass, [`Pace`] what has to be waited for beyond a free place
-//! in the queue: the due instant of an open loop, the think time of a closed one, the allowance
-//! of a bandwidth cap, and the end of another op on the same file. A worker without any of these
-//! never asks.
+//! [`Timing`] holds the instants of a pass, [`Pace`] the conditions beyond a free place in the
+//! queue: the scheduled time of an open loop, the think time of a closed one, the allowance of a
+//! bandwidth cap, and the end of another op on the same file. A worker without any of these never
+//! asks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,23 +21,24 @@ use crate::limits::{CAP_CREDIT_NS, DUE_DRAIN_MAX};
 pub struct Timing {
     /// When it starts.
     pub start_ns: u64,
-    /// From when on what it does counts: the end of ramp and warm-up.
+    /// The instant from which on ops count: the end of ramp and warm-up.
     pub counts_ns: u64,
     /// When it ends at the latest; [`NO_LIMIT`] where time is no bound.
     pub deadline_ns: u64,
-    /// Until when ops of an open loop may start that fell due before the deadline.
+    /// The last instant at which ops of an open loop may start that were scheduled before the
+    /// deadline.
     pub drained_ns: u64,
 }
 
 impl Timing {
-    /// The instants of a pass that starts now.
+    /// Computes the instants of a pass that starts now.
     pub fn of(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
         let counts_ns = start_ns.saturating_add(spec.warmup_ns());
         let Some(time_ns) = spec.time_max_ns(pass) else {
             return Self { start_ns, counts_ns, deadline_ns: NO_LIMIT, drained_ns: NO_LIMIT };
         };
         let deadline_ns = counts_ns.saturating_add(time_ns);
-        // The segments of a soak follow each other: the next one offers what is due then.
+        // The segments of a soak follow each other: the next one starts what is scheduled then.
         let drain_ns = if spec.load.rate_per_s > 0 && spec.soak.is_none() {
             time_ns.min(DUE_DRAIN_MAX.as_nanos() as u64)
         } else {
@@ -63,19 +64,20 @@ impl Timing {
         self
     }
 
-    /// The instant for [`crate::recorder::Recorder::counting_from`]: 0 where everything counts.
+    /// Returns the instant for [`crate::recorder::Recorder::counting_from`]: 0 where everything
+    /// counts.
     pub const fn counts_since(&self) -> u64 {
         if self.counts_ns > self.start_ns { self.counts_ns } else { 0 }
     }
 
-    /// How long ops fell due, the last of them at `last_due_ns`.
+    /// Returns how long ops were scheduled, the last of them at `last_due_ns`.
     pub const fn due_span_ns(&self, last_due_ns: u64) -> u64 {
         let end_ns = if self.deadline_ns == NO_LIMIT { last_due_ns } else { self.deadline_ns };
         end_ns.saturating_sub(self.counts_ns)
     }
 }
 
-/// What a worker waits for.
+/// The conditions that a worker waits for.
 pub struct Pace {
     /// Pause after each op, in nanoseconds.
     think_time_ns: u64,
@@ -87,15 +89,15 @@ pub struct Pace {
     allowed_ns: u64,
     /// Files with an op in flight, where ops on a file must follow each other.
     busy: Option<Vec<Subject>>,
-    /// Where what is acknowledged is booked.
+    /// The journal of what is acknowledged, in a soak.
     booked: Option<Booked>,
 }
 
-/// What a worker of a soak books.
+/// The journal of a worker in a soak.
 pub struct Booked {
-    /// What was acknowledged of which block.
+    /// Acknowledgements of each block.
     pub journal: Arc<Journal>,
-    /// What it did lately.
+    /// Interval statistics of this worker.
     pub beat: Arc<Beat>,
     /// How safe a write is once it is answered.
     pub safety: Safety,
@@ -106,20 +108,20 @@ pub struct Booked {
 }
 
 impl Booked {
-    fn started(&self, op: &Op) {
+    fn note_start(&self, op: &Op) {
         if op.kind == OpKind::Write {
             self.journal.begin(op.file, op.offset_bytes);
         }
     }
 
-    fn ended(&self, completion: &Completion) {
-        self.beat.ended(completion);
+    fn note_end(&self, completion: &Completion) {
+        self.beat.record_ended(completion);
         let Op { kind, file, offset_bytes, .. } = completion.op;
         match (kind, completion.outcome) {
             (OpKind::Write, Outcome::Done(_)) => {
                 self.journal.acknowledged(file, offset_bytes, self.safety);
             }
-            // What another worker wrote meanwhile, this sync says nothing of.
+            // A sync promises nothing about what another worker wrote meanwhile.
             (OpKind::Sync, Outcome::Done(_)) if file % self.workers == self.worker => {
                 self.journal.committed(file);
             }
@@ -134,16 +136,16 @@ impl Booked {
 /// Why an op can't start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It can.
+    /// The op can start.
     No,
-    /// It can at this instant.
+    /// The op can start at this instant.
     Until(u64),
-    /// It can once another op has ended.
+    /// The op can start once another one has ended.
     ForOther,
 }
 
 impl Pace {
-    /// The pace of one worker; `None` where it only waits for a place in the queue.
+    /// Makes the pace of one worker; `None` where it only waits for a place in the queue.
     pub fn new(spec: &RunSpec, stream: &OpStream, queue_depth: usize) -> Option<Self> {
         let load = &spec.load;
         let is_ordered = stream.is_ordered() && queue_depth > 1;
@@ -151,6 +153,7 @@ impl Pace {
         if !stream.is_open_loop() && !thinks && load.bytes_per_s == 0 && !is_ordered {
             return None;
         }
+        // The cap is that of all workers: each gets its part, whether the others use theirs or not.
         let byte_time = (u128::from(spec.workers) * (1_000_000_000 << 20))
             .checked_div(u128::from(load.bytes_per_s))
             .unwrap_or(0);
@@ -159,13 +162,13 @@ impl Pace {
             thinking: VecDeque::with_capacity(queue_depth),
             byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
             allowed_ns: 0,
-            busy: is_ordered.then(|| Vec::with_capacity(queue_depth)),
+            busy: if is_ordered { Some(Vec::with_capacity(queue_depth)) } else { None },
             booked: None,
         })
     }
 
-    /// The pace of a worker of a soak: of each block one op is under way at a time, and what
-    /// becomes of it is booked.
+    /// Makes the pace of a worker of a soak: one op at a time is in flight for each block, and its
+    /// outcome is journaled. With two, the order of their writes would be unknown.
     #[must_use]
     pub fn booking(pace: Option<Self>, booked: Booked, queue_depth: usize) -> Self {
         let pace = pace.unwrap_or_else(|| Self {
@@ -180,21 +183,23 @@ impl Pace {
         Self { busy, booked: Some(booked), ..pace }
     }
 
-    /// Says whether what becomes of each block is booked.
+    /// Says whether the outcome of each block is journaled.
     pub const fn is_booking(&self) -> bool {
         self.booked.is_some()
     }
 
-    /// Places in the queue that somebody still thinks in, and when the first of them is free.
-    pub fn thinking(&mut self, now_ns: u64) -> (usize, u64) {
+    /// Returns the places in the queue whose pause has not ended, and when the first of them is
+    /// free.
+    pub fn count_thinking(&mut self, now_ns: u64) -> (usize, u64) {
+        // All pauses are equally long, so they end in the order in which they began.
         while self.thinking.front().is_some_and(|end_ns| *end_ns <= now_ns) {
             self.thinking.pop_front();
         }
         (self.thinking.len(), self.thinking.front().copied().unwrap_or(NO_LIMIT))
     }
 
-    /// Says whether an op can start.
-    pub fn wait(&self, op: &Op, now_ns: u64) -> Wait {
+    /// Tells whether an op can start now, or what it has to wait for.
+    pub fn check_start(&self, op: &Op, now_ns: u64) -> Wait {
         if op.due_ns > now_ns {
             return Wait::Until(op.due_ns);
         }
@@ -205,10 +210,11 @@ impl Pace {
         if is_busy { Wait::ForOther } else { Wait::No }
     }
 
-    /// Takes note of an op that starts.
-    pub fn started(&mut self, op: &Op, now_ns: u64) {
+    /// Notes an op that starts.
+    pub fn note_start(&mut self, op: &Op, now_ns: u64) {
         if self.byte_time > 0 {
             let takes_ns = (u128::from(op.len_bytes) * u128::from(self.byte_time)) >> 20;
+            // An idle worker saves up credit, but only so much: else it would burst past the cap.
             let earliest_ns = now_ns.saturating_sub(CAP_CREDIT_NS);
             let takes_ns = u64::try_from(takes_ns).unwrap_or(u64::MAX);
             self.allowed_ns = self.allowed_ns.max(earliest_ns).saturating_add(takes_ns);
@@ -218,12 +224,12 @@ impl Pace {
             busy.push(subject);
         }
         if let Some(booked) = &self.booked {
-            booked.started(op);
+            booked.note_start(op);
         }
     }
 
-    /// Takes note of an op that ended.
-    pub fn ended(&mut self, completion: &Completion) {
+    /// Notes an op that ended.
+    pub fn note_end(&mut self, completion: &Completion) {
         if self.think_time_ns > 0 {
             self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
         }
@@ -234,21 +240,21 @@ impl Pace {
             busy.swap_remove(at);
         }
         if let Some(booked) = &self.booked {
-            booked.ended(completion);
+            booked.note_end(completion);
         }
     }
 
-    /// What an op works on; of a file that is booked a block.
+    /// Returns the object that an op works on; a block where a file is journaled.
     const fn subject(&self, op: &Op) -> Subject {
         let (sort, number) = numbered(op);
         (sort, number, if self.is_booking() { op.offset_bytes } else { 0 })
     }
 }
 
-/// The sort of what an op works on, its number, and where in it.
+/// The sort of object that an op works on, its number, and the offset in it.
 type Subject = (u8, u32, u64);
 
-/// What an op works on: files, directories and links are numbered separately.
+/// Returns the object that an op works on: files, directories and links are numbered separately.
 const fn numbered(op: &Op) -> (u8, u32) {
     let sort = match op.kind {
         OpKind::Mkdir | OpKind::StatDir | OpKind::RenameDir | OpKind::Rmdir => 1,

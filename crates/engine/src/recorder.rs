@@ -1,14 +1,14 @@
 //! Counts and histograms of one worker, all of their memory taken before the start.
 //!
-//! In a closed loop an op is due when it is sent (`due_ns` is 0), so its response time is its
-//! service time and is recorded once. What was due, or sent, before the instant from which on
-//! ops count is counted apart and times nothing; its failures are failures.
+//! In a closed loop an op is scheduled when it is sent (`due_ns` is 0), so its response time is its
+//! service time and is recorded once. Ops that were scheduled, or sent, before the instant from
+//! which on ops count are counted apart and time nothing; their failures are failures.
 
 use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
 
-/// What one worker records.
+/// The record of one worker.
 pub struct Recorder {
     kinds: [Option<Box<Kind>>; OpKind::ALL.len()],
     ops: u64,
@@ -35,7 +35,7 @@ struct Kind {
 }
 
 impl Recorder {
-    /// Makes room for the kinds of op that a pass may contain.
+    /// Allocates memory for the kinds of op that a pass may contain.
     pub fn new(kinds: &[OpKind]) -> Self {
         let mut recorder = Self {
             kinds: [const { None }; OpKind::ALL.len()],
@@ -64,7 +64,7 @@ impl Recorder {
         recorder
     }
 
-    /// Counts apart what is due or sent before this instant.
+    /// Counts ops apart that are scheduled or sent before this instant.
     #[must_use]
     pub const fn counting_from(mut self, instant_ns: u64) -> Self {
         self.counts_ns = instant_ns;
@@ -78,7 +78,7 @@ impl Recorder {
         self
     }
 
-    /// Ops that were done, but started after the deadline.
+    /// Returns the ops that were done, but started after the deadline.
     pub const fn late(&self) -> u64 {
         self.late
     }
@@ -88,34 +88,38 @@ impl Recorder {
         self.carried_over
     }
 
-    /// Takes down that an op that fell due was never started; `waited_ns` is how long it had waited
-    /// when it was given up, which is the least that its response would have taken.
-    pub fn never_answered(&mut self, kind: OpKind, waited_ns: u64) {
-        self.kind(kind).response_time.record_n(waited_ns, 1);
+    /// Records that a scheduled op was never started; `waited_ns` is how long it had waited when it
+    /// was given up, which is the least that its response would have taken.
+    pub fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
+        self.kind_mut(kind).response_time.record_n(waited_ns, 1);
     }
 
-    /// Counts an op of an open loop that fell due, whenever it starts.
+    /// Counts an op of an open loop that was scheduled, whenever it starts.
     #[inline]
-    pub const fn fell_due(&mut self, due_ns: u64) {
+    pub const fn count_scheduled(&mut self, due_ns: u64) {
         if due_ns >= self.counts_ns && due_ns > 0 {
             self.due += 1;
             self.last_due_ns = due_ns;
         }
     }
 
-    /// Ops that fell due since ops count, and when the last of them did.
-    pub const fn due(&self) -> (u64, u64) {
+    /// Returns the ops that were scheduled since ops count, and when the last of them was.
+    pub const fn scheduled(&self) -> (u64, u64) {
         (self.due, self.last_due_ns)
     }
 
-    /// What was done before ops counted, by kind.
+    /// Returns the ops that were done before ops counted, by kind.
     pub fn warmup(&self) -> Vec<WarmedUp> {
-        let recorded = OpKind::ALL.iter().copied().zip(&self.kinds);
-        let warm = recorded.filter_map(|(kind, recorded)| {
-            let Kind { warm_done: done, warm_bytes: bytes, .. } = **recorded.as_ref()?;
-            (done > 0).then_some(WarmedUp { kind, done, bytes })
-        });
-        warm.collect()
+        let mut warm = Vec::new();
+        for (kind, recorded) in OpKind::ALL.iter().zip(&self.kinds) {
+            if let Some(recorded) = recorded
+                && recorded.warm_done > 0
+            {
+                let Kind { warm_done: done, warm_bytes: bytes, .. } = **recorded;
+                warm.push(WarmedUp { kind: *kind, done, bytes });
+            }
+        }
+        warm
     }
 
     /// Counts ops that the backend accepted.
@@ -123,9 +127,9 @@ impl Recorder {
     /// # Panics
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
-    pub fn issued(&mut self, ops: &[Op]) {
+    pub fn record_issued(&mut self, ops: &[Op]) {
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
-            self.kind(alike[0].kind).issued += alike.len() as u64;
+            self.kind_mut(alike[0].kind).issued += alike.len() as u64;
         }
     }
 
@@ -133,9 +137,9 @@ impl Recorder {
     /// are counted together, since backends look at the clock once for a whole batch.
     ///
     /// # Panics
-    /// As [`Self::issued`].
+    /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
-    pub fn ended(&mut self, completions: &[Completion]) {
+    pub fn record_ended(&mut self, completions: &[Completion]) {
         for alike in completions.chunk_by(are_alike) {
             self.ended_alike(&alike[0], alike.len() as u64);
         }
@@ -143,6 +147,7 @@ impl Recorder {
 
     #[inline]
     fn ended_alike(&mut self, completion: &Completion, times: u64) {
+        // An op counts by when it should have started: a late one of the warm-up stays there.
         let kind_of = completion.op.kind;
         let due_ns = completion.op.due_ns;
         let at_ns = if due_ns == 0 { completion.sent_ns } else { due_ns };
@@ -152,7 +157,7 @@ impl Recorder {
         if is_warmup && due_ns != 0 && is_in_window && kind_of != OpKind::Sync {
             self.carried_over += times;
         }
-        let kind = self.kind(kind_of);
+        let kind = self.kind_mut(kind_of);
         match completion.outcome {
             Outcome::Done(bytes) if is_warmup => {
                 kind.warm_done += times;
@@ -175,85 +180,95 @@ impl Recorder {
                 }
             }
             Outcome::Failed(error) => {
-                kind.failed(error, times);
+                kind.add_error(error, times);
                 self.errors += times;
             }
         }
     }
 
-    /// Counts ops that were in flight when the target went away.
-    pub fn lost(&mut self) {
+    /// Counts the ops that were in flight when the target went away as failed.
+    pub fn fail_in_flight(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
-            let ended = kind.done
-                + kind.warm_done
-                + kind.errors.iter().map(|(_, count)| count).sum::<u64>();
+            let mut ended = kind.done + kind.warm_done;
+            for (_, count) in &kind.errors {
+                ended += count;
+            }
             let missing = kind.issued - ended;
             if missing > 0 {
-                kind.failed(OpError::LOST, missing);
+                kind.add_error(OpError::LOST, missing);
                 self.errors += missing;
             }
         }
     }
 
-    /// Ops done so far, syncs not counted.
+    /// Returns the ops done so far, syncs not counted.
     #[inline]
     pub const fn ops(&self) -> u64 {
         self.ops
     }
 
-    /// Bytes moved so far.
+    /// Returns the bytes moved so far.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Ops done and bytes moved, those of the warm-up among them, syncs not counted.
-    pub fn all(&self) -> (u64, u64) {
-        let warm = self
-            .kinds
-            .iter()
-            .flatten()
-            .fold((0, 0), |(ops, bytes), kind| (ops + kind.warm_done, bytes + kind.warm_bytes));
-        (self.ops + warm.0, self.bytes + warm.1)
+    /// Returns the ops done and bytes moved, those of the warm-up among them, syncs not counted.
+    pub fn with_warmup(&self) -> (u64, u64) {
+        let (mut ops, mut bytes) = (self.ops, self.bytes);
+        for kind in self.kinds.iter().flatten() {
+            ops += kind.warm_done;
+            bytes += kind.warm_bytes;
+        }
+        (ops, bytes)
     }
 
-    /// Ops failed so far.
+    /// Returns the ops failed so far.
     #[inline]
     pub const fn errors(&self) -> u64 {
         self.errors
     }
 
-    /// Hands out what was recorded, for each kind that was issued.
+    /// Returns what was recorded, for each kind that was issued.
     pub fn finish(self) -> Vec<KindResult> {
-        let results = OpKind::ALL.iter().copied().zip(self.kinds).filter_map(|(kind, recorded)| {
-            let recorded = recorded.filter(|recorded| recorded.issued > recorded.warm_done)?;
-            let open_loop = recorded.response_time.count() > 0;
-            Some(KindResult {
-                kind,
-                issued: recorded.issued - recorded.warm_done,
-                done: recorded.done,
-                bytes: recorded.bytes,
-                errors: recorded.errors.into_iter().filter(|(_, count)| *count > 0).collect(),
-                response_time: if open_loop {
-                    recorded.response_time
-                } else {
-                    recorded.service_time.clone()
-                },
-                service_time: recorded.service_time,
-            })
-        });
-        results.collect()
+        let mut results = Vec::new();
+        for (kind, recorded) in OpKind::ALL.iter().zip(self.kinds) {
+            if let Some(recorded) = recorded
+                && recorded.issued > recorded.warm_done
+            {
+                results.push(recorded.finish(*kind));
+            }
+        }
+        results
     }
 
     #[inline]
-    fn kind(&mut self, kind: OpKind) -> &mut Kind {
+    fn kind_mut(&mut self, kind: OpKind) -> &mut Kind {
         self.kinds[kind as usize].as_deref_mut().expect("the pass names the kinds it contains")
     }
 }
 
 impl Kind {
+    fn finish(self, kind: OpKind) -> KindResult {
+        let mut errors = self.errors.to_vec();
+        errors.retain(|(_, count)| *count > 0);
+        // In a closed loop nothing is scheduled ahead: a response takes as long as its service.
+        let is_open_loop = self.response_time.count() > 0;
+        let service_time = self.service_time;
+        let response_time = if is_open_loop { self.response_time } else { service_time.clone() };
+        KindResult {
+            kind,
+            issued: self.issued - self.warm_done,
+            done: self.done,
+            bytes: self.bytes,
+            errors,
+            response_time,
+            service_time,
+        }
+    }
+
     #[cold]
-    fn failed(&mut self, error: OpError, count: u64) {
+    fn add_error(&mut self, error: OpError, count: u64) {
         let known = self.errors.iter().position(|(seen, n)| *seen == error || *n == 0);
         // Errors beyond the table's room are counted with its last entry.
         let at = known.unwrap_or(ERROR_KINDS_MAX - 1);
@@ -306,11 +321,11 @@ mod tests {
         ];
         let (mut one, mut all) = (recorder(), recorder());
         let ops = batch.map(|completion| completion.op);
-        all.issued(&ops);
-        all.ended(&batch);
+        all.record_issued(&ops);
+        all.record_ended(&batch);
         for (op, completion) in ops.iter().zip(&batch) {
-            one.issued(std::slice::from_ref(op));
-            one.ended(std::slice::from_ref(completion));
+            one.record_issued(std::slice::from_ref(op));
+            one.record_ended(std::slice::from_ref(completion));
         }
         assert_eq!((all.ops(), all.bytes(), all.errors()), (7, 6 * 4096 + 1, 2));
         assert_eq!((one.ops(), one.bytes(), one.errors()), (7, 6 * 4096 + 1, 2));

@@ -49,9 +49,9 @@ pub enum SiteError {
     #[error("directory `{}` is not writable: {reason} (hint: check its owner and mount options)",
         path.display())]
     NotWritable {
-        /// The directory.
+        /// The directory in question.
         path: PathBuf,
-        /// What the system said.
+        /// The reason that the system gave.
         reason: String,
     },
     /// The files won't fit.
@@ -60,11 +60,11 @@ pub enum SiteError {
         (hint: a smaller --file-size or fewer --files)"
     )]
     NoSpace {
-        /// Where.
+        /// The place in question.
         place: String,
         /// Size of the file set.
         needed: String,
-        /// What is free.
+        /// Space that is free.
         free: String,
     },
     /// The file system refuses `O_DIRECT`.
@@ -76,21 +76,21 @@ pub enum SiteError {
         (hint: have a write pass without bounds go before)"
     )]
     Unwritten {
-        /// The file.
+        /// The file in question.
         place: String,
-        /// What it holds from its start on.
+        /// The start of its content.
         written: String,
-        /// What it should hold.
+        /// The content that it should have.
         wanted: String,
     },
     /// A call failed.
     #[error("can't {what} `{place}`: {reason}")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
         /// On which file or directory.
         place: String,
-        /// What the system said.
+        /// The reason that the system gave.
         reason: String,
     },
     /// The NFS server could not be used.
@@ -110,7 +110,7 @@ pub enum SiteError {
     Panicked {
         /// The number of the worker, from 0 on.
         worker: u32,
-        /// What it said.
+        /// The message of the panic.
         panicked: Panicked,
     },
     /// Somebody asked to stop.
@@ -118,7 +118,7 @@ pub enum SiteError {
     Interrupted,
 }
 
-/// What a site is made from.
+/// The settings from which a site is made.
 pub struct SiteConfig {
     /// Name of the working directory.
     pub work_name: String,
@@ -146,7 +146,8 @@ fn largest_op(spec: &RunSpec) -> u32 {
     }
 }
 
-/// Which files a worker has open in a pass: the number of the first one, and from each to the next.
+/// Returns the files that a worker has open in a pass: the number of the first one, and from each
+/// to the next.
 fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
     let anywhere = matches!(pass, Pass::Mix | Pass::Seeks | Pass::OpMix);
     if anywhere || spec.layout.sharing == Sharing::Shared {
@@ -180,7 +181,7 @@ impl Opened {
     }
 }
 
-/// What is in the working directory.
+/// The inventory of the working directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// How many files; one with two names counts twice.
@@ -193,12 +194,12 @@ pub struct Census {
     pub links: u64,
 }
 
-/// What of a working directory is counted.
+/// The part of a working directory that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// All that is there.
     Everybodys,
-    /// What has a number that belongs to a share of so many workers.
+    /// Names with a number that belongs to a share of so many workers.
     Of(Share, u32),
 }
 
@@ -210,7 +211,7 @@ impl Whose {
     }
 }
 
-/// Where one trial works.
+/// The target of one trial.
 pub struct Site {
     place: Box<dyn Place>,
     config: SiteConfig,

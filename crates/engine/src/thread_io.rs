@@ -13,7 +13,7 @@ use std::io::Read as _;
 pub struct ThreadIo {
     read_bytes: u64,
     write_bytes: u64,
-    /// What reading these counters itself added to `read_bytes`, after they were made.
+    /// Bytes that reading these counters itself added to `read_bytes`, after they were made.
     own_bytes: u64,
 }
 

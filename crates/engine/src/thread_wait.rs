@@ -14,7 +14,7 @@ use std::io::Read as _;
 
 use model::ProcessorWait;
 
-/// What a thread had been given of processors, and what not, at some instant.
+/// The times for which a thread ran and waited for a processor, at some instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadTimes {
     /// It ran for so long since it began, in nanoseconds.

@@ -16,7 +16,7 @@ use crate::limits::TOUCHED_BITS_MAX;
 /// Sizes of files and requests of a mix are whole KiB.
 const KIB_SHIFT: u32 = 10;
 
-/// What one worker touched.
+/// The files and blocks that one worker touched.
 pub struct Touched {
     bits: Option<Bits>,
     /// Files that have no bit: they were created on the way.
@@ -34,7 +34,7 @@ struct Bits {
     unit_shift: u32,
 }
 
-/// Where the units of each file stand.
+/// The layout of the units of each file.
 enum Layout {
     /// So many of each file.
     Even(u64),
@@ -59,7 +59,7 @@ impl Touched {
 
     /// Takes note of what ops touched.
     #[inline]
-    pub fn ended(&mut self, completions: &[Completion]) {
+    pub fn record_ended(&mut self, completions: &[Completion]) {
         let Some(bits) = &mut self.bits else { return };
         for completion in completions {
             let op = &completion.op;
@@ -96,7 +96,7 @@ impl Touched {
         }
     }
 
-    /// What was touched in all.
+    /// Returns the set of all that was touched.
     pub fn working_set(&self) -> WorkingSet {
         let Some(bits) = &self.bits else {
             return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };
@@ -262,13 +262,13 @@ mod tests {
         let mut one = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         let mut two = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         for place in [0, 1, 9, 1] {
-            one.ended(&[done(OpKind::Read, 99, place << 12, 4096)]);
+            one.record_ended(&[done(OpKind::Read, 99, place << 12, 4096)]);
         }
-        two.ended(&[done(OpKind::Write, 99, 9 << 12, 4096)]);
-        two.ended(&[done(OpKind::Write, 0, 4 << 12, 4096)]);
+        two.record_ended(&[done(OpKind::Write, 99, 9 << 12, 4096)]);
+        two.record_ended(&[done(OpKind::Write, 0, 4 << 12, 4096)]);
         let failed = Outcome::Failed(OpError(5));
-        two.ended(&[Completion { outcome: failed, ..done(OpKind::Read, 7, 0, 4096) }]);
-        two.ended(&[done(OpKind::Sync, 50, 0, 0)]);
+        two.record_ended(&[Completion { outcome: failed, ..done(OpKind::Read, 7, 0, 4096) }]);
+        two.record_ended(&[done(OpKind::Sync, 50, 0, 0)]);
         one.merge(&two);
         let expected = WorkingSet { files: 2, bytes: 4 << 12, unit_bytes: 1 << 12 };
         assert_eq!(one.working_set(), expected);
@@ -279,12 +279,13 @@ mod tests {
         let spec = spec(Workload::Transactions);
         let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
         let known = FileSet::of(&spec, 1).files();
-        touched.ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
-        touched.ended(&[done(OpKind::Remove, 4, 0, 0), done(OpKind::Append, 5, 1 << 50, 10)]);
+        touched.record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
+        touched
+            .record_ended(&[done(OpKind::Remove, 4, 0, 0), done(OpKind::Append, 5, 1 << 50, 10)]);
         assert_eq!(touched.working_set().files, 3);
         let unit_bytes = touched.working_set().unit_bytes;
         assert_eq!(touched.working_set().bytes, unit_bytes);
-        touched.ended(&[done(OpKind::Create, known, 0, 700)]);
+        touched.record_ended(&[done(OpKind::Create, known, 0, 700)]);
         let set = touched.working_set();
         assert_eq!((set.files, set.bytes), (4, unit_bytes + 700));
     }
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn what_comes_once_is_counted() {
         let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
-        touched.ended(&[done(OpKind::Write, 0, 0, 4096)]);
+        touched.record_ended(&[done(OpKind::Write, 0, 0, 4096)]);
         touched.once(2, 3 << 12);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(touched.working_set(), expected);
@@ -307,11 +308,11 @@ mod tests {
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
         let mut touched = Touched::new(&spec, Pass::OpMix, 1).unwrap();
-        touched.ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
-        touched.ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
-        touched.ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
-        touched.ended(&[done(OpKind::Read, large, 1_016 << 10, 8 << 10)]);
-        touched.ended(&[done(OpKind::Getattr, 17, 0, 0)]);
+        touched.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        touched.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        touched.record_ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
+        touched.record_ended(&[done(OpKind::Read, large, 1_016 << 10, 8 << 10)]);
+        touched.record_ended(&[done(OpKind::Getattr, 17, 0, 0)]);
         let files = if [small, large].contains(&17) { 2 } else { 3 };
         let expected = WorkingSet { files, bytes: 12 << 10, unit_bytes: 1 << 10 };
         assert_eq!(touched.working_set(), expected);
@@ -321,13 +322,13 @@ mod tests {
     fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
         let spec = RunBuilder::from(spec(Workload::Transactions)).file_size_bytes(1 << 40).build();
         let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
-        touched.ended(&[done(OpKind::Create, 5000, 0, 700)]);
-        touched.ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
+        touched.record_ended(&[done(OpKind::Create, 5000, 0, 700)]);
+        touched.record_ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
         let set = touched.working_set();
         assert_eq!((set.files, set.bytes), (1, 700));
         let huge = RunBuilder::from(spec).workload(Workload::Mixed).build();
         let mut touched = Touched::new(&huge, Pass::Mix, 1).unwrap();
-        touched.ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
+        touched.record_ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
         let set = touched.working_set();
         assert!(set.unit_bytes > 1 << 20 && set.bytes == set.unit_bytes, "{set:?}");
     }

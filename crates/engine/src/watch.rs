@@ -1,8 +1,8 @@
-//! What the calling thread sees while workers work: interval samples, stalls, processor time.
+//! The watcher of a pass: interval samples, stalls and processor time, seen while workers work.
 //!
 //! [`Watch`] reads the counters that workers store anyway, some ten times a second, so that nothing
 //! it finds costs the measured loop anything. All its instants count from where the pass begins to
-//! count. What it says of a stall is a lower bound: a tick that comes late makes none.
+//! count. The length of a stall is a lower bound: a tick that comes late makes none.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
 
-/// What the caller lends to a pass.
+/// The observers that the caller lends to a pass.
 pub struct Monitor<'a> {
-    /// Set by whoever wants the pass to stop.
+    /// Set to make the pass stop.
     pub stop: &'a Stop,
     /// Called once all backends are open, right before the start: for counts of what follows.
     pub opened: &'a dyn Fn(),
-    /// Says after that when to start, by the site's clock; what has passed is at once, and `None`
+    /// Says after that when to start, by the site's clock; a past instant is at once, and `None`
     /// not at all.
     pub gate: &'a mut dyn FnMut() -> Option<u64>,
-    /// Gets what was done since the last time, some ten times a second.
+    /// Receives what was done since the last time, some ten times a second.
     pub observe: &'a mut dyn FnMut(IntervalSample),
     /// Reads the processor time of the client, all its threads together.
     pub client_cpu_ns: &'a dyn Fn() -> u64,
@@ -40,31 +40,31 @@ pub struct Watch<'a> {
     /// The instant from which on ops count.
     origin_ns: u64,
     interval_ns: u64,
-    /// When to look again for whoever wants to see the progress, and when the next sample ends.
+    /// The next look for the live progress, and the end of the next sample.
     next: (u64, u64),
-    /// What had been done at the last look, and at the end of the last sample.
+    /// Work at the last look, and at the end of the last sample.
     seen: (Work, Work),
     samples: Vec<IntervalSample>,
     standing: Standing,
-    /// What had been done when; only where other hosts work at the same moment.
+    /// Progress curve; only where other hosts work at the same moment.
     course: Option<Course>,
-    /// What the workers of a soak did lately.
+    /// Interval statistics of the workers of a soak.
     beats: Option<Beats>,
     /// Processor time when the pass began to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
 
-/// What was seen of a pass.
+/// The observations of a pass.
 pub struct Watched {
-    /// What was done in each interval.
+    /// Work in each interval.
     pub samples: Vec<IntervalSample>,
-    /// Times without a completion; `None` where nobody looked.
+    /// Times without a completion; `None` where they were not looked for.
     pub stalls: Option<Stalls>,
     /// Processor time of the client while the pass counted.
     pub client_cpu_ns: u64,
-    /// What had been done from time to time, where that is followed.
+    /// Progress curve, where that is followed.
     pub course: Vec<CoursePoint>,
-    /// What each interval of a soak looked like.
+    /// Statistics of each interval of a soak.
     pub pulses: Vec<Pulse>,
 }
 
@@ -92,25 +92,25 @@ impl<'a> Watch<'a> {
             course: None,
             beats: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
-            cpu_before_ns: at_once.then(|| (monitor.client_cpu_ns)()),
+            cpu_before_ns: if at_once { Some((monitor.client_cpu_ns)()) } else { None },
         }
     }
 
-    /// Follows the course of the pass, too.
+    /// Records the progress curve of the pass, too.
     #[must_use]
     pub fn with_course(mut self) -> Self {
         self.course = Some(Course::new(self.origin_ns));
         self
     }
 
-    /// Takes what each interval looks like, too.
+    /// Keeps interval statistics, too.
     #[must_use]
-    pub fn with_beats(mut self, beats: Option<Beats>) -> Self {
-        self.beats = beats;
+    pub fn with_beats(mut self, beats: Beats) -> Self {
+        self.beats = Some(beats);
         self
     }
 
-    /// How long to wait before [`Self::look`] is due.
+    /// Returns how long to wait before the next [`Self::look`].
     pub fn until_next(&self) -> Duration {
         let (live_ns, sample_ns) = self.next;
         let course_ns = self.course.as_ref().map_or(u64::MAX, Course::due_ns);
@@ -131,29 +131,30 @@ impl<'a> Watch<'a> {
         }
         if self.cpu_before_ns.is_none() {
             self.cpu_before_ns = Some((monitor.client_cpu_ns)());
+            // The warm-up is over: a worker that stood still in it has not stalled yet.
             self.standing.reset(0);
         }
         let at_ns = now_ns - self.origin_ns;
         let progress = self.progress;
         if let Some(course) = &mut self.course {
-            course.look(now_ns, || done(progress));
+            course.look(now_ns, || sum_work(progress));
         }
         if now_ns >= self.next.0 {
-            (monitor.observe)(sample(done(self.progress), &mut self.seen.0, at_ns));
+            (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
             self.standing.look(self.progress, at_ns);
-            self.next.0 = following(self.next.0, TICK_NS, now_ns);
+            self.next.0 = next_in_series(self.next.0, TICK_NS, now_ns);
         }
         if now_ns >= self.next.1 {
-            self.take(at_ns);
-            self.next.1 = following(self.next.1, self.interval_ns, now_ns);
+            self.close_interval(at_ns);
+            self.next.1 = next_in_series(self.next.1, self.interval_ns, now_ns);
         }
     }
 
-    /// Ends with what is left.
+    /// Ends watching, with the last interval however short it is.
     pub fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
-        self.take(at_ns);
-        (monitor.observe)(sample(done(self.progress), &mut self.seen.0, at_ns));
+        self.close_interval(at_ns);
+        (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
         let cpu_ns = (monitor.client_cpu_ns)();
         Watched {
             samples: self.samples,
@@ -164,39 +165,44 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn take(&mut self, at_ns: u64) {
-        let taken = sample(done(self.progress), &mut self.seen.1, at_ns);
+    fn close_interval(&mut self, at_ns: u64) {
+        let taken = take_sample(sum_work(self.progress), &mut self.seen.1, at_ns);
         self.samples.push(taken);
         if let Some(beats) = &mut self.beats {
-            beats.take(at_ns);
+            beats.close_interval(at_ns);
         }
     }
 }
 
-/// What all workers have done so far.
-fn done(progress: &[Progress]) -> Work {
-    let sum = |of: fn(&Progress) -> u64| progress.iter().map(of).sum();
-    Work { ops: sum(|p| p.ops.load(Relaxed)), bytes: sum(|p| p.bytes.load(Relaxed)) }
+/// Sums up what all workers have done so far.
+fn sum_work(progress: &[Progress]) -> Work {
+    let mut sum = Work::default();
+    for worker in progress {
+        sum.ops += worker.ops.load(Relaxed);
+        sum.bytes += worker.bytes.load(Relaxed);
+    }
+    sum
 }
 
-/// What was done since `seen`, which is brought up to date.
-fn sample(done: Work, seen: &mut Work, at_ns: u64) -> IntervalSample {
+/// Returns the work since `seen`, which is brought up to date.
+fn take_sample(done: Work, seen: &mut Work, at_ns: u64) -> IntervalSample {
     let sample = IntervalSample { at_ns, ops: done.ops - seen.ops, bytes: done.bytes - seen.bytes };
     *seen = done;
     sample
 }
 
-/// The next instant of a regular series that lies ahead; those that were missed are left out.
-fn following(last_ns: u64, step_ns: u64, now_ns: u64) -> u64 {
+/// Returns the next instant of a regular series that lies ahead; missed ones are left out, so that
+/// a late watcher doesn't make up for them in a burst.
+fn next_in_series(last_ns: u64, step_ns: u64, now_ns: u64) -> u64 {
     let steps = (now_ns - last_ns) / step_ns + 1;
     last_ns.saturating_add(steps.saturating_mul(step_ns))
 }
 
 /// Finds the times in which workers end nothing.
 struct Standing {
-    /// How long a stall lasts at least; `None` where nobody looks.
+    /// The least length of a stall; `None` where stalls are not looked for.
     least_ns: Option<u64>,
-    /// Of each worker: what it had done when it was last seen to move, and when that was.
+    /// Progress of each worker when it was last seen to move, and when that was.
     workers: Vec<(u64, u64)>,
     current: Option<Stall>,
     found: Stalls,
@@ -204,7 +210,7 @@ struct Standing {
 
 impl Standing {
     fn new(workers: usize, least_ns: u64) -> Self {
-        let least_ns = (least_ns > 0).then_some(least_ns);
+        let least_ns = if least_ns > 0 { Some(least_ns) } else { None };
         Self { least_ns, workers: vec![(0, 0); workers], current: None, found: Stalls::default() }
     }
 
@@ -219,6 +225,7 @@ impl Standing {
         let (mut standing, mut since_ns) = (0, at_ns);
         for (progress, last) in progress.iter().zip(&mut self.workers) {
             let ops = progress.ops.load(Relaxed);
+            // An idle worker waits for no completion, so it can't stall.
             if ops != last.0 || progress.idle.load(Relaxed) {
                 *last = (ops, at_ns);
             } else if at_ns - last.1 >= least_ns {
@@ -227,7 +234,7 @@ impl Standing {
             }
         }
         if standing == 0 {
-            self.close();
+            self.close_stall();
             return;
         }
         let stall = self.current.get_or_insert(Stall { at_ns: since_ns, ..Stall::default() });
@@ -236,15 +243,15 @@ impl Standing {
         stall.workers = stall.workers.max(standing);
     }
 
-    fn close(&mut self) {
+    fn close_stall(&mut self) {
         if let Some(stall) = self.current.take() {
             self.found.add(stall);
         }
     }
 
     fn end(mut self) -> Option<Stalls> {
-        self.close();
-        self.least_ns.map(|_| self.found)
+        self.close_stall();
+        if self.least_ns.is_some() { Some(self.found) } else { None }
     }
 }
 
@@ -302,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_series_goes_on_in_step_after_a_delay() {
-        assert_eq!(following(100, 100, 100), 200);
-        assert_eq!(following(100, 100, 199), 200);
-        assert_eq!(following(100, 100, 450), 500);
+        assert_eq!(next_in_series(100, 100, 100), 200);
+        assert_eq!(next_in_series(100, 100, 199), 200);
+        assert_eq!(next_in_series(100, 100, 450), 500);
     }
 }

@@ -3,7 +3,7 @@
 //! This is the measured loop. After the start it neither allocates nor locks, formats or logs;
 //! the only things it shares are two flags and its own counters, all relaxed atomics. A `Sync`
 //! waits until everything before it has ended, and time-bounded streams look at the instant of
-//! the last completion instead of asking the clock once more. Only a worker with a [`Pace`] looks
+//! the last completion instead of reading the clock again. Only a worker with a [`Pace`] looks
 //! at the clock before it starts an op, and sleeps where there is nothing to wait for.
 
 mod stages;
@@ -23,15 +23,15 @@ use crate::touched::Touched;
 use stages::Marks;
 pub use stages::Shared;
 
-/// Counters of one worker for whoever watches, on a cache line of their own.
+/// Counters of one worker for the watcher, on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Progress {
-    /// Ops done.
+    /// Number of ops done.
     pub ops: AtomicU64,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub bytes: AtomicU64,
-    /// Nothing is under way but a sync, or nothing at all: nobody waits for a completion.
+    /// Nothing is in flight but a sync, or nothing at all: no completion is waited for.
     pub idle: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ pub struct Progress {
 pub enum Ending {
     /// The stream was executed to its end.
     Complete,
-    /// Somebody asked to stop.
+    /// The pass was asked to stop.
     Stopped,
     /// Too many ops failed.
     TooManyErrors,
@@ -50,23 +50,23 @@ pub enum Ending {
 
 /// A worker in its pass.
 pub struct Worker<'a> {
-    /// Ops to do.
+    /// The ops to do.
     pub stream: OpStream,
-    /// What executes them.
+    /// The executor of the ops.
     pub backend: &'a mut dyn Backend,
-    /// What records them.
+    /// The recorder of the ops.
     pub recorder: Recorder,
-    /// Shared flags.
+    /// The shared flags.
     pub shared: &'a Shared,
     /// Counters for the watcher.
     pub progress: &'a Progress,
-    /// Its instants.
+    /// The instants of the pass.
     pub timing: Timing,
-    /// What tells them.
+    /// The clock that tells them.
     pub clock: &'a dyn Clock,
-    /// What an op waits for besides a place in the queue.
+    /// The conditions that an op waits for besides a place in the queue.
     pub pace: Option<Pace>,
-    /// What it touched.
+    /// Record of what it touched.
     pub touched: Option<Touched>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
@@ -74,19 +74,19 @@ pub struct Worker<'a> {
     pub vain_max_ns: u64,
 }
 
-/// What a worker's pass came to.
+/// The result of a worker's pass.
 pub struct WorkerEnd {
-    /// What was recorded.
+    /// The record of the worker.
     pub recorder: Recorder,
     /// How it ended.
     pub ending: Ending,
-    /// What it had done when the first worker was done.
+    /// Work up to the moment when the first worker was done.
     pub first_done: Work,
-    /// What of it was done since the last worker had started.
+    /// Work since the last worker had started, up to the same moment.
     pub common: Work,
-    /// What it touched.
+    /// Record of what it touched.
     pub touched: Option<Touched>,
-    /// Ops that fell due and were never started: the time to wait for them was over.
+    /// Scheduled ops that were never started: the time to wait for them was over.
     pub unanswered: u64,
 }
 
@@ -100,11 +100,11 @@ struct Pipe {
     held: Option<Op>,
     /// When something can start that can't now.
     wake_ns: u64,
-    /// Where nobody waited any longer: what had not been started by then.
+    /// Ops that had not been started when waiting ended.
     backlog: Option<Backlog>,
     in_flight: usize,
     exhausted: bool,
-    /// What is in flight is a sync.
+    /// The op in flight is a sync.
     syncing: bool,
     completions: Vec<Completion>,
     /// When an op last succeeded, or the worker began.
@@ -113,11 +113,11 @@ struct Pipe {
     is_vain: bool,
 }
 
-/// Ops of an open loop that were not started when nobody waited any longer.
+/// Ops of an open loop that were not started before waiting ended.
 struct Backlog {
     /// The first of them, where it was taken from the stream already.
     held: Option<Op>,
-    /// All others, and those that never fell due.
+    /// All others, and those that are scheduled later.
     rest: OpStream,
     given_up_ns: u64,
 }
@@ -132,7 +132,7 @@ impl Pipe {
         }
     }
 
-    /// Takes note of the end of a sync, where it has ended: nothing else is in flight with it.
+    /// Notes the end of a sync, where it has ended: nothing else is in flight with it.
     #[cold]
     fn end_sync(&mut self, progress: &Progress) {
         if self.in_flight == 0 {
@@ -160,24 +160,28 @@ impl Worker<'_> {
         };
         let mut marks = Marks::default();
         self.shared.starts();
-        marks.look(self.shared, || self.done());
+        marks.look(self.shared, || self.done_work());
         let ending = self.drive(&mut pipe, &mut marks);
         if ending == Ending::Complete {
             self.shared.is_done();
         }
         self.progress.idle.store(true, Relaxed);
         if matches!(ending, Ending::Lost(_)) {
-            self.recorder.lost();
+            self.recorder.fail_in_flight();
         }
-        // A pass that is broken for one worker is broken for all: nobody need go on.
+        // A pass that is broken for one worker is broken for all: none need go on.
         if matches!(ending, Ending::Lost(_) | Ending::TooManyErrors) {
             self.shared.stop.store(true, Relaxed);
         }
-        let all = self.done();
-        let backlog = pipe.backlog.take().filter(|_| ending == Ending::Complete);
-        let unanswered = backlog.map_or(0, |backlog| self.give_up(backlog));
+        let all = self.done_work();
+        let mut unanswered = 0;
+        if let Some(backlog) = pipe.backlog.take()
+            && ending == Ending::Complete
+        {
+            unanswered = self.give_up(backlog);
+        }
         if let Some(touched) = &mut self.touched {
-            let (ops, bytes) = self.recorder.all();
+            let (ops, bytes) = self.recorder.with_warmup();
             touched.once(self.stream.files_begun().unwrap_or(ops), bytes);
         }
         let (first_done, common) = marks.finish(all);
@@ -191,10 +195,12 @@ impl Worker<'_> {
         }
     }
 
-    fn done(&self) -> Work {
+    fn done_work(&self) -> Work {
         Work { ops: self.recorder.ops(), bytes: self.recorder.bytes() }
     }
 
+    /// Queues, submits and reaps until the stream is exhausted, or something ends the pass; ops in
+    /// flight are then waited for, since a backend may still write into their buffers.
     fn drive(&mut self, pipe: &mut Pipe, marks: &mut Marks) -> Ending {
         let mut ending = Ending::Complete;
         let mut drained_by_ns = NO_LIMIT;
@@ -207,18 +213,18 @@ impl Worker<'_> {
                 return ending;
             }
             if pipe.in_flight == 0 && pipe.waiting.is_empty() {
-                self.sleep(pipe.wake_ns);
+                self.sleep_until(pipe.wake_ns);
             } else if let Err(Lost(reason)) = self.reap(pipe) {
                 return Ending::Lost(reason);
             }
-            marks.look(self.shared, || self.done());
+            marks.look(self.shared, || self.done_work());
             if self.shared.stop.load(Relaxed) {
                 ending = Ending::Stopped;
             } else if (self.recorder.errors() >= ERRORS_MAX || pipe.is_vain) && !self.endures() {
                 ending = Ending::TooManyErrors;
             }
             if ending != Ending::Complete && self.is_drained_too_long(&mut drained_by_ns) {
-                self.recorder.lost();
+                self.recorder.fail_in_flight();
                 return ending;
             }
         }
@@ -234,9 +240,12 @@ impl Worker<'_> {
         now_ns > *by_ns
     }
 
-    /// Says whether no number of failures ends the pass: a soak waits for better times.
+    /// Says whether no number of failures ends the pass: a soak waits until its server is back.
     fn endures(&self) -> bool {
-        self.pace.as_ref().is_some_and(Pace::is_booking)
+        match &self.pace {
+            Some(pace) => pace.is_booking(),
+            None => false,
+        }
     }
 
     #[inline]
@@ -271,19 +280,19 @@ impl Worker<'_> {
         };
         if stream.is_endless() && now_ns >= timing.drained_ns {
             let held = pipe.held.take();
-            pipe.backlog = stream.is_open_loop().then(|| Backlog {
-                held,
-                rest: stream.clone(),
-                given_up_ns: now_ns,
-            });
+            if stream.is_open_loop() {
+                let rest = stream.clone();
+                pipe.backlog = Some(Backlog { held, rest, given_up_ns: now_ns });
+            }
             stream.finish();
         }
-        let (thinking, mut wake_ns) = pace.thinking(now_ns);
+        let (thinking, mut wake_ns) = pace.count_thinking(now_ns);
         while pipe.sync.is_none()
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
         {
-            let op = pipe.held.take().or_else(|| next_due(stream, timing.start_ns));
+            // An op that was held back is next: the order of the stream is that of its schedule.
+            let op = pipe.held.take().or_else(|| next_scheduled(stream, timing.start_ns));
             let Some(op) = op else {
                 pipe.exhausted = true;
                 break;
@@ -293,14 +302,14 @@ impl Worker<'_> {
                 break;
             }
             if op.due_ns >= timing.deadline_ns && now_ns >= timing.deadline_ns {
-                // All that fell due in time was started; this op never falls due.
+                // All ops that were scheduled in time are started; this one is scheduled too late.
                 stream.finish();
                 continue;
             }
-            match pace.wait(&op, now_ns) {
+            match pace.check_start(&op, now_ns) {
                 Wait::No => {
-                    pace.started(&op, now_ns);
-                    recorder.fell_due(op.due_ns);
+                    pace.note_start(&op, now_ns);
+                    recorder.count_scheduled(op.due_ns);
                     pipe.waiting.push(op);
                     continue;
                 }
@@ -318,15 +327,15 @@ impl Worker<'_> {
         pipe.wake_ns = if stream.is_endless() { wake_ns.min(end_ns) } else { wake_ns };
     }
 
-    /// Sleeps until an instant, but looks now and then whether it should stop.
-    fn sleep(&self, until_ns: u64) {
+    /// Sleeps until an instant, but checks now and then whether it should stop.
+    fn sleep_until(&self, until_ns: u64) {
         let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
         self.progress.idle.store(true, Relaxed);
         self.clock.sleep_until(until_ns.min(tick_ns));
         self.progress.idle.store(false, Relaxed);
     }
 
-    /// Takes down what fell due in time and was never started; returns how many ops that were.
+    /// Records the ops that were scheduled in time and never started; returns how many they are.
     ///
     /// Each counts as a response that took longer than it had waited: without them the percentiles
     /// of a load that was not carried would be those of the lucky ones.
@@ -335,7 +344,7 @@ impl Worker<'_> {
         let Timing { start_ns, counts_ns, deadline_ns, .. } = self.timing;
         let Backlog { mut held, mut rest, given_up_ns } = backlog;
         let mut count = 0;
-        while let Some(op) = held.take().or_else(|| next_due(&mut rest, start_ns)) {
+        while let Some(op) = held.take().or_else(|| next_scheduled(&mut rest, start_ns)) {
             if op.due_ns >= deadline_ns {
                 break;
             }
@@ -343,9 +352,10 @@ impl Worker<'_> {
                 continue;
             }
             count += 1;
-            self.recorder.never_answered(op.kind, given_up_ns.saturating_sub(op.due_ns));
+            self.recorder.record_unstarted(op.kind, given_up_ns.saturating_sub(op.due_ns));
             if count == UNANSWERED_TIMED_MAX {
-                return count + rest.unmet(deadline_ns - start_ns);
+                // Beyond this many the percentiles no longer change: the others are only counted.
+                return count + rest.count_unstarted(deadline_ns - start_ns);
             }
         }
         count
@@ -357,7 +367,7 @@ impl Worker<'_> {
             return;
         }
         let accepted = self.backend.submit(&pipe.waiting);
-        self.recorder.issued(&pipe.waiting[..accepted]);
+        self.recorder.record_issued(&pipe.waiting[..accepted]);
         pipe.in_flight += accepted;
         if accepted == pipe.waiting.len() {
             pipe.waiting.clear();
@@ -366,7 +376,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes note of when an op last succeeded: usually the last one that ended.
+    /// Notes when an op last succeeded: usually the last one that ended.
     #[inline]
     fn note_success(&self, pipe: &mut Pipe) {
         let Some(last) = pipe.completions.last() else { return };
@@ -383,12 +393,14 @@ impl Worker<'_> {
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
         let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
-        self.recorder.ended(&pipe.completions);
+        self.recorder.record_ended(&pipe.completions);
         if let Some(touched) = &mut self.touched {
-            touched.ended(&pipe.completions);
+            touched.record_ended(&pipe.completions);
         }
         if let Some(pace) = &mut self.pace {
-            pipe.completions.iter().for_each(|completion| pace.ended(completion));
+            for completion in &pipe.completions {
+                pace.note_end(completion);
+            }
         }
         self.note_success(pipe);
         pipe.in_flight -= pipe.completions.len();
@@ -408,8 +420,8 @@ impl Worker<'_> {
     }
 }
 
-/// Takes the next op, with its due instant on the clock of the worker.
-fn next_due(stream: &mut OpStream, start_ns: u64) -> Option<Op> {
+/// Takes the next op, with its scheduled time on the clock of the worker.
+fn next_scheduled(stream: &mut OpStream, start_ns: u64) -> Option<Op> {
     let mut op = stream.next_op()?;
     if op.due_ns > 0 {
         op.due_ns = op.due_ns.saturating_add(start_ns);

@@ -182,7 +182,7 @@ fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
     // As long as the window lasted what fell due is waited for, and no longer.
     assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
     // 5000/s for 100 ms, the one at the deadline not counted.
-    assert_eq!(end.recorder.due().0 + end.unanswered, 499);
+    assert_eq!(end.recorder.scheduled().0 + end.unanswered, 499);
     let times = response_times(end);
     // Those that were never started stand among the response times.
     assert_eq!(times.count(), 499);
@@ -204,7 +204,7 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
     for still in [50..150, 250..350] {
         let ends_late = still.end > 300;
         let end = work(&spec, Pass::Mix, &mut Slow::standing_still(still));
-        assert_eq!(end.recorder.due().0 + end.unanswered, 299);
+        assert_eq!(end.recorder.scheduled().0 + end.unanswered, 299);
         if ends_late {
             // From 250 to 300 ms, less the one that was in service.
             let waited = end.recorder.late() + end.unanswered;

@@ -14,7 +14,7 @@ pub struct Bell {
     number: u32,
 }
 
-/// What has rung.
+/// The things that were signalled since the last wait.
 #[derive(Debug, Default)]
 struct Rung {
     /// Since somebody waited last.

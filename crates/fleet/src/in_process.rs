@@ -25,13 +25,13 @@ pub struct AgentEnd {
     /// `None` where there will be no more.
     orders: Receiver<Option<Order>>,
     is_over: Cell<bool>,
-    /// What came while only disturbances were asked for.
+    /// An order that came while only disturbances were accepted.
     held: Cell<Option<Order>>,
     tell: RefCell<Box<Tell>>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// What takes reports to the controller.
+/// The function that takes reports to the controller.
 pub(crate) type Tell = dyn FnMut(Report) + Send;
 
 /// Takes them to a controller in this process.

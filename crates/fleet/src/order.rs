@@ -30,15 +30,15 @@ pub struct Assignment {
     pub work_name: String,
     /// Leave the working directory behind.
     pub keep: bool,
-    /// Which of the workers are this agent's.
+    /// The share of the workers that is this agent's.
     pub share: Share,
     /// The working directory may be there already: then another agent made it, and removes it.
     pub joins: bool,
-    /// Where a soak books what was acknowledged.
+    /// The journal in which a soak notes what was acknowledged.
     pub books: Books,
 }
 
-/// Where an agent books what was acknowledged.
+/// The place of an agent's acknowledgement journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Books {
     /// In its memory.
@@ -50,7 +50,7 @@ pub enum Books {
     Left,
 }
 
-/// What an agent needs to know before it changes its host.
+/// The facts that an agent needs before it changes its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     /// Name of the campaign in the undo log, and in the names of its working directories.
@@ -61,7 +61,7 @@ pub struct Opening {
     pub keep: bool,
 }
 
-/// What the controller wants done.
+/// An order of the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Make a fresh site for a trial.
@@ -70,7 +70,7 @@ pub enum Order {
     Prepare(Pass),
     /// Have the workers of a share open what they need, and wait for [`Order::Go`].
     Arm {
-        /// The pass.
+        /// The pass to be made.
         pass: Pass,
         /// Whose workers it executes: its own, or those of another whose files it reads.
         share: Share,
@@ -84,7 +84,7 @@ pub enum Order {
     Disarm,
     /// Count what the pass left, now that all agents have ended it, and tell how it went.
     Account {
-        /// What all other agents did, for one that counts for all; else nothing.
+        /// The work of all other agents, for one that counts for all; else empty.
         others: Vec<Done>,
     },
     /// Remove the site.
@@ -110,7 +110,7 @@ pub enum Order {
     Invalidate {
         /// How much is to be forgotten.
         how: Invalidation,
-        /// What this host serves, where it serves.
+        /// The directory that this host serves, if it serves any.
         directory: Option<PathBuf>,
     },
     /// Watch the host from now on.
@@ -121,7 +121,7 @@ pub enum Order {
     Clean,
     /// Change the host for a while, also while workers work; not answered in their stead.
     Disturb(#[serde(with = "json")] Box<Action>),
-    /// Undo that.
+    /// Revert the fault.
     Calm,
     /// Be killed, without a chance to tell anybody or to put anything back. Not answered.
     Perish,
@@ -156,12 +156,12 @@ impl Order {
     }
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// The site is there; with the settings in force.
     Begun(Vec<Fact>),
-    /// What belongs to the share is there.
+    /// The files of the share are there.
     Prepared,
     /// All is open, and the workers wait.
     Armed,
@@ -171,7 +171,7 @@ pub enum Report {
     Progress(IntervalSample),
     /// The workers have ended.
     Worked {
-        /// What they did.
+        /// The work that they did.
         done: Vec<Done>,
         /// The trial can't go on, so nobody else need.
         is_broken: bool,
@@ -186,21 +186,21 @@ pub enum Report {
     Released,
     /// Settings, each with its source; also what was in memory before and after an invalidation.
     Facts(Vec<Fact>),
-    /// What the clocks show.
+    /// A reading of the clocks.
     Clock(Reading),
     /// The host may be changed.
     Opened,
     /// An action was applied; with what is in force now.
     InForce(InForce),
-    /// What was to be undone is undone.
+    /// The change to the host is reverted.
     Undone,
     /// The host is being watched.
     Watching,
-    /// What the host did since it is watched.
+    /// Telemetry of the host since it is watched.
     Watched(Box<Telemetry>),
-    /// What was found changed; nothing where nothing was left so.
+    /// Changes that were found and restored; empty where nothing was left changed.
     Cleaned(Vec<Putting>),
-    /// What a disturbance put into force, nothing where it was undone; or why it can't be done.
+    /// The fault that is now effective, nothing where it was reverted; or why it can't be done.
     Disturbed(Result<InForce, String>),
 }
 
@@ -236,13 +236,13 @@ impl Report {
 pub struct Putting {
     /// The campaign that made it.
     pub campaign: String,
-    /// What was done.
+    /// The change that was made.
     pub what: String,
     /// Why it can't be put back; `None` where it was.
     pub refused: Option<String>,
 }
 
-/// What the clocks of a host show at one instant.
+/// The readings of a host's clocks at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// The clock that ops are timed by, in nanoseconds since whenever.
@@ -251,10 +251,10 @@ pub struct Reading {
     pub wall_ns: u64,
 }
 
-/// What was done of one kind, the warm-up included: what witnesses see.
+/// Ops of one kind, the warm-up included: the part that cross-checks see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Which kind.
+    /// The kind of op.
     pub kind: OpKind,
     /// Ops that ended well.
     pub ops: u64,
@@ -269,13 +269,13 @@ pub struct Done {
 pub struct PassEnd {
     /// Its figures and caveats.
     pub result: PassResult,
-    /// What else was learned while it ran.
+    /// Further facts that were learned while it ran.
     pub facts: Vec<Fact>,
     /// Why the trial can't go on, where it can't.
     pub broken: Option<Broken>,
     /// When its workers started and ended.
     pub span: Span,
-    /// What they had done from time to time, in its order; only where there are other agents.
+    /// The progress curve of the workers, in its order; only where there are other agents.
     pub course: Vec<CoursePoint>,
 }
 

@@ -35,7 +35,7 @@ pub const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
 /// How long after the wish to stop an agent is waited for at most, in all.
 pub const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
 
-/// What is said of a host that is left with changes that its agent has yet to restore.
+/// The note on a host that is left with changes that its agent has yet to restore.
 pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \
                                  (hint: `dfsbench clean` on that host shows what is left)";
 
@@ -54,7 +54,7 @@ pub struct Remote {
     way: Way,
     /// Ends with the wish to leave.
     stream: Option<Stream<Report, Order>>,
-    /// What comes after that, and until when its end is waited for.
+    /// The events after the last one, and until when the agent's end is waited for.
     leaving: Option<(Receiver<Event<Report>>, Instant)>,
     stop: Arc<AtomicBool>,
     /// When the agent was sent the wish to stop.
@@ -327,7 +327,7 @@ impl Words {
         Self::heard_by(stderr, |_| ())
     }
 
-    /// As [`Words::of`]; `hear` gets each line that isn't empty.
+    /// Starts a connection as [`Words::of`] does; `hear` gets each line that isn't empty.
     pub(crate) fn heard_by(
         stderr: impl Read + Send + 'static,
         mut hear: impl FnMut(&str) + Send + 'static,

@@ -104,7 +104,7 @@ pub const fn facts() -> Request<Vec<Fact>> {
     request!(Order::Facts, Report::Facts(facts) => facts)
 }
 
-/// What the clocks show.
+/// Requests a reading of the clocks.
 pub const fn clock() -> Request<Reading> {
     request!(Order::Clock, Report::Clock(reading) => reading)
 }

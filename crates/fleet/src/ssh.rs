@@ -44,7 +44,7 @@ pub const AT_ONCE_MAX: usize = 64;
 const CONTROL: &str = "dfsbench-ssh-";
 const LOCK: &str = "lock";
 
-/// What is in that file once it is locked.
+/// The content of that file once it is locked.
 const LOCKED: &[u8] = b"locked while it is used\n";
 
 /// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
@@ -113,11 +113,11 @@ pub struct Launcher {
     control: TempDir,
     /// Locked as long as somebody uses the folder.
     _lock: File,
-    /// What is to be taken away from which host.
+    /// Files that are left to be removed, each with its host.
     left: Mutex<Vec<(Host, String)>>,
 }
 
-/// What was found on a host.
+/// The state in which a host was found.
 struct Found {
     directory: String,
     system: String,
@@ -374,7 +374,7 @@ fn sweep(folder: &Path, mine: &Path) {
     }
 }
 
-/// Where a host is, in ssh's words.
+/// Returns the address of a host, in ssh's words.
 fn address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
 }

@@ -75,7 +75,7 @@ pub fn agent_end(
     AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
 }
 
-/// What happens when a controller is gone: what is under way ends, and there is no next order.
+/// Ends the work in flight, and all further orders, once a controller is gone.
 struct Over {
     stop: Arc<AtomicBool>,
     orders: Sender<Option<Order>>,

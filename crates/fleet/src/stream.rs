@@ -22,10 +22,10 @@ use crate::bell::Rope;
 use crate::voice::{Output, Voice};
 use crate::wire::{self, Greeting, Message, WireError};
 
-/// What is read at a time, in bytes: most messages are smaller.
+/// Size of a read, in bytes: most messages are smaller.
 const READ_BYTES: usize = 4 << 10;
 
-/// What the other side did.
+/// An event from the other side.
 pub(crate) enum Event<In> {
     /// It is the dfsbench that this is.
     Greeted,
@@ -43,9 +43,9 @@ pub(crate) enum Event<In> {
 
 /// One end of a stream whose events wait until somebody asks for them.
 pub(crate) struct Stream<In, Out> {
-    /// What the other side did, in order.
+    /// Events from the other side, in order.
     pub events: Receiver<Event<In>>,
-    /// What is said to it; the stream ends with the last of its clones.
+    /// The writer to the other side; the stream ends with the last of its clones.
     pub voice: Voice<Out>,
     heard: Arc<Heard>,
     rope: Rope,
@@ -56,7 +56,7 @@ where
     In: DeserializeOwned + Send + 'static,
     Out: Serialize + Send + 'static,
 {
-    /// Opens one.
+    /// Opens a stream of messages.
     pub(crate) fn open(input: impl Read + Send + 'static, output: impl Output + 'static) -> Self {
         let (happen, events) = channel();
         let rope = Rope::default();
@@ -83,7 +83,7 @@ impl<In, Out> Stream<In, Out> {
     }
 }
 
-/// Where events go that somebody asks for, and what rings then and at the end.
+/// The destination of events: a queue, and the wakeup for each event and at the end.
 struct Happen<In> {
     sender: Option<Sender<Event<In>>>,
     rope: Rope,

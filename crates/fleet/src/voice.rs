@@ -29,7 +29,7 @@ pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// **Source:** pipe(7), `PIPE_BUF`; `sk_stream_is_writeable` of Linux.
 const SHORT_BYTES: usize = 1 << 10;
 
-/// Where bytes go that are said.
+/// A destination of bytes that can be polled.
 pub trait Output: Write + AsFd + Send {}
 
 impl<O: Write + AsFd + Send> Output for O {}
@@ -43,13 +43,13 @@ impl<Out> Clone for Voice<Out> {
     }
 }
 
-/// What all clones of a voice share.
+/// The state that all clones of a writer share.
 struct Mouth<Out> {
     later: Sender<Message<Out>>,
     way: Arc<Way>,
 }
 
-/// What whoever speaks and the thread share.
+/// The queue that senders and the writing thread share.
 struct Way {
     /// `None` once it has failed.
     output: Mutex<Option<Open>>,

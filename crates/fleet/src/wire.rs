@@ -21,7 +21,7 @@ pub const FRAME_BYTES_MAX: u32 = 64 << 20;
 /// How each side begins.
 const MAGIC: [u8; 8] = *b"DFSBENCH";
 
-/// What is made room for before bytes have come, at most.
+/// Largest allocation that is made before its bytes have come.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Why bytes could not be read as messages, or not be written.
@@ -36,9 +36,9 @@ pub enum WireError {
     /// The other side is another dfsbench.
     #[error("it runs dfsbench {theirs}, and this is dfsbench {ours}")]
     Version {
-        /// What the other side is.
+        /// The greeting of the other side.
         theirs: Greeting,
-        /// What this side is.
+        /// The greeting of this side.
         ours: Greeting,
     },
     /// A length that no message has.
@@ -49,7 +49,7 @@ pub enum WireError {
     Garbage {
         /// How many they are.
         len: usize,
-        /// What is wrong with them.
+        /// The reason why they are wrong.
         reason: String,
     },
     /// A message that can't be put into bytes.
@@ -63,7 +63,7 @@ pub enum WireError {
 /// One message in either direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<T> {
-    /// Still here.
+    /// A heartbeat: the sender is still there.
     Beat,
     /// End what is under way, as soon as can be, and all that would follow.
     Stop,
@@ -73,12 +73,12 @@ pub enum Message<T> {
     Said(T),
 }
 
-/// Which dfsbench somebody is.
+/// The identity of a dfsbench process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// The protocol that it speaks.
     pub protocol: u32,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
 }
 

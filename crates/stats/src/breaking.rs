@@ -1,12 +1,12 @@
-//! Where a server gives in: a load is raised until it slows down, breaks, or the limit is reached.
+//! The search for the load under which a server gives in: slows down, falls behind, or breaks.
 //!
-//! [`Search`] names the next load to try and hears what came of it; it measures nothing itself. The
-//! load is doubled as long as all goes well; what went wrong is narrowed down by halves between the
-//! last load that was borne and the first that was not. What broke it must do so twice; what looks
-//! worse than a lighter load is tried in turns with that, see `turns`. After each load that was
-//! not borne, the lightest is tried until it is served as before, or time is up: whether a server
-//! recovers is half the answer. The ways to give in are those of [`How`]. Where the client was at
-//! its own limit, figures say nothing of the server, and are left out.
+//! [`Search`] names the next load to try and is given what came of it; it measures nothing itself.
+//! The load is doubled as long as all goes well; what went wrong is narrowed down by bisection
+//! between the last load that was borne and the first that was not. A load must break the server
+//! twice; one that looks worse than a lighter load is tried in turns with that, see `turns`. After
+//! each load that was not borne, the lightest is tried until it is served as before, or time is
+//! up: whether a server recovers is half the answer. The ways to give in are those of [`How`].
+//! Figures of a client at its own limit say nothing of the server, and are left out.
 
 mod came;
 mod replay;
@@ -30,18 +30,18 @@ pub const DEGRADED_SHARE: f64 = 0.8;
 /// From this share of the best rate on, more load gained nothing to speak of.
 pub const SATURATED_SHARE: f64 = 0.9;
 
-/// Of an offered load, a server falls behind that does less than this.
+/// A server falls behind that does less than this share of an offered load.
 pub const BEHIND_SHARE: f64 = crate::curve::CARRIED_SHARE_MIN;
 
-/// So many trials of a load that looked too much for the server may say nothing of it, since the
-/// client was at its own limit in each.
+/// Trials of one load that looked too heavy and yet say nothing of the server, since the client
+/// was at its own limit in each: after so many the load is given up as undecided.
 pub const LIMITED_MAX: usize = 3;
 
 /// Response times below this, in nanoseconds, are those of the client as much as of the server:
 /// they explode from here on.
 pub const QUANTILE_NS_MIN: u64 = 1_000_000;
 
-/// What a search is to do.
+/// The settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The lightest load; at least 1.
@@ -61,73 +61,73 @@ impl From<&RampAsked> for Asked {
     }
 }
 
-/// How a server gave in.
+/// The way in which a server gave in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum How {
     /// Throughput fell, as turns have shown: see [`DEGRADED_SHARE`].
     Degraded {
-        /// In which pass, by its place.
+        /// The pass, by its place in the run.
         pass: usize,
         /// The smaller load with the best rate.
         best_at: u32,
-        /// How many trials of each were made in turns.
+        /// Number of trials of each that were made in turns.
         turns: usize,
     },
     /// Less than [`BEHIND_SHARE`] of what was offered was done, twice in a row.
     Behind {
-        /// In which pass.
+        /// The pass, by its place in the run.
         pass: usize,
         /// The share that was done.
         share: f64,
     },
     /// The 99th percentile of the response times exploded, as turns have shown. In a closed loop it
-    /// may rise as much as the load without a word: waiting times do where what is there is shared.
+    /// may rise as much as the load and count as borne: requests wait for each other there.
     ///
     /// **Source:** Little's law.
     Slow {
-        /// In which pass.
+        /// The pass, by its place in the run.
         pass: usize,
-        /// What it was, in nanoseconds.
+        /// The percentile under the lighter load, in nanoseconds.
         from_ns: u64,
-        /// What it is.
+        /// The percentile under the load that was not borne, in nanoseconds.
         to_ns: u64,
-        /// How many trials of each were made in turns.
+        /// Number of trials of each that were made in turns.
         turns: usize,
     },
     /// A trial failed, or ops did, twice in all.
     Broken,
 }
 
-/// What became of the server when the load went away; times count from the first look.
+/// The state of the server after the load went away; times count from the first look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The lightest load is served as before.
     Back {
-        /// So many milliseconds later it was not.
+        /// The last look that found it not recovered, in milliseconds.
         from_ms: u64,
-        /// So many milliseconds later it was.
+        /// The first look that found it recovered, in milliseconds.
         to_ms: u64,
     },
     /// It is served, but not as before.
     Impaired {
-        /// For so many milliseconds, at least.
+        /// Time until the last look, in milliseconds: it lasts at least as long.
         for_ms: u64,
     },
     /// It is not served.
     Never {
-        /// For so many milliseconds, at least.
+        /// Time until the last look, in milliseconds: it lasts at least as long.
         for_ms: u64,
     },
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The largest load that was borne below the one that was not.
     pub borne: Option<u32>,
     /// The smallest load under which the server gave in, and how.
     pub gave_in: Option<(u32, How)>,
-    /// What became of it then; `None` where there was no lighter load, or nobody looked.
+    /// Whether it recovered; `None` where there was no lighter load, or no trial to tell by.
     pub recovery: Option<Recovery>,
     /// From which load on each pass gained nothing.
     pub saturated_from: Vec<Option<u32>>,
@@ -135,27 +135,27 @@ pub struct Found {
     pub unsure_from: Option<u32>,
     /// Loads that broke it once, and were borne when tried again.
     pub once: Vec<u32>,
-    /// Loads that count as borne, and of which nobody can tell whether they were served worse.
+    /// Loads that count as borne although it is unknown whether they were served worse.
     pub unclear: Vec<u32>,
 }
 
-/// What is tried next.
+/// The trial that comes next.
 #[derive(Clone, Debug, PartialEq)]
 enum Next {
     /// A load that was not tried.
     Try(u32),
-    /// The same once more, since too little was done, or it broke.
+    /// The same load again, since too little was done, or it broke.
     Again(u32),
     /// A load that looks worse and a lighter one, in turns.
     InTurns(Turns),
     /// The lightest load, after something went wrong.
     Recovery {
-        /// When it was tried for the first time, in milliseconds since 1970.
+        /// The start of the first such trial, in milliseconds since 1970.
         since_ms: Option<u64>,
-        /// When it last was not as before, from then on.
+        /// The last time that it was not as before, in milliseconds after that.
         bad_ms: u64,
     },
-    /// Nothing.
+    /// No further trial: all is known.
     Done,
 }
 
@@ -171,14 +171,14 @@ pub struct Search {
     breaks: BTreeMap<u32, u32>,
     /// Figures of the trials that did not break it, by load, but for those of recovery.
     figures: BTreeMap<u32, Vec<Vec<Option<Figure>>>>,
-    /// What turns have answered: load, pass, and in what it looked worse.
+    /// Comparisons that turns have decided: load, pass, and in what it looked worse.
     settled: Vec<(u32, usize, Way)>,
     unclear: BTreeSet<u32>,
-    /// Loads that once looked too much, and of which no other trial says anything.
+    /// Loads that once looked too heavy, and for which every other trial was limited by the client.
     limited: BTreeSet<u32>,
 }
 
-/// Why a load may not be borne.
+/// The reason why a load may not be borne.
 enum Suspicion {
     /// Too little of what was offered was done.
     Behind(How),
@@ -187,7 +187,7 @@ enum Suspicion {
 }
 
 impl Search {
-    /// From one load to another, both of which may be tried.
+    /// Starts a search from one load to another, both of which may be tried.
     pub fn new(asked: Asked) -> Self {
         let first = asked.first.max(1);
         Self {
@@ -204,7 +204,7 @@ impl Search {
         }
     }
 
-    /// The load to try next; `None` when all is known.
+    /// Returns the load to try next; `None` when all is known.
     pub const fn next(&self) -> Option<u32> {
         match &self.next {
             Next::Try(load) | Next::Again(load) => Some(*load),
@@ -214,7 +214,7 @@ impl Search {
         }
     }
 
-    /// What the next trial is for.
+    /// Tells what the next trial is for.
     pub const fn purpose(&self) -> Purpose {
         match &self.next {
             Next::Recovery { .. } => Purpose::Recovery,
@@ -228,8 +228,8 @@ impl Search {
         matches!(self.next, Next::Recovery { since_ms: Some(_), .. })
     }
 
-    /// Hears what came of the load that was to be tried, and when it was begun, in milliseconds
-    /// since 1970.
+    /// Takes in what came of the load that was to be tried, and when that trial was begun, in
+    /// milliseconds since 1970.
     pub fn hear(&mut self, came: Came, begun_unix_ms: u64) {
         match (self.next.clone(), came) {
             (Next::Done, _) => {}
@@ -238,86 +238,114 @@ impl Search {
                 let at_ms = begun_unix_ms.saturating_sub(since_ms);
                 self.check_recovery(&came, since_ms, bad_ms, at_ms);
             }
-            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => self.breaks_with(load),
+            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => self.note_break(load),
             // A lighter load that breaks right after it, too, is its doing.
-            (Next::InTurns(turns), Came::Broken(_)) => self.breaks_with(turns.load),
+            (Next::InTurns(turns), Came::Broken(_)) => self.note_break(turns.load),
             (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
+                // A repeated trial that a busy client spoilt decides nothing: the load is tried
+                // again.
                 let is_open =
-                    matches!(self.next, Next::Again(_)) && self.says_nothing(load, &figures);
+                    matches!(self.next, Next::Again(_)) && self.is_undecided(load, &figures);
                 self.figures.entry(load).or_default().push(figures.clone());
                 if !is_open {
-                    self.look_at(load, &figures);
+                    self.judge_load(load, &figures);
                 }
             }
             (Next::InTurns(turns), Came::Figures(figures)) => self.hear_turn(turns, figures),
         }
     }
 
-    /// What is known so far.
+    /// Returns what is known so far.
     pub fn found(&self) -> Found {
-        let trials = self.figures.values().flatten();
-        let passes = trials.map(Vec::len).min().unwrap_or(0);
-        let saturated_from = (0..passes).map(|pass| self.saturated_from(pass)).collect();
-        let unsure = |load: &u32| (0..passes).any(|pass| self.figure(*load, pass).is_none());
-        let without = self.figures.keys().copied().find(unsure);
-        let limited = self.limited.first().copied();
-        let unsure_from = without.into_iter().chain(limited).min();
-        let borne_again = |load: &&u32| Some(**load) <= self.borne;
+        let passes = self.count_passes();
+        let mut saturated_from = Vec::with_capacity(passes);
+        for pass in 0..passes {
+            saturated_from.push(self.saturated_from(pass));
+        }
+        let mut unsure_from = self.limited.first().copied();
+        for load in self.figures.keys() {
+            let is_unsure = (0..passes).any(|pass| self.figure(*load, pass).is_none());
+            if is_unsure {
+                unsure_from = Some(unsure_from.map_or(*load, |known| known.min(*load)));
+                break;
+            }
+        }
         Found {
             borne: self.borne,
             gave_in: self.gave_in,
-            recovery: self.recovery.filter(|_| self.gave_in.is_some()),
+            recovery: if self.gave_in.is_some() { self.recovery } else { None },
             saturated_from,
             unsure_from,
-            once: self.breaks.keys().filter(borne_again).copied().collect(),
-            unclear: self.unclear.iter().filter(borne_again).copied().collect(),
+            once: self.borne_of(self.breaks.keys()),
+            unclear: self.borne_of(self.unclear.iter()),
         }
     }
 
-    /// The figure of a pass under a load that was tried: medians, each of its own.
+    /// Counts the passes that every trial with figures has.
+    fn count_passes(&self) -> usize {
+        let trials = self.figures.values().flatten();
+        trials.map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// Keeps those of some loads that were borne in the end.
+    fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
+        let borne = self.borne.unwrap_or(0);
+        loads.copied().filter(|load| *load <= borne).collect()
+    }
+
+    /// Returns the figure of a pass under a load that was tried: medians, each of its own.
     pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
-        let trials = self.figures.get(&load)?.iter();
-        let known: Vec<Figure> = trials.filter_map(|of| of.get(pass).copied().flatten()).collect();
-        let of = |part: fn(&Figure) -> Option<f64>| {
-            median(&known.iter().filter_map(part).collect::<Vec<f64>>())
-        };
+        let (mut rates, mut p99s_ns, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        for trial in self.figures.get(&load)? {
+            let Some(Some(figure)) = trial.get(pass) else { continue };
+            rates.push(figure.per_s);
+            p99s_ns.push(figure.p99_ns as f64);
+            shares.extend(figure.offered_share);
+        }
         Some(Figure {
-            per_s: of(|figure| Some(figure.per_s))?,
-            p99_ns: of(|figure| Some(figure.p99_ns as f64))? as u64,
-            offered_share: of(|figure| figure.offered_share),
+            per_s: median(&rates)?,
+            p99_ns: median(&p99s_ns)? as u64,
+            offered_share: median(&shares),
         })
     }
 
-    /// Says whether a trial leaves open what another one of the same load was made for: whether the
-    /// server falls behind. After [`LIMITED_MAX`] such trials nobody can tell.
-    fn says_nothing(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
-        let trials = self.figures.get(&load).map_or(&[][..], Vec::as_slice);
-        let is_behind = |figure: &Figure| figure.offered_share.is_some_and(|it| it < BEHIND_SHARE);
-        let is_limited = |trial: &[Option<Figure>]| trial.contains(&None);
-        if !is_limited(figures) || !trials.iter().flatten().flatten().any(is_behind) {
+    /// Says whether a trial leaves open what the load was tried again for, whether the server falls
+    /// behind: its client was at its own limit. After [`LIMITED_MAX`] such trials it stays unknown.
+    fn is_undecided(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
+        let Some(trials) = self.figures.get(&load) else { return false };
+        let (mut limited, mut was_behind) = (1, false);
+        for trial in trials {
+            limited += usize::from(trial.contains(&None));
+            was_behind |= trial.iter().flatten().any(Figure::is_behind);
+        }
+        if !figures.contains(&None) || !was_behind {
             return false;
         }
-        let limited = 1 + trials.iter().filter(|trial| is_limited(trial)).count();
         if limited >= LIMITED_MAX {
             self.limited.insert(load);
         }
         limited < LIMITED_MAX
     }
 
-    fn breaks_with(&mut self, load: u32) {
+    /// Counts a break, and narrows the search down below this load.
+    fn note_break(&mut self, load: u32) {
         *self.breaks.entry(load).or_default() += 1;
         self.give_in(load, How::Broken);
     }
 
-    /// Goes on from a load with these figures.
-    fn look_at(&mut self, load: u32, figures: &[Option<Figure>]) {
+    /// Judges a load by its figures and chooses what is tried next.
+    fn judge_load(&mut self, load: u32, figures: &[Option<Figure>]) {
         let is_again = matches!(self.next, Next::Again(_));
         match self.suspicion(load, figures) {
             None => {
                 self.borne = Some(load);
-                // What broke it was borne when tried again.
-                self.gave_in = self.gave_in.filter(|(broken, _)| *broken > load);
-                self.go_on();
+                // A load that broke it once was borne when tried again, so it was not the load.
+                if let Some((broken, _)) = self.gave_in
+                    && broken <= load
+                {
+                    self.gave_in = None;
+                }
+                self.choose_next();
             }
             Some(Suspicion::Behind(how)) if is_again => self.give_in(load, how),
             Some(Suspicion::Behind(_)) => self.next = Next::Again(load),
@@ -327,12 +355,14 @@ impl Search {
         }
     }
 
-    /// Hears what came of one of two loads that are tried in turns.
+    /// Takes in the figures of one of two loads that are tried in turns.
     fn hear_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
         let (load, pass) = (turns.load, turns.pass);
         let is_light = turns.is_light();
+        // The lighter load's figure is lowered to what it allows, so that the turns compare like
+        // with like; times are negative, since more is better there.
         let figure = figures.get(pass).copied().flatten();
-        turns.hear(figure.map(|figure| match (turns.way, is_light) {
+        let compared = figure.map(|figure| match (turns.way, is_light) {
             (Way::Rate, true) => figure.per_s * DEGRADED_SHARE,
             (Way::Rate, false) => figure.per_s,
             (Way::Time, true) => {
@@ -340,28 +370,31 @@ impl Search {
                 -(self.exploded_ns(figure.p99_ns, more) as f64)
             }
             (Way::Time, false) => -(figure.p99_ns as f64),
-        }));
+        });
+        turns.record(compared);
         self.figures
             .entry(if is_light { turns.reference } else { load })
             .or_default()
             .push(figures);
         match turns.verdict() {
             Verdict::Open => self.next = Next::InTurns(turns),
-            Verdict::Worse => self.give_in(load, self.worse(&turns)),
+            Verdict::Worse => self.give_in(load, self.describe_worse(&turns)),
             answer @ (Verdict::Held | Verdict::Unclear) => {
                 if answer == Verdict::Unclear {
                     self.unclear.insert(load);
                 }
                 self.settled.push((load, pass, turns.way));
-                let passes = self.figures.values().flatten().map(Vec::len).min().unwrap_or(0);
-                let figures: Vec<_> = (0..passes).map(|pass| self.figure(load, pass)).collect();
-                self.look_at(load, &figures);
+                let mut figures = Vec::new();
+                for pass in 0..self.count_passes() {
+                    figures.push(self.figure(load, pass));
+                }
+                self.judge_load(load, &figures);
             }
         }
     }
 
-    /// How the heavier of two loads is worse.
-    fn worse(&self, turns: &Turns) -> How {
+    /// Describes in what the heavier of two loads is worse.
+    fn describe_worse(&self, turns: &Turns) -> How {
         let &Turns { load, reference, pass, way, .. } = turns;
         let p99_ns = |load| self.figure(load, pass).map_or(0, |figure| figure.p99_ns);
         let turns = turns.made();
@@ -371,6 +404,7 @@ impl Search {
         }
     }
 
+    /// Notes that a load was not borne; the lightest load then shows whether the server recovers.
     fn give_in(&mut self, load: u32, how: How) {
         self.gave_in = Some((load, how));
         self.recovery = None;
@@ -387,7 +421,7 @@ impl Search {
         let is_broken = matches!(came, Came::Broken(_));
         if !is_broken && self.is_as_before(came) {
             self.recovery = Some(Recovery::Back { from_ms: bad_ms, to_ms: at_ms });
-            return self.go_on();
+            return self.choose_next();
         }
         if !is_late {
             self.next = Next::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
@@ -398,29 +432,36 @@ impl Search {
             self.next = Next::Done;
         } else {
             self.recovery = Some(Recovery::Impaired { for_ms: at_ms });
-            self.go_on();
+            self.choose_next();
         }
     }
 
     /// Says whether the lightest load is served as it was at first.
     fn is_as_before(&self, came: &Came) -> bool {
         let Came::Figures(figures) = came else { return false };
-        figures.iter().enumerate().all(|(pass, now)| {
+        for (pass, now) in figures.iter().enumerate() {
+            // Without a figure on either side there is nothing to hold against the server.
             let (Some(now), Some(then)) = (now, self.figure(self.asked.first, pass)) else {
-                return true;
+                continue;
             };
-            now.per_s >= then.per_s * DEGRADED_SHARE
-                && now.p99_ns <= self.exploded_ns(then.p99_ns, 1)
-        })
+            if now.per_s < then.per_s * DEGRADED_SHARE
+                || now.p99_ns > self.exploded_ns(then.p99_ns, 1)
+            {
+                return false;
+            }
+        }
+        true
     }
 
-    fn go_on(&mut self) {
+    /// Chooses the next load: doubled until one is not borne, then halfway between the two.
+    fn choose_next(&mut self) {
         let borne = self.borne.unwrap_or(0);
         let Asked { first, max, .. } = self.asked;
         self.next = match self.gave_in {
             None if borne >= max => Next::Done,
             None => Next::Try(borne.saturating_mul(2).clamp(first, max)),
             Some(_) if borne == 0 => Next::Done,
+            // One break may be an accident: the smallest load that broke it is tried again.
             Some((load, How::Broken))
                 if load - borne <= 1 && self.breaks.get(&load) == Some(&1) =>
             {
@@ -431,55 +472,84 @@ impl Search {
         };
     }
 
-    /// Why a load with these figures may not be borne; nothing that turns have answered.
+    /// Finds why a load with these figures may not be borne; nothing that turns have decided.
     fn suspicion(&self, load: u32, figures: &[Option<Figure>]) -> Option<Suspicion> {
-        figures.iter().enumerate().find_map(|(pass, figure)| {
-            let figure = figure.as_ref()?;
-            let smaller = self.figures.range(..load).filter(|(at, _)| Some(**at) <= self.borne);
-            let smaller = smaller.filter_map(|(at, _)| Some((*at, self.figure(*at, pass)?)));
-            let known: Vec<(u32, Figure)> = smaller.collect();
-            let worse = |way, reference| {
-                let is_open = !self.settled.contains(&(load, pass, way));
-                is_open.then_some(Suspicion::Worse { pass, way, reference })
-            };
-            let best = known.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
-            if let Some((best_at, best)) = best
-                && figure.per_s < best.per_s * DEGRADED_SHARE
-                && let Some(suspicion) = worse(Way::Rate, *best_at)
-            {
+        for (pass, figure) in figures.iter().enumerate() {
+            let Some(figure) = figure else { continue };
+            if let Some(suspicion) = self.suspicion_in(load, pass, figure) {
                 return Some(suspicion);
             }
-            if let Some(share) = figure.offered_share.filter(|share| *share < BEHIND_SHARE) {
-                return Some(Suspicion::Behind(How::Behind { pass, share }));
-            }
-            // The slower of the two lightest, since chance makes one of them quick.
-            let (at, from) = known.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
-            let more = more_load(load, *at, figure);
-            let slow = figure.p99_ns > self.exploded_ns(from.p99_ns, more);
-            slow.then(|| worse(Way::Time, *at)).flatten()
-        })
+        }
+        None
     }
 
-    /// Beyond this a 99th percentile is far above one that was found under a load so many times
-    /// lighter.
+    /// Finds why one pass speaks against a load.
+    ///
+    /// The rate comes first, since a server that does less is answer enough; then what was left
+    /// undone; response times last, which rise for the other two reasons, too.
+    fn suspicion_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Suspicion> {
+        let lighter = self.borne_below(load, pass);
+        let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
+        if let Some((reference, best)) = best
+            && figure.per_s < best.per_s * DEGRADED_SHARE
+            && !self.settled.contains(&(load, pass, Way::Rate))
+        {
+            return Some(Suspicion::Worse { pass, way: Way::Rate, reference: *reference });
+        }
+        if let Some(share) = figure.offered_share
+            && share < BEHIND_SHARE
+        {
+            return Some(Suspicion::Behind(How::Behind { pass, share }));
+        }
+        // The slower of the two lightest, since chance makes one of them quick.
+        let (reference, from) = lighter.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
+        let more = more_load(load, *reference, figure);
+        if figure.p99_ns > self.exploded_ns(from.p99_ns, more)
+            && !self.settled.contains(&(load, pass, Way::Time))
+        {
+            return Some(Suspicion::Worse { pass, way: Way::Time, reference: *reference });
+        }
+        None
+    }
+
+    /// Returns the figures of a pass under the lighter loads that were borne, the lightest first.
+    fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, Figure)> {
+        let mut found = Vec::new();
+        for lighter in self.figures.range(..load).map(|(lighter, _)| *lighter) {
+            if Some(lighter) <= self.borne
+                && let Some(figure) = self.figure(lighter, pass)
+            {
+                found.push((lighter, figure));
+            }
+        }
+        found
+    }
+
+    /// Returns the time in nanoseconds beyond which a 99th percentile is far above `from_ns`, which
+    /// was found under a load so many times lighter.
     fn exploded_ns(&self, from_ns: u64, more: u32) -> u64 {
         let factor = u64::from(self.asked.slow_factor.max(1)) * u64::from(more);
         from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 
+    /// Finds the lightest load from which on more load gained nothing: no rate up to the heaviest
+    /// load is much better, and one at least twice as heavy was tried.
     fn saturated_from(&self, pass: usize) -> Option<u32> {
-        let borne = self.borne?;
-        let tried = self.figures.range(..=borne);
-        let rates =
-            || tried.clone().filter_map(|(at, _)| Some((*at, self.figure(*at, pass)?.per_s)));
-        let best = rates().map(|(_, rate)| rate).max_by(f64::total_cmp)?;
-        let (from, _) = rates().find(|(_, rate)| *rate >= best * SATURATED_SHARE)?;
-        rates().any(|(at, _)| at >= from.saturating_mul(2)).then_some(from)
+        let mut rates = Vec::new();
+        for load in self.figures.range(..=self.borne?).map(|(load, _)| *load) {
+            if let Some(figure) = self.figure(load, pass) {
+                rates.push((load, figure.per_s));
+            }
+        }
+        let best = rates.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp)?;
+        let (from, _) = *rates.iter().find(|(_, rate)| *rate >= best * SATURATED_SHARE)?;
+        let (heaviest, _) = *rates.last()?;
+        if heaviest >= from.saturating_mul(2) { Some(from) } else { None }
     }
 }
 
-/// How many times as long answers may take for the load alone: in a closed loop they wait for each
-/// other.
+/// Returns how many times as long answers may take for the load alone: in a closed loop they wait
+/// for each other (Little's law), in an open loop they don't.
 const fn more_load(load: u32, lighter: u32, figure: &Figure) -> u32 {
     if figure.offered_share.is_some() { 1 } else { load.div_ceil(lighter) }
 }

@@ -1,10 +1,10 @@
 //! Two sets of trials, before and after: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] is for who compares many.
-//! The ratio is that of the medians; its interval is a percentile bootstrap in which both sides are
-//! drawn anew, and a rank test says independently how probable such a difference is without a
-//! cause. A difference counts only where both agree and it is larger than the smallest effect that
-//! somebody cares for.
+//! [`compare`] is the way in, [`Comparison`] what comes out; [`Draws`] saves work over many of
+//! them. The ratio is that of the medians; its interval is a percentile bootstrap in which both
+//! sides are resampled, and a rank test says independently how probable such a difference is
+//! without a cause. A difference counts only where both agree and it is larger than the smallest
+//! effect that matters.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
@@ -18,7 +18,7 @@ use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
 use crate::summary::{Middle, draw_middle, median, sorted};
 
-/// Nobody is advised to make more trials than this.
+/// More trials than this are never advised.
 pub const TRIALS_MAX: usize = 200;
 
 /// How a comparison ends.
@@ -26,9 +26,9 @@ pub const TRIALS_MAX: usize = 200;
 pub enum Outcome {
     /// The figure rose by more than the smallest effect, and noise alone would not have done it.
     Higher,
-    /// It fell so.
+    /// The figure fell by more than the smallest effect, and noise alone would not have done it.
     Lower,
-    /// Whatever the difference is, it is smaller than the smallest effect.
+    /// The difference, if any, is smaller than the smallest effect.
     Same,
     /// The trials can't tell.
     Unclear,
@@ -103,7 +103,7 @@ impl Comparison {
         while wanted <= TRIALS_MAX && is_blind(wanted, wanted, self.family) {
             wanted += 1;
         }
-        (wanted <= TRIALS_MAX).then_some(wanted)
+        if wanted > TRIALS_MAX { None } else { Some(wanted) }
     }
 }
 
@@ -118,11 +118,11 @@ pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<
     Draws::new(seed).compare(before, after, effect)
 }
 
-/// What a seed draws, for so many figures before and after.
+/// The draws of a seed, for so many figures before and after.
 ///
-/// Which of the sorted figures are drawn does not depend on what they are. So it is drawn once for
-/// each pair of counts, and a hundred thousand comparisons of five trials with five cost no more
-/// than looking up which 25 ratios there can be, and how often each of them is drawn.
+/// The places that are drawn among the sorted figures don't depend on the figures. So they are
+/// drawn once for each pair of counts, and a hundred thousand comparisons of five trials with five
+/// cost no more than looking up which 25 ratios there can be, and how often each of them is drawn.
 #[derive(Debug)]
 pub struct Draws {
     seed: u64,
@@ -138,7 +138,7 @@ impl Draws {
         Self { seed, known: HashMap::new() }
     }
 
-    /// As [`compare`] with this seed.
+    /// Compares figures with the draws of this seed, see [`compare`].
     pub fn compare(&mut self, before: &[f64], after: &[f64], effect: f64) -> Option<Comparison> {
         if before.iter().chain(after).any(|figure| *figure <= 0.0) {
             return None;
@@ -147,7 +147,7 @@ impl Draws {
         let probability = rank_test(&before, &after);
         Some(Comparison {
             ratio: median(&after)? / median(&before)?,
-            interval: interval(&before, &after, self),
+            interval: bootstrap_interval(&before, &after, self),
             probability,
             adjusted: probability,
             family: 1,
@@ -163,25 +163,28 @@ impl Draws {
     }
 }
 
-fn interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
+/// Returns the percentile interval of the ratio of medians.
+fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
     let drawn = draws.drawn_for(before.len(), after.len());
-    let mut ratios: Vec<(f64, usize)> = drawn
-        .iter()
-        .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
-        .collect();
+    let mut ratios = Vec::with_capacity(drawn.len());
+    for ((below, above), times) in drawn {
+        ratios.push((above.of(after) / below.of(before), *times));
+    }
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
     (ranked(&ratios, cut), ranked(&ratios, RESAMPLES - 1 - cut))
 }
 
-/// The figure at a place, counted from 0, where each stands as often as it says.
+/// Returns the figure at a place, counted from 0, where each stands as often as it says.
 fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
     let mut seen = 0;
-    let found = sorted.iter().find(|(_, times)| {
+    for (figure, times) in sorted {
         seen += times;
-        seen > place
-    });
-    found.expect("there are as many as were drawn").0
+        if seen > place {
+            return *figure;
+        }
+    }
+    unreachable!("there are as many as were drawn")
 }
 
 /// Draws both medians [`RESAMPLES`] times: which they are, and how often.

@@ -63,7 +63,7 @@ pub const INTERACTION_SHARE_MIN: f64 = 0.01;
 /// looked at where there are five factors.
 pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
 
-/// The smallest difference between two campaigns that is worth a sentence, where nobody says.
+/// The smallest difference between two campaigns that is worth a sentence, unless set otherwise.
 /// Half of what makes a single interval too wide ([`HALF_WIDTH_SHARE_MAX`]): a smaller difference
 /// could seldom be shown with the trials that people have the patience for.
 pub const EFFECT_MIN: f64 = 0.05;
@@ -90,7 +90,8 @@ pub const ROUND_NS_MIN: u64 = 900_000_000;
 /// Fewer ops in a round are too coarse: one more or less would be over a hundredth.
 pub const ROUND_OPS_MIN: u64 = 100;
 
-/// Of an open loop chance alone moves a round by one part in the root of its ops: of 500 by 4.5 %,
+/// Fewer ops in a round of an open loop are too coarse: by chance a round moves by one part in
+/// the root of its ops, at 500 by 4.5 %,
 /// and five rounds seldom range over more than four and a half times that, which is
 /// [`STEADY_RANGE_MAX`].
 pub const ROUND_OPS_OPEN_MIN: u64 = 500;

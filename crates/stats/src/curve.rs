@@ -2,7 +2,7 @@
 //!
 //! [`Curve`] is the principal type. A [`LoadPoint`] is *carried* where nearly all that was offered
 //! was done; only what is carried and keeps the rules counts for peak, overall response time and
-//! knee. The rules are those that the field knows; results are nobody's but the user's own.
+//! knee. The rules follow those of the field's benchmarks, but results are no results of theirs.
 //!
 //! **Source:** run and reporting rules of SPEC SFS 1.1 to SPECstorage 2020, as published.
 
@@ -21,7 +21,7 @@ pub use point::{Broken, LoadPoint, Standing};
 /// **Source:** SPECstorage 2020 run rules: achieved at least 95 % over all clients.
 pub const CARRIED_SHARE_MIN: f64 = 0.95;
 
-/// How far the share of a kind of op may be from what was asked, in percent points.
+/// The largest distance of the share of a kind of op from what was requested, in percent points.
 ///
 /// **Source:** SPEC SFS 3.0: within 1.5 points.
 pub const MIX_POINTS_MAX: f64 = 1.5;
@@ -36,22 +36,22 @@ pub const MIX_OPS_MIN: u64 = 15_000;
 /// **Source:** SPEC SFS 3.0: less than 1 %.
 pub const FAILED_SHARE_MAX: f64 = 0.01;
 
-/// What each client gets done at least of its part of the offered load.
+/// The least share of its part of the offered load that each client gets done.
 ///
 /// **Source:** SPECstorage 2020 run rules: each process at least 75 % of its rate.
 pub const CLIENT_SHARE_MIN: f64 = 0.75;
 
-/// How far the peak of the same server may move from one curve to the next, as a share.
+/// The largest move of the peak of the same server from one curve to the next, as a share.
 ///
 /// **Source:** SPECstorage 2020 run rules, margins of a repeated measurement: peak below 1 %.
 pub const PEAK_MARGIN: f64 = 0.01;
 
-/// How far the overall response time may.
+/// The largest move of the overall response time from one curve to the next, as a share.
 ///
 /// **Source:** as [`PEAK_MARGIN`]: below 5 %.
 pub const OVERALL_MARGIN: f64 = 0.05;
 
-/// Load points, by what was offered.
+/// Load points in the order of what was offered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<LoadPoint>,
@@ -64,66 +64,85 @@ impl Curve {
         Self { points }
     }
 
-    /// All of them, from the lightest load on.
+    /// Returns all load points, from the lightest load on.
     pub fn points(&self) -> &[LoadPoint] {
         &self.points
     }
 
-    /// The load point with the highest throughput that counts.
+    /// Returns the load point with the highest throughput that counts.
     pub fn peak(&self) -> Option<&LoadPoint> {
         self.counting().max_by(|one, other| one.achieved_per_s.total_cmp(&other.achieved_per_s))
     }
 
-    /// Load points below the peak that don't count: then the curve is not one.
+    /// Returns the load points below the peak that don't count: then the curve is not one.
     pub fn holes(&self) -> Vec<&LoadPoint> {
-        let peak = self.peak().map_or(0, |peak| peak.asked_per_s);
-        let below = self.points.iter().filter(|point| point.asked_per_s < peak);
-        below.filter(|point| point.standing() != Standing::Carried).collect()
+        let peak = self.peak_request();
+        let is_hole =
+            |point: &&LoadPoint| point.asked_per_s < peak && point.standing() != Standing::Carried;
+        self.points.iter().filter(is_hole).collect()
     }
 
-    /// The lightest load that was too heavy: above the peak, and not carried.
+    /// Returns the lightest load that was too heavy: above the peak, and not carried.
     pub fn too_much(&self) -> Option<&LoadPoint> {
-        let peak = self.peak().map_or(0, |peak| peak.asked_per_s);
-        let above = self.points.iter().filter(|point| point.asked_per_s > peak);
-        above.into_iter().find(|point| point.standing() == Standing::Short)
+        let peak = self.peak_request();
+        let is_short =
+            |point: &&LoadPoint| point.asked_per_s > peak && point.standing() == Standing::Short;
+        self.points.iter().find(is_short)
     }
 
-    /// The overall response time in nanoseconds: the area under mean response time over throughput,
-    /// from the first load point that counts to the peak, divided by the peak. What lies below the
-    /// first load point is left out: no origin is made up. `None` for fewer than two points.
+    /// Returns the load that was requested at the peak; 0 where nothing was carried.
+    fn peak_request(&self) -> u64 {
+        self.peak().map_or(0, |peak| peak.asked_per_s)
+    }
+
+    /// Returns the overall response time in nanoseconds: the area under mean response time over
+    /// throughput, from the first load point that counts to the peak, divided by the peak. What
+    /// lies below the first load point is left out: no origin is made up. `None` for fewer than two
+    /// points.
     ///
     /// **Source:** SPECstorage 2020 reporting rules, 5.4; the area is that of trapezoids.
     pub fn overall_ns(&self) -> Option<f64> {
         let at = self.by_throughput();
-        let (peak, _) = *at.last().filter(|_| at.len() > 1)?;
-        let area: f64 = at
-            .windows(2)
-            .map(|pair| (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1))
-            .sum();
+        if at.len() < 2 {
+            return None;
+        }
+        let (peak, _) = *at.last()?;
+        let mut area = 0.0;
+        for pair in at.windows(2) {
+            area += (pair[1].0 - pair[0].0) * f64::midpoint(pair[0].1, pair[1].1);
+        }
         Some(area / peak)
     }
 
-    /// Where response times begin to rise steeply.
+    /// Finds the throughput from which on response times rise steeply.
     pub fn knee(&self) -> Knee {
         let peak = self.peak().map_or(0.0, |peak| peak.achieved_per_s);
         let short = self.too_much().map(|point| point.offered_per_s);
-        knee::of(&self.by_throughput(), peak, short)
+        knee::find(&self.by_throughput(), peak, short)
     }
 
-    /// The heaviest load point that counts and keeps a bound, and so do all lighter ones.
+    /// Returns the heaviest load point that counts and keeps a bound, and so do all lighter ones.
     pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
-        let good = |point: &&LoadPoint| point.standing() == Standing::Carried && keeps(point);
-        self.points.iter().take_while(good).last()
+        let mut heaviest = None;
+        for point in &self.points {
+            if point.standing() != Standing::Carried || !keeps(point) {
+                break;
+            }
+            heaviest = Some(point);
+        }
+        heaviest
     }
 
     fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
         self.points.iter().filter(|point| point.standing() == Standing::Carried)
     }
 
-    /// Throughput and mean response time of what counts, by throughput.
+    /// Returns throughput and mean response time of what counts, by throughput.
     fn by_throughput(&self) -> Vec<(f64, f64)> {
-        let at = self.counting().map(|point| (point.achieved_per_s, point.mean_ns as f64));
-        let mut at: Vec<(f64, f64)> = at.collect();
+        let mut at = Vec::new();
+        for point in self.counting() {
+            at.push((point.achieved_per_s, point.mean_ns as f64));
+        }
         at.sort_by(|one, other| one.0.total_cmp(&other.0));
         at
     }

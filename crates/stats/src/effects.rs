@@ -1,4 +1,4 @@
-//! Which factor governs a figure, by how much, and how sure that is.
+//! Factor effects: the factor that dominates a figure, by how much, and how sure that is.
 //!
 //! [`effects`] is the way in, [`Effects`] what comes out. Factors multiply: the model is additive
 //! in the logarithm of the figure, so an effect is a ratio, here of each level to the first one,
@@ -12,6 +12,8 @@
 //! allocation of variation).
 
 mod nesting;
+
+use std::collections::BTreeSet;
 
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor, StudentsT};
 
@@ -28,7 +30,7 @@ pub struct Observation {
     pub figure: f64,
 }
 
-/// What governs the figures.
+/// The effects of the factors on the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
     /// The factors, that with the largest share first.
@@ -40,12 +42,18 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// The largest ratio, or inverse of one, that an interval reaches: half of a picture's
+    /// Returns the largest ratio, or inverse of one, that an interval reaches: half of a picture's
     /// logarithmic axis. At least 1.05, so that "no difference" is a picture too.
     pub fn reach(&self) -> f64 {
-        let levels = self.factors.iter().flat_map(|factor| &factor.levels);
-        let ends = levels.flat_map(|level| [level.interval.1, 1.0 / level.interval.0]);
-        ends.filter(|end| end.is_finite()).fold(1.05, f64::max)
+        let mut reach = 1.05_f64;
+        for level in self.factors.iter().flat_map(|factor| &factor.levels) {
+            for end in [level.interval.1, 1.0 / level.interval.0] {
+                if end.is_finite() {
+                    reach = reach.max(end);
+                }
+            }
+        }
+        reach
     }
 }
 
@@ -54,7 +62,7 @@ impl Effects {
 pub struct FactorEffect {
     /// Number of the factor.
     pub factor: usize,
-    /// Share of the variance that it governs, 0 to 1.
+    /// Share of the variance that it explains, 0 to 1.
     pub share: f64,
     /// Numbers of the factors that it lies within: each of its levels comes with one of theirs.
     pub within: Vec<usize>,
@@ -62,7 +70,7 @@ pub struct FactorEffect {
     pub levels: Vec<LevelEffect>,
 }
 
-/// What one level does to the figure, all else alike.
+/// The effect of one level on the figure, all else alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelEffect {
     /// The level that it is compared with: the first one, as a rule; itself where it is that.
@@ -86,15 +94,15 @@ impl LevelEffect {
 pub struct Interaction {
     /// Numbers of the factors, the smaller one first.
     pub factors: (usize, usize),
-    /// Share of the variance that they govern beyond their own effects, 0 to 1.
+    /// Share of the variance that they explain beyond their own effects, 0 to 1.
     pub share: f64,
     /// How probable such a share is by chance: 0 to 1.
     pub probability: f64,
-    /// What the levels of the second do under each level of the first, where that was measured.
+    /// Ratios of the levels of the second under each level of the first, where that was measured.
     pub within: Vec<Within>,
 }
 
-/// What a level of one factor does to the figure where another factor has a certain level.
+/// The effect of a level of one factor where another factor has a certain level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Within {
     /// The other factor's level.
@@ -112,36 +120,25 @@ pub struct Within {
 /// `None` where there is no factor with two levels, fewer observations than effects, a figure that
 /// is not above 0, or no difference at all between the figures.
 pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects> {
-    let sound = |o: &Observation| o.figure > 0.0 && o.figure.is_finite();
-    if !levels.iter().any(|count| *count > 1) || !observations.iter().all(sound) {
+    let is_sound = observations.iter().all(|o| o.figure > 0.0 && o.figure.is_finite());
+    if !is_sound || !levels.iter().any(|count| *count > 1) {
         return None;
     }
     let nesting = Nesting::of(levels, observations);
     let columns = Columns::new(&nesting);
-    let products = columns.products(observations);
-    let main = products.fit(columns.main(&[]));
+    let products = columns.sum_products(observations);
+    let main = products.fit(columns.main_columns(&[]));
     let whole = products.fit([INTERCEPT]).residual();
     if main.freedom() == 0 || whole <= f64::EPSILON {
         return None;
     }
-    let mut factors: Vec<FactorEffect> = (0..levels.len())
-        .map(|factor| {
-            // What lies within it would say all that it does.
-            let mut without: Vec<usize> = nesting.inner(factor).collect();
-            let fit = products.fit(columns.main(&without));
-            without.push(factor);
-            let lost = products.fit(columns.main(&without)).residual() - fit.residual();
-            let level = |level| level_effect(&fit, &columns, &nesting, factor, level);
-            FactorEffect {
-                factor,
-                share: (lost / whole).max(0.0),
-                within: nesting.outer[factor].clone(),
-                levels: (0..levels[factor]).map(level).collect(),
-            }
-        })
-        .collect();
-    factors.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let full = products.fit(columns.main(&[]).chain(columns.all_pairs()));
+    // The full model has every pair as well: its residual is the noise that an interaction is
+    // tested against.
+    let mut all_columns = columns.main_columns(&[]);
+    for pair in &columns.pairs {
+        all_columns.extend(pair.columns.clone());
+    }
+    let full = products.fit(all_columns);
     let ground = Ground {
         columns: &columns,
         nesting: &nesting,
@@ -150,16 +147,20 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
         full: &full,
         whole,
     };
-    let mut interactions: Vec<Interaction> =
-        columns.pairs.iter().filter_map(|pair| ground.interaction(pair, observations)).collect();
+    let mut factors = Vec::with_capacity(levels.len());
+    for (factor, count) in levels.iter().enumerate() {
+        factors.push(ground.factor_effect(factor, *count));
+    }
+    factors.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let mut interactions = Vec::new();
+    let mut explained = columns.main_columns(&[]);
+    for pair in &columns.pairs {
+        if let Some(interaction) = ground.interaction(pair, observations) {
+            interactions.push(interaction);
+            explained.extend(pair.columns.clone());
+        }
+    }
     interactions.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let explained = columns.main(&[]).chain(
-        columns
-            .pairs
-            .iter()
-            .filter(|p| interactions.iter().any(|i| i.factors == p.factors))
-            .flat_map(|p| p.columns.clone()),
-    );
     let unexplained = products.fit(explained).residual() / whole;
     Some(Effects { factors, interactions, unexplained })
 }
@@ -167,8 +168,8 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
 /// The column that is 1 in every observation.
 const INTERCEPT: usize = 0;
 
-/// Which columns stand for what: one for each level of each factor that is compared with another
-/// one, and one for each pair of such levels of two factors that don't lie within each other.
+/// The columns of the model: one for each level of each factor that is compared with another one,
+/// and one for each pair of such levels of two factors that don't lie within each other.
 struct Columns {
     /// The column of each level of each factor.
     factors: Vec<Vec<Option<usize>>>,
@@ -182,71 +183,84 @@ struct Pair {
 }
 
 impl Columns {
+    /// Numbers the columns: the intercept, then the levels of all factors, then the pairs.
     fn new(nesting: &Nesting) -> Self {
         let mut count = INTERCEPT + 1;
-        let mut next = |width| {
-            count += width;
-            count - width..count
-        };
-        let mut column =
-            |(level, against): (usize, &usize)| (level != *against).then(|| next(1).start);
-        let factors: Vec<Vec<Option<usize>>> = nesting
-            .against
-            .iter()
-            .map(|levels| levels.iter().enumerate().map(&mut column).collect())
-            .collect();
+        let mut factors = Vec::with_capacity(nesting.against.len());
+        for levels in &nesting.against {
+            let mut columns = Vec::with_capacity(levels.len());
+            for (level, against) in levels.iter().enumerate() {
+                // A level that others are compared with has no column: its effect is the baseline.
+                if level == *against {
+                    columns.push(None);
+                } else {
+                    columns.push(Some(count));
+                    count += 1;
+                }
+            }
+            factors.push(columns);
+        }
         let mut pairs = Vec::new();
         for second in 0..factors.len() {
-            for first in (0..second).filter(|first| !nesting.are_nested(*first, second)) {
+            for first in 0..second {
+                if nesting.are_nested(first, second) {
+                    continue;
+                }
                 let width = factors[first].len() * factors[second].len();
-                pairs.push(Pair { factors: (first, second), columns: next(width) });
+                pairs.push(Pair { factors: (first, second), columns: count..count + width });
+                count += width;
             }
         }
         Self { factors, pairs, count }
     }
 
-    /// The column of two levels together; none where one of them is what others are compared with.
-    fn both(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
-        let [of_first, of_second] = [pair.factors.0, pair.factors.1].map(|f| &self.factors[f]);
-        (of_first[first].is_some() && of_second[second].is_some())
-            .then(|| pair.columns.start + second * of_first.len() + first)
+    /// Returns the column of two levels together; `None` where one of them is a baseline.
+    fn pair_column(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
+        let (of_first, of_second) = (&self.factors[pair.factors.0], &self.factors[pair.factors.1]);
+        if of_first[first].is_none() || of_second[second].is_none() {
+            return None;
+        }
+        Some(pair.columns.start + second * of_first.len() + first)
     }
 
-    fn products(&self, observations: &[Observation]) -> CrossProducts {
+    fn sum_products(&self, observations: &[Observation]) -> CrossProducts {
         // Sums of squares of figures far from 0 would lose the digits that matter.
         let logs: Vec<f64> = observations.iter().map(|o| o.figure.ln()).collect();
         let origin = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         let mut products = CrossProducts::new(self.count);
         let mut ones = Vec::new();
         for (observation, log) in observations.iter().zip(&logs) {
-            self.ones(&observation.levels, &mut ones);
+            self.fill_ones(&observation.levels, &mut ones);
             products.add(&ones, log - origin);
         }
         products
     }
 
-    /// The columns that are 1 under these levels.
-    fn ones(&self, levels: &[usize], ones: &mut Vec<usize>) {
+    /// Fills in the columns that are 1 under these levels.
+    fn fill_ones(&self, levels: &[usize], ones: &mut Vec<usize>) {
         ones.clear();
         ones.push(INTERCEPT);
-        ones.extend(self.factors.iter().zip(levels).filter_map(|(of, &level)| of[level]));
-        let both = |pair: &Pair| self.both(pair, levels[pair.factors.0], levels[pair.factors.1]);
-        ones.extend(self.pairs.iter().filter_map(both));
+        for (columns, &level) in self.factors.iter().zip(levels) {
+            ones.extend(columns[level]);
+        }
+        for pair in &self.pairs {
+            ones.extend(self.pair_column(pair, levels[pair.factors.0], levels[pair.factors.1]));
+        }
     }
 
-    /// The columns of all factors, but for some.
-    fn main(&self, without: &[usize]) -> impl Iterator<Item = usize> {
-        let factors = self.factors.iter().enumerate();
-        let kept = factors.filter(move |(factor, _)| !without.contains(factor));
-        std::iter::once(INTERCEPT)
-            .chain(kept.flat_map(|(_, levels)| levels.iter().flatten().copied()))
-    }
-
-    fn all_pairs(&self) -> impl Iterator<Item = usize> {
-        self.pairs.iter().flat_map(|pair| pair.columns.clone())
+    /// Returns the columns of all factors, but for some.
+    fn main_columns(&self, without: &[usize]) -> Vec<usize> {
+        let mut columns = vec![INTERCEPT];
+        for (factor, levels) in self.factors.iter().enumerate() {
+            if !without.contains(&factor) {
+                columns.extend(levels.iter().flatten());
+            }
+        }
+        columns
     }
 }
 
+/// Reads the effect of a level from a fit, with Student's interval of its coefficient.
 fn level_effect(
     fit: &Fit,
     columns: &Columns,
@@ -269,7 +283,7 @@ fn level_effect(
     LevelEffect { against, ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
 }
 
-/// What interactions are looked for with.
+/// The fits that effects and interactions are derived from.
 struct Ground<'a> {
     columns: &'a Columns,
     nesting: &'a Nesting,
@@ -283,9 +297,31 @@ struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// What a pair adds to the factors; `None` where that is too little or may well be chance.
+    /// Finds the effect of a factor: its share is what the fit loses without it.
+    fn factor_effect(&self, factor: usize, count: usize) -> FactorEffect {
+        // Factors that lie within it would explain all that it does, so they are left out of both
+        // fits.
+        let mut without: Vec<usize> = self.nesting.inner_factors(factor).collect();
+        let fit = self.products.fit(self.columns.main_columns(&without));
+        without.push(factor);
+        let rest = self.products.fit(self.columns.main_columns(&without));
+        let lost = rest.residual() - fit.residual();
+        let mut levels = Vec::with_capacity(count);
+        for level in 0..count {
+            levels.push(level_effect(&fit, self.columns, self.nesting, factor, level));
+        }
+        let within = self.nesting.outer[factor].clone();
+        FactorEffect { factor, share: (lost / self.whole).max(0.0), within, levels }
+    }
+
+    /// Tests what a pair adds to the factors; `None` where that is too little or may well be
+    /// chance.
+    ///
+    /// **Source:** the extra-sum-of-squares F test; Montgomery, section 10.4.
     fn interaction(&self, pair: &Pair, observations: &[Observation]) -> Option<Interaction> {
-        let with = self.products.fit(self.columns.main(&[]).chain(pair.columns.clone()));
+        let mut columns = self.columns.main_columns(&[]);
+        columns.extend(pair.columns.clone());
+        let with = self.products.fit(columns);
         let added = self.main.freedom() - with.freedom();
         let gained = (self.main.residual() - with.residual()).max(0.0);
         let share = gained / self.whole;
@@ -296,33 +332,35 @@ impl Ground<'_> {
         let f = gained / added as f64 / noise;
         let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;
         let probability = if f.is_finite() { distribution.sf(f) } else { 0.0 };
-        (probability <= INTERACTION_PROBABILITY_MAX).then(|| Interaction {
-            factors: pair.factors,
-            share,
-            probability,
-            within: self.within(pair, &with, observations),
-        })
+        if probability > INTERACTION_PROBABILITY_MAX {
+            return None;
+        }
+        let within = self.ratios_within(pair, &with, observations);
+        Some(Interaction { factors: pair.factors, share, probability, within })
     }
 
-    /// The ratios of the second factor's levels under each level of the first, all else alike.
-    fn within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
+    /// Returns the ratios of the second factor's levels under each level of the first, all else
+    /// alike, where both were measured.
+    fn ratios_within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
         let (first, second) = pair.factors;
-        let measured = |under: usize, level: usize| {
-            observations.iter().any(|o| o.levels[first] == under && o.levels[second] == level)
-        };
-        // A column that others determine is left out of the fit, and the others stand for it.
-        let log = |column: usize| with.coefficient(column).unwrap_or(0.0);
-        let [unders, levels] = [first, second].map(|factor| &self.columns.factors[factor]);
+        let mut measured = BTreeSet::new();
+        for observation in observations {
+            measured.insert((observation.levels[first], observation.levels[second]));
+        }
+        let (unders, levels) = (&self.columns.factors[first], &self.columns.factors[second]);
         let mut found = Vec::new();
         for under in 0..unders.len() {
             for (level, column) in levels.iter().enumerate() {
                 let against = self.nesting.against[second][level];
                 let Some(column) = column else { continue };
-                if !measured(under, against) || !measured(under, level) {
+                if !measured.contains(&(under, against)) || !measured.contains(&(under, level)) {
                     continue;
                 }
-                let together = self.columns.both(pair, under, level).map_or(0.0, log);
-                let ratio = (log(*column) + together).exp();
+                // A column that others determine is left out of the fit: its coefficient counts as
+                // 0, since the others stand for it.
+                let together = self.columns.pair_column(pair, under, level);
+                let together = together.and_then(|column| with.coefficient(column)).unwrap_or(0.0);
+                let ratio = (with.coefficient(*column).unwrap_or(0.0) + together).exp();
                 found.push(Within { under, level, against, ratio });
             }
         }

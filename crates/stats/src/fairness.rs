@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use model::{ClientResult, PassResult};
 
-/// What the clients of a pass got, over all trials behind the figures.
+/// The shares of the clients of a pass, over all trials behind the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
     /// How many clients there were.
     pub clients: usize,
-    /// [`jain_index`] of their ops.
+    /// The [`jain_index`] of their ops.
     pub index: f64,
     /// The one that did least.
     pub slowest: ClientShare,
@@ -21,16 +21,16 @@ pub struct Fairness {
     pub fastest: ClientShare,
 }
 
-/// What one client got.
+/// The work of one client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientShare {
     /// Its number within the run, from 0.
     pub client: u32,
-    /// Ops per second.
+    /// Number of ops per second.
     pub ops_per_s: f64,
-    /// Bytes per second.
+    /// Number of bytes per second.
     pub bytes_per_s: f64,
-    /// Ops that failed.
+    /// Number of ops that failed.
     pub failed: u64,
     /// Median of its service times, in nanoseconds.
     pub p50_ns: u64,
@@ -44,19 +44,24 @@ impl Fairness {
     /// Compares the clients of some passes; `None` where they were not recorded apart.
     pub(crate) fn of(passes: &[&PassResult]) -> Option<Self> {
         let mut clients: BTreeMap<u32, ClientResult> = BTreeMap::new();
-        for result in passes.iter().flat_map(|pass| &pass.clients) {
-            let fresh = || ClientResult { client: result.client, ..ClientResult::default() };
-            clients.entry(result.client).or_insert_with(fresh).merge(result);
+        let mut window_ns = 0;
+        for pass in passes {
+            window_ns += pass.window_ns;
+            for result in &pass.clients {
+                let fresh = || ClientResult { client: result.client, ..ClientResult::default() };
+                clients.entry(result.client).or_insert_with(fresh).merge(result);
+            }
         }
-        let window_ns: u64 = passes.iter().map(|pass| pass.window_ns).sum();
-        let share = |client: &ClientResult| ClientShare::of(client, window_ns);
-        let speed = |client: &&ClientResult| (client.ops, Reverse(client.times.quantile(0.5)));
+        // The more ops the faster; where two did as many, the one with the shorter times.
+        let mut by_speed: Vec<&ClientResult> = clients.values().collect();
+        by_speed.sort_by_cached_key(|client| (client.ops, Reverse(client.times.quantile(0.5))));
+        let (slowest, fastest) = (*by_speed.first()?, *by_speed.last()?);
         let ops: Vec<f64> = clients.values().map(|client| client.ops as f64).collect();
         Some(Self {
             clients: clients.len(),
             index: jain_index(&ops)?,
-            slowest: share(clients.values().min_by_key(speed)?),
-            fastest: share(clients.values().max_by_key(speed)?),
+            slowest: ClientShare::of(slowest, window_ns),
+            fastest: ClientShare::of(fastest, window_ns),
         })
     }
 }
@@ -76,8 +81,8 @@ impl ClientShare {
     }
 }
 
-/// Jain's fairness index: 1 where all got the same, `k/n` where `k` of `n` share all of it;
-/// `None` where nobody got anything.
+/// Computes Jain's fairness index: 1 where all got the same, `k/n` where `k` of `n` share all of
+/// it; `None` where no client got anything.
 ///
 /// **Source:** R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination
 /// for Resource Allocation in Shared Computer Systems", DEC-TR-301, 1984, section 4:
@@ -85,7 +90,7 @@ impl ClientShare {
 pub fn jain_index(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
     let squares: f64 = amounts.iter().map(|amount| amount.powi(2)).sum();
-    (squares > 0.0).then(|| sum * sum / (amounts.len() as f64 * squares))
+    if squares > 0.0 { Some(sum * sum / (amounts.len() as f64 * squares)) } else { None }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! was.
 //!
 //! Each host's rate is its own work over its own time, so a host that ended early for want of files
-//! is not slow. [`HostsCompared`] is the principal type; the two doubts are raised for each pass as
-//! it is measured.
+//! is not slow. [`HostsCompared`] is the principal type; the two caveats are raised for each pass
+//! as it is measured.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::fairness::jain_index;
 use crate::rate::Rate;
 use crate::summary::median;
 
-/// Hosts that start farther apart than this, in nanoseconds, are told of: a tenth of the shortest
+/// Hosts that start farther apart than this, in nanoseconds, are reported: a tenth of the shortest
 /// interval in which work is sampled is a hundred times as long.
 pub const SKEW_MAX_NS: u64 = 1_000_000;
 
-/// Where messages take long, so many round trips may lie between two starts.
+/// Round trips that may lie between two starts, where messages take long.
 pub const SKEW_ROUND_TRIPS: u64 = 5;
 
 /// A host below this share of the median rate of all holds the others up by more than what an
@@ -29,7 +29,7 @@ pub const STRAGGLER_SHARE_MAX: f64 = 0.8;
 /// 4 ms.
 pub const BUSY_MIN_NS: u64 = 20_000_000;
 
-/// What one host did, over all trials behind the figures.
+/// The work of one host, over all trials behind the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostShare {
     /// Its name.
@@ -41,11 +41,11 @@ pub struct HostShare {
     /// How long after the instant that was planned it started: the worst over the trials, in
     /// nanoseconds.
     pub start_ns: i64,
-    /// How wrong that may be, in nanoseconds.
+    /// The error that this start may have, in nanoseconds.
     pub error_ns: u64,
     /// The largest median of its service times in any trial, in nanoseconds.
     pub p50_ns: u64,
-    /// The same of the 99th percentile.
+    /// The largest 99th percentile of its service times in any trial, in nanoseconds.
     pub p99_ns: u64,
     /// The longest of them, in nanoseconds.
     pub max_ns: u64,
@@ -58,9 +58,9 @@ pub struct HostShare {
 pub struct HostsCompared {
     /// Each host, in the order of their workers.
     pub hosts: Vec<HostShare>,
-    /// [`jain_index`] of their rates.
+    /// The [`jain_index`] of their rates.
     pub index: Option<f64>,
-    /// Between the first and the last start of any host: the median over the trials, in
+    /// Time between the first and the last start of any host: the median over the trials, in
     /// nanoseconds.
     pub skew_ns: u64,
 }
@@ -72,40 +72,44 @@ impl HostsCompared {
             passes.iter().copied().filter(|pass| !pass.hosts.is_empty()).collect();
         let first = passes.first()?;
         let of_host = by_host(&passes);
-        let own = |host: &HostResult| of_host[host.host.as_str()].as_slice();
-        let mut hosts: Vec<HostShare> =
-            first.hosts.iter().map(|host| share(first.pass, own(host))).collect();
-        let rates: Vec<f64> =
-            hosts.iter().map(|host| host.rate.per_s()).filter(|per_s| *per_s > 0.0).collect();
-        let middle = median(&rates).unwrap_or(0.0);
+        let (mut hosts, mut all, mut worked) = (Vec::new(), Vec::new(), Vec::new());
+        for host in &first.hosts {
+            let host = combine_passes(first.pass, &of_host[host.host.as_str()]);
+            all.push(host.rate.per_s());
+            // A host that did nothing would drag the median down, and hide stragglers.
+            if host.rate.per_s() > 0.0 {
+                worked.push(host.rate.per_s());
+            }
+            hosts.push(host);
+        }
+        let middle = median(&worked).unwrap_or(0.0);
         for host in &mut hosts {
             let per_s = host.rate.per_s();
             host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
         let skews: Vec<f64> = passes.iter().map(|pass| skew_ns(&pass.hosts) as f64).collect();
-        let all: Vec<f64> = hosts.iter().map(|host| host.rate.per_s()).collect();
-        let index = jain_index(&all);
-        Some(Self { hosts, index, skew_ns: median(&skews).unwrap_or(0.0) as u64 })
+        let skew_ns = median(&skews).unwrap_or(0.0) as u64;
+        Some(Self { hosts, index: jain_index(&all), skew_ns })
     }
 
-    /// Those that were slow beside the others, the slowest first.
+    /// Returns those that were slow beside the others, the slowest first.
     pub fn stragglers(&self) -> Vec<&HostShare> {
         let mut slow: Vec<&HostShare> = self.hosts.iter().filter(|host| host.straggles).collect();
         slow.sort_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()));
         slow
     }
 
-    /// The one with the lowest rate, of those that did anything.
+    /// Returns the one with the lowest rate, of those that did anything.
     pub fn slowest(&self) -> Option<&HostShare> {
         self.worked().min_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
-    /// The one with the highest rate.
+    /// Returns the one with the highest rate.
     pub fn fastest(&self) -> Option<&HostShare> {
         self.worked().max_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
-    /// The middle of the hosts' rates, per second, of those that did anything.
+    /// Returns the median of the hosts' rates, per second, of those that did anything.
     pub fn middle_per_s(&self) -> Option<f64> {
         median(&self.worked().map(|host| host.rate.per_s()).collect::<Vec<_>>())
     }
@@ -115,7 +119,7 @@ impl HostsCompared {
     }
 }
 
-/// The results of each host, by its name.
+/// Groups the results by the name of their host.
 fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResult>> {
     let mut all: BTreeMap<&str, Vec<&HostResult>> = BTreeMap::new();
     for host in passes.iter().flat_map(|pass| &pass.hosts) {
@@ -124,72 +128,101 @@ fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResul
     all
 }
 
-/// What one host did in all passes.
-fn share(pass: Pass, own: &[&HostResult]) -> HostShare {
-    let rates: Vec<f64> = own.iter().map(|host| per_s(pass, host)).collect();
-    let worst = own.iter().max_by_key(|host| host.start_ns.unsigned_abs());
-    let largest = |of: &dyn Fn(&HostResult) -> u64| own.iter().map(|host| of(host)).max();
-    HostShare {
-        host: own.first().map_or_else(String::new, |host| host.host.clone()),
+/// Combines the results of one host over all passes.
+fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
+    let rates: Vec<f64> = own.iter().map(|host| host_rate(pass, host)).collect();
+    let mut share = HostShare {
+        host: String::new(),
         rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),
-        failed: own.iter().map(|host| host.failed).sum(),
-        start_ns: worst.map_or(0, |host| host.start_ns),
-        error_ns: worst.map_or(0, |host| host.error_ns),
-        p50_ns: largest(&|host| host.times.quantile(0.5)).unwrap_or(0),
-        p99_ns: largest(&|host| host.times.quantile(0.99)).unwrap_or(0),
-        max_ns: largest(&|host| host.times.max()).unwrap_or(0),
+        failed: 0,
+        start_ns: 0,
+        error_ns: 0,
+        p50_ns: 0,
+        p99_ns: 0,
+        max_ns: 0,
         straggles: false,
+    };
+    for host in own {
+        if share.host.is_empty() {
+            share.host.clone_from(&host.host);
+        }
+        // The worst start, early or late, with its own error.
+        if host.start_ns.unsigned_abs() >= share.start_ns.unsigned_abs() {
+            (share.start_ns, share.error_ns) = (host.start_ns, host.error_ns);
+        }
+        share.failed += host.failed;
+        share.p50_ns = share.p50_ns.max(host.times.quantile(0.5));
+        share.p99_ns = share.p99_ns.max(host.times.quantile(0.99));
+        share.max_ns = share.max_ns.max(host.times.max());
     }
+    share
 }
 
-/// What a host did per second of its own time: bytes where the pass is told in bytes, else ops.
-fn per_s(pass: Pass, host: &HostResult) -> f64 {
+/// Returns the work of a host per second of its own time: bytes where the pass is measured in
+/// bytes, else ops.
+fn host_rate(pass: Pass, host: &HostResult) -> f64 {
     let amount = if pass.is_byte_rate() { host.bytes } else { host.ops };
     amount as f64 * 1e9 / host.busy_ns().max(1) as f64
 }
 
-/// Between the first and the last start of any host, in nanoseconds.
+/// Returns the time between the first and the last start of any host, in nanoseconds.
 pub fn skew_ns(hosts: &[HostResult]) -> u64 {
-    let starts = || hosts.iter().map(|host| host.start_ns);
-    starts().max().zip(starts().min()).map_or(0, |(last, first)| last.abs_diff(first))
+    let Some(first) = hosts.first() else { return 0 };
+    let (mut earliest, mut latest) = (first.start_ns, first.start_ns);
+    for host in hosts {
+        earliest = earliest.min(host.start_ns);
+        latest = latest.max(host.start_ns);
+    }
+    latest.abs_diff(earliest)
 }
 
-/// The doubt that hosts did not start together; `round_trip_ns` is the longest that a message to
-/// one of them and back took.
+/// Raises the caveat that hosts did not start together; `round_trip_ns` is the longest that a
+/// message to one of them and back took.
 pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     let first = hosts.iter().min_by_key(|host| host.start_ns)?;
     let last = hosts.iter().max_by_key(|host| host.start_ns)?;
     let most_ns = SKEW_MAX_NS.max(round_trip_ns.saturating_mul(SKEW_ROUND_TRIPS));
     let skew_ns = skew_ns(hosts);
-    (skew_ns > most_ns).then(|| {
-        CaveatCode::Skew.because(format!(
-            "host {} started {} after host {}, at most {} wanted; clocks ± {}",
-            last.host,
-            Nanos(skew_ns),
-            first.host,
-            Nanos(most_ns),
-            Nanos(first.error_ns.max(last.error_ns)),
-        ))
-    })
+    if skew_ns <= most_ns {
+        return None;
+    }
+    Some(CaveatCode::Skew.because(format!(
+        "host {} started {} after host {}, at most {} wanted; clocks ± {}",
+        last.host,
+        Nanos(skew_ns),
+        first.host,
+        Nanos(most_ns),
+        Nanos(first.error_ns.max(last.error_ns)),
+    )))
 }
 
-/// The doubt that the slowest host held the others up.
+/// Raises the caveat that the slowest host held the others up.
 pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
-    let worked = hosts.iter().filter(|host| host.ops > 0 && host.busy_ns() >= BUSY_MIN_NS);
-    let rates: Vec<(&HostResult, f64)> = worked.map(|host| (host, per_s(pass, host))).collect();
-    let all: Vec<f64> = rates.iter().map(|(_, per_s)| *per_s).collect();
-    let middle = median(&all)?;
-    let (slowest, least) = rates.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    (*least < middle * STRAGGLER_SHARE_MAX).then(|| {
-        CaveatCode::Straggler.because(format!(
-            "host {} did {} where the median of {} hosts is {} ({} %)",
-            slowest.host,
-            Rate::of_pass(pass, *least),
-            rates.len(),
-            Rate::of_pass(pass, middle),
-            three_digits(least / middle * 100.0),
-        ))
-    })
+    let mut rates = Vec::new();
+    let mut slowest: Option<(&HostResult, f64)> = None;
+    for host in hosts {
+        if host.ops == 0 || host.busy_ns() < BUSY_MIN_NS {
+            continue;
+        }
+        let per_s = host_rate(pass, host);
+        rates.push(per_s);
+        if slowest.is_none_or(|(_, least)| per_s < least) {
+            slowest = Some((host, per_s));
+        }
+    }
+    let middle = median(&rates)?;
+    let (slowest, least) = slowest?;
+    if least >= middle * STRAGGLER_SHARE_MAX {
+        return None;
+    }
+    Some(CaveatCode::Straggler.because(format!(
+        "host {} did {} where the median of {} hosts is {} ({} %)",
+        slowest.host,
+        Rate::of_pass(pass, least),
+        rates.len(),
+        Rate::of_pass(pass, middle),
+        three_digits(least / middle * 100.0),
+    )))
 }
 
 #[cfg(test)]

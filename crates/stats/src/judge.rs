@@ -1,4 +1,4 @@
-//! One pass of a run, judged: the figures of its sound trials, its doubts and the verdict.
+//! One pass of a run, judged: the figures of its sound trials, its caveats and the verdict.
 //!
 //! [`pass`] is the way in, [`Judged`] what comes out. A trial whose pass has an invalid caveat, or
 //! that was interrupted, is set aside: it enters no figure unless there is no sound trial, and
@@ -17,15 +17,15 @@ use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
-mod doubt;
+mod caveats;
 mod parts;
 
 pub use parts::KindShare;
 
-/// What all trials of a run say about one pass.
+/// The judgement of one pass over all trials of a run.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Which pass.
+    /// The pass that was judged.
     pub pass: Pass,
     /// Whether the figures count.
     pub verdict: Verdict,
@@ -49,9 +49,9 @@ pub struct Judged {
     pub common_window_share: Option<f64>,
     /// The rate of every trial that has one, also of those set aside.
     pub points: Vec<Point>,
-    /// Due to done, merged over the trials behind the figures.
+    /// Times from scheduled to done, merged over the trials behind the figures.
     pub response_time: Histogram,
-    /// Sent to done, merged over the trials behind the figures.
+    /// Times from sent to done, merged over the trials behind the figures.
     pub service_time: Histogram,
     /// An estimate of the response times that arrivals at an even pace would have seen, where a
     /// closed loop waited for its answers instead; `None` in open loops.
@@ -60,23 +60,23 @@ pub struct Judged {
     pub cpu: Option<Cpu>,
     /// Processor time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
-    /// Ops per second that fell due in an open loop: median of the trials.
+    /// Ops per second that were scheduled in an open loop: median of the trials.
     pub offered_per_s: Option<f64>,
     /// The largest working set of a trial, where it is known.
     pub working_set: Option<WorkingSet>,
-    /// What a command used: medians of its times, and the most memory of any trial.
+    /// Resources that a command used: medians of its times, and the most memory of any trial.
     pub program: Option<ProgramUse>,
-    /// What each kind of op did, where there are several.
+    /// Shares of each kind of op, where there are several.
     pub kinds: Vec<KindShare>,
-    /// What the emulated clients got, where they were recorded apart.
+    /// Fairness among the emulated clients, where they were recorded apart.
     pub clients: Option<Fairness>,
     /// How the client hosts fared beside each other, where there were several.
     pub hosts: Option<HostsCompared>,
-    /// The doubts, worst first, each code once.
+    /// The caveats, worst first, each code once.
     pub caveats: Vec<JudgedCaveat>,
-    /// Why the settings allow no trial at all.
+    /// The reason why the settings allow no trial at all.
     pub impossible: Option<String>,
-    /// Why trials have no result for this pass, each reason once, in order of appearance.
+    /// Reasons why trials have no result for this pass, each once, in order of appearance.
     pub failures: Vec<Failure>,
 }
 
@@ -86,7 +86,7 @@ impl Judged {
         Rate::of_pass(self.pass, per_s)
     }
 
-    /// Why there is no figure; `None` where there is one.
+    /// Returns why there is no figure; `None` where there is one.
     pub fn reason(&self) -> Option<&str> {
         match (&self.rate, self.failures.first()) {
             (Some(_), _) => None,
@@ -104,13 +104,13 @@ impl Judged {
 pub struct Point {
     /// Number of the trial within the run, from 0.
     pub trial_index: u32,
-    /// In the unit of the pass, per second.
+    /// Rate in the unit of the pass, per second.
     pub per_s: f64,
     /// It is behind the figures; else it was set aside as invalid.
     pub used: bool,
 }
 
-/// What processor time is divided by.
+/// The amount of work that processor time is divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuUnit {
     /// Seconds per GiB moved.
@@ -120,7 +120,7 @@ pub enum CpuUnit {
 }
 
 impl CpuUnit {
-    /// Chooses by what a pass does: data for those that move much of it.
+    /// Chooses by the work of a pass: data for those that move much of it.
     fn of_pass(pass: Pass) -> Self {
         if pass.is_byte_rate() || pass == Pass::Mix {
             Self::SecondsPerGib
@@ -129,7 +129,7 @@ impl CpuUnit {
         }
     }
 
-    /// The unit as tables print it.
+    /// Returns the unit as tables print it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SecondsPerGib => "s/GiB",
@@ -143,13 +143,13 @@ impl CpuUnit {
 pub struct Cpu {
     /// Unit of the numbers.
     pub unit: CpuUnit,
-    /// What the client took.
+    /// Processor time of the client.
     pub client: f64,
-    /// What the server took, where every trial knows it.
+    /// Processor time of the server, where every trial knows it.
     pub server: Option<f64>,
 }
 
-/// Where a caveat was seen.
+/// The trials in which a caveat was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// It concerns the trials together.
@@ -163,19 +163,19 @@ pub enum Extent {
     },
 }
 
-/// A doubt about the figures of a pass.
+/// A caveat about the figures of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JudgedCaveat {
-    /// What is doubtful.
+    /// The code that says what is doubtful.
     pub code: CaveatCode,
-    /// Where it was seen.
+    /// The trials in which it was seen.
     pub extent: Extent,
     /// The numbers that show it, of the first trial it was raised in.
     pub evidence: String,
 }
 
 impl JudgedCaveat {
-    /// The evidence, led by the number of trials that it holds for.
+    /// Returns the evidence, led by the number of trials that it holds for.
     pub fn evidence_line(&self) -> String {
         match self.extent {
             Extent::Run => self.evidence.clone(),
@@ -186,10 +186,10 @@ impl JudgedCaveat {
     }
 }
 
-/// Why some trials have no result.
+/// A reason for which some trials have no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A sentence.
+    /// The reason in a sentence.
     pub reason: String,
     /// How many trials failed so.
     pub trials: u32,
@@ -203,40 +203,40 @@ pub fn run(run: &Run) -> Vec<Judged> {
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = Sorted::of(run, pass);
-    let used: Vec<&PassResult> = sorted.used().iter().map(|shot| shot.result).collect();
-    let summed = |rate: fn(&PassResult) -> Option<f64>| sorted.summarize(rate);
-    let moves_data = moves_data(pass);
-    let (ops_per_s, bytes_per_s) = (summed(op_rate), summed(byte_rate));
-    let shares: Vec<f64> = used.iter().filter_map(|r| common_share(r)).collect();
+    let used: Vec<&PassResult> = sorted.used_trials().iter().map(|shot| shot.result).collect();
+    let is_bytes = pass.is_byte_rate();
+    let ops_per_s = sorted.summarize(op_rate);
+    let bytes_per_s = sorted.summarize(byte_rate);
+    let shares: Vec<f64> = used.iter().filter_map(|result| common_share(result)).collect();
     let mut judged = Judged {
         pass,
         verdict: Verdict::Valid,
         trials_made: sorted.made,
         trials_used: used.len() as u32,
-        rate: if pass.is_byte_rate() { bytes_per_s } else { ops_per_s },
+        rate: if is_bytes { bytes_per_s } else { ops_per_s },
         ops_per_s,
-        bytes_per_s: bytes_per_s.filter(|_| moves_data),
-        first_done: summed(if pass.is_byte_rate() { first_byte_rate } else { first_op_rate }),
-        common: summed(if pass.is_byte_rate() { common_byte_rate } else { common_op_rate }),
+        bytes_per_s: if moves_data(pass) { bytes_per_s } else { None },
+        first_done: sorted.summarize(if is_bytes { first_byte_rate } else { first_op_rate }),
+        common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
         common_window_share: median(&shares),
-        points: sorted.points(pass),
-        response_time: merged(used.iter().map(|result| result.response_time())),
-        service_time: merged(used.iter().map(|result| result.service_time())),
+        points: sorted.list_points(pass),
+        response_time: merge_histograms(used.iter().map(|result| result.response_time())),
+        service_time: merge_histograms(used.iter().map(|result| result.service_time())),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
-        cpu: parts::cpu(&used, CpuUnit::of_pass(pass)),
+        cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
-        program: parts::program(&used),
-        kinds: parts::kinds(&used),
+        program: parts::program_use(&used),
+        kinds: parts::kind_shares(&used),
         clients: Fairness::of(&used),
         hosts: HostsCompared::of(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
     };
-    judged.caveats = doubt::caveats(&run.spec, &sorted, &judged);
-    judged.verdict = verdict(&sorted, &judged);
+    judged.caveats = caveats::collect(&run.spec, &sorted, &judged);
+    judged.verdict = verdict_of(&sorted, &judged);
     judged
 }
 
@@ -244,17 +244,21 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
 /// as its plan asks. Never where the plan does not ask, or no figure is there yet.
 pub fn is_settled(run: &Run) -> bool {
     let until = f64::from(run.spec.repetition.until_permille) / 1_000.0;
-    let narrow = |pass: &Pass| {
-        let sorted = Sorted::of(run, *pass);
-        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
-        let summary = sorted.summarize(rate).filter(|s| s.n >= SETTLED_TRIALS_MIN);
-        let share = summary.and_then(|summary| summary.half_width_share());
-        share.is_some_and(|share| share <= until)
-    };
-    until > 0.0 && run.spec.passes().iter().all(narrow)
+    if until <= 0.0 {
+        return false;
+    }
+    for pass in run.spec.passes() {
+        let summary = Sorted::of(run, *pass).summarize(pass_rate(*pass));
+        let Some(summary) = summary else { return false };
+        match summary.half_width_share() {
+            Some(share) if share <= until && summary.n >= SETTLED_TRIALS_MIN => {}
+            _ => return false,
+        }
+    }
+    true
 }
 
-/// A pass that a trial has a result for.
+/// The result of one trial for a pass.
 struct Shot<'a> {
     trial: &'a Trial,
     result: &'a PassResult,
@@ -273,17 +277,19 @@ struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     fn of(run: &'a Run, pass: Pass) -> Self {
-        let counted = |trial: &&Trial| trial.index >= run.spec.repetition.warmup_trials;
-        let made = run.trials.iter().filter(counted).count() as u32;
+        // Warm-up trials come first, and count for nothing.
+        let warmup = run.spec.repetition.warmup_trials;
+        let counted: Vec<&Trial> =
+            run.trials.iter().filter(|trial| trial.index >= warmup).collect();
         let mut sorted = Self {
             sound: Vec::new(),
             set_aside: Vec::new(),
             discarded: Vec::new(),
             rule: run.spec.repetition.discard,
             failures: Vec::new(),
-            made,
+            made: counted.len() as u32,
         };
-        for trial in run.trials.iter().filter(counted) {
+        for trial in counted {
             let result = trial.passes.iter().find(|result| result.pass == pass);
             match (result, &trial.state) {
                 (Some(result), TrialState::Interrupted) => {
@@ -293,86 +299,112 @@ impl<'a> Sorted<'a> {
                     sorted.set_aside.push(Shot { trial, result });
                 }
                 (Some(result), _) => sorted.sound.push(Shot { trial, result }),
-                (None, TrialState::Failed(reason)) => sorted.fail(reason),
-                (None, TrialState::Interrupted) => sorted.fail("the trial was interrupted"),
-                (None, TrialState::Done) => sorted.fail("the trial has no such pass"),
+                (None, TrialState::Failed(reason)) => sorted.add_failure(reason),
+                (None, TrialState::Interrupted) => sorted.add_failure("the trial was interrupted"),
+                (None, TrialState::Done) => sorted.add_failure("the trial has no such pass"),
             }
         }
-        sorted.discard(pass);
+        sorted.apply_discard(pass);
         sorted
     }
 
     /// Leaves out sound trials by the rule of the plan; they stay among the points.
-    fn discard(&mut self, pass: Pass) {
-        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
+    fn apply_discard(&mut self, pass: Pass) {
+        let rate = pass_rate(pass);
         let rates: Vec<f64> =
             self.sound.iter().map(|shot| rate(shot.result).unwrap_or(0.0)).collect();
-        let mut left_out = outlier::discarded(self.rule, &rates).into_iter();
+        let left_out = outlier::discarded(self.rule, &rates);
         let sound = std::mem::take(&mut self.sound);
-        for shot in sound {
-            let out = left_out.next().unwrap_or(false);
-            if out { &mut self.discarded } else { &mut self.sound }.push(shot);
+        for (shot, is_out) in sound.into_iter().zip(left_out) {
+            let list = if is_out { &mut self.discarded } else { &mut self.sound };
+            list.push(shot);
         }
     }
 
     /// Condenses a figure of the trials behind it. Its interval is that of all sound trials, those
     /// that the rule leaves out among them: the rule leaves out what would widen it.
     fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
-        let mut figures: Vec<f64> =
-            self.used().iter().filter_map(|shot| rate(shot.result)).collect();
-        let kept = self.trimmed(summary(&figures)?);
+        let mut figures = rates_of(self.used_trials(), rate);
+        let kept = self.adjust_trimmed(summary(&figures)?);
         if self.sound.is_empty() {
             return Some(kept);
         }
-        figures.extend(self.discarded.iter().filter_map(|shot| rate(shot.result)));
+        figures.extend(rates_of(&self.discarded, rate));
         Some(kept.with_interval_of_all(&figures))
     }
 
-    /// Where the rule has left out the extremes already, what is left is not trimmed again.
-    fn trimmed(&self, summary: Summary) -> Summary {
+    /// Corrects the trimmed mean: where the rule has left out the extremes already, the rest is not
+    /// trimmed again.
+    fn adjust_trimmed(&self, summary: Summary) -> Summary {
         let is_trimmed = self.rule == Discard::Extremes && !self.discarded.is_empty();
         let trimmed_mean = if is_trimmed { Some(summary.mean) } else { summary.trimmed_mean };
         Summary { trimmed_mean, ..summary }
     }
 
-    fn fail(&mut self, reason: &str) {
-        match self.failures.iter_mut().find(|failure| failure.reason == reason) {
-            Some(failure) => failure.trials += 1,
-            None => self.failures.push(Failure { reason: reason.to_owned(), trials: 1 }),
+    fn add_failure(&mut self, reason: &str) {
+        for failure in &mut self.failures {
+            if failure.reason == reason {
+                failure.trials += 1;
+                return;
+            }
         }
+        self.failures.push(Failure { reason: reason.to_owned(), trials: 1 });
     }
 
-    /// The trials behind the figures.
-    fn used(&self) -> &[Shot<'a>] {
+    /// Returns the trials behind the figures.
+    fn used_trials(&self) -> &[Shot<'a>] {
         if self.sound.is_empty() { &self.set_aside } else { &self.sound }
     }
 
-    fn points(&self, pass: Pass) -> Vec<Point> {
-        let rate = if pass.is_byte_rate() { byte_rate } else { op_rate };
-        let point = |shot: &Shot<'_>, used| {
-            rate(shot.result).map(|per_s| Point { trial_index: shot.trial.index, per_s, used })
-        };
-        let sound = self.sound.iter().filter_map(|shot| point(shot, true));
-        let aside = self.set_aside.iter().filter_map(|shot| point(shot, self.sound.is_empty()));
-        let discarded = self.discarded.iter().filter_map(|shot| point(shot, false));
-        let mut points: Vec<Point> = sound.chain(aside).chain(discarded).collect();
+    /// Lists the rate of each trial that has one, in the order of the trials.
+    fn list_points(&self, pass: Pass) -> Vec<Point> {
+        let rate = pass_rate(pass);
+        let lists = [
+            (&self.sound, true),
+            (&self.set_aside, self.sound.is_empty()),
+            (&self.discarded, false),
+        ];
+        let mut points = Vec::new();
+        for (shots, used) in lists {
+            for shot in shots {
+                if let Some(per_s) = rate(shot.result) {
+                    points.push(Point { trial_index: shot.trial.index, per_s, used });
+                }
+            }
+        }
         points.sort_by_key(|point| point.trial_index);
         points
     }
+}
+
+/// Collects the rates of some trials that have one.
+fn rates_of(shots: &[Shot<'_>], rate: RateOf) -> Vec<f64> {
+    shots.iter().filter_map(|shot| rate(shot.result)).collect()
+}
+
+/// A function that reads a rate from a result.
+type RateOf = fn(&PassResult) -> Option<f64>;
+
+/// Returns the function that reads the rate by which a pass is judged.
+fn pass_rate(pass: Pass) -> RateOf {
+    if pass.is_byte_rate() { byte_rate } else { op_rate }
 }
 
 fn is_invalid(result: &PassResult) -> bool {
     result.caveats.iter().any(|caveat| caveat.code.severity() == Severity::Invalid)
 }
 
-/// Invalid where no sound trial is left; degraded where some are missing or in doubt.
-fn verdict(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
+/// Judges the figures: invalid where no sound trial is left; degraded where some are missing or a
+/// caveat says so.
+fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     if sorted.sound.is_empty() || judged.rate.is_none() {
         return Verdict::Invalid;
     }
-    let lost = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
-    let doubted = judged.caveats.iter().any(|c| c.code.severity() >= Severity::Degraded);
-    if lost || doubted { Verdict::Degraded } else { Verdict::Valid }
+    let is_missing = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
+    // Caveats are sorted by severity: the first one is the worst.
+    let is_doubted =
+        judged.caveats.first().is_some_and(|worst| worst.code.severity() >= Severity::Degraded);
+    if is_missing || is_doubted { Verdict::Degraded } else { Verdict::Valid }
 }
 
 /// Says whether bytes are what a pass is about, whatever its figure.
@@ -381,8 +413,9 @@ const fn moves_data(pass: Pass) -> bool {
         || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
 }
 
+/// Returns a rate per second; `None` where no time passed.
 fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
-    (time_ns > 0).then(|| amount as f64 * 1e9 / time_ns as f64)
+    if time_ns == 0 { None } else { Some(amount as f64 * 1e9 / time_ns as f64) }
 }
 
 fn byte_rate(result: &PassResult) -> Option<f64> {
@@ -393,13 +426,15 @@ fn byte_rate(result: &PassResult) -> Option<f64> {
 }
 
 fn op_rate(result: &PassResult) -> Option<f64> {
-    carried_rate(result).or_else(|| per_second(result.ops(), result.window_ns))
+    match carried_rate(result) {
+        Some(carried) => Some(carried),
+        None => per_second(result.ops(), result.window_ns),
+    }
 }
 
-/// What was carried of an offered load, in ops per second: the rate that was asked for, times what
-/// was done of what fell due, and started before the window ended. As many ops fall due by chance
-/// as a schedule has them, a few more in one trial than in the next, and that says nothing of the
-/// target.
+/// Returns what was carried of an offered load, in ops per second: the rate of the plan, times the
+/// share that was done of what was scheduled, and started before the window ended. Chance
+/// schedules a few more ops in one trial than in the next, and that says nothing of the target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
     let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
     Some(offered.rate_per_s as f64 * carried as f64 / offered.due_ops as f64)
@@ -436,16 +471,20 @@ fn common_op_rate(result: &PassResult) -> Option<f64> {
     per_second(result.scope.common?.ops, result.common_window_ns)
 }
 
+/// Returns the share of the window in which all workers were busy.
 fn common_share(result: &PassResult) -> Option<f64> {
-    (result.window_ns > 0).then(|| result.common_window_ns as f64 / result.window_ns as f64)
+    if result.window_ns == 0 {
+        return None;
+    }
+    Some(result.common_window_ns as f64 / result.window_ns as f64)
 }
 
-fn merged(histograms: impl Iterator<Item = Histogram>) -> Histogram {
+/// Merges histograms; packed, since a report holds three of each row.
+fn merge_histograms(histograms: impl Iterator<Item = Histogram>) -> Histogram {
     let mut all = Histogram::sparse();
     for histogram in histograms {
         all.merge(&histogram);
     }
-    // A report holds three of each row.
     all.packed()
 }
 

@@ -1,9 +1,9 @@
-//! What the trials of a campaign say, and how far it can be trusted.
+//! Statistics: the meaning of the trials of a campaign, and how far it can be trusted.
 //!
 //! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
 //! [`judge::pass`] applies it to one pass of a run, sets invalid trials aside, gathers the
 //! caveats and gives the verdict. The thresholds stand in [`criteria`], each with its reason.
-//! [`compare()`] lays two sets of trials side by side, [`effects()`] tells which factor governs.
+//! [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant factor.
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
 //! of libm is called whose last digit differs between systems; `effects` and the comparison of
 //! curves alone take logarithms.

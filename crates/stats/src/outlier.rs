@@ -23,7 +23,7 @@ const NORMAL_QUARTILE: f64 = 0.6745;
 /// **Source:** IBM SPSS Modeler, "Anomaly detection", modified z-score.
 const NORMAL_MEAN_DEVIATION: f64 = 1.253_314;
 
-/// How far a figure lies from the others.
+/// The distance of a figure from the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Distance from the median, in units of the figures.
@@ -55,7 +55,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
 
 /// Says of every figure, in their order, whether the rule leaves it out.
 ///
-/// Of equal highest or lowest figures the first one is left out. With fewer than three figures
+/// The first one of equal highest or lowest figures is left out. With fewer than three figures
 /// nothing is: there would be nothing to judge by.
 pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
     let mut out = vec![false; figures.len()];
@@ -63,11 +63,9 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
         _ if figures.len() < 3 => {}
         Discard::None => {}
         Discard::Extremes => {
-            let numbered = || figures.iter().enumerate();
-            let highest = numbered().min_by(|a, b| b.1.total_cmp(a.1)).map(|(at, _)| at);
-            let others = numbered().filter(|(at, _)| Some(*at) != highest);
-            let lowest = others.min_by(|a, b| a.1.total_cmp(b.1)).map(|(at, _)| at);
-            highest.into_iter().chain(lowest).for_each(|at| out[at] = true);
+            let (highest, lowest) = extremes(figures);
+            out[highest] = true;
+            out[lowest] = true;
         }
         Discard::Outliers if figures.len() < OUTLIER_DISCARD_TRIALS_MIN => {}
         Discard::Outliers => {
@@ -79,6 +77,25 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
         }
     }
     out
+}
+
+/// Finds the places of the highest figure, and of the lowest one among the others; the first of
+/// equal ones. There are at least two figures.
+fn extremes(figures: &[f64]) -> (usize, usize) {
+    let mut highest = 0;
+    for (at, figure) in figures.iter().enumerate() {
+        if figure.total_cmp(&figures[highest]).is_gt() {
+            highest = at;
+        }
+    }
+    // Of figures that are all the same the two extremes must still be two.
+    let mut lowest = usize::from(highest == 0);
+    for (at, figure) in figures.iter().enumerate() {
+        if at != highest && figure.total_cmp(&figures[lowest]).is_lt() {
+            lowest = at;
+        }
+    }
+    (highest, lowest)
 }
 
 /// Says of every figure, in their order, whether it lies so far from the median that it is called

@@ -9,6 +9,8 @@
 //! "Nonparametrics" (1975), 1.4 (ties). The exact count is the permutation distribution of the
 //! midranks, as in R's `coin::wilcox_test(distribution = "exact")`.
 
+use std::cmp::Ordering;
+
 use statrs::function::erf::erfc;
 
 /// Figures of both samples together up to which the distribution is counted out.
@@ -24,7 +26,11 @@ pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
         return 1.0;
     }
     let ranks = doubled_ranks(a, b);
-    if ranks.len() <= EXACT_MAX { exact(&ranks, a.len()) } else { approximate(&ranks, a.len()) }
+    if ranks.len() <= EXACT_MAX {
+        exact_probability(&ranks, a.len())
+    } else {
+        approximate_probability(&ranks, a.len())
+    }
 }
 
 /// The smallest probability that [`rank_test`] can give for so many figures without ties: two
@@ -35,21 +41,28 @@ pub fn smallest_probability(a: usize, b: usize) -> f64 {
     rank_test(&below, &above)
 }
 
-/// Twice the midrank of each figure, those of `a` first: whole numbers, ties or not.
+/// Returns twice the midrank of each figure, those of `a` first: whole numbers, ties or not.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let all: Vec<f64> = a.iter().chain(b).copied().collect();
-    let rank = |figure: &f64| {
-        let below = all.iter().filter(|other| other.total_cmp(figure).is_lt()).count();
-        let same = all.iter().filter(|other| other.total_cmp(figure).is_eq()).count();
+    let mut ranks = Vec::with_capacity(all.len());
+    for figure in &all {
+        let (mut below, mut same) = (0, 0);
+        for other in &all {
+            match other.total_cmp(figure) {
+                Ordering::Less => below += 1,
+                Ordering::Equal => same += 1,
+                Ordering::Greater => {}
+            }
+        }
         // Ranks below + 1 ..= below + same; their mean, doubled.
-        2 * below + same + 1
-    };
-    all.iter().map(rank).collect()
+        ranks.push(2 * below + same + 1);
+    }
+    ranks
 }
 
 /// Counts the choices of `n` of the ranks whose sum lies as far from the middle as that of the
 /// first `n`.
-fn exact(ranks: &[usize], n: usize) -> f64 {
+fn exact_probability(ranks: &[usize], n: usize) -> f64 {
     let total: usize = ranks.iter().sum();
     // ways[k][s]: how many choices of k ranks add up to s.
     let mut ways = vec![vec![0.0_f64; total + 1]; n + 1];
@@ -62,14 +75,23 @@ fn exact(ranks: &[usize], n: usize) -> f64 {
             }
         }
     }
-    let distance = |sum: usize| (sum * ranks.len()).abs_diff(total * n);
-    let found = distance(ranks[..n].iter().sum());
-    let all: f64 = ways[n].iter().sum();
-    let far: f64 = (0..=total).filter(|sum| distance(*sum) >= found).map(|sum| ways[n][sum]).sum();
-    (far / all).min(1.0)
+    // Sums are compared with their mean, `total * n / count`, both multiplied by `count`: whole
+    // numbers, so that equal distances are found equal.
+    let middle = total * n;
+    let first: usize = ranks[..n].iter().sum();
+    let found = (first * ranks.len()).abs_diff(middle);
+    let (mut all, mut far) = (0.0, 0.0);
+    for (sum, count) in ways[n].iter().enumerate() {
+        all += count;
+        if (sum * ranks.len()).abs_diff(middle) >= found {
+            far += count;
+        }
+    }
+    f64::min(far / all, 1.0)
 }
 
-fn approximate(ranks: &[usize], n: usize) -> f64 {
+/// Approximates the rank sum by a normal distribution, corrected for ties and continuity.
+fn approximate_probability(ranks: &[usize], n: usize) -> f64 {
     let (count, n) = (ranks.len() as f64, n as f64);
     let mean = ranks.iter().sum::<usize>() as f64 / 2.0 / count;
     let squares: f64 = ranks.iter().map(|rank| (*rank as f64 / 2.0 - mean).powi(2)).sum();
@@ -116,7 +138,7 @@ mod tests {
         let a: Vec<f64> = (0..25).map(|i| f64::from(i) * 1.1).collect();
         let b: Vec<f64> = (0..25).map(|i| f64::from(i) * 1.1 + 5.6).collect();
         let ranks = doubled_ranks(&a, &b);
-        let (exact, near) = (exact(&ranks, 25), approximate(&ranks, 25));
+        let (exact, near) = (exact_probability(&ranks, 25), approximate_probability(&ranks, 25));
         assert!((exact - near).abs() < 0.002, "{exact} {near}");
     }
 }

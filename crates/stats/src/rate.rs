@@ -1,7 +1,7 @@
 //! A rate with its unit, as tables and sentences show it.
 //!
-//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number. Of a
-//! whole command nobody wants to know a rate: it is shown by the time that one takes.
+//! Bytes are decimal (MB/s), ops are op/s, kop/s or Mop/s; three digits, never a bare number. A
+//! rate of whole commands says little: it is shown by the time that one takes.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use model::units::{Nanos, three_digits};
 /// A figure of a pass, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// Bytes per second.
+    /// Number of bytes per second.
     Bytes(f64),
-    /// Ops per second.
+    /// Number of ops per second.
     Ops(f64),
     /// Commands per second, shown as the wall time of one.
     Commands(f64),
@@ -29,7 +29,7 @@ impl Rate {
         }
     }
 
-    /// The number per second, in bytes, ops or commands.
+    /// Returns the number per second, in bytes, ops or commands.
     pub const fn per_s(self) -> f64 {
         match self {
             Self::Bytes(per_s) | Self::Ops(per_s) | Self::Commands(per_s) => per_s,

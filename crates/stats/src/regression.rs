@@ -65,13 +65,18 @@ impl CrossProducts {
 }
 
 impl Fit {
+    /// Takes a column into the fit, by a Gauss-Jordan step on its pivot: the last column of the
+    /// matrix then holds the coefficients, and the last element the sum of squares that is left.
     fn sweep(&mut self, pivot: usize) {
         let n = self.size;
         let divisor = self.swept[pivot * n + pivot];
         for column in 0..n {
             self.swept[pivot * n + column] /= divisor;
         }
-        for row in (0..n).filter(|row| *row != pivot) {
+        for row in 0..n {
+            if row == pivot {
+                continue;
+            }
             let factor = self.swept[row * n + pivot];
             if factor != 0.0 {
                 for column in 0..n {
@@ -96,7 +101,7 @@ impl Fit {
 
     /// The coefficient of a column; `None` where it was left out.
     pub fn coefficient(&self, column: usize) -> Option<f64> {
-        self.taken[column].then(|| self.swept[column * self.size + self.size - 1])
+        if self.taken[column] { Some(self.swept[column * self.size + self.size - 1]) } else { None }
     }
 
     /// The variance of a coefficient, in units of that of an observation.

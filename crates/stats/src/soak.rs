@@ -1,13 +1,12 @@
-//! What a soak says: when disturbances were noticed, how long they held up, and what was lost.
+//! The verdict on a soak: when faults were noticed, how long they held up, and what was lost.
 //!
-//! [`soaked`] takes the trials of a soak, its segments, in their order. Everything is told from
+//! [`soaked`] takes the trials of a soak, its segments, in their order. Everything is derived from
 //! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
-//! What can't be told is `None`, and the verdict says so rather than guess.
+//! An unknown is `None`, and the verdict says so rather than guess.
 
-use model::soak::{Blow, Disturbance, Fate, Finding, Recovery};
+use model::soak::{Blow, Fate, Finding, Recovery};
 use model::{
-    Caveat, CaveatCode, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState,
-    Upset,
+    CaveatCode, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState, Upset,
 };
 
 use crate::median;
@@ -17,31 +16,33 @@ pub const RECOVERED_SHARE: f64 = 0.9;
 /// An interval with less than this share of the throughput before it is disturbed: arrivals at
 /// random vary by a tenth or two, never by half.
 const HELD_UP_SHARE: f64 = 0.5;
-/// So is one in which an op took this many times as long as the longest usually did.
+/// An interval is disturbed, too, in which an op took this many times as long as the longest
+/// usually did.
 const LATE_TIMES: f64 = 10.0;
-/// Intervals before a disturbance without which nobody knows what is usual.
+/// Intervals before a disturbance without which it is unknown what is usual.
 const BEFORE_MIN: usize = 5;
-/// What begins later than this after a disturbance is over, in nanoseconds, is not its doing.
+/// A disturbance explains nothing that begins later than this after it is over, in nanoseconds.
 const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
 /// Intervals in a row that have to be as before.
-const CALM: usize = 2;
+const RECOVERED_INTERVALS: usize = 2;
 /// Intervals without which nothing is said of memory.
 const MEMORY_MIN: usize = 40;
-/// Nor with fewer segments: each of the first four takes what is kept for those after it, and the
+/// Segments without which nothing is said of memory: each of the first four takes what is kept for
+/// those after it, and the
 /// second quarter of them has to lie behind these.
 const MEMORY_SEGMENTS_MIN: usize = 16;
 /// More growth than this share, and than so many bytes, is no noise of an allocator.
 const GROWTH_SHARE_MAX: f64 = 0.03;
 const GROWTH_BYTES_MAX: u64 = 4 << 20;
 
-/// What a soak came to.
+/// The result of a soak.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Soaked {
-    /// Its verdict.
+    /// The verdict on the server.
     pub verdict: Verdict,
     /// Segments that were to be made, made, and read back from the first block to the last.
     pub segments: (u64, u64, u64),
-    /// What became of what the server had acknowledged as safe.
+    /// State of what the server had acknowledged as safe.
     pub data: Data,
     /// Bytes and files that were read back after the load, in all segments together.
     pub read_back: (u64, u64),
@@ -53,39 +54,39 @@ pub struct Soaked {
     pub ops: u64,
     /// Bytes that were read and verified.
     pub verified_bytes: u64,
-    /// What each disturbance did.
+    /// The effect of each disturbance.
     pub effects: Vec<Effect>,
     /// Ops that failed, by kind and error; those that found lost data among them.
     pub errors: Vec<(OpKind, OpError, u64)>,
-    /// Of them: file handles that the server no longer knew.
+    /// Failed ops for a file handle that the server no longer knew.
     pub stale: u64,
-    /// Of them: opens, locks, leases and sessions that it no longer knew.
+    /// Failed ops for an open, a lock, a lease or a session that it no longer knew.
     pub state: u64,
-    /// What the client had to do.
+    /// Recovery work of the client.
     pub recovery: Recovery,
-    /// What became of the data.
+    /// Counts of the blocks that were read back, by what became of them.
     pub kept: Kept,
-    /// What was found, each with the number of its segment, from 0.
+    /// Findings, each with the number of its segment, from 0.
     pub findings: Vec<(u64, Finding)>,
-    /// Why the last segment failed, where it did.
+    /// Reason why the last segment failed, where it did.
     pub failure: Option<String>,
     /// Memory of this program; `None` where too little was seen.
     pub memory: Option<Memory>,
 }
 
-/// What became of data that was acknowledged as safe.
+/// The state of data that was acknowledged as safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     /// All of it was read back after every segment, and is there.
     Verified,
     /// Some of it is gone, or other bytes are in its place.
     Lost,
-    /// Not all of it could be read back, so nobody knows.
+    /// Not all of it could be read back, so it is unknown.
     Unverified,
 }
 
 impl Data {
-    /// Its name, as exports spell it.
+    /// Returns its name, as exports spell it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -95,7 +96,7 @@ impl Data {
     }
 }
 
-/// What is to be said of the server.
+/// The verdict on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing was lost and no op failed.
@@ -111,7 +112,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Its name, as exports spell it.
+    /// Returns its name, as exports spell it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Survives => "survives",
@@ -123,7 +124,7 @@ impl Verdict {
     }
 }
 
-/// What a disturbance did to the load.
+/// The effect of a disturbance on the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// The disturbance; its instants are from the start of the segment.
@@ -141,7 +142,7 @@ pub struct Effect {
     /// The longest time in which no op ended, in nanoseconds, in whole intervals.
     pub stall_ns: u64,
     /// How long until the throughput was back, in nanoseconds; `None` where it was not before the
-    /// segment ended, or nobody knows what it was.
+    /// segment ended, or it is unknown what it was.
     pub recover_ns: Option<u64>,
     /// Ops that failed from its begin until it was over.
     pub errors: u64,
@@ -165,9 +166,9 @@ pub struct Effect {
 /// all intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Once warm.
+    /// Median once the program is warm.
     pub early_bytes: u64,
-    /// At the end.
+    /// Median at the end.
     pub late_bytes: u64,
     /// Ops that were done between the middles of both.
     pub ops: u64,
@@ -181,7 +182,7 @@ impl Memory {
     }
 }
 
-/// What the segments of a soak say.
+/// Judges a soak by its segments.
 pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
     let mut soaked = Soaked {
         verdict: Verdict::CantTell,
@@ -200,55 +201,67 @@ pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
         kept: Kept::default(),
         findings: Vec::new(),
         failure: None,
-        memory: memory(trials),
+        memory: measure_memory(trials),
     };
     for trial in trials {
-        soaked.add(soak, trial);
+        soaked.add_segment(soak, trial);
     }
-    soaked.data = soaked.judged_data();
-    soaked.verdict = soaked.judged();
+    soaked.data = soaked.judge_data();
+    soaked.verdict = soaked.judge_server();
     soaked
 }
 
-/// The load of a segment.
-fn load_of(trial: &Trial) -> Option<&PassResult> {
-    trial.passes.iter().find(|pass| pass.pass == Pass::Mix)
+/// Returns the result of a pass of a segment.
+fn find_pass(trial: &Trial, pass: Pass) -> Option<&PassResult> {
+    trial.passes.iter().find(|result| result.pass == pass)
 }
 
 impl Soaked {
-    fn add(&mut self, soak: &Soak, trial: &Trial) {
+    fn add_segment(&mut self, soak: &Soak, trial: &Trial) {
         let segment = u64::from(trial.index);
         if let TrialState::Failed(why) = &trial.state {
             self.failure = Some(why.clone());
         }
         self.segments.1 += u64::from(trial.state == TrialState::Done);
-        let back = trial.passes.iter().find(|pass| pass.pass == Pass::Read);
+        let back = find_pass(trial, Pass::Read);
         if let Some(back) = back {
             self.segments.2 += u64::from(is_whole(back));
             self.read_back.0 += back.bytes();
             self.read_back.1 += back.scope.working_set.map_or(0, |set| set.files);
         }
-        let is_broken = matches!(trial.state, TrialState::Failed(_));
-        let failed = load_of(trial).is_some_and(|load| unanswered(load) > 0);
-        self.gave_up |= is_broken && back.is_none() && failed;
+        let load = find_pass(trial, Pass::Mix);
+        // A load that failed, and data that was not even read back: the client gave up waiting.
+        if let Some(load) = load
+            && matches!(trial.state, TrialState::Failed(_))
+            && back.is_none()
+            && count_unanswered(load) > 0
+        {
+            self.gave_up = true;
+        }
+        let mut kept = None;
         for pass in &trial.passes {
             self.add_pass(pass);
+            self.add_recovery(pass);
+            kept = pass.scope.kept.as_ref().or(kept);
         }
-        if let Some(kept) = trial.passes.iter().rev().find_map(|pass| pass.scope.kept.as_ref()) {
+        // Only the last pass that counted blocks enters: it looked at all of them.
+        if let Some(kept) = kept {
             self.kept.add(kept);
-            self.findings.extend(kept.findings.iter().map(|finding| (segment, finding.clone())));
+            for finding in &kept.findings {
+                self.findings.push((segment, finding.clone()));
+            }
         }
-        if let Some(load) = load_of(trial) {
+        if let Some(load) = load {
             self.measured_ns += load.window_ns;
             self.ops += load.ops();
             let start_ns = segment.saturating_mul(soak.segment_ms).saturating_mul(1_000_000);
             let here = Segment { number: segment, start_ns };
-            let effects = load.upsets.iter().enumerate();
-            self.effects.extend(effects.map(|(number, upset)| {
-                let until_ns = load.upsets.get(number + 1).map_or(u64::MAX, |next| next.begun_ns);
+            for (number, upset) in load.upsets.iter().enumerate() {
+                let next = load.upsets.get(number + 1);
+                let until_ns = next.map_or(u64::MAX, |next| next.begun_ns);
                 let effect = Effect::of(upset, &load.pulses, here, until_ns);
-                effect.on_host(soak, load, trial)
-            }));
+                self.effects.push(effect.add_host(soak, load, trial));
+            }
         }
     }
 
@@ -260,32 +273,47 @@ impl Soaked {
             for (error, count) in &kind.errors {
                 self.stale += if is_stale(*error) { *count } else { 0 };
                 self.state += if is_of_state(*error) { *count } else { 0 };
-                let same =
-                    |known: &&mut (OpKind, OpError, u64)| (known.0, known.1) == (kind.kind, *error);
-                match self.errors.iter_mut().find(same) {
-                    Some((.., total)) => *total += count,
-                    None => self.errors.push((kind.kind, *error, *count)),
-                }
+                self.add_errors(kind.kind, *error, *count);
             }
         }
+    }
+
+    fn add_errors(&mut self, kind: OpKind, error: OpError, count: u64) {
+        for known in &mut self.errors {
+            if (known.0, known.1) == (kind, error) {
+                known.2 += count;
+                return;
+            }
+        }
+        self.errors.push((kind, error, count));
+    }
+
+    /// Adds the recovery work that a pass recorded.
+    fn add_recovery(&mut self, pass: &PassResult) {
         if let Some(recovery) = pass.scope.recovery {
             self.recovery.add(recovery);
         }
     }
 
-    /// Ops that failed otherwise than by bringing the wrong bytes.
+    /// Counts the ops that failed otherwise than by bringing the wrong bytes.
     pub fn failed(&self) -> u64 {
-        let failed = self.errors.iter().filter(|(_, error, _)| *error != OpError::MISMATCH);
-        failed.map(|(.., count)| count).sum()
+        self.count_errors(|error| error != OpError::MISMATCH)
     }
 
-    /// Ops that brought other bytes than may stand there.
+    /// Counts the ops that brought other bytes than may stand there.
     pub fn mismatched(&self) -> u64 {
-        let wrong = self.errors.iter().filter(|(_, error, _)| *error == OpError::MISMATCH);
-        wrong.map(|(.., count)| count).sum()
+        self.count_errors(|error| error == OpError::MISMATCH)
     }
 
-    fn judged_data(&self) -> Data {
+    fn count_errors(&self, is_counted: impl Fn(OpError) -> bool) -> u64 {
+        let mut sum = 0;
+        for (_, error, count) in &self.errors {
+            sum += if is_counted(*error) { *count } else { 0 };
+        }
+        sum
+    }
+
+    fn judge_data(&self) -> Data {
         let (wanted, made, read_back) = self.segments;
         if self.kept.lost > 0 || self.mismatched() > 0 {
             Data::Lost
@@ -296,19 +324,19 @@ impl Soaked {
         }
     }
 
-    fn judged(&self) -> Verdict {
-        let unmade = self.effects.iter().any(|effect| effect.upset.failed.is_some());
-        let unrecovered = |effect: &Effect| {
-            effect.before_per_s.is_some()
+    /// Judges the server; the worst that was seen decides.
+    fn judge_server(&self) -> Verdict {
+        let (mut made, mut unmade, mut unrecovered) = (false, false, false);
+        for effect in &self.effects {
+            unmade |= effect.upset.failed.is_some();
+            made |= effect.upset.failed.is_none();
+            unrecovered |= effect.before_per_s.is_some()
                 && effect.detect_ns.is_some()
-                && effect.recover_ns.is_none()
-        };
+                && effect.recover_ns.is_none();
+        }
         if self.data == Data::Lost {
             Verdict::LosesData
-        } else if self.gave_up
-            || self.effects.iter().any(unrecovered)
-            || (self.failure.is_some() && self.effects.iter().any(|one| one.upset.failed.is_none()))
-        {
+        } else if self.gave_up || unrecovered || (self.failure.is_some() && made) {
             Verdict::NeverRecovers
         } else if self.failed() > 0 {
             Verdict::FailsOps
@@ -320,17 +348,21 @@ impl Soaked {
     }
 }
 
-/// Ops that failed without bringing any bytes. Wrong bytes, or too few of them, are an answer: the
-/// books of the soak say whether they may be so.
-fn unanswered(pass: &PassResult) -> u64 {
-    let errors = pass.kinds.iter().flat_map(|kind| &kind.errors);
-    let answers = [OpError::MISMATCH, OpError::SHORT];
-    errors.filter(|(error, _)| !answers.contains(error)).map(|(_, count)| count).sum()
+/// Counts the ops that failed without bringing any bytes. Wrong bytes, or too few of them, are an
+/// answer: the acknowledgement journal of the soak says whether they may be so.
+fn count_unanswered(pass: &PassResult) -> u64 {
+    let mut unanswered = 0;
+    for (error, count) in pass.kinds.iter().flat_map(|kind| &kind.errors) {
+        if ![OpError::MISMATCH, OpError::SHORT].contains(error) {
+            unanswered += count;
+        }
+    }
+    unanswered
 }
 
-/// Says whether a pass read all that there is to read: what failed to be read is not known.
+/// Says whether a pass read all that there is to read: blocks that failed to be read are unknown.
 fn is_whole(back: &PassResult) -> bool {
-    back.ops() > 0 && unanswered(back) == 0
+    back.ops() > 0 && count_unanswered(back) == 0
 }
 
 /// A segment, and when it began within the soak.
@@ -342,21 +374,25 @@ struct Segment {
 
 impl Effect {
     /// Adds what a segment says of the host that was disturbed.
-    fn on_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
+    fn add_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
         let upset = &self.upset;
-        let planned = |(at_ns, one): &(u64, &Disturbance)| {
-            (*at_ns, one.blow) == (upset.planned_ns, upset.blow)
-        };
-        self.by_ms = soak.within(self.segment).find(planned).map_or(0, |(_, one)| one.by_ms);
-        let is_step = |caveat: &Caveat| caveat.code == CaveatCode::Clock;
-        self.saw_step = self.by_ms != 0 && load.caveats.iter().any(is_step);
-        if upset.blow == Blow::ClientKill {
-            let ended_ns = upset.ended_ns.filter(|_| upset.failed.is_none());
-            self.noticed_ns = ended_ns.map(|ended_ns| ended_ns.saturating_sub(upset.begun_ns));
-            let read = trial.passes.iter().find(|pass| pass.pass == Pass::Read);
-            let hosts = read.into_iter().flat_map(|pass| &pass.hosts);
-            let own = hosts.filter(|host| host.host == upset.host);
-            self.read_back_ops = own.map(|host| host.ops).next();
+        for (at_ns, disturbance) in soak.within(self.segment) {
+            if (at_ns, disturbance.blow) == (upset.planned_ns, upset.blow) {
+                self.by_ms = disturbance.by_ms;
+                break;
+            }
+        }
+        let saw_step = load.caveats.iter().any(|caveat| caveat.code == CaveatCode::Clock);
+        self.saw_step = self.by_ms != 0 && saw_step;
+        if upset.blow != Blow::ClientKill {
+            return self;
+        }
+        if let (Some(ended_ns), None) = (upset.ended_ns, &upset.failed) {
+            self.noticed_ns = Some(ended_ns.saturating_sub(upset.begun_ns));
+        }
+        if let Some(read) = find_pass(trial, Pass::Read) {
+            let own = read.hosts.iter().find(|host| host.host == upset.host);
+            self.read_back_ops = own.map(|host| host.ops);
         }
         self
     }
@@ -365,9 +401,9 @@ impl Effect {
     fn of(upset: &Upset, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
         let intervals = Intervals { pulses };
         let interval_ns = pulses.first().map_or(0, |first| first.at_ns);
-        let before: Vec<usize> =
-            (0..pulses.len()).filter(|index| pulses[*index].at_ns <= upset.begun_ns).collect();
-        let usual = Usual::of(&intervals, &before);
+        // Intervals are in the order of time: those before the disturbance come first.
+        let count_before = pulses.iter().take_while(|pulse| pulse.at_ns <= upset.begun_ns).count();
+        let usual = Usual::of(&intervals, count_before);
         let mut effect = Self {
             upset: upset.clone(),
             segment: segment.number,
@@ -378,7 +414,7 @@ impl Effect {
             recover_ns: None,
             errors: 0,
             longest_ns: 0,
-            uncommitted: before.last().map_or(0, |index| pulses[*index].uncommitted),
+            uncommitted: pulses[..count_before].last().map_or(0, |last| last.uncommitted),
             by_ms: 0,
             saw_step: false,
             noticed_ns: None,
@@ -388,11 +424,14 @@ impl Effect {
         if upset.failed.is_some() {
             return effect;
         }
-        // What is left at the end of a segment may be too short for a rate.
-        let after: Vec<usize> = (before.len()..pulses.len())
-            .filter(|index| intervals.begins_ns(*index) < until_ns)
-            .filter(|index| intervals.length_ns(*index) >= interval_ns / 2)
-            .collect();
+        let mut after = Vec::new();
+        for index in count_before..pulses.len() {
+            // The remainder at the end of a segment may be too short for a rate.
+            let is_long = intervals.length_ns(index) >= interval_ns / 2;
+            if is_long && intervals.begins_ns(index) < until_ns {
+                after.push(index);
+            }
+        }
         effect.add_aftermath(&intervals, &usual, &after);
         effect
     }
@@ -402,15 +441,19 @@ impl Effect {
     fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &Usual, after: &[usize]) {
         let begun_ns = self.upset.begun_ns;
         let over_ns = self.upset.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
-        let first = after.iter().position(|index| usual.is_disturbed(intervals, *index));
-        let first = first.filter(|at| intervals.begins_ns(after[*at]) <= over_ns);
-        let Some(first) = first else { return };
+        let is_disturbed = |index: &usize| usual.is_disturbed(intervals, *index);
+        let Some(first) = after.iter().position(is_disturbed) else { return };
+        if intervals.begins_ns(after[first]) > over_ns {
+            return;
+        }
         let disturbed = &after[first..];
         self.detect_ns = Some(intervals.pulses[disturbed[0]].at_ns.saturating_sub(begun_ns));
-        let is_calm = |run: &[usize]| run.iter().all(|index| usual.is_back(intervals, *index));
-        let back = disturbed.windows(CALM).position(is_calm);
-        self.recover_ns =
-            back.map(|at| intervals.begins_ns(disturbed[at]).saturating_sub(begun_ns));
+        // One good interval may be what a stalled server hands out at once: more must follow.
+        let mut runs = disturbed.windows(RECOVERED_INTERVALS);
+        let back = runs.position(|run| run.iter().all(|index| usual.is_back(intervals, *index)));
+        if let Some(at) = back {
+            self.recover_ns = Some(intervals.begins_ns(disturbed[at]).saturating_sub(begun_ns));
+        }
         // The first interval that is as before may still end what was held up.
         let held_up = &disturbed[..back.map_or(disturbed.len(), |at| at + 1)];
         let mut stands_ns = 0;
@@ -430,12 +473,12 @@ struct Intervals<'a> {
 }
 
 impl Intervals<'_> {
-    /// When an interval begins: where the one before it ends.
+    /// Returns the instant at which an interval begins: where the one before it ends.
     fn begins_ns(&self, index: usize) -> u64 {
         if index == 0 { 0 } else { self.pulses[index - 1].at_ns }
     }
 
-    /// How long it is, at least 1 ns.
+    /// Returns how long it is, at least 1 ns.
     fn length_ns(&self, index: usize) -> u64 {
         self.pulses[index].at_ns.saturating_sub(self.begins_ns(index)).max(1)
     }
@@ -445,7 +488,7 @@ impl Intervals<'_> {
     }
 }
 
-/// What is usual before a disturbance; nothing where too few intervals were seen.
+/// The usual figures before a disturbance; `None` where too few intervals were seen.
 struct Usual {
     per_s: Option<f64>,
     /// The longest op of an interval, in nanoseconds.
@@ -453,24 +496,24 @@ struct Usual {
 }
 
 impl Usual {
-    /// Takes the medians over the intervals before.
-    fn of(intervals: &Intervals<'_>, before: &[usize]) -> Self {
-        if before.len() < BEFORE_MIN {
+    /// Takes the medians over the first `count` intervals.
+    fn of(intervals: &Intervals<'_>, count: usize) -> Self {
+        if count < BEFORE_MIN {
             return Self { per_s: None, longest_ns: None };
         }
-        let mut rates = Vec::with_capacity(before.len());
-        let mut longest = Vec::with_capacity(before.len());
-        for index in before {
-            rates.push(intervals.per_s(*index));
-            longest.push(intervals.pulses[*index].max_ns as f64);
+        let mut rates = Vec::with_capacity(count);
+        let mut longest = Vec::with_capacity(count);
+        for (index, pulse) in intervals.pulses[..count].iter().enumerate() {
+            rates.push(intervals.per_s(index));
+            longest.push(pulse.max_ns as f64);
         }
         Self { per_s: median(&rates), longest_ns: median(&longest) }
     }
 
     /// Says whether an interval is as good as before.
     fn is_back(&self, intervals: &Intervals<'_>, index: usize) -> bool {
-        let is_enough = |before: f64| intervals.per_s(index) >= before * RECOVERED_SHARE;
-        intervals.pulses[index].errors == 0 && self.per_s.is_some_and(is_enough)
+        let Some(before) = self.per_s else { return false };
+        intervals.pulses[index].errors == 0 && intervals.per_s(index) >= before * RECOVERED_SHARE
     }
 
     /// Says whether an interval has errors, no ops, far fewer than before, or a very late one.
@@ -483,26 +526,32 @@ impl Usual {
     }
 }
 
-/// Memory of this program over all intervals.
-fn memory(trials: &[Trial]) -> Option<Memory> {
-    let loads: Vec<&PassResult> = trials.iter().filter_map(load_of).collect();
-    let pulses = loads.iter().flat_map(|load| &load.pulses);
-    let pulses: Vec<&Pulse> = pulses.filter(|pulse| pulse.rss_bytes > 0).collect();
-    if pulses.len() < MEMORY_MIN || loads.len() < MEMORY_SEGMENTS_MIN {
+/// Compares the memory of this program early in a soak with that at its end.
+///
+/// The first quarter of the intervals is left out: caches and allocators fill up in it.
+fn measure_memory(trials: &[Trial]) -> Option<Memory> {
+    let mut segments = 0;
+    let mut pulses: Vec<&Pulse> = Vec::new();
+    for load in trials.iter().filter_map(|trial| find_pass(trial, Pass::Mix)) {
+        segments += 1;
+        pulses.extend(load.pulses.iter().filter(|pulse| pulse.rss_bytes > 0));
+    }
+    if pulses.len() < MEMORY_MIN || segments < MEMORY_SEGMENTS_MIN {
         return None;
     }
     let quarter = pulses.len() / 4;
-    let of = |range: &[&Pulse]| {
-        let values: Vec<f64> = range.iter().map(|pulse| pulse.rss_bytes as f64).collect();
-        median(&values).map_or(0, |bytes| bytes as u64)
-    };
     let (early, late) = (quarter..2 * quarter, pulses.len() - quarter..pulses.len());
     let between = early.start + quarter / 2..late.start + quarter / 2;
     Some(Memory {
-        early_bytes: of(&pulses[early]),
-        late_bytes: of(&pulses[late]),
+        early_bytes: median_rss(&pulses[early]),
+        late_bytes: median_rss(&pulses[late]),
         ops: pulses[between].iter().map(|pulse| pulse.ops).sum(),
     })
+}
+
+fn median_rss(pulses: &[&Pulse]) -> u64 {
+    let bytes: Vec<f64> = pulses.iter().map(|pulse| pulse.rss_bytes as f64).collect();
+    median(&bytes).unwrap_or(0.0) as u64
 }
 
 /// Says whether a server no longer knew a file handle.

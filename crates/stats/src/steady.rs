@@ -1,6 +1,6 @@
-//! Whether a pass had settled: the declared criterion of steady state.
+//! The declared criterion of steady state: whether a pass had settled.
 //!
-//! [`rounds`] cuts the part of a pass in which all workers were busy into five rounds of equal
+//! [`cut_rounds`] cuts the part of a pass in which all workers were busy into five rounds of equal
 //! length, and [`Steadiness::of`] holds their rates against the two limits of the criterion. A
 //! figure is that of its whole pass, so the rounds cover the whole pass and not only its end.
 //!
@@ -14,10 +14,10 @@ use crate::criteria::{
     ROUND_NS_MIN, ROUND_OPS_MIN, ROUND_OPS_OPEN_MIN, ROUNDS, STEADY_RANGE_MAX, STEADY_SLOPE_MAX,
 };
 
-/// How even the rates of the rounds are.
+/// The evenness of the rates of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// From the smallest to the largest, as a share of their average.
+    /// Distance from the smallest to the largest, as a share of their average.
     pub range: f64,
     /// How far their line of best fit rises (or falls, where negative) from the first to the last,
     /// as a share of their average.
@@ -33,11 +33,14 @@ impl Steadiness {
         if rates.len() < 2 || mean.is_nan() || mean <= 0.0 {
             return None;
         }
-        let smallest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let largest = rates.iter().copied().fold(0.0, f64::max);
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        // Least squares over the numbers of the rounds, counted from their middle: the mean of x is
+        // 0.
         let middle = (n - 1.0) / 2.0;
         let (mut products, mut squares) = (0.0, 0.0);
         for (number, rate) in rates.iter().enumerate() {
+            smallest = smallest.min(*rate);
+            largest = largest.max(*rate);
             let x = number as f64 - middle;
             products += x * (rate - mean);
             squares += x * x;
@@ -65,7 +68,7 @@ pub struct Rounds {
 ///
 /// `None` where it can't be judged: passes that end by their files and move none, or sync what they
 /// wrote at the end of each; passes too short, or with too few ops in a round.
-pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
+pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let syncs = result.kinds.iter().any(|kind| kind.kind == model::OpKind::Sync && kind.done > 0);
     let can_be_even = result.pass.is_timed() || result.pass.moves_blocks() && !syncs;
     if !can_be_even {
@@ -76,11 +79,13 @@ pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
     for (round, rate) in rounds.rates.iter_mut().enumerate() {
-        let of_round = |number| number * samples.len() / ROUNDS;
-        let part = &samples[of_round(round)..of_round(round + 1)];
-        let lasts_ns: u64 = part.iter().map(|(lasts_ns, _)| lasts_ns).sum();
-        let sum = |of: fn(&IntervalSample) -> u64| part.iter().map(|(_, s)| of(s)).sum::<u64>();
-        let (ops, bytes) = (sum(|sample| sample.ops), sum(|sample| sample.bytes));
+        let (from, to) = (round * samples.len() / ROUNDS, (round + 1) * samples.len() / ROUNDS);
+        let (mut lasts_ns, mut ops, mut bytes) = (0, 0, 0);
+        for (sample_ns, sample) in &samples[from..to] {
+            lasts_ns += sample_ns;
+            ops += sample.ops;
+            bytes += sample.bytes;
+        }
         if lasts_ns < ROUND_NS_MIN {
             return None;
         }
@@ -89,10 +94,10 @@ pub fn rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
         rounds.shortest_ns = rounds.shortest_ns.min(lasts_ns);
     }
     let ops: u64 = samples.iter().map(|(_, sample)| sample.ops).sum();
-    (ops >= ops_min * ROUNDS as u64).then_some(rounds)
+    if ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
 }
 
-/// The samples of full length in which all workers were busy, each with its length.
+/// Selects the samples of full length in which all workers were busy, each with its length.
 fn whole_samples(interval_ns: u64, result: &PassResult) -> Vec<(u64, &IntervalSample)> {
     // The watcher comes a little late to the end of an interval, and so to that of the pass.
     let slack_ns = interval_ns / 20;

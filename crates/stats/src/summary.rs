@@ -20,7 +20,7 @@ pub struct Summary {
     pub mean: f64,
     /// The mean without the smallest and the largest figure; `None` below three.
     pub trimmed_mean: Option<f64>,
-    /// Of the sample (divisor `n - 1`); 0 for one figure.
+    /// Standard deviation of the sample (divisor `n - 1`); 0 for one figure.
     pub standard_deviation: f64,
     /// The smallest figure.
     pub min: f64,
@@ -35,14 +35,14 @@ impl Summary {
     /// Returns both ends of the 95 % confidence interval of the median; `None` below three
     /// figures, which say nothing about it.
     pub fn confidence_interval(&self) -> Option<(f64, f64)> {
-        (self.n >= TRIALS_MIN).then_some(self.interval)
+        if self.n >= TRIALS_MIN { Some(self.interval) } else { None }
     }
 
     /// Returns half the interval as a share of the median; `None` where there is no interval, or
     /// a median of 0.
     pub fn half_width_share(&self) -> Option<f64> {
         let (lo, hi) = self.confidence_interval()?;
-        (self.median > 0.0).then(|| (hi - lo) / 2.0 / self.median)
+        if self.median > 0.0 { Some((hi - lo) / 2.0 / self.median) } else { None }
     }
 
     /// Takes the interval of all figures where some of them were left out of this summary by a
@@ -72,9 +72,9 @@ pub fn summary(figures: &[f64]) -> Option<Summary> {
     let squares: f64 = sorted.iter().map(|x| (x - mean) * (x - mean)).sum();
     Some(Summary {
         n,
-        median: middle(&sorted),
+        median: middle_of(&sorted),
         mean,
-        trimmed_mean: (n >= 3).then(|| mean_of(&sorted[1..n - 1])),
+        trimmed_mean: if n >= 3 { Some(mean_of(&sorted[1..n - 1])) } else { None },
         standard_deviation: if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 },
         min,
         max,
@@ -82,12 +82,12 @@ pub fn summary(figures: &[f64]) -> Option<Summary> {
     })
 }
 
-/// The median; `None` when there are no figures or one of them is not finite.
+/// Returns the median; `None` when there are no figures or one of them is not finite.
 pub fn median(figures: &[f64]) -> Option<f64> {
-    sorted(figures).map(|sorted| middle(&sorted))
+    Some(middle_of(&sorted(figures)?))
 }
 
-/// The figures in ascending order; `None` when there are none or one of them is not finite.
+/// Sorts figures in ascending order; `None` when there are none or one of them is not finite.
 pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
     if figures.is_empty() || figures.iter().any(|x| !x.is_finite()) {
         return None;
@@ -103,12 +103,12 @@ fn mean_of(figures: &[f64]) -> f64 {
     origin + figures.iter().map(|x| x - origin).sum::<f64>() / figures.len() as f64
 }
 
-fn middle(sorted: &[f64]) -> f64 {
+fn middle_of(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
 }
 
-/// Which of some sorted figures are in the middle of a sample: the same one twice, or two.
+/// The places of the sorted figures in the middle of a sample: the same one twice, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Middle {
     lower: usize,
@@ -116,20 +116,20 @@ pub(crate) struct Middle {
 }
 
 impl Middle {
-    /// The median of the sample.
+    /// Returns the median of the sample.
     pub fn of(self, sorted: &[f64]) -> f64 {
         f64::midpoint(sorted[self.lower], sorted[self.upper])
     }
 }
 
-/// The median of as many figures as there are, drawn from them with repetition.
+/// Draws as many figures as there are, with repetition, and returns their median.
 ///
-/// `counts` is room for as many numbers at least; what it holds does not matter.
+/// `counts` is scratch memory for at least as many numbers; what it holds does not matter.
 pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut [u32]) -> f64 {
     draw_middle(sorted.len(), random, counts).of(sorted)
 }
 
-/// Which figures are in the middle of such a sample, of so many that are sorted.
+/// Draws such a sample of so many sorted figures and returns the places in its middle.
 pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut [u32]) -> Middle {
     let drawn = &mut counts[..figures];
     drawn.fill(0);
@@ -139,7 +139,7 @@ pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut 
     middle_of_drawn(drawn)
 }
 
-/// The middle of a sample given as how often each figure was drawn: counting saves sorting.
+/// Finds the middle of a sample given as how often each figure was drawn: counting saves sorting.
 fn middle_of_drawn(drawn: &[u32]) -> Middle {
     let n = drawn.len();
     let (mut seen, mut lower) = (0_usize, None);

@@ -1,4 +1,4 @@
-//! Whether figures rise or fall in their order: the test for a monotonic trend.
+//! The test for a monotonic trend: whether figures rise or fall in their order.
 //!
 //! [`trend`] counts how many pairs rise and how many fall (Mann and Kendall), and says how
 //! probable as uneven a count is for figures in an order of chance. Up to [`EXACT_MAX`] figures
@@ -21,14 +21,15 @@ const EXACT_MAX: usize = 50;
 pub struct Trend {
     /// How probable as clear a trend is by chance, 0 to 1.
     pub probability: f64,
-    /// From the first to the last, as a share of the median; negative where they fall.
+    /// Change from the first to the last, as a share of the median; negative where they fall.
     pub change: f64,
 }
 
 /// Looks for a trend; `None` for fewer than three figures, and where the median is not above 0.
 pub fn trend(figures: &[f64]) -> Option<Trend> {
-    let middle = median(figures).filter(|median| *median > 0.0)?;
-    if figures.len() < 3 || figures.iter().any(|figure| !figure.is_finite()) {
+    // `median` refuses figures that are not finite.
+    let middle = median(figures)?;
+    if figures.len() < 3 || middle <= 0.0 {
         return None;
     }
     let (mut score, mut slopes) = (0_i64, Vec::new());
@@ -45,7 +46,8 @@ pub fn trend(figures: &[f64]) -> Option<Trend> {
     })
 }
 
-/// How probable it is that rising and falling pairs of `n` figures differ by `score` or more.
+/// Computes how probable it is that rising and falling pairs of `n` figures differ by `score` or
+/// more.
 fn probability(n: usize, score: u64) -> f64 {
     if score == 0 {
         return 1.0;
@@ -55,7 +57,8 @@ fn probability(n: usize, score: u64) -> f64 {
         let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
         return erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());
     }
-    // Of all orders of n figures, the share with so many falling pairs.
+    // The share of all orders of n figures with so many falling pairs, built up figure by figure:
+    // the largest of them stands before 0 to n - 1 of the others, and makes as many falling pairs.
     let pairs = n * (n - 1) / 2;
     let mut shares = vec![1.0_f64];
     for figure in 2..=n {
@@ -67,8 +70,12 @@ fn probability(n: usize, score: u64) -> f64 {
         }
         shares = next;
     }
-    let far = |falling: usize| pairs.abs_diff(2 * falling) as u64 >= score;
-    let far: f64 = (0..=pairs).filter(|falling| far(*falling)).map(|f| shares[f]).sum();
+    let mut far: f64 = 0.0;
+    for (falling, share) in shares.iter().enumerate() {
+        if pairs.abs_diff(2 * falling) as u64 >= score {
+            far += share;
+        }
+    }
     far.min(1.0)
 }
 

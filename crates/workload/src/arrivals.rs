@@ -34,7 +34,7 @@ pub struct Arrivals {
 /// How many ops come with how many arrivals, on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Ops.
+    /// Number of ops.
     pub ops: u64,
     /// The arrivals that they come with.
     pub arrivals: u64,

@@ -9,10 +9,10 @@ use model::{RunSpec, Workload};
 
 use crate::opmix::OpMixSet;
 
-/// What tells sizes from other draws of the same seed.
+/// Seed constant that separates sizes from other draws of the same seed.
 const SIZES: u64 = 0x512e;
 
-/// What a run works on.
+/// The files that a run works on.
 #[derive(Clone, Debug)]
 pub struct FileSet {
     sizes: Sizes,
@@ -25,7 +25,7 @@ enum Sizes {
     Equal(u64),
     /// Uniform between two sizes, drawn with a seed.
     Uniform { seed: u64, least: u32, most: u32 },
-    /// As an op mix wants them.
+    /// The files of an op mix.
     OpMix(Box<OpMixSet>),
 }
 

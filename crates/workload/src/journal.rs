@@ -20,7 +20,7 @@ use crate::names::Name;
 /// Blocks that a journal has room for: 256 MiB of books, which are 64 GiB of data in 4 KiB.
 pub const JOURNAL_BLOCKS_MAX: u64 = 16 << 20;
 
-/// What is booked of one block: so many words, all 0 at first.
+/// Words that the journal has for each block, all 0 at first.
 const WORDS_PER_BLOCK: usize = 4;
 
 /// The words that books are kept in.
@@ -204,7 +204,7 @@ impl Journal {
         self.uncommitted.load(Relaxed)
     }
 
-    /// What became of the blocks of some files; each is looked at once.
+    /// Counts the blocks of some files by what became of them; each is looked at once.
     pub fn kept(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
         let mut kept = Kept::default();
         for (index, block) in (0_u64..).zip(self.blocks()) {

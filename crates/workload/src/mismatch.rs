@@ -11,14 +11,14 @@ use crate::names::Name;
 /// Mismatches that a log keeps; the others are only counted.
 pub const KEPT: usize = 4;
 
-/// What stood where something else had been written.
+/// The content that stood where something else had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Another byte.
+    /// Another byte than was written.
     Byte {
-        /// What is there.
+        /// The byte that was read.
         found: u8,
-        /// What was written.
+        /// The byte that was written.
         expected: u8,
     },
     /// No stamp; the block begins with these bytes.
@@ -27,7 +27,7 @@ pub enum Found {
     Checksum {
         /// In the stamp.
         stored: u32,
-        /// Of what is there.
+        /// Checksum computed from the content.
         computed: u32,
     },
     /// A block of another campaign.
@@ -45,14 +45,14 @@ pub enum Found {
     },
 }
 
-/// Where something else stands than was written.
+/// A place with other content than was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Number of the file.
     pub file: u32,
     /// Byte of the file, or the block that a stamp belongs to.
     pub offset_bytes: u64,
-    /// What stands there.
+    /// The content that was found.
     pub what: Found,
 }
 

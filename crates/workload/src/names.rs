@@ -8,10 +8,10 @@ use std::ffi::CStr;
 
 const LEN: usize = 9;
 
-/// What a name is for; each sort is numbered by itself.
+/// The purpose of a name; each sort is numbered by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sort {
-    /// A file.
+    /// A regular file.
     File,
     /// A file under its other name: where `Rename` leads to.
     OtherFile,
@@ -23,7 +23,7 @@ pub enum Sort {
     OtherDirectory,
     /// A symbolic link; it leads to the file with its number.
     Link,
-    /// What is never there.
+    /// A name that never exists.
     Missing,
     /// A directory that was made beforehand, for others to stand in.
     Place,

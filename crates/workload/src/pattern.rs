@@ -40,7 +40,7 @@ pub struct Pattern {
     dedup_percent: u64,
     is_zeros: bool,
     stamps: Option<Stamps>,
-    /// Where each block has generations of its own.
+    /// The journal, where each block has generations of its own.
     journal: Option<Arc<Journal>>,
 }
 
@@ -144,8 +144,8 @@ impl Pattern {
         content
     }
 
-    /// Where in the pool the content of `len` bytes of a file stands, but for stamps and blocks
-    /// that repeat: see [`Self::is_copied`].
+    /// Returns the range of the pool that holds the content of `len` bytes of a file, but for
+    /// stamps and blocks that repeat: see [`Self::is_copied`].
     ///
     /// # Panics
     /// When `len` is more than the `len_max` of [`Self::new`], or that content is not made.
@@ -161,7 +161,7 @@ impl Pattern {
         range
     }
 
-    /// Where in the pool the content of a file begins.
+    /// Returns the place in the pool at which the content of a file begins.
     #[inline]
     fn shift(&self, file: u32) -> usize {
         let grains = (PERIOD / GRAIN) as u64;

@@ -24,13 +24,13 @@ const PATH_BYTES: usize = (DEPTH_MAX as usize + 2) * (Name::BYTES + 1);
 #[derive(Clone, Debug)]
 pub struct Places {
     rule: Rule,
-    /// Of each place: the path from the working directory with a `/` at its end, or nothing.
+    /// Path of each directory from the working directory, with a `/` at its end, or nothing.
     prefixes: Vec<Box<[u8]>>,
-    /// Of each place: the one that it stands in, and `None` for the working directory itself.
+    /// Parent of each directory, and `None` for the working directory itself.
     parents: Vec<Option<u32>>,
 }
 
-/// Which place a number belongs to.
+/// The rule by which a number belongs to a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     /// One after the other in turn.

@@ -38,7 +38,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Of [`PERIOD`] bytes and `more`, none of which is made.
+    /// Prepares a pool of [`PERIOD`] bytes and `more`, none of which is made yet.
     pub(crate) fn unmade(seed: u64, more: usize, random_bytes: usize) -> Self {
         let blocks = (PERIOD + more).div_ceil(BLOCK_BYTES);
         let made = Some(vec![0; blocks.div_ceil(64)].into());

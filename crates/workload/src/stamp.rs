@@ -21,14 +21,14 @@ pub const STAMP_BYTES: usize = 36;
 
 const MAGIC: [u8; 4] = *b"dfsb";
 
-/// What all stamps of a pass have in common.
+/// The parts that all stamps of a pass have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// Whose data it is.
     pub campaign: u64,
     /// Blocks begin at multiples of this many bytes, and every [`BLOCK_BYTES`] after each.
     pub grid_bytes: u32,
-    /// What is written now.
+    /// The generation that is written now.
     pub generation: u32,
     /// The oldest generation that may be read.
     pub oldest: u32,
@@ -37,11 +37,11 @@ pub struct Stamps {
 /// A part of a transfer that lies in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins in the transfer.
+    /// Offset of the piece in the transfer.
     pub at: usize,
     /// Its length, in bytes.
     pub len: usize,
-    /// Where it begins in its block; 0 where the stamp stands.
+    /// Offset of the piece in its block; the stamp stands at 0.
     pub in_block: usize,
 }
 
@@ -87,7 +87,7 @@ impl Stamps {
         self.stamp_each(data, file, offset_bytes, |_| self.generation);
     }
 
-    /// As [`Self::stamp`], with a generation for the block at each offset.
+    /// Stamps as [`Self::stamp`] does, with a generation for the block at each offset.
     pub fn stamp_each(
         &self,
         data: &mut [u8],

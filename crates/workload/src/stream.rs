@@ -23,7 +23,7 @@ use sweep::{Scatter, Sweep};
 
 pub use size::{PassSize, pass_size};
 
-/// What tells due instants from other draws of the same seed.
+/// Seed constant that separates arrivals from other draws of the same seed.
 const ARRIVALS: u64 = 0x6172_7269;
 
 /// Ops of one worker.
@@ -124,10 +124,10 @@ impl OpStream {
         self.arrivals.is_some()
     }
 
-    /// Of a stream that was finished early: ops that would have been due before an instant, in
-    /// nanoseconds from the start of the pass. Of requests of several ops, and where files decide
-    /// whose an op is, it is this worker's share of them.
-    pub fn unmet(&mut self, until_ns: u64) -> u64 {
+    /// Counts the ops of a stream that was finished early that were scheduled before an instant, in
+    /// nanoseconds from the start of the pass. Where an op is a part of a request, and where files
+    /// decide whose an op is, it is this worker's share of them.
+    pub fn count_unstarted(&mut self, until_ns: u64) -> u64 {
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {
@@ -203,7 +203,8 @@ impl OpStream {
         Some(Op { due_ns, ..op })
     }
 
-    /// What is left once a bound is reached: the sync of a file that was begun, and all others.
+    /// Returns the ops left once a bound is reached: the sync of a file that was begun, and all
+    /// others.
     #[cold]
     fn last_ops(&mut self) -> Option<Op> {
         self.finish();

@@ -15,7 +15,7 @@ use crate::file_set::{size_seed, uniform};
 /// Files that a pool without a bound may grow by, beyond those that it began with.
 const GROWTH_MAX: u64 = 1 << 20;
 
-/// What tells transactions from other draws of the same seed.
+/// Seed constant that separates transactions from other draws of the same seed.
 const TRANSACTIONS: u64 = 0x7261_6e73;
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl PoolStream {
         }
     }
 
-    /// What is left of the pool after all transactions, for the worker to remove; the pool as it
+    /// Lists the rest of the pool after all transactions, for the worker to remove; the pool as it
     /// began where a bound may have cut them short, since it is made anew then.
     pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
         let mut stream = Self::new(spec, 0, seed);

@@ -24,7 +24,7 @@ use super::mapping::Mapping;
 pub struct Files {
     /// The working directories, one for each target.
     pub roots: Vec<OwnedFd>,
-    /// Where numbers stand below them.
+    /// The directories below them, by their numbers.
     pub places: Arc<Places>,
     /// Every `stride`-th file of the set, open; empty where a pass works by name.
     pub files: Handles,
@@ -32,11 +32,11 @@ pub struct Files {
     pub maps: Vec<Mapping>,
     /// Distance between the numbers of files that are open here.
     pub stride: u32,
-    /// What is written, and what must come back.
+    /// The content that is written, and must come back.
     pub pattern: Pattern,
     /// Compare what is read.
     pub verify: bool,
-    /// What was not as it was written.
+    /// Content that was not as it was written.
     pub mismatches: Cell<Mismatches>,
     /// Files are open with `O_DIRECT`.
     pub direct: bool,
@@ -51,12 +51,12 @@ pub struct Files {
     pub queue_depth: usize,
 }
 
-/// Open files.
+/// The open files of a worker.
 #[derive(Debug)]
 pub enum Handles {
-    /// Of one worker.
+    /// The files of one worker.
     Own(Vec<OwnedFd>),
-    /// Of all workers together: one may be on any file, and descriptors are not without number.
+    /// The files of all workers together: one may be on any file, and descriptors are limited.
     Shared(Arc<[OwnedFd]>),
 }
 
@@ -72,7 +72,7 @@ impl Deref for Handles {
 }
 
 impl Files {
-    /// Where the file with this number stands in `files`.
+    /// Returns the place in `files` of the file with this number.
     #[inline]
     pub const fn index(&self, number: u32) -> usize {
         (number / self.stride) as usize

@@ -9,7 +9,7 @@ use model::{Completion, Op, Outcome};
 
 use crate::clock::Clock;
 
-/// What waits for its turn, and how many ops had theirs.
+/// A queue of what waits for its turn, and how many ops had theirs.
 pub struct InTurn {
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,

@@ -20,7 +20,7 @@ pub struct Memory {
     memory: Regions,
 }
 
-/// What is copied from and to.
+/// The memory that is copied from and to.
 struct Regions {
     buffer: Buffers,
     region: Vec<u8>,

@@ -93,7 +93,7 @@ impl Backend for Nfs {
                 break;
             }
         }
-        common.set.clients.ended(0, &out[before..]);
+        common.set.clients.record_ended(0, &out[before..]);
         if common.rewrites_in_vain() {
             return common.give_up_rewriting();
         }
@@ -119,7 +119,7 @@ pub fn depth_on(connection: &Connection, asked: usize) -> usize {
     asked.min(connection.free_slots()).max(1)
 }
 
-/// What the connections of a worker counted, all together.
+/// Sums up the counts of all connections of a worker.
 fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
     let (mut read_bytes, mut write_bytes) = (0, 0);
     // What a server took only in part was sent again, but nothing had been lost.

@@ -33,9 +33,9 @@ pub struct Posix {
 /// The files, and the memory that calls on them need.
 struct Calls {
     set: Files,
-    /// Where data lands that is read, or is put together that is written.
+    /// Buffers for data that is read, or put together to be written.
     buffer: Buffers,
-    /// What a stream of characters has its buffer for.
+    /// Buffers of character streams.
     stdio: Buffers,
 }
 

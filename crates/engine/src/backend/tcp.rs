@@ -37,7 +37,7 @@ pub struct Tcp {
     /// How many of them have been sent whole, and how many bytes of the next one.
     sent: usize,
     sent_bytes: usize,
-    /// What every write sends.
+    /// The content of every write.
     payload: Vec<u8>,
     dropped: Vec<u8>,
     head: [u8; FRAME_BYTES],
@@ -48,7 +48,7 @@ pub struct Tcp {
     counts: Counts,
 }
 
-/// What went over the connection.
+/// Counts of what went over the connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     ops: u64,

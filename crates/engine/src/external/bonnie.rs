@@ -41,7 +41,7 @@ const SHORTEST_NS: u64 = 500_000_000;
 /// Bytes of the tests by character, where bonnie++ isn't told otherwise.
 const CHARACTERS: u64 = 20 << 20;
 
-/// What bonnie++ says of one test.
+/// The report of bonnie++ on one test.
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     /// KiB/s or seeks/s; `None` where it was too fast to tell.

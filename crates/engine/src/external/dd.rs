@@ -11,7 +11,7 @@ use workload::Name;
 use super::figures::{Failed, Figures, Kind};
 use super::{Bench, ended_well};
 
-/// What dd says of one file.
+/// The report of dd on one file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Copied {
     bytes: u64,

@@ -16,10 +16,10 @@ use crate::measure::Measured;
 use crate::site::SiteError;
 use crate::worker::Ending;
 
-/// What a program says of one pass.
+/// The report of a tool on one pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
-    /// Of each kind of op.
+    /// Figures of each kind of op.
     pub kinds: Vec<Kind>,
     /// How long the pass took.
     pub window_ns: u64,
@@ -27,17 +27,17 @@ pub(super) struct Figures {
     pub first_done_ns: Option<u64>,
     /// Processor time, where the program or the kernel says it.
     pub cpu_ns: u64,
-    /// What a command of the user's used.
+    /// Resources that a command of the user's used.
     pub program: Option<ProgramUse>,
     /// Bytes that storage read, where the kernel counted them for this pass alone.
     pub storage_read_bytes: Option<u64>,
-    /// What was said beyond that.
+    /// Facts that were reported beyond that.
     pub facts: Vec<Fact>,
     /// Doubts that the program itself raised.
     pub caveats: Vec<Caveat>,
 }
 
-/// What a program says of one kind of op.
+/// The report of a tool on one kind of op.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub kind: OpKind,

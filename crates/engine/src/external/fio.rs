@@ -35,7 +35,7 @@ struct Job {
 struct Side {
     io_bytes: u64,
     total_ios: u64,
-    /// In milliseconds.
+    /// Run time in milliseconds.
     runtime: u64,
     clat_ns: Times,
 }
@@ -46,7 +46,7 @@ struct Times {
     bins: BTreeMap<String, u64>,
 }
 
-/// Runs fio.
+/// Runs fio for one pass.
 ///
 /// # Errors
 /// When fio fails, or has no such pass.

@@ -13,7 +13,7 @@ use super::figures::{Failed, Figures, Kind};
 use super::{Bench, ended_well};
 use crate::site::SiteError;
 
-/// What a test is called in the output, the pass that it is, and the option that asks for it.
+/// Name of a test in the output, the pass that it is, and the option that selects it.
 const TESTS: [(&str, Pass, &str); 8] = [
     ("initial writers", Pass::Write, "0"),
     ("rewriters", Pass::Rewrite, "0"),
@@ -25,7 +25,7 @@ const TESTS: [(&str, Pass, &str); 8] = [
     ("stride readers", Pass::StrideRead, "5"),
 ];
 
-/// What iozone says of one test.
+/// The report of iozone on one test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Said {
     pass: Pass,

@@ -37,7 +37,7 @@ const LINES_SHOWN: usize = 5;
 pub(super) struct Request<'a> {
     /// Program and arguments.
     pub command: &'a [String],
-    /// Where it runs.
+    /// The directory to run in.
     pub directory: &'a Path,
     /// Longest time that it may take, in nanoseconds.
     pub limit_ns: Option<u64>,
@@ -52,7 +52,7 @@ pub(super) struct Request<'a> {
 pub(super) struct Watch<'a> {
     /// Set by whoever wants it to stop.
     pub stop: &'a Stop,
-    /// Times it.
+    /// The clock that times it.
     pub clock: &'a dyn Clock,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum How {
     Stopped,
 }
 
-/// What a program and those that it waited for used.
+/// Resources that a program and those that it waited for used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// Processor time in user mode, in nanoseconds.
@@ -85,11 +85,11 @@ pub(super) struct Usage {
 /// A program that has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// How.
+    /// The way in which it ended.
     pub how: How,
     /// From its start to its end.
     pub wall_ns: u64,
-    /// What it used.
+    /// Resources that it used.
     pub usage: Usage,
     /// The end of what it printed.
     pub stdout: Vec<u8>,
@@ -98,7 +98,7 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// What it had to say, as text.
+    /// Returns its standard error, as text.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }

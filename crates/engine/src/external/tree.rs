@@ -32,7 +32,7 @@ program: $(OBJECTS)
 \t$(CC) $(CFLAGS) -I. -c -o $@ $<
 ";
 
-/// What a tree is to be like.
+/// The properties that a tree is to have.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
     /// How many C files, `main.c` not counted.

@@ -28,7 +28,7 @@ use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
-/// How often it is tried again.
+/// Pause before the next try, in nanoseconds.
 const TRY_AGAIN_NS: u64 = 100_000_000;
 
 /// A working directory below each target.
@@ -42,9 +42,9 @@ pub(super) struct DirectorySite {
 /// One working directory.
 struct Work {
     path: PathBuf,
-    /// We made it; else another agent did, and removes it.
+    /// This agent made it; else another one did, and removes it.
     is_ours: bool,
-    /// `None` while it is let go.
+    /// Handle of the open directory; `None` while it is released.
     held: Option<OwnedFd>,
 }
 
@@ -62,16 +62,15 @@ impl DirectorySite {
         let works = Vec::with_capacity(targets.len());
         let places = Arc::new(Places::of(spec));
         let mut site = Self { works, places, shared: Mutex::default() };
-        let made = site.make(targets, spec, config);
-        if made.is_err() {
-            // What was made goes with the refusal, which says more than a failure to remove.
+        if let Err(error) = site.make_works(targets, spec, config) {
+            // What was made is removed; the refusal says more than a failure to remove it.
             let _ = site.remove_all(&*config.clock);
-            return made.map(|()| unreachable!("it failed"));
+            return Err(error);
         }
         Ok(site)
     }
 
-    fn make(
+    fn make_works(
         &mut self,
         targets: &[PathBuf],
         spec: &RunSpec,
@@ -81,14 +80,17 @@ impl DirectorySite {
             self.works.push(Work::create(target, config)?);
         }
         if spec.direct {
-            let made = self.works.iter().filter(|work| work.is_ours);
-            made.into_iter().try_for_each(Work::try_direct)?;
+            for work in &self.works {
+                if work.is_ours {
+                    work.try_direct()?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// The working directory that a number lives in.
-    fn work(&self, number: u32) -> &Work {
+    /// Returns the working directory that a number lives in: files go round the targets.
+    fn work_of(&self, number: u32) -> &Work {
         &self.works[number as usize % self.works.len()]
     }
 
@@ -101,19 +103,14 @@ impl DirectorySite {
     fn remove_all(&mut self, clock: &dyn Clock) -> Result<(), SiteError> {
         self.let_go();
         let end_ns = clock.now_ns() + WRITTEN_BACK_NS;
-        let is_left = |kind| matches!(kind, ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy);
-        let remove = |work: &Work| loop {
-            match fs::remove_dir_all(&work.path) {
-                // Whoever inherited it was quicker.
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                Err(error) if is_left(error.kind()) && clock.now_ns() < end_ns => {
-                    clock.sleep_until(clock.now_ns() + TRY_AGAIN_NS);
-                }
-                removed => return removed.map_err(|error| io("remove", &work.path, &error)),
+        let mut result = Ok(());
+        for work in &self.works {
+            // One that can't be removed doesn't keep the others; the first failure is reported.
+            if work.is_ours {
+                result = result.and(work.remove_until(clock, end_ns));
             }
-        };
-        // One that can't be removed keeps none of the others.
-        self.works.iter().filter(|work| work.is_ours).map(remove).fold(Ok(()), Result::and)
+        }
+        result
     }
 }
 
@@ -141,19 +138,25 @@ impl Place for DirectorySite {
     fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
         let mut census = Census::default();
         for Work { path, .. } in &self.works {
-            count(path, whose, &mut census).map_err(|error| io("list", path, &error))?;
+            count_entries(path, whose, &mut census)
+                .map_err(|error| io_error("list", path, &error))?;
         }
         Ok(Some(census))
     }
 
     fn inherit(&mut self) {
-        self.works.iter_mut().for_each(|work| work.is_ours = true);
+        for work in &mut self.works {
+            work.is_ours = true;
+        }
     }
 
     fn facts(&self) -> Vec<Fact> {
-        let fact =
-            |work: &Work| Fact::new("target", "path", work.target().display().to_string(), "plan");
-        self.works.iter().map(fact).collect()
+        let mut facts = Vec::with_capacity(self.works.len());
+        for work in &self.works {
+            let path = work.target().display().to_string();
+            facts.push(Fact::new("target", "path", path, "plan"));
+        }
+        facts
     }
 
     fn local_paths(&self) -> Vec<PathBuf> {
@@ -168,7 +171,10 @@ impl Place for DirectorySite {
     }
 
     fn hold(&mut self) -> Result<(), SiteError> {
-        self.works.iter_mut().try_for_each(Work::hold)
+        for work in &mut self.works {
+            work.reopen()?;
+        }
+        Ok(())
     }
 
     fn remove(mut self: Box<Self>, config: &SiteConfig) -> Result<(), SiteError> {
@@ -179,44 +185,65 @@ impl Place for DirectorySite {
 impl Work {
     fn create(target: &Path, config: &SiteConfig) -> Result<Self, SiteError> {
         let path = target.join(&config.work_name);
-        let made = fs::create_dir(&path);
-        let is_ours = made.is_ok();
-        made.or_else(|error| match error.kind() {
-            ErrorKind::AlreadyExists if config.joins => Ok(()),
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                let reason = error.to_string();
-                Err(SiteError::NotWritable { path: target.to_owned(), reason })
+        let mut is_ours = true;
+        if let Err(error) = fs::create_dir(&path) {
+            match error.kind() {
+                ErrorKind::AlreadyExists if config.joins => is_ours = false,
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                    let reason = error.to_string();
+                    return Err(SiteError::NotWritable { path: target.to_owned(), reason });
+                }
+                _ => return Err(io_error("create", &path, &error)),
             }
-            _ => Err(io("create", &path, &error)),
-        })?;
+        }
         let mut work = Self { path, is_ours, held: None };
-        work.hold()?;
+        work.reopen()?;
         if is_ours {
             let mark = work.path.join(mark_of(&config.work_name));
-            fs::create_dir(&mark).map_err(|error| io("create", &mark, &error))?;
+            fs::create_dir(&mark).map_err(|error| io_error("create", &mark, &error))?;
         }
         Ok(work)
     }
 
-    /// Opens it, unless it is open.
-    fn hold(&mut self) -> Result<(), SiteError> {
+    /// Removes the directory; one that fills again is tried until an instant.
+    fn remove_until(&self, clock: &dyn Clock, end_ns: u64) -> Result<(), SiteError> {
+        loop {
+            let Err(error) = fs::remove_dir_all(&self.path) else { return Ok(()) };
+            match error.kind() {
+                // The agent that inherited it was quicker.
+                ErrorKind::NotFound => return Ok(()),
+                ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy
+                    if clock.now_ns() < end_ns =>
+                {
+                    clock.sleep_until(clock.now_ns() + TRY_AGAIN_NS);
+                }
+                _ => return Err(io_error("remove", &self.path, &error)),
+            }
+        }
+    }
+
+    /// Opens the directory, unless it is open.
+    fn reopen(&mut self) -> Result<(), SiteError> {
         if self.held.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&self.path, flags, Mode::empty())
-                .map_err(|errno| io("open", &self.path, &errno.into()))?;
+                .map_err(|errno| io_error("open", &self.path, &errno.into()))?;
             self.held = Some(handle);
         }
         Ok(())
     }
 
-    /// What its files are opened relative to.
+    /// Returns the directory that its files are opened relative to.
     fn handle(&self) -> Result<&OwnedFd, SiteError> {
-        let let_go = || io("open", &self.path, &std::io::Error::other("it was let go"));
-        self.held.as_ref().ok_or_else(let_go)
+        let Some(handle) = &self.held else {
+            let error = std::io::Error::other("it was released");
+            return Err(io_error("open", &self.path, &error));
+        };
+        Ok(handle)
     }
 
-    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once. One that
-    /// is there is somebody's, and left alone.
+    /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once. A file
+    /// that is there already belongs to someone, and is left alone.
     fn try_direct(&self) -> Result<(), SiteError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -224,12 +251,12 @@ impl Work {
         match rustix::fs::openat(self.handle()?, name.as_c_str(), flags, Mode::from_raw_mode(0o644))
         {
             Err(Errno::INVAL) => return Err(SiteError::NoDirect(self.target().to_owned())),
-            // Other refusals are told where the file is really needed.
+            // Other refusals are reported where the file is really needed.
             Err(_) => return Ok(()),
             Ok(_) => {}
         }
         rustix::fs::unlinkat(self.handle()?, name.as_c_str(), AtFlags::empty())
-            .map_err(|errno| io("remove the trial file in", &self.path, &errno.into()))
+            .map_err(|errno| io_error("remove the trial file in", &self.path, &errno.into()))
     }
 
     fn target(&self) -> &Path {
@@ -237,8 +264,8 @@ impl Work {
     }
 }
 
-/// Counts what is in a directory and below.
-fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
+/// Counts the entries of a directory and below.
+fn count_entries(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if is_mark(entry.file_name().as_bytes()) {
@@ -247,7 +274,7 @@ fn count(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result
         let is_counted = whose.counts(entry.file_name().as_bytes());
         if entry.file_type()?.is_dir() {
             census.directories += u64::from(is_counted);
-            count(&entry.path(), whose, census)?;
+            count_entries(&entry.path(), whose, census)?;
             continue;
         }
         if !is_counted {
@@ -269,13 +296,13 @@ fn check_target(target: &Path) -> Result<(), SiteError> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(SiteError::Missing(target.to_owned()))
         }
-        Err(error) => Err(io("look at", target, &error)),
+        Err(error) => Err(io_error("look at", target, &error)),
         Ok(found) if !found.is_dir() => Err(SiteError::NotADirectory(target.to_owned())),
         Ok(_) => Ok(()),
     }
 }
 
-/// Looks whether a target has room for its share of the files.
+/// Checks whether a target has room for its share of the files.
 fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), SiteError> {
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -293,6 +320,6 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Site
     Ok(())
 }
 
-fn io(what: &'static str, place: &Path, error: &std::io::Error) -> SiteError {
+fn io_error(what: &'static str, place: &Path, error: &std::io::Error) -> SiteError {
     SiteError::Io { what, place: place.display().to_string(), reason: error.to_string() }
 }

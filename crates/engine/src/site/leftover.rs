@@ -21,7 +21,7 @@ use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
 
-/// What became of a working directory that was found.
+/// The fate of a working directory that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     /// It was removed; its place.

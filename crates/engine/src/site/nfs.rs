@@ -40,9 +40,9 @@ pub(super) struct NfsSite {
     timeout: Duration,
     /// Handles of the directories that everything stands in, once they are made.
     places: Mutex<Arc<[File]>>,
-    /// What the server holds open for the workers, in version 4.
+    /// Files that the server holds open for the workers, in version 4.
     opened: Mutex<Vec<File>>,
-    /// What all workers of a pass have open together.
+    /// Files that all workers of a pass have open together.
     shared: Mutex<Option<Shared>>,
     /// How long the server is waited for.
     patience: Patience,
@@ -83,7 +83,7 @@ impl NfsSite {
         patience.begin(Job::SetUp);
         let work = make_or_join(&mut mount, root, &work_name, spec);
         let (work, is_ours) = work.map_err(|failure| {
-            // Nobody knows what became of a call without an answer.
+            // Without an answer it is unknown whether the directory was made.
             let left = if failure.answered().is_some() { "" } else { &work_name };
             not_writable(&shown, target, &failure, left)
         })?;
@@ -111,17 +111,17 @@ impl NfsSite {
         })
     }
 
-    /// Who a client is, if it is not the one that mounted. The connections of the first client of
-    /// each worker are further ones of the mount, unless its uid is another; every other client has
-    /// a name, and in version 4 a state, of its own.
+    /// Returns the identity of a client, if it is not that of the mount. The connections of the
+    /// first client of each worker are further ones of the mount, unless its uid is another; every
+    /// other client has a name, and in version 4 a state, of its own.
     fn identity_of(&self, mount: &Mount, client: u32, workers: u32) -> Option<Identity> {
         let own = &mount.options().identity;
         let uid = self.target.uid_of(client);
-        (client >= workers || uid != own.uid).then(|| Identity {
-            machine_name: format!("{}-{client}", own.machine_name),
-            uid,
-            ..own.clone()
-        })
+        if client < workers && uid == own.uid {
+            return None;
+        }
+        let machine_name = format!("{}-{client}", own.machine_name);
+        Some(Identity { machine_name, uid, ..own.clone() })
     }
 
     fn close_opened(&self) {
@@ -140,8 +140,8 @@ impl NfsSite {
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
     }
 
-    /// Does something that may be done twice, and once more over a new connection where the old
-    /// one was lost: servers close connections that were idle for a long pass.
+    /// Does something that may be done twice, and again over a new connection where the old one was
+    /// lost: servers close connections that were idle for a long pass.
     fn with_mount<T, E: ByCall>(
         &self,
         mut job: impl FnMut(&mut Mount) -> Result<T, E>,
@@ -165,7 +165,7 @@ impl NfsSite {
         *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.into();
     }
 
-    /// The directory that a number stands in.
+    /// Returns the directory that a number stands in.
     fn place_of(&self, places: &Places, number: u32) -> File {
         self.places()[places.of_number(number) as usize]
     }

@@ -89,7 +89,8 @@ impl Patience {
         self.state().progress_ns = now_ns;
     }
 
-    /// What ends the waits of a client that works for this job, and those that follow.
+    /// Returns the handle that ends the waits of a client that works for this job, and those that
+    /// follow.
     pub(super) fn interrupt(&self) -> Interrupt {
         let this = self.clone();
         Interrupt::new(move || this.asked())

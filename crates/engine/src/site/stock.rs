@@ -12,24 +12,25 @@ use workload::FileSet;
 /// Objects to be made, each numbered from 0 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stock {
-    /// Files, whole.
+    /// Number of whole files.
     pub(super) files: u32,
     /// Directories that ops work on.
     pub(super) directories: u32,
-    /// Symbolic links.
+    /// Number of symbolic links.
     pub(super) links: u32,
 }
 
-/// What has to be done before a pass.
+/// The work that has to be done before a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Todo {
     /// Remove everything that is there.
     pub(super) wipe: bool,
-    /// Make this.
+    /// Files to be made.
     pub(super) make: Stock,
 }
 
-/// What is there. Passes of a trial follow one another, so what one makes the next one finds.
+/// The files that exist. Passes of a trial follow one another, so one finds what the one before
+/// made.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<Present>);
 
@@ -113,7 +114,7 @@ impl Present {
     }
 }
 
-/// What a pass finds, where nothing went before it.
+/// Returns the files that a pass finds, where nothing went before it.
 fn needs(pass: Pass, set: &FileSet) -> Stock {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles);
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);

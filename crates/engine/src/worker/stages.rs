@@ -15,7 +15,7 @@ const ALL_BUSY: u8 = 1;
 /// Some worker has done all its ops.
 const FIRST_DONE: u8 = 2;
 
-/// What the workers of a pass and their watcher share.
+/// The state that the workers of a pass and their watcher share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// Everybody is to stop at once.
@@ -45,7 +45,7 @@ impl Shared {
     }
 }
 
-/// What one worker had done when the workers together came to a stage.
+/// Work of one worker at the moments when the workers together came to a stage.
 #[derive(Default)]
 pub(super) struct Marks {
     seen: u8,
@@ -72,7 +72,7 @@ impl Marks {
         }
     }
 
-    /// What was done when the first worker was done, and what of it while all were busy, by a
+    /// Returns the work up to the first worker's end, and the part of it while all were busy, for a
     /// worker that has done `all`.
     pub(super) fn finish(self, all: Work) -> (Work, Work) {
         let first_done = self.first_done.unwrap_or(all);

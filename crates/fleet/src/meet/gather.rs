@@ -57,7 +57,7 @@ pub struct Wanted {
 
 /// An agent that has come.
 pub struct Met {
-    /// What it is called: its host, and its rank where several share one.
+    /// Its name: that of its host, and its rank where several share one.
     pub name: String,
     /// Who it says it is.
     pub hello: Hello,
@@ -79,9 +79,9 @@ pub enum MeetError {
     /// Nobody can listen there.
     #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
     Listen {
-        /// Where.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// Not all came.
@@ -93,11 +93,11 @@ pub enum MeetError {
         count: u32,
         /// How long they were waited for, in seconds.
         within_s: u64,
-        /// Which did not.
+        /// The agents that are missing.
         missing: String,
         /// Who was not let in.
         refused: String,
-        /// What to do.
+        /// A hint at what to do.
         hint: &'static str,
     },
     /// Another number was started than is wanted.
@@ -114,19 +114,19 @@ pub enum MeetError {
     /// One came and was lost again.
     #[error("the agent of rank {rank} came and was lost: {why}")]
     LostAgain {
-        /// Which.
+        /// The rank of the agent.
         rank: u32,
-        /// What is known of it.
+        /// The reason, as far as it is known.
         why: String,
     },
-    /// What was to start them has ended.
+    /// The launcher that was to start the agents has ended.
     #[error("{came} of {count} agents came: {missing} missing: {why}")]
     Launcher {
         /// How many came.
         came: usize,
         /// How many were wanted.
         count: u32,
-        /// Which did not.
+        /// The agents that are missing.
         missing: String,
         /// How the launcher ended.
         why: String,
@@ -157,7 +157,7 @@ impl Meeting {
         Ok(Self { listener, token })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     ///
     /// # Errors
     /// When the system can't tell.

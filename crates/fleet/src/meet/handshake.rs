@@ -15,7 +15,7 @@ use super::sealed;
 use super::token::Token;
 use crate::wire::{Greeting, WireError};
 
-/// What is agreed on.
+/// Name of the Noise handshake and its algorithms.
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
 /// Bytes of a message of the handshake: a public key and a tag.
@@ -30,11 +30,11 @@ const NAME_BYTES_MAX: usize = 255;
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Which of the agents, from 0.
+    /// Rank of the agent, from 0.
     pub rank: u32,
     /// How many its launcher started.
     pub size: u32,
-    /// What its host calls itself.
+    /// Name of its host, as the host gives it.
     pub host: String,
 }
 
@@ -46,7 +46,7 @@ impl Hello {
     }
 }
 
-/// What a controller says to an agent that it knows.
+/// The answer of a controller to an agent that it knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// It is one of the campaign's agents.
@@ -64,7 +64,7 @@ pub enum Refusal {
     /// It does not know the token.
     #[error("its token is another")]
     Token,
-    /// What it says of itself was not sealed for this connection.
+    /// The agent's introduction was not sealed for this connection.
     #[error("what it says was recorded on another connection, or damaged on its way")]
     Replayed,
     /// It is let in, but says what no agent says.
@@ -72,7 +72,7 @@ pub enum Refusal {
     Nonsense,
 }
 
-/// Which half of a handshake.
+/// The side of a handshake.
 #[derive(Clone, Copy)]
 enum Side {
     Agent,
@@ -126,7 +126,7 @@ impl Knock {
     }
 }
 
-/// What a door does after some bytes.
+/// The next step of a handshake after some bytes.
 pub(super) enum Step {
     /// It waits for more.
     More,

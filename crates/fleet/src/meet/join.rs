@@ -37,11 +37,11 @@ pub enum JoinError {
          its agents have come)"
     )]
     Nobody {
-        /// Where.
+        /// The address of the controller.
         address: String,
         /// How long it was tried, in seconds.
         within_s: u64,
-        /// What the last try said.
+        /// The error of the last try.
         error: io::Error,
     },
     /// The controller ended the handshake.
@@ -50,10 +50,10 @@ pub enum JoinError {
          campaign)"
     )]
     Shut(String),
-    /// What answered is no controller of this version, or does not know the token.
+    /// The answer is not that of a controller of this version that knows the token.
     #[error("the controller at {address}: {refusal}")]
     Stranger {
-        /// Where.
+        /// The address that answered.
         address: String,
         /// Why it is not the one.
         refusal: Refusal,
@@ -61,9 +61,9 @@ pub enum JoinError {
     /// It knows this agent and does not want it.
     #[error("the controller at {address} does not want this agent: {why}")]
     Unwanted {
-        /// Where.
+        /// The address of the controller.
         address: String,
-        /// Its reason.
+        /// The reason that it gives.
         why: String,
     },
     /// Somebody wants this agent to end.
@@ -73,9 +73,9 @@ pub enum JoinError {
 
 /// A sealed stream to the controller.
 pub struct Joined {
-    /// What it says.
+    /// The stream of the controller's messages.
     pub input: Box<dyn Read + Send>,
-    /// What it is told.
+    /// The stream to the controller.
     pub output: Box<dyn Output>,
 }
 
@@ -123,7 +123,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// What becomes of a try.
+/// The reason why a try failed.
 enum Trouble {
     /// The connection was lost before anything was clear.
     Lost(io::Error),

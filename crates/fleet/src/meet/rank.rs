@@ -25,7 +25,7 @@ pub const AGENTS_MAX: u32 = 65_536;
 /// One of several agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which one, from 0.
+    /// Rank of the agent, from 0.
     pub rank: u32,
     /// How many there are.
     pub size: u32,

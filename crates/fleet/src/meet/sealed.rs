@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 /// Bytes by which a record is longer than its text: the tag.
 const TAG_BYTES: usize = 16;
 
-/// What is read at a time, in bytes: most records are smaller.
+/// Size of a read, in bytes: most records are smaller.
 const READ_BYTES: usize = 4 << 10;
 
 /// Bytes of a record without its length, at most.
@@ -121,7 +121,7 @@ impl Drop for Sealer {
     }
 }
 
-/// What comes over a socket, as it comes.
+/// The bytes of a socket, as they come.
 struct Raw(Arc<Link>);
 
 impl Read for Raw {

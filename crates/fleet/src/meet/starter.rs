@@ -21,7 +21,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// How often its end is looked for.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Starts agents.
+/// The starter of agents on other hosts.
 pub struct Starter {
     name: String,
     child: Child,

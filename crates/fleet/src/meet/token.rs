@@ -12,12 +12,12 @@ use std::str::FromStr;
 /// Bytes of a token.
 const LEN: usize = 32;
 
-/// What whoever knows may meet the controller; 32 random bytes, written as 64 hexadecimal digits.
+/// The secret that admits to a controller; 32 random bytes, written as 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token([u8; LEN]);
 
 impl Token {
-    /// Draws one.
+    /// Draws a random token.
     ///
     /// # Errors
     /// When the system has no random bytes to give.
@@ -29,17 +29,17 @@ impl Token {
         Ok(Self(bytes))
     }
 
-    /// Of these very bytes.
+    /// Makes a token of these very bytes.
     pub const fn from_bytes(bytes: [u8; LEN]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the token.
     pub(crate) const fn bytes(&self) -> &[u8; LEN] {
         &self.0
     }
 
-    /// As it stands in an environment; to be given to nobody else.
+    /// Returns the token as it stands in an environment; it must be shown to no one else.
     pub fn to_secret_text(&self) -> String {
         self.0.iter().fold(String::new(), |mut text, byte| {
             // Writing to a string never fails.

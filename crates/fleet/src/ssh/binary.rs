@@ -13,9 +13,9 @@ pub(super) struct Binary {
     path: PathBuf,
     /// SHA-256 in hexadecimal.
     pub hash: String,
-    /// Its size.
+    /// Size of the program, in bytes.
     pub len_bytes: u64,
-    /// What it is made for, as `uname -m` calls it.
+    /// The machine that it is made for, as `uname -m` calls it.
     pub machine: &'static str,
 }
 
@@ -53,7 +53,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
-/// What a program is made for, by its first 20 bytes.
+/// Tells which machine a program is made for, by its first 20 bytes.
 fn machine_of(head: &[u8]) -> Option<&'static str> {
     let (magic, machine) = (head.get(..4)?, head.get(18..20)?);
     match (magic, machine) {

@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub(super) struct Ended {
     /// Its exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
     /// The last line of its stderr.
     pub last_words: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Ended {
     pub is_another: bool,
 }
 
-/// What ssh shouts where a host has another key than it knows.
+/// Words of ssh where a host has another key than the known one.
 const ANOTHER: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl Ended {

@@ -1,16 +1,16 @@
-//! What came of one load: figures, or what went wrong.
+//! The outcome of one load: figures, or what went wrong.
 //!
-//! [`Came::of`] judges a trial as a report would, so that a search that is told again from the
-//! results file takes the same way.
+//! [`Came::of`] judges a trial as a report would, so that a search that is replayed from the
+//! results file takes the same path.
 
-use model::{CaveatCode, OpError, Run, RunSpec, Trial, TrialState};
+use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
 
 use crate::judge;
 
-/// What words of a failed trial say that an answer did not come.
+/// Words in the reason of a failed trial that say that an answer did not come.
 const NO_ANSWER: &str = "no answer";
 
-/// What came of one load.
+/// The outcome of one load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
     /// The figure of each pass, in an order that is always the same; `None` where it says nothing
@@ -20,64 +20,80 @@ pub enum Came {
     Broken(Trouble),
 }
 
-/// What a pass did under a load.
+/// The figures of a pass under a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// Its rate, in the unit of the pass.
+    /// Rate, in the unit of the pass.
     pub per_s: f64,
     /// 99th percentile of its response times, in nanoseconds.
     pub p99_ns: u64,
-    /// What was done of what fell due, as a share; `None` in a closed loop.
+    /// Share of the scheduled ops that was done; `None` in a closed loop.
     pub offered_share: Option<f64>,
 }
 
-/// Why a trial failed.
+/// The reason why a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// An answer did not come in time.
     pub hangs: bool,
-    /// In a sentence.
+    /// The reason in a sentence.
     pub reason: String,
 }
 
 impl Came {
     /// Judges one trial of a run.
     pub fn of(spec: &RunSpec, trial: &Trial) -> Self {
-        match figures(spec, trial) {
+        match read_figures(spec, trial) {
             Ok(figures) => Self::Figures(figures),
             Err(trouble) => Self::Broken(trouble),
         }
     }
 }
 
-fn figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Trouble> {
+impl Figure {
+    /// Says whether the server fell behind an offered load.
+    pub(super) fn is_behind(&self) -> bool {
+        self.offered_share.is_some_and(|share| share < super::BEHIND_SHARE)
+    }
+}
+
+fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Trouble> {
     if let TrialState::Failed(reason) = &trial.state {
         return Err(Trouble { hangs: reason.contains(NO_ANSWER), reason: reason.clone() });
     }
-    let kinds = trial.passes.iter().flat_map(|pass| pass.kinds.iter().map(move |k| (pass, k)));
-    let mut errors = kinds.flat_map(|(pass, kind)| kind.errors.iter().map(move |e| (pass, e)));
-    if let Some((pass, (error, count))) = errors.next() {
-        let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
-        return Err(Trouble { hangs: *error == OpError::LOST, reason });
+    for pass in &trial.passes {
+        if let Some((error, count)) = pass.kinds.iter().flat_map(|kind| &kind.errors).next() {
+            let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
+            return Err(Trouble { hangs: *error == OpError::LOST, reason });
+        }
     }
+    // A run of this trial alone is judged; past the warm-up, or it would not count.
     let trial = Trial { index: spec.repetition.warmup_trials, ..trial.clone() };
     let run = Run { index: 0, spec: spec.clone(), trials: vec![trial] };
-    let figure = |pass: &model::Pass| {
-        let judged = judge::pass(&run, *pass);
-        let none = || judged.reason().unwrap_or("no figure").to_owned();
-        let limited = |known: &judge::JudgedCaveat| {
-            matches!(known.code, CaveatCode::ClientSaturated | CaveatCode::ProcessorContention)
-        };
-        let told = !judged.caveats.iter().any(limited);
-        let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-        let asked_per_s = spec.load.rate_per_s as f64;
-        let figure = |rate: &crate::Summary| Figure {
-            per_s: rate.median,
-            p99_ns: judged.response_time.quantile(0.99),
-            offered_share: judged.offered_per_s.map(|_| done_per_s / asked_per_s),
-        };
-        judged.rate.as_ref().map(|rate| told.then(|| figure(rate))).ok_or_else(none)
+    let mut figures = Vec::new();
+    for pass in spec.passes() {
+        figures.push(read_figure(&run, *pass)?);
+    }
+    Ok(figures)
+}
+
+/// Reads the figure of a pass; `None` where the client was at its own limit.
+fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
+    let judged = judge::pass(run, pass);
+    let Some(rate) = &judged.rate else {
+        let reason = judged.reason().unwrap_or("no figure").to_owned();
+        return Err(Trouble { hangs: false, reason });
     };
-    let figures: Result<Vec<Option<Figure>>, String> = spec.passes().iter().map(figure).collect();
-    figures.map_err(|reason| Trouble { hangs: false, reason })
+    for caveat in &judged.caveats {
+        if let CaveatCode::ClientSaturated | CaveatCode::ProcessorContention = caveat.code {
+            return Ok(None);
+        }
+    }
+    let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
+    let asked_per_s = run.spec.load.rate_per_s as f64;
+    Ok(Some(Figure {
+        per_s: rate.median,
+        p99_ns: judged.response_time.quantile(0.99),
+        offered_share: judged.offered_per_s.map(|_| done_per_s / asked_per_s),
+    }))
 }

@@ -1,7 +1,7 @@
-//! The searches of a campaign, told again from its trials.
+//! The searches of a campaign, replayed from its trials.
 //!
-//! A search takes no way but that of what it hears, so whoever has the trials in their order has
-//! the search. One begins where the one before it has ended.
+//! A search is determined by the outcomes that it is given, so the trials in their order are
+//! enough to repeat it. One begins where the one before it has ended.
 
 use model::question::RampAsked;
 use model::{Campaign, Run, Trial, TrialState};
@@ -11,22 +11,22 @@ use super::{Came, Search, Trouble};
 /// A search with the trials it is made of.
 #[derive(Clone, Debug)]
 pub struct Searched<'a> {
-    /// With what it found; where it names another load, somebody stopped it.
+    /// The search with its result; where it names another load, it was stopped.
     pub search: Search,
     /// Its trials, in their order.
     pub tried: Vec<Tried<'a>>,
 }
 
-/// What a trial of a search is for.
+/// The purpose of a trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To see whether a load is borne.
     Load,
     /// To see whether one is served worse than a lighter one, which are tried in turns.
     Turn {
-        /// The heavier one.
+        /// The heavier load.
         load: u32,
-        /// The lighter one.
+        /// The lighter load.
         reference: u32,
     },
     /// To see whether the server has recovered.
@@ -36,39 +36,47 @@ pub enum Purpose {
 /// One trial of a search.
 #[derive(Clone, Debug)]
 pub struct Tried<'a> {
-    /// Under which load.
+    /// The load that was tried.
     pub load: u32,
-    /// What it was for.
+    /// The purpose of the trial.
     pub purpose: Purpose,
-    /// Of which run.
+    /// The run that it belongs to.
     pub run: &'a Run,
-    /// What came of it.
+    /// The outcome of the trial.
     pub came: Came,
 }
 
 impl Searched<'_> {
-    /// Why the trial failed with the load under which the server gave in, where one did; or
+    /// Returns why the trial failed with the load under which the server gave in, where one did; or
     /// else the lighter one that was tried in turns with it.
     pub fn trouble(&self) -> Option<&Trouble> {
         let (gave_in, _) = self.search.found().gave_in?;
-        let of = |is: fn(&Tried<'_>, u32) -> bool| {
-            self.tried.iter().find_map(|tried| match &tried.came {
-                Came::Broken(trouble) if is(tried, gave_in) => Some(trouble),
-                _ => None,
-            })
-        };
-        of(|tried, load| tried.load == load).or_else(|| {
-            of(|tried, at| matches!(tried.purpose, Purpose::Turn { load, .. } if load == at))
-        })
+        let mut of_turn = None;
+        for tried in &self.tried {
+            let Came::Broken(trouble) = &tried.came else { continue };
+            if tried.load == gave_in {
+                return Some(trouble);
+            }
+            if matches!(tried.purpose, Purpose::Turn { load, .. } if load == gave_in) {
+                of_turn = of_turn.or(Some(trouble));
+            }
+        }
+        of_turn
     }
 }
 
-/// The searches of a campaign.
+/// Replays the searches of a campaign.
 pub fn replay<'a>(campaign: &'a Campaign, asked: &RampAsked) -> Vec<Searched<'a>> {
-    let of_run = |run: &'a Run| run.trials.iter().map(move |trial| (run, trial));
-    let mut trials: Vec<(&Run, &Trial)> = campaign.runs.iter().flat_map(of_run).collect();
+    let mut trials: Vec<(&Run, &Trial)> = Vec::new();
+    for run in &campaign.runs {
+        for trial in &run.trials {
+            // The search was not given the outcome of an interrupted trial.
+            if trial.state != TrialState::Interrupted {
+                trials.push((run, trial));
+            }
+        }
+    }
     trials.sort_by_key(|(_, trial)| trial.position);
-    trials.retain(|(_, trial)| trial.state != TrialState::Interrupted);
     let mut searches: Vec<Searched<'a>> = Vec::new();
     for (run, trial) in trials {
         let load = asked.load_of(&run.spec);

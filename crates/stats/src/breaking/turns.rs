@@ -1,9 +1,9 @@
-//! Whether a load is served worse than a lighter one, or a single trial only looked like it.
+//! The check whether a load is served worse than a lighter one, or a single trial looked like it.
 //!
 //! The best of many trials is good by chance, too, and one trial is slow for many reasons. So both
-//! loads are tried anew, in turns, and [`Turns`] compares what came of them by ranks, which know no
-//! shape of noise. The trials that raised the suspicion don't count: they were picked by how they
-//! look. Where the turns end without an answer, nobody can tell.
+//! loads are tried again, in turns, and [`Turns`] compares what came of them by ranks, which know
+//! no shape of noise. The trials that raised the suspicion don't count: they were picked by how
+//! they look. Where the turns end without an answer, nobody can tell.
 
 use crate::rank::rank_test;
 use crate::summary::median;
@@ -11,8 +11,8 @@ use crate::summary::median;
 /// Fewer turns can't show anything: three and three that lie wholly apart have a chance of 1 in 20.
 pub const TURNS_MIN: usize = 3;
 
-/// After so many turns nobody can tell. They show a fall to half in 98 of 100 where trials scatter
-/// by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
+/// After so many turns the answer stays unknown. They show a fall to half in 98 of 100 where trials
+/// scatter by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
 pub const TURNS_MAX: usize = 6;
 
 /// After so many turns that all went well, no more are made.
@@ -21,7 +21,7 @@ const TURNS_CLEAR: usize = 2;
 /// How probable what was seen may be, by chance, in an answer.
 const CHANCE_MAX: f64 = 1.0 - crate::criteria::CONFIDENCE;
 
-/// What a load looks worse in than a lighter one.
+/// The figure in which a load looks worse than a lighter one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The rate is lower.
@@ -30,16 +30,16 @@ pub(super) enum Way {
     Time,
 }
 
-/// What the turns say.
+/// The verdict of the turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Another turn is needed.
     Open,
-    /// It is worse.
+    /// The load is served worse.
     Worse,
-    /// It is not.
+    /// The load is served as well.
     Held,
-    /// Nobody can tell.
+    /// The turns ended without an answer.
     Unclear,
 }
 
@@ -48,67 +48,74 @@ pub(super) enum Verdict {
 pub(super) struct Turns {
     /// The load that looks worse.
     pub load: u32,
-    /// Than this.
+    /// The lighter load that it is compared with.
     pub reference: u32,
-    /// In which pass.
+    /// The pass, by its place in the run.
     pub pass: usize,
-    /// In what.
+    /// The figure that looks worse.
     pub way: Way,
-    /// What the lighter load allows in each turn; negative times, so that less is worse. `None`
-    /// where a trial has no figure.
+    /// Figures that the lighter load allows in each turn; negative times, so that less is worse.
+    /// `None` where a trial has no figure.
     allowed: Vec<Option<f64>>,
-    /// What the heavier one came to.
-    was: Vec<Option<f64>>,
+    /// Figures of the heavier load.
+    reached: Vec<Option<f64>>,
 }
 
 impl Turns {
     pub fn new(load: u32, reference: u32, pass: usize, way: Way) -> Self {
-        Self { load, reference, pass, way, allowed: Vec::new(), was: Vec::new() }
+        Self { load, reference, pass, way, allowed: Vec::new(), reached: Vec::new() }
     }
 
     /// Says whether the lighter load is to be tried next, as at first.
     pub const fn is_light(&self) -> bool {
-        self.allowed.len() == self.was.len()
+        self.allowed.len() == self.reached.len()
     }
 
-    /// The load to try next.
+    /// Returns the load to try next.
     pub const fn next(&self) -> u32 {
         if self.is_light() { self.reference } else { self.load }
     }
 
-    /// How many turns were made.
+    /// Returns how many turns were made.
     pub const fn made(&self) -> usize {
-        self.was.len()
+        self.reached.len()
     }
 
-    /// Hears what the lighter load allows, then what the heavier one came to. More is better.
-    pub fn hear(&mut self, figure: Option<f64>) {
-        if self.is_light() { self.allowed.push(figure) } else { self.was.push(figure) }
+    /// Records what the lighter load allows, then what the heavier one reached. More is better.
+    pub fn record(&mut self, figure: Option<f64>) {
+        let list = if self.is_light() { &mut self.allowed } else { &mut self.reached };
+        list.push(figure);
     }
 
-    /// What the turns say so far.
+    /// Judges the turns that were made so far.
     pub fn verdict(&self) -> Verdict {
-        let pairs = self.allowed.iter().zip(&self.was);
-        let known = pairs.filter_map(|(allowed, was)| Some(((*allowed)?, (*was)?)));
-        let (allowed, was): (Vec<f64>, Vec<f64>) = known.unzip();
-        let (Some(middle), Some(was_middle)) = (median(&allowed), median(&was)) else {
+        let (mut allowed, mut reached) = (Vec::new(), Vec::new());
+        let mut all_good = true;
+        for pair in self.allowed.iter().zip(&self.reached) {
+            if let (Some(limit), Some(figure)) = pair {
+                allowed.push(*limit);
+                reached.push(*figure);
+                all_good &= figure >= limit;
+            }
+        }
+        let (Some(limit), Some(middle)) = (median(&allowed), median(&reached)) else {
             return self.otherwise(Verdict::Unclear);
         };
-        if was.len() >= TURNS_CLEAR && allowed.iter().zip(&was).all(|(allowed, was)| was >= allowed)
-        {
+        if reached.len() >= TURNS_CLEAR && all_good {
             return Verdict::Held;
         }
-        // Of the two sides of the test, only one was asked.
-        let told = was.len() >= TURNS_MIN && rank_test(&allowed, &was) / 2.0 <= CHANCE_MAX;
-        match was_middle < middle {
-            true if told => Verdict::Worse,
-            true => self.otherwise(Verdict::Unclear),
-            false if told => Verdict::Held,
-            false => self.otherwise(Verdict::Held),
+        // The test has two sides, and only one of them is in question: half its probability.
+        let is_shown =
+            reached.len() >= TURNS_MIN && rank_test(&allowed, &reached) / 2.0 <= CHANCE_MAX;
+        match (middle < limit, is_shown) {
+            (true, true) => Verdict::Worse,
+            (true, false) => self.otherwise(Verdict::Unclear),
+            (false, true) => Verdict::Held,
+            (false, false) => self.otherwise(Verdict::Held),
         }
     }
 
-    /// Another turn, or this verdict after the last one.
+    /// Requests another turn, or returns this verdict after the last one.
     const fn otherwise(&self, last: Verdict) -> Verdict {
         if self.made() < TURNS_MAX { Verdict::Open } else { last }
     }
@@ -123,9 +130,9 @@ mod tests {
         let mut turns = Turns::new(8, 4, 0, Way::Rate);
         for (allowed, was) in pairs {
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 4));
-            turns.hear(*allowed);
+            turns.record(*allowed);
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 8));
-            turns.hear(*was);
+            turns.record(*was);
         }
         (turns.verdict(), turns.made())
     }

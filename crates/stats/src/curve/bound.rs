@@ -21,31 +21,32 @@ pub struct BoundSearch {
 }
 
 impl BoundSearch {
-    /// Up to a load in ops per second; at least as many as there are steps.
+    /// Starts a search up to a load in ops per second; at least as many as there are steps.
     pub fn new(max_per_s: u64) -> Self {
         Self { max_per_s: max_per_s.max(STEPS), kept: 0, broken: STEPS + 1 }
     }
 
-    /// The load to try next; `None` when all is known.
+    /// Returns the load to try next, in ops per second; `None` when all is known.
     pub fn next(&self) -> Option<u64> {
-        self.steps().map(|steps| self.load(steps))
+        Some(self.steps_to_load(self.next_steps()?))
     }
 
     /// Takes note that the load that was to be tried kept the bound.
     pub fn note_kept(&mut self) {
-        if let Some(steps) = self.steps() {
+        if let Some(steps) = self.next_steps() {
             self.kept = steps;
         }
     }
 
     /// Takes note that the load that was to be tried broke the bound.
     pub fn note_broken(&mut self) {
-        if let Some(steps) = self.steps() {
+        if let Some(steps) = self.next_steps() {
             self.broken = steps;
         }
     }
 
-    const fn steps(&self) -> Option<u64> {
+    /// Halves the gap between what was kept and what was not; `None` once it is a single step.
+    const fn next_steps(&self) -> Option<u64> {
         match (self.kept, self.broken) {
             (0, broken) if broken <= FIRST => None,
             (0, _) => Some(FIRST),
@@ -54,7 +55,7 @@ impl BoundSearch {
         }
     }
 
-    const fn load(&self, steps: u64) -> u64 {
+    const fn steps_to_load(&self, steps: u64) -> u64 {
         (self.max_per_s as u128 * steps as u128 / STEPS as u128) as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Two load curves: is the one slower, does the other carry more, or can nobody tell?
+//! Two load curves compared: whether one is slower or carries more, or the points can't tell.
 //!
 //! [`CurvesCompared`] is the principal type. Response times are compared in pairs, at the same
 //! offered load, where both carry it; where the other curve has no such load point, between the
@@ -10,7 +10,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Curve, Knee, LoadPoint, PEAK_MARGIN, Standing};
+use super::{Curve, Knee, PEAK_MARGIN, Standing};
 use crate::compare::Outcome;
 
 /// Confidence of the ratio of response times. Stricter than elsewhere, since the load points of a
@@ -25,9 +25,9 @@ pub const PAIRS_MIN: usize = 3;
 pub struct Between {
     /// The figure.
     pub at: f64,
-    /// Where it begins.
+    /// The lower end.
     pub low: f64,
-    /// Where it ends; infinite where nothing heavier was tried.
+    /// The upper end; infinite where nothing heavier was tried.
     pub high: f64,
 }
 
@@ -50,62 +50,75 @@ pub struct CurvesCompared {
     /// How many times as long answers take after as before, at the same load: the geometric mean,
     /// with its interval; `None` for less than [`PAIRS_MIN`] pairs.
     pub time_ratio: Option<Between>,
-    /// What became of response times.
+    /// Change of response times.
     pub time: Outcome,
     /// Overall response times over the loads of the pairs, in nanoseconds, the interval of the
     /// later one being that of the ratio; `None` as [`CurvesCompared::time_ratio`].
     pub overall_ns: Option<(f64, Between)>,
     /// The peaks in ops per second, each with the second load above it that is not carried.
     pub peaks: [Option<Between>; 2],
-    /// What became of the peak.
+    /// Change of the peak.
     pub peak: Outcome,
     /// The knees in ops per second, where they can be told.
     pub knees: [Option<Between>; 2],
-    /// What became of the knee.
+    /// Change of the knee.
     pub knee: Outcome,
 }
 
 impl CurvesCompared {
     /// Compares; differences of response times count from `effect` on, as a share.
     pub fn of(before: &Curve, after: &Curve, effect: f64) -> Self {
-        let pairs = pairs(before, after);
-        let time_ratio = time_ratio(&pairs);
-        let peaks = [before, after].map(peak);
-        let knees = [before, after].map(knee);
+        let pairs = pair_times(before, after);
+        let time_ratio = mean_ratio(&pairs);
+        let peaks = [peak_between(before), peak_between(after)];
+        let knees = [knee_between(before), knee_between(after)];
+        let mut time = Outcome::Unclear;
+        let mut overall_ns = None;
+        if let Some(ratio) = time_ratio {
+            time = outcome_of_ratio(ratio, effect);
+            overall_ns = overall_times(&pairs, ratio);
+        }
         Self {
-            time: time_ratio.map_or(Outcome::Unclear, |ratio| outcome_of_ratio(ratio, effect)),
-            overall_ns: time_ratio.and_then(|ratio| overall(&pairs, ratio)),
+            time,
+            overall_ns,
             pairs,
             time_ratio,
-            peak: apart(peaks, PEAK_MARGIN),
+            peak: outcome_of_ends(peaks, PEAK_MARGIN),
             peaks,
-            knee: apart(knees, effect),
+            knee: outcome_of_ends(knees, effect),
             knees,
         }
     }
 }
 
-/// What both carry, by what was offered.
-fn pairs(before: &Curve, after: &Curve) -> Vec<TimePair> {
-    let carried = |curve: &Curve| -> Vec<(u64, f64)> {
-        let points = curve.points().iter().filter(|point| point.standing() == Standing::Carried);
-        points.map(|point: &LoadPoint| (point.asked_per_s, point.mean_ns as f64)).collect()
-    };
-    let others = carried(after);
-    let pair = |(asked_per_s, mean_ns): (u64, f64)| {
-        let (other, is_between) = at(&others, asked_per_s)?;
-        let both = [mean_ns, other];
-        both.iter().all(|ns| *ns > 0.0).then_some(TimePair {
-            asked_per_s,
-            mean_ns: both,
-            is_between,
-        })
-    };
-    carried(before).into_iter().filter_map(pair).collect()
+/// Pairs the response times of the loads that both curves carry, by what was offered.
+fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
+    let others = carried_times(after);
+    let mut pairs = Vec::new();
+    for (asked_per_s, mean_ns) in carried_times(before) {
+        let Some((other_ns, is_between)) = time_at(&others, asked_per_s) else { continue };
+        // A ratio needs two times above 0.
+        if mean_ns > 0.0 && other_ns > 0.0 {
+            pairs.push(TimePair { asked_per_s, mean_ns: [mean_ns, other_ns], is_between });
+        }
+    }
+    pairs
 }
 
-/// The response time at a load, and whether it lies between two load points; nothing beyond them.
-fn at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
+/// Lists offered load and mean response time of what a curve carries.
+fn carried_times(curve: &Curve) -> Vec<(u64, f64)> {
+    let mut times = Vec::new();
+    for point in curve.points() {
+        if point.standing() == Standing::Carried {
+            times.push((point.asked_per_s, point.mean_ns as f64));
+        }
+    }
+    times
+}
+
+/// Returns the response time at a load, and whether it lies between two load points; `None` beyond
+/// them, since nothing is extrapolated.
+fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
     if let Some((_, ns)) = points.iter().find(|(known, _)| *known == load) {
         return Some((*ns, false));
     }
@@ -115,8 +128,8 @@ fn at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
     Some((from.1 + share * (to.1 - from.1), true))
 }
 
-/// The geometric mean of the ratios, with Student's interval of the logarithms.
-fn time_ratio(pairs: &[TimePair]) -> Option<Between> {
+/// Returns the geometric mean of the ratios, with Student's interval of the logarithms.
+fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     if pairs.len() < PAIRS_MIN {
         return None;
     }
@@ -131,6 +144,8 @@ fn time_ratio(pairs: &[TimePair]) -> Option<Between> {
     Some(Between { at: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
 }
 
+/// Judges a ratio of response times: a change counts where the whole interval lies on one side of 1
+/// and the ratio reaches the effect; it is none where the interval lies within the effect.
 fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
     let (least, most) = (1.0 / (1.0 + effect), 1.0 + effect);
     if ratio.low > 1.0 && ratio.at >= most {
@@ -144,34 +159,40 @@ fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
     }
 }
 
-/// Areas under the pairs over the heaviest of their loads, as [`Curve::overall_ns`] has it.
-fn overall(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
+/// Returns the areas under the pairs over the heaviest of their loads, as [`Curve::overall_ns`]
+/// does.
+fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
     let heaviest = pairs.last()?.asked_per_s as f64;
-    let area = |side: usize| -> f64 {
-        let slice = |two: &[TimePair]| {
-            let wide = (two[1].asked_per_s - two[0].asked_per_s) as f64;
-            wide * f64::midpoint(two[0].mean_ns[side], two[1].mean_ns[side])
-        };
-        pairs.windows(2).map(slice).sum::<f64>() / heaviest
-    };
-    let (before, at) = (area(0), area(1));
+    let mut areas = [0.0, 0.0];
+    for two in pairs.windows(2) {
+        let wide = (two[1].asked_per_s - two[0].asked_per_s) as f64;
+        for (side, area) in areas.iter_mut().enumerate() {
+            *area += wide * f64::midpoint(two[0].mean_ns[side], two[1].mean_ns[side]);
+        }
+    }
+    let (before, at) = (areas[0] / heaviest, areas[1] / heaviest);
     let (low, high) = (at * ratio.low / ratio.at, at * ratio.high / ratio.at);
     Some((before, Between { at, low, high }))
 }
 
-/// The peak of a curve lies between what was carried and the second load above it that was not: of
-/// one load point, chance may make a short one.
-fn peak(curve: &Curve) -> Option<Between> {
+/// Finds the ends of a peak: it lies between what was carried and the second load above it that
+/// was not, since chance may make a single load point a short one.
+fn peak_between(curve: &Curve) -> Option<Between> {
     let peak = curve.peak()?;
     let (asked, at) = (peak.asked_per_s, peak.achieved_per_s);
-    let short =
-        |point: &&LoadPoint| point.asked_per_s > asked && point.standing() == Standing::Short;
-    let over = curve.points().iter().filter(short).take(2).last();
-    let high = over.map_or(f64::INFINITY, |over| over.offered_per_s.max(at));
+    let mut short = curve
+        .points()
+        .iter()
+        .filter(|point| point.asked_per_s > asked && point.standing() == Standing::Short);
+    let first = short.next();
+    let high = match short.next().or(first) {
+        Some(over) => over.offered_per_s.max(at),
+        None => f64::INFINITY,
+    };
     Some(Between { at, low: at, high })
 }
 
-fn knee(curve: &Curve) -> Option<Between> {
+fn knee_between(curve: &Curve) -> Option<Between> {
     match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => {
             Some(Between { at: at_per_s, low, high })
@@ -184,9 +205,9 @@ fn knee(curve: &Curve) -> Option<Between> {
     }
 }
 
-/// What became of a figure that is known to lie between two ends: nobody can tell where those
-/// overlap, unless both are the same within a margin.
-fn apart([before, after]: [Option<Between>; 2], margin: f64) -> Outcome {
+/// Judges a figure that is known to lie between two ends: undecided where those overlap, unless
+/// both figures are the same within a margin.
+fn outcome_of_ends([before, after]: [Option<Between>; 2], margin: f64) -> Outcome {
     let (Some(before), Some(after)) = (before, after) else { return Outcome::Unclear };
     if after.low > before.high * (1.0 + margin) {
         Outcome::Higher

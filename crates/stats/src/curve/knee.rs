@@ -1,4 +1,4 @@
-//! Where a curve bends: two straight lines that meet, fitted by least squares.
+//! The knee of a curve: two straight lines that meet, fitted by least squares.
 //!
 //! The interval holds every place at which the lines could meet without fitting worse than chance
 //! allows. A curve that one line fits as well has no knee, and few points tell of none.
@@ -25,32 +25,32 @@ const F_TWO: [f64; 20] = [
     3.739, 3.682, 3.634, 3.592, 3.555, 3.522, 3.493,
 ];
 
-/// Where response times begin to rise steeply; all in ops per second.
+/// The throughput at which response times begin to rise steeply; all in ops per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Knee {
     /// They rise faster from here on.
     Bend {
-        /// Where the lines meet best.
+        /// Throughput at which the lines meet best.
         at_per_s: f64,
-        /// The 95 % interval.
+        /// The 95 % interval of that throughput.
         interval_per_s: (f64, f64),
     },
     /// They don't, up to the peak, and more is not carried: it lies between the two.
     Cliff {
-        /// The peak.
+        /// The highest throughput that was carried.
         carried_per_s: f64,
         /// The lightest load that was too heavy.
         short_per_s: f64,
     },
     /// They rise evenly, or hardly, as far as loads were tried.
     Straight,
-    /// So few points count that nobody can tell.
+    /// Points that count are too few to tell.
     TooFew(usize),
 }
 
-/// The knee of a curve of (throughput, response time), in ascending order of throughput.
-pub(super) fn of(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
-    let bend = if at.len() < POINTS_MIN { None } else { bend(at) };
+/// Finds the knee of a curve of (throughput, response time), in ascending order of throughput.
+pub(super) fn find(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
+    let bend = if at.len() < POINTS_MIN { None } else { fit_bend(at) };
     match (bend, short) {
         (Some((at_per_s, interval_per_s)), _) => Knee::Bend { at_per_s, interval_per_s },
         (None, Some(short_per_s)) if peak > 0.0 => Knee::Cliff { carried_per_s: peak, short_per_s },
@@ -59,49 +59,76 @@ pub(super) fn of(at: &[(f64, f64)], peak: f64, short: Option<f64>) -> Knee {
     }
 }
 
-/// Where two lines meet best, and the interval; `None` where one line does as well, or the second
-/// one rises less.
-fn bend(at: &[(f64, f64)]) -> Option<(f64, (f64, f64))> {
+/// Finds the place at which two lines meet best, and its interval; `None` where one line does as
+/// well, or the second one rises less.
+///
+/// The model is `a + b x + c max(0, x - m)`. For a given place `m` it is linear, and `c` follows
+/// from what the line alone leaves of `y` and of `max(0, x - m)` (Frisch, Waugh and Lovell): so
+/// every place on a grid is fitted, and the best one taken.
+fn fit_bend(at: &[(f64, f64)]) -> Option<(f64, (f64, f64))> {
     let free = at.len() - 4;
-    let f = |table: &[f64; 20]| table[free.min(table.len()) - 1];
+    let row = free.min(F_ONE.len()) - 1;
     let (first, last) = (at[1].0, at[at.len() - 2].0);
-    let place = |number: usize| first + (last - first) * number as f64 / PLACES as f64;
     let rest = residuals(at, |(_, y)| y);
-    let one = squares(&rest);
-    let fits: Vec<(f64, f64, f64)> = (0..=PLACES)
-        .map(|number| {
-            let beyond = residuals(at, |(x, _)| (x - place(number)).max(0.0));
-            let norm = squares(&beyond);
-            let product: f64 = beyond.iter().zip(&rest).map(|(a, b)| a * b).sum();
-            let rise = if norm > 0.0 { product / norm } else { 0.0 };
-            (place(number), (one - rise * product).max(0.0), rise)
-        })
-        .collect();
-    let (best, two, rise) = fits.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let mean = two / free as f64;
-    // What a double can't tell from a line is one.
+    let one = sum_squares(&rest);
+    let mut fits = Vec::with_capacity(PLACES + 1);
+    for number in 0..=PLACES {
+        let place = first + (last - first) * number as f64 / PLACES as f64;
+        let beyond = residuals(at, |(x, _)| (x - place).max(0.0));
+        let norm = sum_squares(&beyond);
+        let mut product = 0.0;
+        for (a, b) in beyond.iter().zip(&rest) {
+            product += a * b;
+        }
+        let rise = if norm > 0.0 { product / norm } else { 0.0 };
+        fits.push(BendFit { place, left: (one - rise * product).max(0.0), rise });
+    }
+    let best = fits.iter().min_by(|a, b| a.left.total_cmp(&b.left))?;
+    let mean = best.left / free as f64;
+    // Below the precision of a double, two lines that differ from one are one.
     let scale = at.iter().map(|(_, y)| y * y).sum::<f64>() * 1e-18;
-    let is_better = one - two > 2.0 * f(&F_TWO) * mean && one > scale;
-    if !is_better || rise <= 0.0 {
+    let is_better = one - best.left > 2.0 * F_TWO[row] * mean && one > scale;
+    if !is_better || best.rise <= 0.0 {
         return None;
     }
-    let most = two + f(&F_ONE) * mean + scale;
-    let within = || fits.iter().filter(|(_, left, _)| *left <= most).map(|(place, ..)| *place);
-    Some((best, (within().next().unwrap_or(best), within().next_back().unwrap_or(best))))
+    // The interval: all places whose fit is not significantly worse than the best one.
+    let most = best.left + F_ONE[row] * mean + scale;
+    let (mut low, mut high) = (None, best.place);
+    for fit in fits.iter().filter(|fit| fit.left <= most) {
+        low = low.or(Some(fit.place));
+        high = fit.place;
+    }
+    Some((best.place, (low.unwrap_or(best.place), high)))
 }
 
-/// What the best straight line over x leaves of a figure.
+/// Two lines that meet at a given place.
+struct BendFit {
+    /// The throughput at which they meet.
+    place: f64,
+    /// The sum of squares that they leave.
+    left: f64,
+    /// By how much the second one is steeper.
+    rise: f64,
+}
+
+/// Returns what the best straight line over x leaves of a figure.
 fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> {
     let n = at.len() as f64;
-    let (x_mean, y_mean) =
-        at.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0 / n, sum.1 + figure(*point) / n));
-    let products = at.iter().map(|point| (point.0 - x_mean) * (figure(*point) - y_mean));
-    let spread: f64 = at.iter().map(|point| (point.0 - x_mean) * (point.0 - x_mean)).sum();
-    let slope = if spread > 0.0 { products.sum::<f64>() / spread } else { 0.0 };
+    let (mut x_mean, mut y_mean) = (0.0, 0.0);
+    for point in at {
+        x_mean += point.0 / n;
+        y_mean += figure(*point) / n;
+    }
+    let (mut products, mut spread) = (0.0, 0.0);
+    for point in at {
+        products += (point.0 - x_mean) * (figure(*point) - y_mean);
+        spread += (point.0 - x_mean) * (point.0 - x_mean);
+    }
+    let slope = if spread > 0.0 { products / spread } else { 0.0 };
     at.iter().map(|point| figure(*point) - y_mean - slope * (point.0 - x_mean)).collect()
 }
 
-fn squares(figures: &[f64]) -> f64 {
+fn sum_squares(figures: &[f64]) -> f64 {
     figures.iter().map(|figure| figure * figure).sum()
 }
 
@@ -116,7 +143,7 @@ mod tests {
     }
 
     fn found(at: &[(f64, f64)]) -> (f64, (f64, f64)) {
-        match of(at, at.last().unwrap().0, None) {
+        match find(at, at.last().unwrap().0, None) {
             Knee::Bend { at_per_s, interval_per_s } => (at_per_s, interval_per_s),
             other => panic!("{other:?}"),
         }
@@ -150,21 +177,21 @@ mod tests {
     #[test]
     fn what_does_not_bend_has_no_knee() {
         let peak = 1_000.0;
-        assert_eq!(of(&curve(10, |x| 5.0 + x), peak, None), Knee::Straight);
-        assert_eq!(of(&curve(10, |_| 5.0), peak, None), Knee::Straight);
+        assert_eq!(find(&curve(10, |x| 5.0 + x), peak, None), Knee::Straight);
+        assert_eq!(find(&curve(10, |_| 5.0), peak, None), Knee::Straight);
         // Noise without a rise, and a rise that eases off.
         let noise = curve(10, |x| 100.0 + (x * 7.0) % 13.0);
-        assert_eq!(of(&noise, peak, None), Knee::Straight);
+        assert_eq!(find(&noise, peak, None), Knee::Straight);
         let eased = curve(10, |x| x.min(500.0));
-        assert_eq!(of(&eased, peak, None), Knee::Straight);
-        assert_eq!(of(&curve(5, |x| x * x), 500.0, None), Knee::TooFew(5));
-        assert_eq!(of(&[], 0.0, None), Knee::TooFew(0));
+        assert_eq!(find(&eased, peak, None), Knee::Straight);
+        assert_eq!(find(&curve(5, |x| x * x), 500.0, None), Knee::TooFew(5));
+        assert_eq!(find(&[], 0.0, None), Knee::TooFew(0));
     }
 
     #[test]
     fn where_more_is_not_carried_the_knee_is_a_cliff() {
         let cliff = Knee::Cliff { carried_per_s: 900.0, short_per_s: 1_000.0 };
-        assert_eq!(of(&curve(9, |_| 5.0), 900.0, Some(1_000.0)), cliff);
-        assert_eq!(of(&[], 0.0, Some(1_000.0)), Knee::TooFew(0));
+        assert_eq!(find(&curve(9, |_| 5.0), 900.0, Some(1_000.0)), cliff);
+        assert_eq!(find(&[], 0.0, Some(1_000.0)), Knee::TooFew(0));
     }
 }

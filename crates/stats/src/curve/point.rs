@@ -11,35 +11,35 @@ use model::{CaveatCode, Histogram, OpKind, PassResult, Run};
 use super::{CARRIED_SHARE_MIN, CLIENT_SHARE_MIN, FAILED_SHARE_MAX, MIX_OPS_MIN, MIX_POINTS_MAX};
 use crate::judge::Judged;
 
-/// Where a client could not run, the figure says nothing of the server.
+/// Caveats of a client that could not run: the figure says nothing of the server then.
 const CLIENT_LIMITED: [CaveatCode; 2] =
     [CaveatCode::ClientSaturated, CaveatCode::ProcessorContention];
 
-/// What came of one offered load.
+/// The result of one offered load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPoint {
     /// Offered load that was asked for, in ops per second.
     pub asked_per_s: u64,
-    /// Ops that fell due per second: arrivals at random are never as many as asked.
+    /// Ops that were scheduled per second: arrivals at random are never as many as requested.
     pub offered_per_s: f64,
     /// Ops that were done per second.
     pub achieved_per_s: f64,
-    /// Mean response time, from due to done, in nanoseconds.
+    /// Mean response time, from scheduled to done, in nanoseconds.
     pub mean_ns: u64,
     /// All response times.
     pub response_time: Histogram,
     /// The rules that it breaks.
     pub broken: Vec<Broken>,
-    /// The client had no processor time left: what is not carried may be its doing.
+    /// The client had no processor time left: it may be why the load was not carried.
     pub client_saturated: bool,
-    /// Why there is no figure, where there is none.
+    /// The reason why there is no figure, where there is none.
     pub missing: Option<String>,
 }
 
-/// What a load point is good for.
+/// The use that a load point is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// What was offered was done, by the rules.
+    /// The load that was offered was done, by the rules.
     Carried,
     /// Less was done than was offered.
     Short,
@@ -50,7 +50,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// In a word or two.
+    /// Returns its name of a word or two.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Carried => "carried",
@@ -66,21 +66,21 @@ impl Standing {
 pub enum Broken {
     /// The share of a kind of op, in percent, is not what was asked.
     Mix {
-        /// Which kind.
+        /// The kind of op.
         kind: OpKind,
-        /// What was asked.
+        /// Share that was requested.
         asked_percent: f64,
-        /// What was done.
+        /// Share that was done.
         done_percent: f64,
     },
     /// Too many ops failed: their share of those that ended well.
     Failed(f64),
-    /// The slowest client got less done than its part: as a share of that.
+    /// The slowest client got less done than its part: its share of that part.
     Client(f64),
 }
 
 impl Broken {
-    /// The rule in a word.
+    /// Returns the rule in a word or two.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Mix { .. } => "mix",
@@ -106,25 +106,28 @@ impl fmt::Display for Broken {
 }
 
 impl LoadPoint {
-    /// The load point of a run in its only pass; `mix` says how many hundredths of a percent of the
-    /// ops were to be of each kind.
+    /// Makes the load point of a run in its only pass; `mix` says how many hundredths of a percent
+    /// of the ops were to be of each kind.
     pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
         let asked_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
             return Self::missing(asked_per_s, judged.reason().unwrap_or("no figure").to_owned());
         };
         let offered_per_s = judged.offered_per_s.unwrap_or(asked_per_s as f64);
-        let results = || run.trials.iter().flat_map(|trial| &trial.passes);
-        let rules = [mixed_up(judged, mix), failed(results()), slowest(run, judged, offered_per_s)];
+        let results: Vec<&PassResult> = run.trials.iter().flat_map(|trial| &trial.passes).collect();
+        let mut broken = Vec::new();
+        broken.extend(check_mix(judged, mix));
+        broken.extend(check_failed(&results));
+        broken.extend(check_slowest(&results, judged, offered_per_s));
         Self {
             asked_per_s,
             offered_per_s,
-            // The rate is the share that was carried, of what was asked; here it is the share of
-            // what fell due, since response times are those of that load.
+            // The rate is the carried share of what was requested; here it is that share of what
+            // was scheduled, since response times are those of that load.
             achieved_per_s: achieved.median * offered_per_s / asked_per_s.max(1) as f64,
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),
-            broken: rules.into_iter().flatten().collect(),
+            broken,
             client_saturated: judged
                 .caveats
                 .iter()
@@ -133,7 +136,7 @@ impl LoadPoint {
         }
     }
 
-    /// A load point without a figure.
+    /// Makes a load point without a figure.
     pub fn missing(asked_per_s: u64, why: String) -> Self {
         Self {
             asked_per_s,
@@ -152,10 +155,12 @@ impl LoadPoint {
         Self { missing: None, ..self }
     }
 
-    /// The response time that a bound is about, in nanoseconds.
+    /// Returns the response time that a bound is about, in nanoseconds.
     pub fn time_ns(&self, bound: &ResponseBound) -> u64 {
-        let quantile = bound.quantile_permille.map(|permille| f64::from(permille) / 1_000.0);
-        quantile.map_or(self.mean_ns, |q| self.response_time.quantile(q))
+        match bound.quantile_permille {
+            Some(permille) => self.response_time.quantile(f64::from(permille) / 1_000.0),
+            None => self.mean_ns,
+        }
     }
 
     /// Says whether it is carried with response times within a bound.
@@ -163,12 +168,12 @@ impl LoadPoint {
         self.standing() == Standing::Carried && self.time_ns(bound) <= bound.most_ns
     }
 
-    /// What was done of what fell due, as a share.
+    /// Returns the share of the scheduled ops that was done.
     pub fn share(&self) -> f64 {
         if self.offered_per_s > 0.0 { self.achieved_per_s / self.offered_per_s } else { 0.0 }
     }
 
-    /// What it is good for. Where too little was done, that is what there is to say.
+    /// Tells what it is good for. Where too little was done, broken rules say nothing more.
     pub fn standing(&self) -> Standing {
         match self {
             Self { missing: Some(_), .. } => Standing::Missing,
@@ -179,47 +184,63 @@ impl LoadPoint {
     }
 }
 
-/// The kind of op whose share is farthest from what was asked, where that is too far; nothing of a
-/// mix of one kind, or of few ops.
-fn mixed_up(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
+/// Finds the kind of op whose share is farthest from what was requested, where that is too far;
+/// `None` for a mix of one kind, or of few ops.
+fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
     if judged.kinds.is_empty() || judged.response_time.count() < MIX_OPS_MIN {
         return None;
     }
-    let done = |kind: OpKind| {
+    let mut worst = None;
+    let mut farthest = MIX_POINTS_MAX;
+    for &(kind, asked) in mix {
+        let asked_percent = f64::from(asked) / 100.0;
         let share = judged.kinds.iter().find(|share| share.kind == kind);
-        share.map_or(0.0, |share| share.percent)
-    };
-    let apart = |kind: OpKind, asked: u32| (done(kind) - f64::from(asked) / 100.0).abs();
-    let worst = mix.iter().max_by(|a, b| apart(a.0, a.1).total_cmp(&apart(b.0, b.1)));
-    let &(kind, asked) = worst.filter(|(kind, asked)| apart(*kind, *asked) > MIX_POINTS_MAX)?;
-    let asked_percent = f64::from(asked) / 100.0;
-    Some(Broken::Mix { kind, asked_percent, done_percent: done(kind) })
+        let done_percent = share.map_or(0.0, |share| share.percent);
+        let distance = (done_percent - asked_percent).abs();
+        if distance > MIX_POINTS_MAX && distance >= farthest {
+            farthest = distance;
+            worst = Some(Broken::Mix { kind, asked_percent, done_percent });
+        }
+    }
+    worst
 }
 
-fn failed<'a>(results: impl Iterator<Item = &'a PassResult>) -> Option<Broken> {
-    let counts = results.map(|result| (result.errors(), result.ops()));
-    let (failed, done) = counts.fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+fn check_failed(results: &[&PassResult]) -> Option<Broken> {
+    let (mut failed, mut done) = (0, 0);
+    for result in results {
+        failed += result.errors();
+        done += result.ops();
+    }
     let share = failed as f64 / done.max(1) as f64;
-    (share >= FAILED_SHARE_MAX).then_some(Broken::Failed(share))
+    if share >= FAILED_SHARE_MAX { Some(Broken::Failed(share)) } else { None }
 }
 
-/// The slowest of the emulated clients, or else of the hosts, where it did too little.
-fn slowest(run: &Run, judged: &Judged, offered_per_s: f64) -> Option<Broken> {
-    let of_clients = judged.clients.as_ref().map(|fairness| {
-        fairness.slowest.ops_per_s * fairness.clients as f64 / offered_per_s.max(1e-9)
-    });
-    let of_hosts = || {
-        let results = run.trials.iter().flat_map(|trial| &trial.passes);
-        let shares = results.filter(|result| !result.hosts.is_empty()).flat_map(|result| {
-            let due = offered_per_s * result.window_ns as f64 / 1e9;
-            let workers: u32 = result.hosts.iter().map(|host| host.workers).sum();
-            let part = move |own: u32| due * f64::from(own) / f64::from(workers.max(1));
-            result.hosts.iter().map(move |host| host.ops as f64 / part(host.workers).max(1e-9))
-        });
-        shares.min_by(f64::total_cmp)
+/// Finds the slowest of the emulated clients, or else of the hosts, where it did too little.
+fn check_slowest(results: &[&PassResult], judged: &Judged, offered_per_s: f64) -> Option<Broken> {
+    let share = match &judged.clients {
+        Some(fairness) => {
+            fairness.slowest.ops_per_s * fairness.clients as f64 / offered_per_s.max(1e-9)
+        }
+        None => slowest_host(results, offered_per_s)?,
     };
-    let share = of_clients.or_else(of_hosts)?;
-    (share < CLIENT_SHARE_MIN).then_some(Broken::Client(share))
+    if share < CLIENT_SHARE_MIN { Some(Broken::Client(share)) } else { None }
+}
+
+/// Returns the lowest share of its part that any host did; `None` where no pass had hosts.
+///
+/// The load is divided by workers, so a host's part follows from how many of them it has.
+fn slowest_host(results: &[&PassResult], offered_per_s: f64) -> Option<f64> {
+    let mut slowest: Option<f64> = None;
+    for result in results {
+        let scheduled = offered_per_s * result.window_ns as f64 / 1e9;
+        let workers: u32 = result.hosts.iter().map(|host| host.workers).sum();
+        for host in &result.hosts {
+            let part = scheduled * f64::from(host.workers) / f64::from(workers.max(1));
+            let share = host.ops as f64 / part.max(1e-9);
+            slowest = Some(slowest.map_or(share, |least| least.min(share)));
+        }
+    }
+    slowest
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which factors lie within which, and what each level is compared with.
+//! Nested factors: those that lie within others, and what each level is compared with.
 //!
 //! A factor lies within another where each of its levels comes with one level of that alone, such
 //! as the backends of two targets. The levels of the two can't all be told apart then: those of
@@ -24,40 +24,45 @@ pub struct Nesting {
 impl Nesting {
     /// Finds it in what was observed; `levels` says how many each factor has.
     pub fn of(levels: &[usize], observations: &[Observation]) -> Self {
-        let decided: Vec<Vec<Decided>> = (0..levels.len())
-            .map(|inner| {
-                let by = |outer| decided_by(inner, outer, levels[inner], observations);
-                (0..levels.len()).map(by).collect()
-            })
-            .collect();
-        let varies = |factor: usize| {
-            observations.windows(2).any(|two| two[0].levels[factor] != two[1].levels[factor])
-        };
-        let lies_within = |inner: usize, outer: usize| {
-            inner != outer
-                && varies(outer)
-                && decided[inner][outer].is_some()
-                && (decided[outer][inner].is_none() || inner > outer)
-        };
-        let outer: Vec<Vec<usize>> = (0..levels.len())
-            .map(|inner| (0..levels.len()).filter(|outer| lies_within(inner, *outer)).collect())
-            .collect();
-        let group = |factor: usize, level: usize| -> Vec<Option<usize>> {
-            let level_of =
-                |outer: &usize| decided[factor][*outer].as_ref().and_then(|of| of[level]);
-            outer[factor].iter().map(level_of).collect()
-        };
-        let against = |factor: usize| -> Vec<usize> {
-            let first = |level| (0..=level).find(|one| group(factor, *one) == group(factor, level));
-            (0..levels[factor]).map(|level| first(level).unwrap_or(level)).collect()
-        };
-        Self { against: (0..levels.len()).map(against).collect(), outer }
+        let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
+        for (inner, count) in levels.iter().enumerate() {
+            let outers = 0..levels.len();
+            decided
+                .push(outers.map(|outer| decided_by(inner, outer, *count, observations)).collect());
+        }
+        let mut outer: Vec<Vec<usize>> = vec![Vec::new(); levels.len()];
+        for (inner, by_outer) in decided.iter().enumerate() {
+            for (other, levels) in by_outer.iter().enumerate() {
+                // Of two that decide each other, that is, that always change together, the later
+                // one lies within: else each would lie within the other.
+                if inner != other
+                    && varies(other, observations)
+                    && levels.is_some()
+                    && (decided[other][inner].is_none() || inner > other)
+                {
+                    outer[inner].push(other);
+                }
+            }
+        }
+        let mut against = Vec::with_capacity(levels.len());
+        for (factor, count) in levels.iter().enumerate() {
+            let mut groups: Vec<Vec<Option<usize>>> = Vec::with_capacity(*count);
+            let mut compared = Vec::with_capacity(*count);
+            for level in 0..*count {
+                let group = group_of(&decided[factor], &outer[factor], level);
+                // The first level of the same group is its baseline.
+                let first = groups.iter().position(|known| *known == group);
+                compared.push(first.unwrap_or(level));
+                groups.push(group);
+            }
+            against.push(compared);
+        }
+        Self { outer, against }
     }
 
-    /// The factors that lie within this one.
-    pub fn inner(&self, factor: usize) -> impl Iterator<Item = usize> {
-        let lie = self.outer.iter().enumerate().filter(move |(_, outer)| outer.contains(&factor));
-        lie.map(|(inner, _)| inner)
+    /// Returns the factors that lie within this one.
+    pub fn inner_factors(&self, factor: usize) -> impl Iterator<Item = usize> {
+        (0..self.outer.len()).filter(move |inner| self.outer[*inner].contains(&factor))
     }
 
     /// Says whether one of two lies within the other.
@@ -65,18 +70,33 @@ impl Nesting {
         self.outer[one].contains(&other) || self.outer[other].contains(&one)
     }
 
-    /// Says whether a level has others to be compared with.
+    /// Says whether a level lies within another factor and has no other to be compared with.
     pub fn is_alone(&self, factor: usize, level: usize) -> bool {
-        let all = self.against[factor].iter().enumerate();
-        !self.outer[factor].is_empty()
-            && all
-                .filter(|(one, against)| *one != level && **against == self.against[factor][level])
-                .count()
-                == 0
+        let against = &self.against[factor];
+        let compared = against.iter().filter(|baseline| **baseline == against[level]).count();
+        !self.outer[factor].is_empty() && compared == 1
     }
 }
 
-/// Finds what the levels of one factor say of another's.
+/// Says whether a factor had more than one level in what was observed.
+fn varies(factor: usize, observations: &[Observation]) -> bool {
+    observations.windows(2).any(|two| two[0].levels[factor] != two[1].levels[factor])
+}
+
+/// Returns the levels of the outer factors that a level comes with: levels with the same ones are
+/// compared with each other.
+fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
+    let mut group = Vec::with_capacity(outer.len());
+    for factor in outer {
+        group.push(match &decided[*factor] {
+            Some(levels) => levels[level],
+            None => None,
+        });
+    }
+    group
+}
+
+/// Finds the level of one factor that each level of another comes with.
 fn decided_by(inner: usize, outer: usize, levels: usize, observations: &[Observation]) -> Decided {
     let mut found = vec![None; levels];
     for observation in observations {

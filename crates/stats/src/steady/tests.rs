@@ -31,7 +31,7 @@ fn mix(ops: &[u64]) -> PassResult {
 }
 
 fn is_steady(ops: &[u64]) -> Option<bool> {
-    let rounds = rounds(&spec(1_000), &mix(ops))?;
+    let rounds = cut_rounds(&spec(1_000), &mix(ops))?;
     Steadiness::of(&rounds.rates).map(Steadiness::is_steady)
 }
 
@@ -63,7 +63,7 @@ fn a_stall_and_a_slow_start_are_not_steady() {
 #[test]
 fn rounds_of_longer_passes_are_longer() {
     let even: Vec<u64> = (0..13).map(|second| 1000 + second % 2 * 300).collect();
-    let found = rounds(&spec(1_000), &mix(&even)).unwrap();
+    let found = cut_rounds(&spec(1_000), &mix(&even)).unwrap();
     assert_eq!(found.shortest_ns, 2 * SECOND);
     assert_eq!(found.rates[0].to_bits(), 1150_f64.to_bits());
     assert_eq!(is_steady(&even), Some(true));
@@ -76,27 +76,27 @@ fn passes_that_are_too_short_or_have_too_few_ops_are_not_judged() {
     assert_eq!(is_steady(&[100; 5]), Some(true));
     let mut open = spec(1_000);
     open.load.rate_per_s = 499;
-    assert_eq!(rounds(&open, &mix(&[499; 5])), None);
-    assert!(rounds(&open, &mix(&[500; 5])).is_some());
+    assert_eq!(cut_rounds(&open, &mix(&[499; 5])), None);
+    assert!(cut_rounds(&open, &mix(&[500; 5])).is_some());
     // A round of less than a second shows the scheduler.
     let mut short = mix(&[1000; 8]);
     for sample in &mut short.samples {
         sample.at_ns /= 10;
     }
     short.first_done_ns /= 10;
-    assert_eq!(rounds(&spec(100), &short), None);
+    assert_eq!(cut_rounds(&spec(100), &short), None);
 }
 
 #[test]
 fn what_follows_the_first_end_or_comes_before_the_last_start_is_left_out() {
     let mut tail = mix(&[1000, 1000, 1000, 1000, 1000, 100]);
-    let rates = rounds(&spec(1_000), &tail).unwrap().rates;
+    let rates = cut_rounds(&spec(1_000), &tail).unwrap().rates;
     assert!(!Steadiness::of(&rates).unwrap().is_steady(), "{rates:?}");
     tail.first_done_ns = 5 * SECOND;
-    let rates = rounds(&spec(1_000), &tail).unwrap().rates;
+    let rates = cut_rounds(&spec(1_000), &tail).unwrap().rates;
     assert!(Steadiness::of(&rates).unwrap().is_steady());
     tail.start_skew_ns = SECOND / 2;
-    assert_eq!(rounds(&spec(1_000), &tail), None, "four are left");
+    assert_eq!(cut_rounds(&spec(1_000), &tail), None, "four are left");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn what_ends_by_its_files_is_judged_where_it_moves_them_without_syncs() {
         let mut result = PassResult { pass, ..mix(&[1000, 1000, 1000, 0, 1000]) };
         let sync = KindResult { kind: OpKind::Sync, done: syncs, ..result.kinds[0].clone() };
         result.kinds.push(sync);
-        rounds(&spec(1_000), &result).is_some()
+        cut_rounds(&spec(1_000), &result).is_some()
     };
     assert!(of(Pass::Read, 0) && of(Pass::Write, 0) && of(Pass::OpMix, 3));
     assert!(!of(Pass::Write, 1) && !of(Pass::Create, 0) && !of(Pass::Stat, 0));

@@ -35,8 +35,12 @@ fn by_student(sorted: &[f64]) -> (f64, f64) {
         return (sorted[0], sorted[0]);
     }
     let has_logarithms = sorted[0] > 0.0;
-    let figures: Vec<f64> =
-        sorted.iter().map(|x| if has_logarithms { x.ln() } else { *x }).collect();
+    let mut figures = sorted.to_vec();
+    if has_logarithms {
+        for figure in &mut figures {
+            *figure = figure.ln();
+        }
+    }
     let n = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / n;
     let squares: f64 = figures.iter().map(|x| (x - mean) * (x - mean)).sum();

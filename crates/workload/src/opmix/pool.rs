@@ -32,7 +32,7 @@ impl Pool {
         self.first + self.slots
     }
 
-    /// What make number `rank` of a block makes, and the slot of it if it has one.
+    /// Returns what make number `rank` of a block makes, and the slot of it if it has one.
     pub(super) const fn made(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
         let taken_back = if self.takes < self.makes { self.takes } else { self.makes };
         if rank < taken_back {
@@ -44,7 +44,7 @@ impl Pool {
         (self.end().saturating_add(extra as u32), None)
     }
 
-    /// What take number `rank` of a block takes: a slot.
+    /// Returns what take number `rank` of a block takes: a slot.
     pub(super) const fn taken(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
         let slot = (block * self.takes as u64 + rank as u64) % self.slots as u64;
         (self.first + slot as u32, Some(slot as u32))

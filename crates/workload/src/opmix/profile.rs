@@ -25,12 +25,12 @@ pub struct RequestSize {
     pub percent: u32,
 }
 
-/// What a study found.
+/// The findings of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// How plans call it.
     pub name: &'static str,
-    /// Where its figures come from.
+    /// The source of its figures.
     pub source: &'static str,
     /// Share of each kind in percent; `Lookup` with those of missing names.
     pub shares: &'static [(OpKind, u32)],
@@ -265,7 +265,7 @@ impl Profile {
         PROFILES.iter().find(|profile| profile.name == name)
     }
 
-    /// What sizes a mix of the user's own is made with.
+    /// Returns the profile whose sizes a mix of the user's own is made with.
     pub const fn of_custom_mixes() -> &'static Self {
         const CUSTOM: Profile = Profile {
             counts_calls: true,

@@ -24,11 +24,11 @@ const NAMES_MAX: u64 = 100_000_000;
 /// common with 100, so all sizes come, and small sets get of each.
 const SIZE_STEP: u64 = 37;
 
-/// What an op mix works on.
+/// The files that an op mix works on.
 #[derive(Clone, Debug)]
 pub struct OpMixSet {
     profile: &'static Profile,
-    /// Data files.
+    /// Number of data files.
     pub(super) data_files: u32,
     /// Those of them that are in use.
     pub(super) used_files: u32,
@@ -130,8 +130,8 @@ impl OpMixSet {
         u64::try_from(bytes).map_or(most, |bytes| bytes.min(most))
     }
 
-    /// Where writes to a file end at most, in bytes: what is appended lies behind its size. 0 where
-    /// it is not in use.
+    /// Returns the end of all writes to a file, in bytes: what is appended lies behind its size. 0
+    /// where it is not in use.
     pub fn written_end(&self, file: u32) -> u64 {
         let rank = u64::from(file) * self.step_back % u64::from(self.data_files);
         if file >= self.data_files || rank >= u64::from(self.used_files) {

@@ -15,7 +15,7 @@ use crate::zipf::Zipf;
 /// Files that are tried for a request before it is cut to the size of the last one.
 const TRIES: u64 = 400;
 
-/// What one worker does.
+/// The ops of one worker.
 ///
 /// Request i goes to worker `i mod workers`, but for those that make, take away or rename: they
 /// go where the others of the same name go. So each worker looks at all requests.
@@ -23,7 +23,7 @@ const TRIES: u64 = 400;
 pub(crate) struct OpMixStream {
     set: OpMixSet,
     kinds: Vec<(OpKind, u32)>,
-    /// Of each place in a block: the index in `kinds`, and the rank within the kind.
+    /// For each place in a block: the index in `kinds`, and the rank within the kind.
     places: Box<[(u8, u16)]>,
     calls: u64,
     popular: Option<Zipf>,
@@ -35,17 +35,17 @@ pub(crate) struct OpMixStream {
     order: Permutation,
     /// Number of the next request.
     next: u64,
-    /// What is left of a request of several calls.
+    /// The rest of a request of several calls.
     rest: Option<Op>,
     rest_bytes: u64,
 }
 
-/// Where a READ or WRITE request begins.
+/// The offset at which a READ or WRITE request begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// Within its file.
     AtRandom,
-    /// Where the file ended when it was prepared.
+    /// The end of the file when it was prepared.
     AtEnd,
 }
 
@@ -110,7 +110,7 @@ impl OpMixStream {
         }
     }
 
-    /// What makes, takes away, links or renames, and the slot that says whose it is.
+    /// Draws an op that makes, removes, links or renames, and the slot that says whose it is.
     fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
             let (file, slot, way) = self.set.renamed.of(block, rank);
@@ -131,7 +131,7 @@ impl OpMixStream {
         found.map(|(number, slot)| (Op::new(kind, number, 0, 0), slot))
     }
 
-    /// What only looks, reads or writes.
+    /// Draws an op that only looks, reads or writes.
     fn request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {

@@ -17,7 +17,7 @@ const RUN_BYTES: u64 = 8 << 20;
 /// At least so many runs are in one file, where it has as many ops.
 const RUNS_PER_FILE: u64 = 16;
 
-/// Of the seeks, those that change and write back what they read, in percent.
+/// Share of the seeks that change and write back what they read, in percent.
 ///
 /// **Source:** `UpdateSeek` of bonnie++ (one in ten).
 const SEEKS_UPDATED_PERCENT: u64 = 10;
@@ -27,7 +27,7 @@ const SEEKS_UPDATED_PERCENT: u64 = 10;
 /// **Source:** T. Bray's bonnie.
 pub(super) const SEEKS: u64 = 4000;
 
-/// Which files a worker of a soak works on, and when they are made safe.
+/// The files that a worker of a soak works on, and when they are made safe.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     worker: u64,
@@ -79,7 +79,7 @@ pub(super) struct Mixed {
     random_percent: u64,
     popular: Option<(Zipf, Permutation)>,
     workers: u64,
-    /// Of a soak: whose files it works on.
+    /// The files of this worker in a soak.
     own: Option<Own>,
     /// Ops of a run, and those left of this one.
     run: u64,

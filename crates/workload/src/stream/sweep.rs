@@ -44,7 +44,7 @@ enum Order {
     Shuffled,
 }
 
-/// Where a walk that is not straight stands.
+/// The position of a walk that is not straight.
 #[derive(Clone, Copy, Debug)]
 enum Walked {
     Straight,

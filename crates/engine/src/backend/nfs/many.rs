@@ -128,7 +128,7 @@ impl Many {
         connection.flush(&now).map_err(|error| Lost(error.to_string()))?;
         let before = out.len();
         transfers.drain_into(out);
-        self.common.set.clients.ended(number, &out[before..]);
+        self.common.set.clients.record_ended(number, &out[before..]);
         self.tickets.extend((before..out.len()).map(|_| number as u32));
         self.watch(number).map_err(|errno| Lost(format!("epoll: {errno}")))
     }

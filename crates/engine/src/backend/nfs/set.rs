@@ -26,13 +26,13 @@ pub enum PlusListing {
     Readdir,
 }
 
-/// What the backend works on.
+/// The objects that the backend works on.
 pub struct NfsFiles {
     /// Version that is spoken.
     pub version: Version,
     /// The working directory.
     pub directory: File,
-    /// Where numbers stand below it.
+    /// The directories below it, by their numbers.
     pub places: Arc<Places>,
     /// Handles of those places.
     pub place_files: Arc<[File]>,
@@ -57,7 +57,7 @@ pub struct NfsFiles {
     pub rsize: u32,
     /// Largest payload of a WRITE.
     pub wsize: u32,
-    /// What is written, and what must come back.
+    /// The content that is written, and must come back.
     pub pattern: Pattern,
     /// Compare what is read.
     pub verify: bool,
@@ -70,7 +70,7 @@ pub struct NfsFiles {
     /// How many connections, the first ones, are those of the client that opened the files; the
     /// others do without what it opened.
     pub own: usize,
-    /// Where what each client does is recorded.
+    /// The record of the work of each client.
     pub clients: ClientBooks,
 }
 
@@ -79,11 +79,11 @@ pub(super) struct Common {
     pub(super) set: NfsFiles,
     /// Calls that were started.
     pub(super) calls: CallCounts,
-    /// Where the data of a WRITE is put together, if that has to be.
+    /// Scratch memory in which the data of a WRITE is put together, if that has to be.
     pub(super) scratch: Vec<u8>,
     /// Only where WRITEs are unstable; elsewhere nothing is ever uncommitted.
     pub(super) books: Option<Uncommitted>,
-    /// Of a block that is written again: what no call was started for yet.
+    /// The rest of a block that is written again: no call was started for it yet.
     rest: Option<Piece>,
     /// WRITEs made again that have not ended.
     pub(super) again_out: usize,
@@ -176,7 +176,7 @@ impl Common {
         self.set.files.get(self.index(number)).filter(|_| is_ours)
     }
 
-    /// Where the file with this number stands in the set.
+    /// Returns the place in the set of the file with this number.
     pub(super) const fn index(&self, number: u32) -> usize {
         (number / self.set.stride) as usize
     }

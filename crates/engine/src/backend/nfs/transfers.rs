@@ -36,7 +36,7 @@ const REOPEN: u32 = u32::MAX - 1;
 /// Whose opens the files of a connection's client have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opens {
-    /// Its own.
+    /// The slot's own buffer.
     Own,
     /// Those of another client: data moves under the anonymous stateid.
     OfAnother,
@@ -57,7 +57,7 @@ pub(super) struct Transfers {
     parked: Vec<u32>,
     /// Number of the file that is being opened anew.
     reopening: Option<u32>,
-    /// Of a WRITE made again; the next sync or commit fails with it.
+    /// Error of a repeated WRITE; the next sync or commit fails with it.
     again_error: Option<OpError>,
     opens: Opens,
 }
@@ -67,7 +67,7 @@ struct OpSlot {
     op: Op,
     sent_ns: u64,
     stage: Stage,
-    /// What the op found, opened or created.
+    /// The object that the op found, opened or created.
     object: Option<File>,
     /// It is an open of this op, to be closed.
     is_open: bool,
@@ -83,9 +83,9 @@ struct OpSlot {
 pub(super) struct Transfer {
     /// The op it belongs to; `None` where it writes again.
     op: Option<u32>,
-    /// What its op does.
+    /// The kind of its op.
     pub(super) kind: OpKind,
-    /// What it does for it.
+    /// The stage that its op has reached.
     pub(super) stage: Stage,
     /// Number of the file.
     pub(super) file: u32,

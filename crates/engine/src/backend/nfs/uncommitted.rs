@@ -126,7 +126,7 @@ pub(super) struct Uncommitted {
     /// Answered under an earlier one.
     lost: Bits,
     lost_count: usize,
-    /// Where the next lost block is looked for.
+    /// The index from which the next lost block is searched.
     cursor: usize,
     /// Blocks given out to be written again since the server last took anything new, or committed.
     rewritten: u64,

@@ -83,7 +83,7 @@ impl Uring {
         }
     }
 
-    /// Where the bytes to write stand, and in which registered buffer.
+    /// Returns where the bytes to write stand, and in which registered buffer.
     fn content(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
         let buffer = self.buffers.slot(slot as usize);
         let place = buffer.as_ptr();

@@ -17,7 +17,7 @@ use super::Uring;
 use crate::backend::files::failed;
 use crate::backend::posix::get_each;
 
-/// Which entry of its op is in flight.
+/// The entry of its op that is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The entry is the op, or the first half of an update.
@@ -168,7 +168,7 @@ impl Uring {
         self.push(&close, slot);
     }
 
-    /// What the result of an op's only entry means.
+    /// Judges the result of an op's only entry.
     fn judge(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
         if op.kind == OpKind::LookupMissing {
             return match error(result) {

@@ -14,7 +14,7 @@ use workload::{FileSet, Name};
 
 use super::super::stock::{Stock, Todo};
 use super::super::{SiteConfig, SiteError, content, interrupted};
-use super::{DirectorySite, io};
+use super::{DirectorySite, io_error};
 use crate::limits::PREPARE_IO;
 
 impl DirectorySite {
@@ -37,7 +37,7 @@ impl DirectorySite {
 
     fn wipe(&self) -> Result<(), SiteError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
-            empty(&work.path).map_err(|error| io("empty", &work.path, &error))?;
+            empty(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl DirectorySite {
                 let path = work.path.join(self.places.path_of(place).as_str());
                 match fs::create_dir(&path) {
                     Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                        return Err(io("create", &path, &error));
+                        return Err(io_error("create", &path, &error));
                     }
                     _ => {}
                 }
@@ -76,18 +76,18 @@ impl DirectorySite {
             let Some(bytes) = set.size(number) else { continue };
             let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
             write(&path, number, bytes, step, config)
-                .map_err(|error| io("prepare", &path, &error))?;
+                .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in (0..stock.directories).filter(own) {
             interrupted(config)?;
             let path = self.path(Sort::Directory, number);
-            fs::create_dir(&path).map_err(|error| io("prepare", &path, &error))?;
+            fs::create_dir(&path).map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in (0..stock.links).filter(own) {
             interrupted(config)?;
             let path = self.path(Sort::Link, number);
             symlink(Name::file(number).as_str(), &path)
-                .map_err(|error| io("prepare", &path, &error))?;
+                .map_err(|error| io_error("prepare", &path, &error))?;
         }
         interrupted(config)
     }
@@ -96,7 +96,7 @@ impl DirectorySite {
     pub(super) fn path(&self, sort: Sort, number: u32) -> PathBuf {
         let place = self.places.of_number(number);
         let path = self.places.path(place, Name::new(sort, number));
-        self.work(number).path.join(path.as_str())
+        self.work_of(number).path.join(path.as_str())
     }
 }
 

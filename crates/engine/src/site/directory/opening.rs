@@ -16,7 +16,7 @@ use workload::FileSet;
 use workload::names::Sort;
 
 use super::super::{Opened, SiteConfig, SiteError, largest_op, opened_files};
-use super::{DirectorySite, io};
+use super::{DirectorySite, io_error};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
 use crate::backend::posix::Posix;
@@ -82,7 +82,7 @@ impl DirectorySite {
         let maps =
             if is_mapped { self.map(spec.file_size_bytes, pass, &files)? } else { Vec::new() };
         let root = |work: &super::Work| {
-            work.handle()?.try_clone().map_err(|error| io("open", &work.path, &error))
+            work.handle()?.try_clone().map_err(|error| io_error("open", &work.path, &error))
         };
         Ok(Files {
             roots: self.works.iter().map(root).collect::<Result<_, _>>()?,
@@ -152,10 +152,10 @@ impl DirectorySite {
         number: u32,
         flags: OFlags,
     ) -> Result<OwnedFd, SiteError> {
-        let failed = |errno: Errno| io("open", &self.path(Sort::File, number), &errno.into());
+        let failed = |errno: Errno| io_error("open", &self.path(Sort::File, number), &errno.into());
         let place = self.places.of_number(number);
         let path = self.places.path(place, workload::Name::file(number));
-        let (work, mode) = (self.work(number), Mode::from_raw_mode(0o644));
+        let (work, mode) = (self.work_of(number), Mode::from_raw_mode(0o644));
         let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {
@@ -186,7 +186,7 @@ impl DirectorySite {
             }
         };
         let place = &self.works[0].path;
-        let map = |file| map(file).map_err(|errno| io("map a file in", place, &errno.into()));
+        let map = |file| map(file).map_err(|errno| io_error("map a file in", place, &errno.into()));
         files.iter().map(map).collect()
     }
 }

@@ -35,47 +35,53 @@ impl NfsSite {
     ) -> Result<Opened, SiteError> {
         self.patience.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
-        let mut set = self.set(spec, pass, worker, config)?;
+        let mut set = self.make_set(spec, pass, worker, config)?;
         let mut mount = self.mount();
         let per_op = op_bytes(spec).div_ceil(u64::from(set.rsize.min(set.wsize))).max(1) as usize;
-        set.queue_depth = depth(spec, pass, per_op as u32) as usize;
+        set.queue_depth = total_depth(spec, pass, per_op as u32) as usize;
         let nconnect = spec.nfs().nconnect;
         let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
         set.own = if is_owner { nconnect as usize } else { 0 };
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
         set.clients = ClientBooks::new(recorded, worker, spec.workers, nconnect);
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
+        // Data that is checked, or handed out byte by byte, must stay in memory; else it is
+        // dropped.
         let keeps = spec.verify || pass == Pass::CharRead;
         let options = ConnectionOptions {
             slots: (per_op * per_connection).min(CALLS_MAX),
             write_pool: config.pattern.pool(),
-            keep_payload: keeps.then_some(set.rsize),
+            keep_payload: if keeps { Some(set.rsize) } else { None },
             ..ConnectionOptions::default()
         };
-        let mut connections = self.connections(&mount, &options, spec, &clients, config)?;
+        let mut connections = self.open_connections(&mount, &options, spec, &clients, config)?;
         if config.pattern.is_copied() || pass == Pass::CharWrite {
             // Data that is put together is copied into its call.
             for connection in &mut connections {
                 connection.reserve_copies(set.wsize);
             }
         }
-        // What all workers have open together is nobody's to close.
+        // Files that all workers have open together are closed by the site, not by one of them.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
             let first = connections.remove(0);
             connections.insert(0, self.open_again(first, &mut set, &mut mount, pass)?);
         }
-        let instead = called_instead(spec, pass, &set);
+        let replaced = replaced_calls(spec, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
-        let depths = connections.iter().map(|connection| depth_on(connection, per_connection));
-        let queue_depth = depths.sum();
-        let backend = backend(connections, per_connection, set, &config.clock)?;
-        let caveats = instead.into_iter().chain(limited).collect();
+        let mut queue_depth = 0;
+        for connection in &connections {
+            queue_depth += depth_on(connection, per_connection);
+        }
+        let backend = make_backend(connections, per_connection, set, &config.clock)?;
+        let mut caveats = Vec::new();
+        caveats.extend(replaced);
+        caveats.extend(limited);
         Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
     }
 
-    /// What a worker works on in a pass; whose connections it has is left open.
-    fn set(
+    /// Makes the set that a worker works on in a pass; whose connections it has is left open.
+    fn make_set(
         &self,
         spec: &RunSpec,
         pass: Pass,
@@ -84,15 +90,15 @@ impl NfsSite {
     ) -> Result<NfsFiles, SiteError> {
         let (first, stride) = opened_files(spec, pass, worker);
         let Shared { files, links, plus_listing } = if pass == Pass::OpMix {
-            self.share(spec, config)?
+            self.open_shared(spec, config)?
         } else {
             let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
             let numbers = (first.min(last)..last).step_by(stride as usize);
-            let files = self.files(spec, pass, numbers, config)?;
+            let files = self.open_files(spec, pass, numbers, config)?;
             Shared { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
         };
         let mount = self.mount();
-        let grid = grid(spec, pass, files.len());
+        let grid = block_grid(spec, pass, files.len());
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
@@ -132,14 +138,15 @@ impl NfsSite {
         }
     }
 
-    /// Opens the files, and finds the links, of an op mix; whoever comes first does it.
-    fn share(&self, spec: &RunSpec, config: &SiteConfig) -> Result<Shared, SiteError> {
+    /// Opens the files, and finds the links, of an op mix; the first worker does it, under the
+    /// lock, and the others share what it found.
+    fn open_shared(&self, spec: &RunSpec, config: &SiteConfig) -> Result<Shared, SiteError> {
         let mut shared = self.lock_shared();
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
-        let files = self.files(spec, Pass::OpMix, 0..set.files(), config)?;
+        let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
             interrupted(config)?;
@@ -152,7 +159,7 @@ impl NfsSite {
     }
 
     /// Makes or opens the files that a worker's pass moves data of.
-    fn files(
+    fn open_files(
         &self,
         spec: &RunSpec,
         pass: Pass,
@@ -160,25 +167,18 @@ impl NfsSite {
         config: &SiteConfig,
     ) -> Result<Vec<File>, SiteError> {
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
-        let access = access_of(pass);
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             interrupted(config)?;
             let (dir, name) = (self.place_of(&places, number), Name::file(number));
-            let open = |mount: &mut Mount| -> Result<(File, u64), CallFailure> {
-                if pass.opens() == Opens::Anew {
-                    return make_file(mount, dir, name.as_str(), spec).map(|file| (file, 0));
-                }
-                let file = mount.open(dir, name.as_str(), access)?;
-                let reads = pass.reads();
-                Ok((file, if reads { mount.getattr(file)?.size } else { 0 }))
+            let opened = self.with_mount(|mount| open_one(mount, dir, name, spec, pass));
+            let (file, written) = match opened {
+                Ok(opened) => opened,
+                Err(failure) => return Err(self.failed("open", name.as_str(), &failure)),
             };
-            let (file, written) = self
-                .with_mount(open)
-                .map_err(|failure| self.failed("open", name.as_str(), &failure))?;
-            // What the server holds open is closed in the end, whatever comes now.
+            // The server holds it open from here on, so it is listed even if a later file fails.
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
-            let wanted = set.size(number).filter(|_| pass.reads()).unwrap_or(0);
+            let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
             if written < wanted {
                 return Err(SiteError::Unwritten {
                     place: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
@@ -219,7 +219,7 @@ impl NfsSite {
     }
 
     /// Opens the connections of some clients, those of one after those of the other.
-    fn connections(
+    fn open_connections(
         &self,
         mount: &Mount,
         options: &ConnectionOptions,
@@ -234,21 +234,39 @@ impl NfsSite {
             let identity = self.identity_of(mount, client, spec.workers);
             let options = ConnectionOptions { identity, ..options.clone() };
             for _ in 0..nconnect {
-                let opened = Connection::open(mount, &options);
-                connections.push(opened.map_err(|error| told(&self.shown, &error))?);
+                match Connection::open(mount, &options) {
+                    Ok(connection) => connections.push(connection),
+                    Err(error) => return Err(told(&self.shown, &error)),
+                }
             }
         }
         Ok(connections)
     }
 }
 
-/// How a pass opens the files that it moves data of.
+/// Makes or opens one file; returns it with its size where the pass reads it, else 0.
+fn open_one(
+    mount: &mut Mount,
+    dir: File,
+    name: Name,
+    spec: &RunSpec,
+    pass: Pass,
+) -> Result<(File, u64), CallFailure> {
+    if pass.opens() == Opens::Anew {
+        return Ok((make_file(mount, dir, name.as_str(), spec)?, 0));
+    }
+    let file = mount.open(dir, name.as_str(), access_of(pass))?;
+    let size = if pass.reads() { mount.getattr(file)?.size } else { 0 };
+    Ok((file, size))
+}
+
+/// Returns how a pass opens the files that it moves data of.
 fn access_of(pass: Pass) -> OpenAccess {
     if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both }
 }
 
 /// Puts the connections of a worker behind the contract of backends.
-fn backend(
+fn make_backend(
     mut connections: Vec<Connection>,
     per_connection: usize,
     set: NfsFiles,
@@ -259,25 +277,29 @@ fn backend(
         let connection = connections.remove(0);
         return Ok(Box::new(Nfs::new(connection, set, clock)));
     }
-    let many = Many::new(connections, per_connection, set, clock);
-    Ok(Box::new(many.map_err(|error| SiteError::Nfs(format!("epoll: {error}")))?))
+    match Many::new(connections, per_connection, set, clock) {
+        Ok(many) => Ok(Box::new(many)),
+        Err(error) => Err(SiteError::Nfs(format!("epoll: {error}"))),
+    }
 }
 
-/// Says where a server, or in the end this client, grants fewer slots than there are to be ops in
-/// flight.
+/// Raises a caveat where a server, or in the end this client, grants fewer slots than there are to
+/// be ops in flight.
 fn slots_limited(connections: &[Connection], asked: usize, version: Version) -> Option<Caveat> {
     let slots = connections.iter().map(Connection::free_slots).min()?;
     let by = if version.has_sessions() { "CREATE_SESSION" } else { "the most of this client" };
-    (slots < asked).then(|| {
-        CaveatCode::SlotsLimited.because(format!(
-            "a queue depth of {asked} was asked of each connection, and {slots} slots are granted \
-             ({by})"
-        ))
-    })
+    if slots >= asked {
+        return None;
+    }
+    Some(CaveatCode::SlotsLimited.because(format!(
+        "a queue depth of {asked} was requested of each connection, and {slots} slots are granted \
+({by})"
+    )))
 }
 
-/// The blocks that files are written in; `None` where there are too many for books.
-fn grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
+/// Divides files into the blocks that they are written in; `None` where there are too many to keep
+/// track of.
+fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     if pass != Pass::OpMix {
         return Some(Grid::even(files, spec.file_size_bytes, spec.io_size_bytes));
     }
@@ -286,10 +308,10 @@ fn grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     let unit = 1 << spec.io_size_bytes.trailing_zeros().min(10);
     let ends = (0..set.files()).map(|file| set.written_end(file));
     let grid = Grid::of_ends(ends, unit, spec.io_size_bytes);
-    (grid.blocks() <= UNCOMMITTED_BITS_MAX).then_some(grid)
+    if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) }
 }
 
-/// The most that one op moves, in bytes.
+/// Returns the most that one op moves, in bytes.
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
@@ -297,9 +319,9 @@ fn op_bytes(spec: &RunSpec) -> u64 {
     }
 }
 
-/// Ops that a worker has in flight: those that were asked for, and in a sequential pass as many
+/// Returns the ops that a worker has in flight: those of the plan, and in a sequential pass as many
 /// more as carry the transfers that are read ahead or written behind.
-fn depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
+fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
     let ahead = match pass {
         Pass::Read | Pass::Reread | Pass::CharRead => spec.nfs().read_ahead,
         Pass::Write | Pass::Rewrite | Pass::CharWrite => spec.nfs().write_behind,
@@ -308,7 +330,7 @@ fn depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
     spec.queue_depth + ahead.div_ceil(transfers_per_op)
 }
 
-/// How safe WRITEs are to be: as was asked for, or as safe as the durability wants them.
+/// Chooses how safe WRITEs are to be: as the plan says, or as safe as the durability wants them.
 fn stable_how(spec: &RunSpec) -> StableHow {
     match (spec.durability, spec.nfs().stable) {
         (Durability::Osync, _) | (_, Stable::FileSync) => StableHow::FileSync,
@@ -328,7 +350,7 @@ fn is_in_mix(spec: &RunSpec, kind: OpKind) -> bool {
 
 /// Returns the caveat about ops of a mix that the version, or the server, has no calls for, with
 /// the calls that are made in their place.
-fn called_instead(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
+fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> {
     if pass != Pass::OpMix {
         return None;
     }
@@ -345,10 +367,15 @@ fn called_instead(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
         (OpKind::Fsinfo, "STATFS"),
         (OpKind::Pathconf, "STATFS"),
     ];
-    let told = instead.iter().filter(|(kind, _)| is_in_mix(spec, *kind));
-    let told: Vec<String> = told.map(|(kind, call)| format!("{call} for {kind}")).collect();
-    (!told.is_empty()).then(|| {
-        let told = told.join(", ");
-        CaveatCode::OptionNotInForce.because(format!("v2 lacks some calls of the mix: {told}"))
-    })
+    let mut replaced = Vec::new();
+    for (kind, call) in instead {
+        if is_in_mix(spec, kind) {
+            replaced.push(format!("{call} for {kind}"));
+        }
+    }
+    if replaced.is_empty() {
+        return None;
+    }
+    let list = replaced.join(", ");
+    Some(CaveatCode::OptionNotInForce.because(format!("v2 lacks some calls of the mix: {list}")))
 }

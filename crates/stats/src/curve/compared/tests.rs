@@ -3,7 +3,7 @@
 use model::random::SplitMix64;
 
 use super::*;
-use crate::curve::tests::point;
+use crate::curve::{LoadPoint, tests::point};
 
 const CURVES: u64 = 100;
 

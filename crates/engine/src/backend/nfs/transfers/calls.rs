@@ -200,7 +200,7 @@ fn content<'a>(
     Data::Bytes(data)
 }
 
-/// What an op works on, found or known.
+/// Returns the object that an op works on, found or known.
 fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
     state.object.as_ref().unwrap_or_else(|| common.file(state.op.file))
 }

@@ -14,7 +14,7 @@ use super::{Stage, Transfer};
 use crate::backend::BadReply;
 use crate::backend::posix::get_each;
 
-/// What a call that did not fail came to.
+/// The result of a call that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     /// It moved so many bytes.

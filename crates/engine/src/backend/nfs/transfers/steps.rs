@@ -16,7 +16,7 @@ use model::{Op, OpKind};
 use super::super::set::Common;
 use super::OpSlot;
 
-/// What an op is at.
+/// The stage of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Stage {
     /// Finds, or opens, a file by name.

@@ -1,0 +1,193 @@
+//! The caveats about a pass: those raised in its trials, and those that only the trials together
+//! can raise (too few of them, an interval too wide, outliers, a drift), or that only the
+//! timeline of a trial shows (a rate that had not settled).
+//!
+//! The thresholds are those of `criteria`; the evidence says the number and its limit.
+
+use model::units::{Nanos, three_digits};
+use model::{CaveatCode, RunSpec};
+
+use super::{Extent, Judged, JudgedCaveat, Point, Shot, Sorted, pass_rate};
+use crate::criteria::{
+    DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
+    STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
+};
+use crate::outlier::{modified_z_scores, outliers, score_max};
+use crate::steady::{self, Steadiness};
+use crate::summary::Summary;
+use crate::trend::trend;
+
+/// Collects every caveat, worst first, then in the order of the codes.
+pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> Vec<JudgedCaveat> {
+    let mut caveats = from_trials(sorted);
+    caveats.extend(check_steady(spec, sorted));
+    // Of trials that were all set aside the verdict is invalid, whatever their spread.
+    if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
+        caveats.extend(check_count(rate));
+        caveats.extend(check_width(rate, judged));
+        caveats.extend(check_outliers(rate, judged));
+        caveats.extend(check_drift(sorted, judged));
+    }
+    caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.code.severity()), caveat.code));
+    caveats
+}
+
+/// Lists the caveats of trials: each code once, with the first evidence and the number of trials
+/// that had it.
+fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
+    let mut found = Raised { made: sorted.made, caveats: Vec::new() };
+    for shot in sorted.sound.iter().chain(&sorted.set_aside) {
+        for caveat in &shot.result.caveats {
+            found.add(caveat.code, &caveat.evidence, shot.trial.index);
+        }
+        if shot.trial.state == model::TrialState::Interrupted {
+            let evidence = format!("trial {} did not reach its end", shot.trial.index + 1);
+            found.add(CaveatCode::Interrupted, &evidence, shot.trial.index);
+        }
+    }
+    found.caveats.into_iter().map(|(caveat, _)| caveat).collect()
+}
+
+/// The caveats that were raised so far, each with the last trial that raised it.
+struct Raised {
+    /// Number of trials that were made.
+    made: u32,
+    caveats: Vec<(JudgedCaveat, u32)>,
+}
+
+impl Raised {
+    /// Adds a caveat of a trial; a trial that raises the same code again is counted once.
+    fn add(&mut self, code: CaveatCode, evidence: &str, trial_index: u32) {
+        for (caveat, last) in &mut self.caveats {
+            if caveat.code != code {
+                continue;
+            }
+            if *last != trial_index
+                && let Extent::Trials { seen, .. } = &mut caveat.extent
+            {
+                *seen += 1;
+            }
+            *last = trial_index;
+            return;
+        }
+        let extent = Extent::Trials { seen: 1, made: self.made };
+        let evidence = evidence.to_owned();
+        self.caveats.push((JudgedCaveat { code, extent, evidence }, trial_index));
+    }
+}
+
+/// Makes a caveat that concerns the trials together.
+fn of_run(code: CaveatCode, evidence: String) -> JudgedCaveat {
+    JudgedCaveat { code, extent: Extent::Run, evidence }
+}
+
+fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
+    if rate.n >= TRIALS_MIN {
+        return None;
+    }
+    let plural = if rate.n == 1 { "" } else { "s" };
+    let evidence = format!("{} sound trial{plural} (at least {TRIALS_MIN})", rate.n);
+    Some(of_run(CaveatCode::TooFewTrials, evidence))
+}
+
+fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
+    let share = rate.half_width_share()?;
+    if rate.n < TRIALS_MIN || share <= HALF_WIDTH_SHARE_MAX {
+        return None;
+    }
+    let evidence = format!(
+        "the interval from {} to {} is ±{:.0} % of the median {} (at most ±{:.0} %)",
+        judged.shown(rate.interval.0),
+        judged.shown(rate.interval.1),
+        share * 100.0,
+        judged.shown(rate.median),
+        HALF_WIDTH_SHARE_MAX * 100.0,
+    );
+    Some(of_run(CaveatCode::WideInterval, evidence))
+}
+
+/// Names the worst outlier and says how many there are.
+fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
+    let used: Vec<&Point> = judged.points.iter().filter(|point| point.used).collect();
+    let figures: Vec<f64> = used.iter().map(|point| point.per_s).collect();
+    let limit = score_max(figures.len())?;
+    let is_far = outliers(&figures);
+    let scores = modified_z_scores(&figures);
+    let (mut count, mut worst): (usize, Option<usize>) = (0, None);
+    for (at, score) in scores.iter().enumerate() {
+        if !is_far[at] {
+            continue;
+        }
+        count += 1;
+        // Of two equally far ones the later is named.
+        if worst.is_none_or(|known| score.distance >= scores[known].distance) {
+            worst = Some(at);
+        }
+    }
+    let worst = worst?;
+    let (point, score) = (used[worst], scores[worst]);
+    let evidence = format!(
+        "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
+         most {limit} of so many)",
+        count,
+        rate.n,
+        point.trial_index + 1,
+        judged.shown(point.per_s),
+        judged.shown(rate.median),
+        score.z.abs(),
+    );
+    Some(of_run(CaveatCode::Outlier, evidence))
+}
+
+/// Counts trials during which the rate changed, with the numbers of the first of them.
+fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
+    let (mut seen, mut first) = (0, None);
+    for shot in &sorted.sound {
+        let Some(rounds) = steady::cut_rounds(spec, shot.result) else { continue };
+        let Some(found) = Steadiness::of(&rounds.rates) else { continue };
+        if !found.is_steady() {
+            seen += 1;
+            first = first.or(Some((rounds.shortest_ns, found)));
+        }
+    }
+    let (round_ns, first) = first?;
+    let way = if first.slope < 0.0 { "fell" } else { "rose" };
+    let evidence = format!(
+        "over five rounds of {} or more the rate ranged over {} % of its mean (at most {:.0} %), \
+         and its trend {way} by {} % (at most {:.0} %)",
+        Nanos(round_ns),
+        three_digits(first.range * 100.0),
+        STEADY_RANGE_MAX * 100.0,
+        three_digits(first.slope.abs() * 100.0),
+        STEADY_SLOPE_MAX * 100.0,
+    );
+    let extent = Extent::Trials { seen, made: sorted.made };
+    Some(JudgedCaveat { code: CaveatCode::NotSteady, extent, evidence })
+}
+
+/// Looks for sound trials that rise or fall in the order in which they were made.
+///
+/// Runs of a campaign are interleaved, so the position counts, not the number within the run.
+fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+    let mut in_order: Vec<&Shot<'_>> = sorted.sound.iter().collect();
+    in_order.sort_by_key(|shot| shot.trial.position);
+    let rates: Vec<f64> =
+        in_order.iter().filter_map(|shot| pass_rate(judged.pass)(shot.result)).collect();
+    let found = trend(&rates)?;
+    if rates.len() < DRIFT_TRIALS_MIN
+        || found.probability > DRIFT_PROBABILITY_MAX
+        || found.change.abs() < DRIFT_SHARE_MIN
+    {
+        return None;
+    }
+    let way = if found.change < 0.0 { "fall" } else { "rise" };
+    let evidence = format!(
+        "{} trials {way} by {} % of their median from the first to the last (at most {:.0} %); \
+             by chance {} % of all orders are as regular (Mann and Kendall)",
+        rates.len(),
+        three_digits(found.change.abs() * 100.0),
+        DRIFT_SHARE_MIN * 100.0,
+        three_digits(found.probability * 100.0),
+    );
+    Some(of_run(CaveatCode::Drift, evidence))
+}
