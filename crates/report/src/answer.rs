@@ -19,23 +19,23 @@ use crate::sheet::Sheet;
 use findings::Finding;
 use group::Group;
 
-/// What a campaign found, in plain sentences without markup.
+/// The findings of a campaign, in plain sentences without markup.
 pub struct Answer {
-    /// What counts most: what was reached, what makes the difference, how far to trust it.
+    /// The main sentences: the rate reached, the largest difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One part for each kind of pass that has a usable figure.
     pub passes: Vec<PassAnswer>,
-    /// What holds for all of them; at most three sentences.
+    /// Sentences that apply to all passes; at most three.
     pub remarks: Vec<String>,
 }
 
-/// What was found in one kind of pass.
+/// The findings in one kind of pass.
 pub struct PassAnswer {
     /// Its name: `stream read`.
     pub pass: String,
     /// The figures: `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
     pub figures: String,
-    /// What differs, and what makes that hollow; `None` where one figure stands alone.
+    /// The difference found and its qualifications; `None` where one figure stands alone.
     pub finding: Option<String>,
 }
 

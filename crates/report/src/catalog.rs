@@ -1,4 +1,4 @@
-//! What a results file holds: a line for each campaign, or all that is known about one.
+//! Shows the contents of a results file: a line for each campaign, or all details of one.
 //!
 //! [`Listed`] is the principal type. Verdicts are judged anew from the trials each time, as in
 //! every report; nothing of them is stored. Names, notes and tags are somebody's words: they are
@@ -28,7 +28,7 @@ const VERDICTS: &str = "rows v/d/i";
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// What its file says of it.
+    /// The campaign's line as stored in its file.
     #[serde(flatten)]
     pub line: CampaignLine,
     /// How many rows of its report are valid, degraded and invalid.
@@ -68,7 +68,7 @@ impl Verdicts {
 pub struct Remark {
     /// When it was written, in milliseconds since 1970 UTC.
     pub written_unix_ms: u64,
-    /// What.
+    /// The text of the note.
     pub text: String,
 }
 

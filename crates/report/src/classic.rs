@@ -84,7 +84,7 @@ impl<'a> OneRun<'a> {
         spec.set_bytes() / MIB / u64::from(spec.agents())
     }
 
-    /// What varies beside the settings that the table itself shows.
+    /// Returns the settings that vary and that the table itself does not show.
     fn title(&self, sheet: &Sheet<'_>, shown: &[&str]) -> String {
         let values = sheet.columns.iter().zip(&self.first().values);
         let told = values.filter(|(name, value)| !shown.contains(name) && *value != NOT_APPLICABLE);

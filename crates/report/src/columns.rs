@@ -23,7 +23,7 @@ pub use value::Value;
 pub struct Column {
     /// Its name for programs, with the unit of its numbers; empty where it is for people alone.
     pub name: &'static str,
-    /// What programs get.
+    /// The value in machine-readable formats.
     value: fn(&Row<'_>) -> Value,
     /// Whether, and under which name, it is a member of a figure in JSON.
     json: Member,
@@ -47,7 +47,7 @@ enum Member {
 pub struct Shown {
     /// Stands above it.
     pub heading: &'static str,
-    /// What its cells are.
+    /// The role of its cells.
     pub role: Role,
     /// The table that has it.
     table: TableKind,

@@ -24,16 +24,16 @@ pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
 pub use rows::is_same;
 
-/// What is laid on one side.
+/// The part of a campaign on one side of a comparison.
 #[derive(Clone, Copy)]
 pub struct Selection<'a> {
-    /// The campaign.
+    /// The selected campaign.
     pub campaign: &'a Campaign,
     /// Settings that its runs must have, as (name, shown value); `pass` is one of them.
     pub only: &'a [(String, String)],
 }
 
-/// What counts as a difference, and what as too much of one.
+/// The rules for what counts as a difference, and as too large a one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// The smallest effect that counts, as a share: 0.05 is 5 %.
@@ -58,7 +58,7 @@ impl Rules {
 
 /// Two selections, compared.
 pub struct Compared {
-    /// What the sides are, in a line each.
+    /// The description of each side, in a line.
     pub sides: [String; 2],
     /// Curves that both sides have, where both campaigns drew some: then there are no other rows.
     pub curves: Vec<CurvePair>,
@@ -66,7 +66,7 @@ pub struct Compared {
     pub pairs: Vec<Pair>,
     /// Rows that could not be compared, with the reason.
     pub left_out: Vec<LeftOut>,
-    /// What it was compared by.
+    /// The rules of the comparison.
     pub rules: Rules,
 }
 

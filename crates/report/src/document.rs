@@ -22,7 +22,7 @@ use crate::row::{Place, Row};
 pub enum Form {
     /// Plain text for a terminal, at most 100 columns wide.
     Text,
-    /// GitHub Markdown.
+    /// Markdown as GitHub renders it.
     Markdown,
     /// A page for a browser.
     Html,
@@ -33,9 +33,9 @@ pub enum Form {
 pub struct Document {
     /// The command that wrote it: `dfsbench report`.
     pub tool: &'static str,
-    /// What it is about.
+    /// The title of the document.
     pub title: String,
-    /// What stands below the title, a line each.
+    /// The lines below the title.
     pub about: Vec<String>,
     /// Its parts in order.
     pub parts: Vec<Part>,
@@ -46,7 +46,7 @@ pub struct Document {
 pub enum Part {
     /// Blocks below a heading.
     Section(Section),
-    /// What only a page has: pictures of a whole campaign, tables that are folded away.
+    /// Content for HTML pages only: pictures of a whole campaign, tables that are folded away.
     Page(Markup),
 }
 
@@ -59,14 +59,14 @@ pub struct Section {
     pub heading: String,
     /// Whether it answers what the reader came for; pages stress it.
     pub is_answer: bool,
-    /// What stands in it, in order.
+    /// The blocks of the section, in order.
     pub blocks: Vec<Block>,
 }
 
 /// A paragraph, or what takes the place of one.
 #[derive(Debug)]
 pub enum Block {
-    /// Sentences.
+    /// Sentences in one paragraph.
     Paragraph(String),
     /// The sentences that sum up all others.
     Lead(Vec<String>),
@@ -78,11 +78,11 @@ pub enum Block {
     Table(Table),
     /// Pictures, beside each other; pages alone show them.
     Pictures(Vec<Picture>),
-    /// What only a page has.
+    /// Content for HTML pages only.
     Page(Markup),
 }
 
-/// What the names of a list of terms are.
+/// The kind of names in a list of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terms {
     /// Kinds of pass.
@@ -96,11 +96,11 @@ pub enum Terms {
 /// A name with what is said of it.
 #[derive(Debug)]
 pub struct Term {
-    /// The name.
+    /// The name of the term.
     pub name: String,
     /// The code that it explains, where it is one: tables link to it.
     pub code: Option<CaveatCode>,
-    /// What is said, the first line beside the name.
+    /// The lines of the description; the first stands beside the name.
     pub lines: Vec<String>,
 }
 
@@ -116,13 +116,13 @@ impl Term {
 pub struct Table {
     /// The name under which a page's script sorts and filters it; empty where that helps nobody.
     pub id: String,
-    /// What it shows.
+    /// The caption of the table.
     pub caption: String,
     /// Whether pages alone show the caption: elsewhere the heading above it says as much.
     pub has_page_caption: bool,
-    /// Its columns.
+    /// The columns of the table.
     pub columns: Vec<Column>,
-    /// Its rows.
+    /// The rows of the table.
     pub rows: Vec<TableRow>,
     /// Whether terminals stack the rows of a group into one of several lines.
     pub stacks_groups: bool,
@@ -135,16 +135,16 @@ pub struct Table {
 pub struct Column {
     /// Stands above it, with its unit where that is the same in all rows.
     pub name: String,
-    /// What its cells are.
+    /// The role of its cells.
     pub role: Role,
     /// Terminals break longer cells into lines; 0 leaves them whole.
     pub width_max: usize,
 }
 
-/// What the cells of a column are.
+/// The role of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Words.
+    /// Words, aligned to the left.
     Words,
     /// Many words, which pages give room.
     Prose,
@@ -152,7 +152,7 @@ pub enum Role {
     Factor,
     /// Numbers by which rows may be chosen.
     FactorNumber,
-    /// Numbers.
+    /// Numbers, aligned to the right.
     Number,
     /// The figure that the row is there for.
     Rate,
@@ -194,7 +194,7 @@ pub enum Cell {
     Reason(String, usize),
     /// Whether a figure may be used.
     Verdict(Verdict),
-    /// What speaks against it.
+    /// The caveats against a figure.
     Caveats(Vec<CaveatLink>),
 }
 
@@ -203,14 +203,14 @@ pub enum Cell {
 pub struct Line {
     /// Best or worst of its kind, where that can be told.
     pub mark: Option<Place>,
-    /// What it says.
+    /// The text of the link.
     pub text: String,
 }
 
 /// A caveat beside a figure.
 #[derive(Clone, Debug)]
 pub struct CaveatLink {
-    /// Its code.
+    /// The code of the caveat.
     pub code: CaveatCode,
     /// The code, and how many trials have it where it is not all of them.
     pub text: String,

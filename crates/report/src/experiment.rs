@@ -15,13 +15,13 @@ use crate::show::{counted, listed};
 /// So many levels of a factor are named one by one.
 const LEVELS_MAX: usize = 12;
 
-/// What a campaign varies, and what it does where.
+/// The design of a campaign: factors, workloads and targets.
 pub struct Experiment {
-    /// Where each target is.
+    /// The location of each target.
     pub targets: Vec<(String, String)>,
-    /// What is done there, one for each workload: its name and a sentence.
+    /// The work, one entry for each workload: its name and a sentence.
     pub work: Vec<(String, String)>,
-    /// What is varied: a setting and its levels.
+    /// The factors: a setting and its levels.
     pub factors: Vec<(&'static str, String)>,
     /// How many runs and trials that makes, in a sentence.
     pub extent: String,
@@ -65,7 +65,7 @@ fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     told.into_iter().map(sentence).collect()
 }
 
-/// What a workload does, in the words of somebody who does not know it.
+/// Describes a workload for a reader who does not know it.
 const fn what(workload: Workload) -> &'static str {
     match workload {
         Workload::Stream => "Files are written and read from their first byte to their last",

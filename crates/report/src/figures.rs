@@ -19,10 +19,10 @@ use crate::{found, host_settings, html as page, marks, notes, pivot};
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
 
-/// Where the settings of a run stand in a table of figures.
+/// The placement of settings in a table of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settings {
-    /// In columns.
+    /// One column per setting.
     InColumns,
     /// In a line above the rows of the run.
     AboveRows,
@@ -69,7 +69,7 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>) {
     document.push(Section { id: "found", heading, is_answer: true, blocks });
 }
 
-/// What the figures say, in sentences.
+/// Builds the section that answers the campaign's question in sentences.
 fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let answer = answer(sheet);
     let mut terms = Vec::new();
@@ -211,7 +211,7 @@ fn table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
     }
 }
 
-/// What is to be known beside the figures.
+/// Appends the notes that qualify the figures.
 fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         let mut lines = Vec::new();
@@ -239,7 +239,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     );
 }
 
-/// What speaks against a figure, once for each code, with its worst case.
+/// Builds the section of caveats, one entry for each code with its worst case.
 fn caveats(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
@@ -256,7 +256,8 @@ fn caveats(sheet: &Sheet<'_>) -> Section {
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
 }
 
-/// Where and how was measured. Pages have tables of what was set on the hosts, Markdown has a line
+/// Builds the section on conditions. Pages have tables of what was set on hosts, Markdown has a
+/// line
 /// for each of them, and a terminal leaves that to the others.
 fn conditions(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;

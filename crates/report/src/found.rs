@@ -1,4 +1,4 @@
-//! What a campaign found out that was made to answer a question: what limits, how much is carried.
+//! Answers the question that a campaign was made for: what limits it, how much load is carried.
 //!
 //! [`Found`] is the principal type: sentences, tables and pictures that every format shows in its
 //! own way. All of it is computed from the stored trials each time; numbers come from `stats`.
@@ -18,7 +18,7 @@ use crate::sheet::Sheet;
 /// The answer to a campaign's question.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What it answers: `What limits it`.
+    /// The title of the answer, such as `What limits it`.
     pub title: &'static str,
     /// The answer in plain sentences without markup, the one that counts first.
     pub sentences: Vec<String>,

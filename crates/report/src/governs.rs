@@ -1,4 +1,4 @@
-//! Which factors govern a campaign's figures: seed of the question is "factors governing
+//! Ranks the factors of a campaign by their effect: the seed of the question is "factors governing
 //! throughputs".
 //!
 //! [`Governing::of`] takes each kind of pass apart over the settings that vary in it;
@@ -22,15 +22,15 @@ use crate::yardstick::Yardstick;
 /// So many levels of all factors together are taken apart: the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
 
-/// What governs each kind of pass.
+/// The dominant factors of each kind of pass.
 pub struct Governing {
-    /// What was measured, in a line.
+    /// A line that describes the campaign.
     pub title: String,
     /// Workload and pass, in order of appearance.
     pub passes: Vec<PassFactors>,
 }
 
-/// What governs one kind of pass.
+/// The factor effects in one kind of pass.
 pub struct PassFactors {
     /// Workload and pass: `stream read`.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct PassFactors {
     pub left_out: usize,
     /// The figures are bytes per second, although those of the pass are ops.
     pub by_bytes: bool,
-    /// What was found, or why nothing could be.
+    /// The effects, or the reason why there are none.
     pub found: Result<Effects, Unfound>,
 }
 
@@ -168,7 +168,7 @@ impl PassFactors {
         (levels[found.against] == against && found.is_apart()).then_some(found)
     }
 
-    /// What must be known to read the ratios: which factors lie within others, and which depend on
+    /// Returns the notes needed to read the ratios: nested factors, and factors that depend on
     /// each other.
     pub(crate) fn notes(&self, effects: &Effects) -> Vec<String> {
         let nested = effects.factors.iter().filter(|effect| !effect.within.is_empty());
@@ -237,7 +237,7 @@ impl Unfound {
         }
     }
 
-    /// What would help.
+    /// Returns the advice that goes with the reason.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::NothingCounts | Self::OneCounts => "`dfsbench report` says what is wrong",

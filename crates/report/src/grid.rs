@@ -8,15 +8,15 @@ use unicode_width::UnicodeWidthStr;
 /// Space between two columns.
 const GAP: &str = "  ";
 
-/// What marks a number.
+/// The signs that mark a best or worst number.
 const SIGNS: [char; 2] = ['▲', '▼'];
 
 /// To which side a column's cells are pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left alignment, for words.
     Left,
-    /// Numbers.
+    /// Right alignment, for numbers.
     Right,
 }
 

@@ -1,4 +1,4 @@
-//! What was in force on the hosts that a campaign set up, as it was read back there.
+//! The effective settings of the hosts that a campaign set up, as they were read back there.
 //!
 //! A host's facts are those of the trials whose scope is its name. A setting that varied between
 //! runs has several values, which stand side by side; the runs are told apart by their columns.
@@ -10,9 +10,9 @@ use model::{Campaign, Fact, LabSpec};
 /// So many values of a setting are shown; counters that never repeat have as many as trials.
 const VALUES_MAX: usize = 4;
 
-/// What was in force on one host.
+/// The effective settings of one host.
 pub struct HostFacts<'a> {
-    /// Its name.
+    /// The name of the host.
     pub host: &'a str,
     /// Its settings, in the order in which they were first read.
     pub settings: Vec<InForce<'a>>,
@@ -20,9 +20,9 @@ pub struct HostFacts<'a> {
 
 /// One setting of a host with the values that it had.
 pub struct InForce<'a> {
-    /// Its name.
+    /// The name of the setting.
     pub name: &'a str,
-    /// Where it was read.
+    /// The source of the reading, such as a file or a command.
     pub source: &'a str,
     /// Different values, in order of appearance.
     values: Vec<&'a str>,
@@ -65,7 +65,7 @@ pub fn names(campaign: &Campaign) -> Vec<&str> {
     names
 }
 
-/// Where a target on hosts is: `server:/srv (network, client and 9 more)`.
+/// Formats the location of a target on hosts: `server:/srv (network, client and 9 more)`.
 pub fn place(lab: &LabSpec) -> String {
     let place = format!("{}:{} ({}", lab.server.name, lab.storage.place().display(), lab.path);
     let client = &lab.client.name;

@@ -1,4 +1,4 @@
-//! What only the page of a report has: pictures, what was asked, settings of hosts, each trial.
+//! The parts of a report that only its page has: pictures, the plan, host settings, each trial.
 //!
 //! The document (`figures`) puts these parts between its sections. Every name goes through `maud`,
 //! which escapes it. The page loads nothing, and runs nothing but the script in it that sorts and
@@ -27,7 +27,7 @@ use crate::show;
 
 pub use conditions::{experiment, facts};
 
-/// What stands before the table of figures.
+/// Renders the part before the table of figures.
 pub fn before_figures(sheet: &Sheet<'_>) -> Markup {
     html! {
         (rates::section(sheet))
@@ -37,7 +37,7 @@ pub fn before_figures(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// What follows the table of figures.
+/// Renders the part after the table of figures.
 pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
     html! {
         (times::section(sheet))
@@ -48,7 +48,7 @@ pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// What ends the page.
+/// Renders the end of the page.
 pub fn after_conditions(sheet: &Sheet<'_>) -> Markup {
     html! {
         (trials::section(sheet))

@@ -151,7 +151,7 @@ struct Times {
     max_ns: Option<u64>,
 }
 
-/// What emulated clients got, where they were recorded apart.
+/// The results of emulated clients, where they were recorded separately.
 #[derive(Serialize)]
 struct ClientsPart {
     clients: usize,

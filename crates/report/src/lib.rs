@@ -1,4 +1,4 @@
-//! What a campaign measured, for people and for programs: tables, Markdown, CSV, JSON, a page.
+//! Reports of a campaign for people and for programs: tables, Markdown, CSV, JSON, HTML.
 //!
 //! [`render`] is the way in, [`Format`] the choice. Pure: a campaign and a format give the same
 //! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
@@ -52,7 +52,7 @@ pub use watched::busy_percent;
 pub enum Format {
     /// Plain text for a terminal, at most 100 columns wide.
     Table,
-    /// GitHub Markdown.
+    /// Markdown as GitHub renders it.
     Markdown,
     /// One line per row, units in the column names.
     Csv,
@@ -68,7 +68,7 @@ pub enum Format {
     Seed,
     /// For Prometheus: OpenMetrics text, as its textfile collector takes it.
     OpenMetrics,
-    /// What the hosts did during each pass, as sar prints it.
+    /// The activity of the hosts during each pass, in the format of sar.
     Sar,
     /// How the trials of each row lie: means, deviation, extremes, and each trial.
     Trials,

@@ -1,4 +1,4 @@
-//! Which figures of a kind of pass are the best, and which the worst.
+//! Marks the best and the worst figures of a kind of pass.
 //!
 //! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
 //! the intervals of the highest and the lowest are apart. Whatever can't be told apart from the

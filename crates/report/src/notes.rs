@@ -1,4 +1,4 @@
-//! What stands beside the figures in every format for people: how to read them, what was the
+//! Notes that accompany the figures in every format for people: how to read them, what was the
 //! same for all, what the tool itself can do, where it ran.
 //!
 //! Each function gives plain sentences without markup; the formats decide how they look.
@@ -22,7 +22,7 @@ const UNSAFE: &str = "nobody waited until the data was safe; it may still have b
 /// Heads what [`clients`] says.
 pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
 
-/// What the campaign was, in one line, without its name.
+/// Returns a one-line description of the campaign, without its name.
 pub fn title(campaign: &Campaign) -> String {
     let state = match campaign.state {
         CampaignState::Running => "not finished",
@@ -44,7 +44,7 @@ pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Where each target is: `nfs: nfs://server/export`.
+/// Returns the location of each target: `nfs: nfs://server/export`.
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
     for run in &campaign.runs {
@@ -58,7 +58,7 @@ pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     targets
 }
 
-/// What each write figure says about the safety of the data, passes and targets that say the same
+/// Describes the durability behind each write figure; passes and targets that say the same stand
 /// together; empty when nothing was written.
 pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     let mut said: Vec<(String, &'static str, Vec<String>)> = Vec::new();
@@ -86,7 +86,8 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     terms
 }
 
-/// What a figure waited for, led by the setting that decides it; `None` where it writes nothing.
+/// Describes the durability that a figure waited for, led by the setting that decides it; `None`
+/// where it writes nothing.
 /// A sync is believed where it was recorded only.
 ///
 /// **Source:** `workload::stream` (syncs), the backends' create.
@@ -137,7 +138,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     Some((setting, how))
 }
 
-/// What is promised of a pass that works by name.
+/// Describes the durability of a pass that works by name.
 const fn by_name(pass: Pass, target: &Target) -> &'static str {
     match (pass, target.nfs().is_some()) {
         (Pass::App, _) => "whatever the command waits for",
@@ -156,7 +157,7 @@ fn syncs(row: &Row<'_>) -> bool {
     kinds.any(|kind| kind.kind == OpKind::Sync && kind.done > 0)
 }
 
-/// What the tool can do where nothing is done.
+/// Describes the tool's own ceiling: its rate with the null target.
 pub fn ceiling(campaign: &Campaign) -> String {
     match campaign.ceiling {
         Some(ceiling) => format!(
@@ -210,7 +211,7 @@ pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// What the slowest and the fastest of many clients got, for each figure that knows.
+/// Returns the slowest and the fastest of many clients, for each figure that recorded them.
 pub fn clients(sheet: &Sheet<'_>) -> Vec<String> {
     let line = |row: &Row<'_>| {
         let fairness = row.judged.clients.as_ref()?;

@@ -180,7 +180,7 @@ fn doubts(out: &mut String, rows: &[(&Row<'_>, &String)]) {
     }
 }
 
-/// What tells a row from others, as labels.
+/// Formats the labels that identify a row.
 fn labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let campaign = sheet.campaign;
     let spec = &row.run.spec;

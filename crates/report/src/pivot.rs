@@ -122,7 +122,7 @@ fn cell(row: &Row<'_>) -> String {
     if row.counts() { shown } else { format!("x {shown}") }
 }
 
-/// What the figures are: the median of so many trials.
+/// Describes the figures of a table: the median of so many trials.
 fn unit(pass: Pass, rows: &[&Row<'_>]) -> String {
     let trials = rows.iter().map(|row| row.judged.trials_used).max().unwrap_or(0);
     let what = if pass.is_byte_rate() { "bytes" } else { "ops" };

@@ -5,7 +5,7 @@
 
 use model::setting::Setting;
 
-/// What one of a unit is in the smallest one of its kind; kinds are never mixed in one setting.
+/// The factor from each unit to the smallest of its kind; kinds are never mixed in one setting.
 const UNITS: [(&str, f64); 22] = [
     ("", 1.0),
     ("B", 1.0),

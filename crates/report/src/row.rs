@@ -9,17 +9,17 @@ use stats::{Extent, Judged};
 
 /// One pass of one run.
 pub struct Row<'a> {
-    /// The run.
+    /// The run of the row.
     pub run: &'a Run,
     /// Values of [`Sheet::columns`].
     pub values: Vec<String>,
     /// Figures, doubts and verdict.
     pub judged: Judged,
-    /// Where its figure stands among those of the same pass, where that can be told.
+    /// The mark of its figure among those of the same pass, where they can be distinguished.
     pub mark: Option<Mark>,
 }
 
-/// Where a figure stands among those of its pass.
+/// The rank of a figure among those of its pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The highest, or not to be told apart from it.
@@ -31,7 +31,7 @@ pub enum Place {
 /// The mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Where its figure stands.
+    /// The rank of the figure.
     pub place: Place,
     /// It goes by bytes, although the rate of the pass is one of ops.
     pub by_bytes: bool,
@@ -69,12 +69,13 @@ impl Row<'_> {
         self.judged.pass == Pass::App
     }
 
-    /// Where its rate stands, unless rows of the pass are ranked by the bytes that they move.
+    /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
+    /// move.
     pub fn place_of_rate(&self) -> Option<Place> {
         self.mark.filter(|mark| !mark.by_bytes).map(|mark| mark.place)
     }
 
-    /// Where its byte rate stands, which ranks mixes of several I/O sizes.
+    /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
     pub fn place_of_byte_rate(&self) -> Option<Place> {
         self.mark.filter(|mark| mark.by_bytes).map(|mark| mark.place)
     }

@@ -1,4 +1,4 @@
-//! What the hosts did during each pass, interval by interval, as sar prints it.
+//! Prints the activity of the hosts during each pass, interval by interval, in the format of sar.
 //!
 //! A table for each trial, pass and host: processor time by state in percent of all processors,
 //! context switches, disks and interfaces (each kind added up, loopback too), TCP segments sent

@@ -90,7 +90,7 @@ pub fn error_page(status: &str, sentence: &str) -> String {
     Frame { title: status, served: None }.around(&body)
 }
 
-/// What browsers are told beside every page, in the header `Content-Security-Policy`.
+/// Returns the value of the header `Content-Security-Policy` for every page.
 pub fn policy() -> String {
     let policy = Frame { title: "", served: Some(SCRIPT) }.policy();
     format!("{policy}; frame-ancestors 'none'")

@@ -19,7 +19,7 @@ pub const NOT_APPLICABLE: &str = "–";
 
 /// A campaign, judged and arranged.
 pub struct Sheet<'a> {
-    /// What was measured.
+    /// The measured campaign.
     pub campaign: &'a Campaign,
     /// Names of the settings, beside target and workload, that tell rows apart.
     pub columns: Vec<&'static str>,
@@ -33,7 +33,7 @@ pub struct Sheet<'a> {
 
 /// A caveat with its worst case.
 pub struct Explained {
-    /// What is doubtful.
+    /// The code of the caveat.
     pub code: CaveatCode,
     /// How many rows have it.
     pub rows: usize,

@@ -15,7 +15,7 @@ use crate::sheet::{Row, Sheet};
 const COLUMNS: [&str; 8] =
     ["n", "median", "95 %", "trimmed", "mean", "deviation", "lowest", "highest"];
 
-/// What the columns mean.
+/// The explanation of the columns.
 const READING: [&str; 3] = [
     "n: trials behind the figures. Those that were left out, by the plan's rule or as invalid, are \
      in parentheses.",

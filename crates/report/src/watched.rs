@@ -1,4 +1,4 @@
-//! What hosts did, added up: the columns that the table of sar and the page share.
+//! Sums up the activity of hosts: the columns that the table of sar and the page share.
 //!
 //! [`Watched`] sums up counters over a span of readings, or over several spans, and tells them as
 //! shares of processor time and as rates.
@@ -20,7 +20,7 @@ pub fn busy_percent(host: &Telemetry) -> Option<f64> {
 struct Column {
     head: &'static str,
     counts: fn(&str) -> bool,
-    /// What one of its unit holds.
+    /// The factor from the metric's unit to the shown one.
     unit: f64,
 }
 
@@ -52,7 +52,7 @@ fn of(name: &str, start: &str, end: &str) -> bool {
     name.starts_with(start) && name.ends_with(end)
 }
 
-/// What rose over one span or several.
+/// The increase of counters over one span or several.
 #[derive(Default)]
 pub struct Watched {
     span_ns: u64,

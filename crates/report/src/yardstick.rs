@@ -9,7 +9,7 @@ use stats::{Judged, Rate, Summary};
 use crate::picture::Counted;
 use crate::row::Row;
 
-/// What is compared among the rows of one kind of pass.
+/// The quantity compared among the rows of one kind of pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Yardstick {
     pass: Pass,
@@ -33,7 +33,7 @@ impl Yardstick {
         self.by_bytes
     }
 
-    /// What its rates count.
+    /// Returns the unit that its rates count.
     pub const fn counted(self) -> Counted {
         if self.by_bytes { Counted::Bytes } else { Counted::of_pass(self.pass) }
     }

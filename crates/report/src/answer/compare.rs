@@ -1,4 +1,4 @@
-//! Which figures of a pass differ: targets with targets, values of a setting with each other.
+//! Finds figures of a pass that differ: targets with targets, values of a setting with each other.
 //!
 //! [`finding`] is the principal function. Two figures are compared where they differ in nothing
 //! but what is compared; targets of different kinds may also differ in their backend.
@@ -90,7 +90,7 @@ fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
     same_columns && work(one) == work(other)
 }
 
-/// What is done, whatever it is done to and by what means.
+/// Returns what identifies the work itself, independent of target and backend.
 fn work(spec: &RunSpec) -> [u64; 5] {
     let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
     let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };

@@ -9,9 +9,9 @@ use crate::show::listed;
 /// So many differences are told; more are counted.
 const CLAUSES_MAX: usize = 4;
 
-/// What differs in a pass.
+/// A difference within a pass.
 pub struct Finding {
-    /// What is to be said, without a full stop.
+    /// The sentence to print, without a full stop.
     pub sentence: String,
     /// Whether intervals were compared for it; else there were too few trials.
     pub by_intervals: bool,
@@ -23,11 +23,11 @@ pub struct Finding {
 enum Clause {
     /// These are so many times that one.
     Ahead { fast: Vec<String>, slow: String, ratios: Ratios },
-    /// Something else.
+    /// A setting without a number.
     Text(String),
 }
 
-/// What has been found so far in one pass.
+/// The findings collected so far in one pass.
 #[derive(Default)]
 pub struct Findings {
     clauses: Vec<Clause>,

@@ -19,9 +19,9 @@ const FACTORS_MAX: usize = 2;
 /// A row that may be used, with its figure.
 #[derive(Clone, Copy)]
 pub struct Figure<'a> {
-    /// The row.
+    /// The row compared.
     pub row: &'a Row<'a>,
-    /// Its figure.
+    /// The summary of its rates.
     pub rate: Summary,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Figure<'a> {
 pub struct Group<'a> {
     /// Workload and pass: `stream read`.
     pub name: String,
-    /// Which pass.
+    /// The kind of pass.
     pub pass: Pass,
     /// By which rate its figures are compared.
     yardstick: Yardstick,

@@ -1,5 +1,5 @@
-//! What makes a comparison hollow, although its intervals are apart: one side came from memory,
-//! nobody waited for one side to be safe, one side shared its host with the server.
+//! Qualifies a comparison whose intervals are apart but whose sides are not alike: one side read
+//! from memory, one did not wait for stable storage, or one shared its host with the server.
 //!
 //! What concerns one pass stands beside it; what concerns a target as such is said once.
 

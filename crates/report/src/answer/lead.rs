@@ -20,7 +20,7 @@ const PASSES_MAX: usize = 3;
 /// A setting that governs less of the variance than this makes no difference worth a sentence.
 const SHARE_MIN: f64 = 0.1;
 
-/// Which settings are told among the targets instead, where like is compared with like.
+/// The settings that are reported with the targets, where like is compared with like.
 const OF_TARGETS: [&str; 2] = ["target", "backend"];
 
 /// The sentences, at most three.
@@ -56,14 +56,14 @@ fn reached(groups: &[Group<'_>]) -> String {
     format!("Reached: {}{more}.", named.join("; "))
 }
 
-/// What a figure must not be told without.
+/// Returns the qualification without which a figure must not be reported.
 fn hollowed(figure: &Figure<'_>) -> String {
     let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
     let telling = known.filter(|code| matches!(code, CaveatCode::Cached | CaveatCode::NotDurable));
     telling.fold(String::new(), |told, code| told + ", " + code.code())
 }
 
-/// What makes the largest difference; `None` where there is but one figure in every pass.
+/// Returns the setting with the largest effect; `None` where every pass has one figure only.
 fn difference(
     sheet: &Sheet<'_>,
     governing: &Governing,

@@ -87,7 +87,7 @@ fn sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     out
 }
 
-/// What tells a run from others: `10 clients`, `16 nfsd`, the target, other settings by name.
+/// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.
 fn machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let mut parts = Vec::new();
     let spec = &run.first().run.spec;
@@ -153,7 +153,7 @@ fn options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     if any { grid.render(WIDTH_MAX) } else { String::new() }
 }
 
-/// What was in force at the target, which a trial found out.
+/// Returns a setting's effective value at the target, as a trial read it.
 fn granted(run: &OneRun<'_>, name: &str) -> Option<String> {
     let facts = run.first().run.trials.iter().flat_map(|trial| &trial.facts);
     let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);

@@ -81,7 +81,7 @@ impl Column {
     }
 }
 
-/// What was measured.
+/// The columns that identify a row.
 pub const IDENTITY: &[Column] = &[
     plain("run", |r| Value::Count(r.run.index.into())),
     plain("target", |r| Value::text(&r.run.spec.target_name)),
@@ -99,7 +99,7 @@ pub const REPETITION: &[Column] = &[
     within("command", |r| Value::text(r.run.spec.command.run.join(" "))),
 ];
 
-/// What came of it.
+/// The columns that hold results.
 pub const COLUMNS: &[Column] = &[
     plain("verdict", |r| Value::text(r.judged.verdict.name())),
     plain("reason", |r| r.judged.reason().map_or(Value::Unknown, Value::text)),

@@ -6,7 +6,7 @@
 use serde::{Serialize, Serializer};
 use stats::Summary;
 
-/// What programs get of a column.
+/// The value of a column in machine-readable formats.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// It is not known, or the run has no such thing.
@@ -20,7 +20,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// A text.
+    /// Makes a text value.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }

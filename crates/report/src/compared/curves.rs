@@ -25,7 +25,7 @@ use crate::show;
 pub struct CurvePair {
     /// Target and workload, and settings that tell it from others.
     pub name: String,
-    /// What they come to beside each other.
+    /// The comparison of both curves.
     pub compared: CurvesCompared,
     curves: [Curve; 2],
     /// Settings that differ, with both values.
@@ -38,7 +38,7 @@ pub struct CurvePair {
 pub struct Check {
     /// `peak` or `response-time`.
     pub name: &'static str,
-    /// What became of it, with the bound.
+    /// The outcome, with its bound.
     pub why: String,
     /// It got worse by more than its bound.
     pub is_regression: bool,
@@ -86,7 +86,7 @@ fn only_before(side: &Side) -> LeftOut {
     LeftOut { name: side.named.name.clone(), why, matters: true, matched: false }
 }
 
-/// What was not there before can't have got worse.
+/// Returns the entry for a curve that only the second side has; it can't have got worse.
 fn only_after(side: &Side) -> LeftOut {
     let why = "only after".to_owned();
     LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
@@ -134,7 +134,7 @@ impl CurvePair {
         }
     }
 
-    /// What it comes to, in one sentence.
+    /// Describes the outcome in one sentence.
     pub fn sentence(&self) -> String {
         let CurvesCompared { time, peak, .. } = &self.compared;
         let verdict = match (time, peak) {
@@ -152,7 +152,7 @@ impl CurvePair {
         format!("{}: {verdict}: {}; {}.", self.name, self.times(), self.peaks())
     }
 
-    /// What became of response times.
+    /// Describes the change of response times.
     fn times(&self) -> String {
         let pairs = show::counted(self.compared.pairs.len(), "load");
         let Some(ratio) = self.compared.time_ratio else {
@@ -177,7 +177,7 @@ impl CurvePair {
         )
     }
 
-    /// What became of the peak.
+    /// Describes the change of the peak.
     fn peaks(&self) -> String {
         let [Some(before), Some(after)] = self.compared.peaks else {
             return "one of the two has no peak, since nothing was carried".to_owned();
@@ -191,7 +191,7 @@ impl CurvePair {
         format!("the peak {word}: {} before, {} after", reach(before), reach(after))
     }
 
-    /// What else must be known.
+    /// Returns the remarks that qualify the outcome.
     pub fn remarks(&self) -> Vec<String> {
         let mut said = Vec::new();
         let name = &self.name;

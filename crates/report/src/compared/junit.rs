@@ -23,7 +23,7 @@ struct Case {
     class: String,
     name: &'static str,
     end: End,
-    /// The numbers.
+    /// The text of the numbers.
     out: String,
 }
 

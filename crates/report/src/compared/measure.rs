@@ -1,4 +1,4 @@
-//! What is compared of a row: its rate, and the times that its ops took.
+//! The measures compared in a row: its rate, and the response times of its ops.
 //!
 //! [`Measure`] names it, [`Figure`] holds it for both sides. A time of a side is the median over
 //! its trials of each trial's own quantile, so that trials stay the unit of every statistic.
@@ -66,7 +66,7 @@ impl Measure {
 /// A bound that a comparison is held to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Of what.
+    /// The measure of the bound.
     pub measure: Measure,
     /// By how much it may get worse, as a share: 0.05 is 5 %.
     pub share: f64,
@@ -75,7 +75,7 @@ pub struct Bound {
 /// One measure of both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Which measure.
+    /// The measure that was compared.
     pub measure: Measure,
     /// The pass it is of, which decides the unit of a rate.
     pub pass: Pass,
@@ -110,7 +110,7 @@ impl Figure {
         }
     }
 
-    /// What became of it, in a sentence's words: `rate 0.750 of what it was (0.720 to 0.781)`.
+    /// Describes the change within a sentence: `rate 0.750 of what it was (0.720 to 0.781)`.
     pub fn change(&self) -> String {
         let (lo, hi) = self.comparison.interval;
         let ratio = self.comparison.ratio;

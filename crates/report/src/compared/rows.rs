@@ -1,4 +1,4 @@
-//! Which row of one side belongs to which of the other, and why some belong to none.
+//! Matches the rows of one side with those of the other, and explains rows without a partner.
 //!
 //! [`Keyed`] is a row with all that it is matched by. Two rows match where their settings are the
 //! same but for those that the selections name, and for how often they were repeated. Where the
@@ -22,8 +22,8 @@ pub(super) const REPETITION: [&str; 3] = ["discard", "until", "warmup_trials"];
 /// A nearest row is named by what differs, unless that is too much to be of help.
 const DIFFERENCES_MAX: usize = 3;
 
-/// Where more pairs of rows than this would have to be looked at, nobody is told what was nearest
-/// to a row without a partner: there are too many of them to be read one by one.
+/// The most pairs of rows for which the nearest row is searched: beyond it there are more rows
+/// without a partner than a person reads, and the search takes quadratic time.
 const NEAREST_PAIRS_MAX: usize = 1_000_000;
 
 /// A row with what it is matched by.
@@ -36,7 +36,7 @@ pub(super) struct Keyed {
 }
 
 struct Figures {
-    /// What each trial behind the figures made.
+    /// The values of each trial behind the figures.
     trials: Vec<(Measure, Vec<f64>)>,
     caveats: Vec<CaveatCode>,
 }
@@ -239,7 +239,7 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
     (pairs, left_out)
 }
 
-/// What tells the row from that of the other side which is most like it.
+/// Describes the difference between a row and the row of the other side most like it.
 fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
     let same_pass = others.iter().filter(|other| other.pass == row.pass);
     let differing = same_pass.map(|other| (other, row.differences(other, ignored, by)));

@@ -97,7 +97,7 @@ fn table(pairs: &[&Pair]) -> Table {
     }
 }
 
-/// What speaks against either side; the evidence stands in their own reports.
+/// Lists the caveats of either side; their evidence is in the reports of the campaigns.
 fn caveats(pair: &Pair) -> Cell {
     let mut links = Vec::new();
     for code in &pair.caveats {
@@ -118,7 +118,7 @@ fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
     shown
 }
 
-/// What a row is shown for.
+/// The reason why a row is shown.
 #[derive(Clone, Copy, Default)]
 struct Weight {
     /// It got worse than it may.
@@ -148,7 +148,7 @@ impl Weight {
     }
 }
 
-/// What, before, after, ratio, interval, probability and outcome.
+/// Returns the cells: measure, before, after, ratio, interval, probability and outcome.
 fn figure_cells(figure: &Figure) -> [String; 7] {
     let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
@@ -167,7 +167,7 @@ fn probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// What it all comes to, in sentences; what curves come to stands beside them.
+/// Sums up the comparison in sentences; those of curves are printed separately.
 fn conclusion(compared: &Compared) -> Vec<String> {
     let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
     if compared.curves.is_empty() {
@@ -233,7 +233,7 @@ fn meaning(compared: &Compared) -> String {
     )
 }
 
-/// What so many comparisons do to their probabilities.
+/// Explains the chance of false alarms among so many comparisons.
 fn chance(compared: &Compared) -> Option<String> {
     let family = compared.figures().count();
     if compared.rules.adjust {

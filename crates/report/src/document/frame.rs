@@ -1,4 +1,4 @@
-//! What every page of ours is framed by: its head, style, script, and what a browser may do.
+//! The frame of every page: its head, style, script, and content security policy.
 //!
 //! [`Frame`] is the principal type. A page loads nothing and runs nothing but the scripts that
 //! this program put into it: its content security policy names each of them by its hash, so that
@@ -49,7 +49,8 @@ impl Frame<'_> {
         page.into_string() + "\n"
     }
 
-    /// What a browser may do with the page: apply its style, run its scripts, and, where it is
+    /// Returns the content security policy: apply the page's style, run its scripts, and, where it
+    /// is
     /// served, ask the server for news.
     pub fn policy(&self) -> String {
         let hashes: Vec<String> =

@@ -93,7 +93,7 @@ fn terms(kind: Terms, terms: &[Term]) -> Markup {
     }
 }
 
-/// What a caveat does to the verdict.
+/// Renders a caveat's effect on the verdict.
 fn severity(severity: Severity) -> Markup {
     let (class, name) = match severity {
         Severity::Note => ("note", "note"),

@@ -50,7 +50,7 @@ pub fn curves<'a>(
     named.into_iter().map(curve).collect()
 }
 
-/// The answer.
+/// Answers a load-response campaign.
 pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
     let curves = curves(sheet, sheet.rows.iter(), asked, &["rate"]);
     let mut sentences = Vec::new();

@@ -1,4 +1,4 @@
-//! What a ladder found: which rung limits each pass, what the next would give, how sure that is.
+//! Answers a layer-by-layer bottleneck analysis: the limiting layer, the next one, the confidence.
 //!
 //! Rows of the campaign become rungs by the names of their targets; `stats::ladder` does the rest.
 //! Names of rungs and sentences are in `words`, the waterfall is in `picture`.
@@ -21,7 +21,7 @@ use words::Words;
 /// The rungs of one pass that have figures.
 struct Climb<'s, 'a> {
     pass: Pass,
-    /// What the pass is called.
+    /// The name of the pass.
     name: String,
     rows: Vec<(Rung, &'s Row<'a>)>,
     measured: Vec<Measured>,
@@ -105,7 +105,7 @@ fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     (!found.times_ns.is_empty()).then_some(found)
 }
 
-/// What work waits for while it does nothing.
+/// The resource that idle work waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     /// For a processor: it only computes.

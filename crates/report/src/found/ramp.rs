@@ -18,7 +18,7 @@ use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::Sheet;
 use crate::show::listed;
 
-/// The answer.
+/// Answers a ramp campaign.
 pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
     let searches = replay(sheet.campaign, asked);
     let named: Vec<(String, &Searched<'_>)> =
@@ -44,7 +44,7 @@ pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
     }
 }
 
-/// What the runs of a search have in common, and tells them from others.
+/// Names a search by the settings that its runs share and that distinguish it from others.
 fn name(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
@@ -162,7 +162,7 @@ fn rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
     Rate::of_pass(*pass, per_s).to_string()
 }
 
-/// What became of the server when the load went away.
+/// Describes the server's recovery after the load went away.
 fn recovered(recovery: Recovery, asked: &RampAsked) -> String {
     let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
     let first = format!("the lightest load ({})", asked.told(asked.first));

@@ -1,4 +1,4 @@
-//! What a soak found out: whether the server survives, what each disturbance did, what was lost.
+//! Answers a soak: whether the server survives, what each disturbance did, what was lost.
 //!
 //! Every number comes from [`stats::soak`]; here they become sentences, tables and a timeline.
 
@@ -83,7 +83,7 @@ fn verdict(soaked: &Soaked) -> String {
     }
 }
 
-/// What became of the data, as far as anybody looked.
+/// Describes the state of the data, as far as it was verified.
 fn what_became(soaked: &Soaked) -> String {
     let (bytes, files) = soaked.read_back;
     let read_back = match (bytes, files) {
@@ -139,7 +139,7 @@ fn leases_of(run: &RunSpec) -> u32 {
     if is_v4 { clients / run.agents().max(1) } else { 0 }
 }
 
-/// What a disturbance did.
+/// Describes the effect of a disturbance.
 fn said(effect: &Effect, leases: u32) -> String {
     let upset = &effect.upset;
     let host = if upset.host.is_empty() { String::new() } else { format!(" on {}", upset.host) };
@@ -187,7 +187,7 @@ fn said(effect: &Effect, leases: u32) -> String {
     )
 }
 
-/// What became of an agent that was killed, of the others, and of what it had written.
+/// Describes the fate of a killed agent, of the other agents, and of the data it had written.
 fn of_kill(effect: &Effect, leases: u32) -> String {
     let noticed = match effect.noticed_ns {
         Some(ns) => format!("the campaign noticed after {}", Nanos(ns)),

@@ -40,7 +40,7 @@ pub fn experiment(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// What was set on the host, at the targets and on the hosts of a lab, each with its source.
+/// Lists the settings of this host, the targets and the hosts of a lab, each with its source.
 pub fn facts(campaign: &Campaign) -> Markup {
     html! {
         (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))

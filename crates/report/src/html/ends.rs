@@ -1,4 +1,4 @@
-//! Which rows a picture shows where there are more than anybody compares by eye.
+//! Selects the rows of a picture where there are more than a person compares by eye.
 //!
 //! Up to [`ROWS_MAX`] all of them, else the highest and the lowest; the table has them all.
 

@@ -16,7 +16,7 @@ const TICKS_MAX: usize = 7;
 /// From this ratio of the largest level to the smallest the axis is logarithmic.
 const RATIO_LOG: f64 = 8.0;
 
-/// What people look at first, in this order.
+/// The factors that readers look at first, in this order.
 const FIRST: [&str; 8] = [
     "clients",
     "client_hosts",
@@ -32,7 +32,7 @@ const FIRST: [&str; 8] = [
 pub struct Levels {
     /// Its place among the columns of the sheet.
     pub column: usize,
-    /// Its name.
+    /// The name of the factor.
     pub name: &'static str,
     /// The levels with how they are shown, the smallest first.
     levels: Vec<(f64, String)>,
@@ -70,7 +70,7 @@ impl Levels {
         (all.levels.len() >= LEVELS_MIN && last > first).then_some(all)
     }
 
-    /// Where a row lies, in percent; `None` where the factor does not apply to it.
+    /// Returns a row's position in percent; `None` where the factor does not apply to it.
     pub fn at(&self, row: &Row<'_>) -> Option<f64> {
         let shown = &row.values[self.column];
         let (value, _) = self.levels.iter().find(|(_, known)| known == shown)?;

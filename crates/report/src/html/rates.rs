@@ -163,7 +163,7 @@ fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What is said against a row, on as many lines as it takes.
+/// Breaks a caveat's text into as many lines as it takes.
 fn doubt(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     // A single word may be longer than a line.
     wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))

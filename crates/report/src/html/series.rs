@@ -28,7 +28,7 @@ const HOSTS_MAX: usize = 3;
 const RATE: f64 = 80.0;
 const HOST: f64 = 36.0;
 
-/// What a host is watched for: a name, its unit, and its value over a span.
+/// A watched quantity of a host: a name, its unit, and its value over a span.
 type Watch = (&'static str, &'static str, fn(&Watched) -> f64);
 
 const WATCHES: [Watch; 3] = [

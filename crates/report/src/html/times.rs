@@ -90,7 +90,7 @@ fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet
     panel(&about, &strips, &axis.ticks())
 }
 
-/// What stands beside the service times of a closed loop.
+/// Returns the estimate shown with the service times of a closed loop.
 fn estimate(row: &Row<'_>) -> Option<(&'static str, String)> {
     let [p50, p99, max] = crate::show::times(row.judged.estimated_response_time.as_ref()?);
     Some(("factors", format!("estimated response time {p50} · {p99} · {max}")))

@@ -1,4 +1,4 @@
-//! What the hosts did during the passes: a line for each pass of a run and host.
+//! Shows the activity of the hosts during the passes: a line for each pass of a run and host.
 //!
 //! Averages over all trials that were watched, folded away; each second of each trial stands in
 //! the results file, and `--format sar` prints it.

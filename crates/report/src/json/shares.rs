@@ -1,4 +1,4 @@
-//! What each emulated client and each host did of a pass, as the JSON of a report tells it.
+//! Writes the share of each emulated client and each host in a pass as JSON.
 //!
 //! Times of single clients and hosts are kept as few buckets, so they have quantiles only.
 

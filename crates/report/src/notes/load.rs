@@ -1,4 +1,4 @@
-//! What stands beside the figures of loads: what was offered, what it was made of, what it
+//! Notes that accompany the figures of loads: the offered load, its op mix, the data that it
 //! touched, and how busy the client was.
 //!
 //! Sentences without markup, as in `notes`; of large campaigns only the first figures are told.
@@ -63,7 +63,7 @@ fn offered(row: &Row<'_>) -> Option<String> {
     ))
 }
 
-/// What kinds of op there were, the most frequent first.
+/// Lists the kinds of op with their shares, the most frequent first.
 fn shares(row: &Row<'_>) -> Option<String> {
     let mut kinds: Vec<_> =
         row.judged.kinds.iter().filter(|kind| kind.percent >= NAMED_MIN_PERCENT).collect();

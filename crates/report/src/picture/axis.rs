@@ -8,12 +8,12 @@ use model::units::three_digits;
 /// A tick: its position in percent, and its label.
 pub type Tick = (f64, String);
 
-/// What a rate counts per second.
+/// The unit that a rate counts per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Bytes.
+    /// Bytes per second.
     Bytes,
-    /// Ops.
+    /// Ops per second.
     Ops,
 }
 
@@ -46,7 +46,7 @@ impl RateAxis {
         Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
     }
 
-    /// Where a rate lies, in percent.
+    /// Returns a rate's position in percent.
     pub fn at(&self, per_s: f64) -> f64 {
         per_s / self.end * 100.0
     }
@@ -107,7 +107,7 @@ impl TimeAxis {
         Self { first, last: last.max(first + 1) }
     }
 
-    /// Where a time lies, in percent.
+    /// Returns a time's position in percent.
     pub fn at(&self, ns: u64) -> f64 {
         let decades = (ns.max(1) as f64).log10() - f64::from(self.first);
         decades / f64::from(self.last - self.first) * 100.0
@@ -145,7 +145,7 @@ impl LinearTimeAxis {
         Self { end_ns: max_ns.max(1) as f64 * 1.1, divisor, unit }
     }
 
-    /// Where a time lies, in percent; what is longer stands at the end.
+    /// Returns a time's position in percent; longer times lie at the end.
     pub fn at(&self, ns: u64) -> f64 {
         (ns as f64 / self.end_ns * 100.0).min(100.0)
     }

@@ -28,9 +28,9 @@ pub struct Picture {
     pub id: String,
     /// Stands above it.
     pub caption: String,
-    /// The drawing.
+    /// The SVG drawing.
     pub svg: Markup,
-    /// What stands below it.
+    /// The notes below the drawing.
     pub notes: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub fn figures(pictures: &[Picture]) -> Markup {
 
 /// One row of a chart.
 pub struct Strip {
-    /// Its name.
+    /// The name of the row.
     pub name: String,
     /// Its figure, written out.
     pub value: String,
@@ -61,7 +61,7 @@ pub struct Strip {
     pub marks: Markup,
 }
 
-/// What a chart is about.
+/// The subject of a chart.
 pub struct About {
     /// Unique in the page.
     pub id: String,

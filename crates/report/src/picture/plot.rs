@@ -38,25 +38,25 @@ const MARKS: [&str; SERIES_MAX] = [
     "M-5,-4 L0,5 L5,-4 Z",
 ];
 
-/// What is drawn.
+/// The content of a line plot.
 pub struct Plot {
-    /// What it is about.
+    /// The subject of the plot.
     pub about: About,
     /// Ticks of the horizontal axis, in percent.
     pub x_ticks: Vec<Tick>,
-    /// What stands below it.
+    /// The name below the x axis.
     pub x_name: String,
     /// Ticks of the vertical axis, in percent of its height.
     pub y_ticks: Vec<Tick>,
-    /// Where something happened, in percent of the width, and what.
+    /// The position of an event in percent of the width, and its label.
     pub upright: Option<(f64, String)>,
     /// The lines, at most [`SERIES_MAX`].
     pub series: Vec<Series>,
 }
 
-/// A line.
+/// A line of the plot.
 pub struct Series {
-    /// What the legend says.
+    /// The name in the legend.
     pub name: String,
     /// Its points, from left to right.
     pub dots: Vec<Dot>,
@@ -68,13 +68,13 @@ pub struct Series {
 pub struct Dot {
     /// From the left.
     pub x: f64,
-    /// From below.
+    /// The distance from the bottom, in percent.
     pub y: f64,
     /// The ends of its interval, from below.
     pub reach: Option<(f64, f64)>,
     /// The trials behind it, from below.
     pub trials: Vec<f64>,
-    /// What it says in words.
+    /// The description in words.
     pub said: String,
 }
 
@@ -93,7 +93,7 @@ impl Series {
 }
 
 impl Plot {
-    /// Draws it.
+    /// Draws the plot.
     pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
         let lines: usize = self.series.iter().map(|series| series.lines().len()).sum();
         let height = TOP + GROUND + AXIS + LINE * (lines as f64 + 0.3);

@@ -13,9 +13,9 @@ const WIDTH: f64 = 1_000.0;
 const LABEL: f64 = 18.0;
 const GAP: f64 = 8.0;
 
-/// One track.
+/// One track of a timeline.
 pub struct Track {
-    /// What it shows, with its largest value.
+    /// The name of the quantity, with its largest value.
     pub label: String,
     /// Each line: the end of each interval in nanoseconds, and the value in it.
     pub lines: Vec<Vec<(u64, f64)>>,

@@ -1,4 +1,4 @@
-//! What a curve says in sentences.
+//! Describes a load-response curve in sentences.
 //!
 //! Nothing here is computed but what [`stats::curve`] computes; what can't be told is said so.
 
@@ -19,7 +19,7 @@ const FIELD_MS: u64 = 300_000;
 /// So many load points are told of one by one.
 const TOLD_MAX: usize = 4;
 
-/// What one curve found.
+/// Describes one curve.
 pub fn of(named: &Named, asked: &CurveAsked) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut said = Vec::new();
@@ -157,7 +157,7 @@ fn others(curve: &Curve) -> Vec<String> {
     said
 }
 
-/// Of how many load points that count the response times may be the client's.
+/// Counts the valid load points whose response times the client may have limited.
 fn limited_ones(curve: &Curve) -> Option<String> {
     let counts = |point: &&LoadPoint| point.standing() == Standing::Carried;
     let all = curve.points().iter().filter(counts).count();
@@ -186,7 +186,7 @@ fn told(point: &LoadPoint) -> String {
     }
 }
 
-/// What a load point is good for, and the names of the rules that it breaks.
+/// Rates a load point in one cell, with the names of the rules that it breaks.
 pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     let name = match (point.standing(), bound) {
         (Standing::Carried, Some(bound)) if !point.keeps(bound) => "too slow",
@@ -196,7 +196,7 @@ pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     if rules.is_empty() { name.to_owned() } else { format!("{name}: {}", rules.join(", ")) }
 }
 
-/// What a load point is good for, with the reasons.
+/// Rates a load point, with the reasons.
 fn standing(point: &LoadPoint) -> String {
     let reasons: Vec<String> = match &point.missing {
         Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
@@ -206,8 +206,8 @@ fn standing(point: &LoadPoint) -> String {
     if reasons.is_empty() { name.to_owned() } else { format!("{name}: {}", reasons.join(", ")) }
 }
 
-/// What holds for all curves: the mix, where the heaviest load comes from, and what is not as the
-/// field does it.
+/// Returns the conditions of all curves: the mix, where the heaviest load comes from, and
+/// deviations from the field's practice.
 pub fn conditions(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(found) = asked.maximum.found {

@@ -55,7 +55,7 @@ impl<'s> Words<'s> {
         self.asked.rungs.iter().any(|placed| placed.rung == rung)
     }
 
-    /// What a rung is, in a table.
+    /// Names a layer in a table.
     pub(super) fn rung(&self, rung: Rung) -> String {
         let name = match rung {
             Rung::Null => "this program alone",
@@ -78,7 +78,7 @@ impl<'s> Words<'s> {
         }
     }
 
-    /// What it is that limits, in a sentence.
+    /// Names the limiting resource in a sentence.
     pub(super) fn limit(&self, limit: Limit) -> String {
         let rung = match limit {
             Limit::Processor => return "the client's processors".to_owned(),
@@ -107,7 +107,7 @@ impl<'s> Words<'s> {
         name.to_owned()
     }
 
-    /// What a pass says, in two sentences.
+    /// Describes the bottleneck of a pass in two sentences.
     pub(super) fn answer(&self, climb: &Climb<'_, '_>) -> Vec<String> {
         let name = &climb.name;
         let Some(climbed) = &climb.climbed else {

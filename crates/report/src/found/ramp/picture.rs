@@ -56,7 +56,7 @@ pub fn pictures(
 /// A rate per second, and a 99th percentile in nanoseconds.
 type Point = (f64, u64);
 
-/// What is drawn of a search.
+/// The data drawn of a search.
 struct Drawn<'a> {
     asked: &'a RampAsked,
     counted: Counted,
@@ -106,7 +106,7 @@ impl<'a> Drawn<'a> {
         self.figures().map(of).fold(0.0, f64::max)
     }
 
-    /// Where a load lies, in percent.
+    /// Returns the position of a load on the axis, in percent.
     fn at(&self, load: u32) -> f64 {
         let (first, last) = self.ends;
         let doublings = |load: u32| (f64::from(load) / f64::from(first.max(1))).log2();

@@ -12,7 +12,7 @@ use crate::show::counted;
 
 /// Intervals beyond which a line is no finer than a pixel.
 const INTERVALS_MAX: usize = 2_000;
-/// What a disturbance that is over at once is drawn as wide as, in shares of the whole.
+/// The divisor of the timeline that gives the drawn width of a disturbance without a duration.
 const BAND_SHARE: u64 = 250;
 /// Throughput beyond so many times its median is cut off.
 const BURST_TIMES: f64 = 3.0;
