@@ -171,6 +171,9 @@ codes! {
     WideInterval, "wide-interval", Degraded,
         "The trials differ so much that the median is uncertain.",
         "Use more or longer trials, and a quiet machine.";
+    MixedTrials, "mixed-trials", Degraded,
+        "Some trials were served from a cache and others were not: the row is two rows.",
+        "Use --discard cached, or empty the caches before each trial (--invalidation).";
     Outlier, "outlier", Degraded,
         "Some trials lie far from the others.",
         "Look at the trials; repeat on a quiet machine.";
@@ -210,6 +213,11 @@ impl fmt::Display for CaveatCode {
 }
 
 impl CaveatCode {
+    /// Says whether it is evidence that data came from a cache of the client or the server.
+    pub const fn is_cache_hit(self) -> bool {
+        matches!(self, Self::Cached | Self::ServerCached)
+    }
+
     /// Finds a code by its stable name.
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.code() == code)

@@ -16,6 +16,8 @@ words! {
         Extremes = "extremes",
         /// Those that lie far from the others.
         Outliers = "outliers",
+        /// Those whose data came from a cache, where others' did not.
+        Cached = "cached",
     }
 }
 

@@ -74,6 +74,7 @@ impl Spread {
                 Discard::None => "invalid",
                 Discard::Extremes => "the highest and the lowest, or invalid",
                 Discard::Outliers => "far from the others, or invalid",
+                Discard::Cached => "cached, or invalid",
             },
         }
     }

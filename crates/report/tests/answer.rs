@@ -74,11 +74,13 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
     assert_eq!(
         answer[1],
         "- stream read: nfs 242 MB/s; posix 805 MB/s; uring 832 MB/s. posix and uring are 3.3x to \
-         3.4x nfs; one other pair is within the noise. Mind that posix came from this host's memory (cached)."
+         3.4x nfs; one other pair is within the noise. Mind that posix came from this host's \
+         memory (cached)."
     );
     assert_eq!(answer.len(), 7);
     assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 figures stand without a")));
-    assert!(answer[6].contains("; doubts: cached (1), errors (1), outlier (1), wide-interval (1)"));
+    let doubts = "; most doubts: cached (1), errors (1), mixed-trials (1), outlier (1)";
+    assert!(answer[6].contains(doubts), "{}", answer[6]);
     assert!(answer[6].contains("; 2 are missing: the server <b>"));
 }
 

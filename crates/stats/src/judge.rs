@@ -264,6 +264,13 @@ struct Shot<'a> {
     result: &'a PassResult,
 }
 
+impl Shot<'_> {
+    /// Says whether something of the trial's data came from a cache.
+    fn is_cached(&self) -> bool {
+        self.result.caveats.iter().any(|caveat| caveat.code.is_cache_hit())
+    }
+}
+
 /// The trials of a run, by what became of one pass.
 struct Sorted<'a> {
     sound: Vec<Shot<'a>>,
@@ -313,7 +320,14 @@ impl<'a> Sorted<'a> {
         let rate = pass_rate(pass);
         let rates: Vec<f64> =
             self.sound.iter().map(|shot| rate(shot.result).unwrap_or(0.0)).collect();
-        let left_out = outlier::discarded(self.rule, &rates);
+        let mut left_out = outlier::discarded(self.rule, &rates);
+        if self.rule == Discard::Cached {
+            let cached: Vec<bool> = self.sound.iter().map(Shot::is_cached).collect();
+            // Where all trials are cached there is no other row to keep.
+            if cached.contains(&false) {
+                left_out = cached;
+            }
+        }
         let sound = std::mem::take(&mut self.sound);
         for (shot, is_out) in sound.into_iter().zip(left_out) {
             let list = if is_out { &mut self.discarded } else { &mut self.sound };
@@ -326,7 +340,8 @@ impl<'a> Sorted<'a> {
     fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
         let mut figures = rates_of(self.used_trials(), rate);
         let kept = self.adjust_trimmed(summary(&figures)?);
-        if self.sound.is_empty() {
+        // Cached trials measure something else, and say nothing of how far the others spread.
+        if self.sound.is_empty() || self.rule == Discard::Cached {
             return Some(kept);
         }
         figures.extend(rates_of(&self.discarded, rate));

@@ -61,7 +61,8 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
     let mut out = vec![false; figures.len()];
     match rule {
         _ if figures.len() < 3 => {}
-        Discard::None => {}
+        // Rates don't tell which trials were cached.
+        Discard::None | Discard::Cached => {}
         Discard::Extremes => {
             let (highest, lowest) = extremes(figures);
             out[highest] = true;

@@ -99,7 +99,7 @@ mod tests {
     use crate::reading::fault::{check_faults, parse_fault};
     use crate::written::fault::KINDS;
 
-    const EXAMPLES: [&str; 39] = [
+    const EXAMPLES: [&str; 41] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -110,6 +110,8 @@ mod tests {
         "delay 5% 200ms",
         "duplicate 100%",
         "short-writes 0.0001%",
+        "write-stability UNSTABLE",
+        "write-stability FILE_SYNC",
         "error READ IO 1%",
         "error v4.OPEN GRACE 50%",
         "error all STALE 12.5%",

@@ -34,9 +34,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "What the campaign is called in results and tables."),
     key(Plan, "trials", ["integer", ""], "1 to 1000", "5",
         "How often each run is repeated; with `until`, at most so often (30 by default)."),
-    key(Plan, "discard", ["text", ""], "\"none\", \"extremes\" or \"outliers\"", "none",
-        "Which trials are left out of the figures: the highest and the lowest, or those that lie \
-         far from the others. All trials are kept in the results."),
+    key(Plan, "discard", ["text", ""], "\"none\", \"extremes\", \"outliers\" or \"cached\"", "none",
+        "Which trials are left out of the figures: the highest and the lowest, those that lie far \
+         from the others, or those that came from a cache. All trials are kept in the results."),
     key(Plan, "until", ["share", "percent"], "\"0.1%\" to \"50%\"", "none",
         "No more trials of a run once half the 95 % interval of each of its passes is at most this \
          share of the median; at least 5 are made."),
@@ -78,7 +78,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     fault(0), fault(1), fault(2), fault(3), fault(4), fault(5), fault(6), fault(7), fault(8),
     fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
     fault(17), fault(18), fault(19), fault(20), fault(21), fault(22), fault(23), fault(24),
-    fault(25), fault(26), fault(27), fault(28),
+    fault(25), fault(26), fault(27), fault(28), fault(29),
 
     key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the host is called in targets and tables."),

@@ -14,7 +14,7 @@ use crate::criteria::{
 };
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::steady::{self, Steadiness};
-use crate::summary::Summary;
+use crate::summary::{Summary, median};
 use crate::trend::trend;
 
 /// Collects every caveat, worst first, then in the order of the codes.
@@ -25,6 +25,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, judged));
+        caveats.extend(check_kinds(sorted, judged));
         caveats.extend(check_outliers(rate, judged));
         caveats.extend(check_drift(sorted, judged));
     }
@@ -104,6 +105,25 @@ fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
         HALF_WIDTH_SHARE_MAX * 100.0,
     );
     Some(of_run(CaveatCode::WideInterval, evidence))
+}
+
+/// Names the medians of cached and of other trials, where there are both.
+fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+    let rate = pass_rate(judged.pass);
+    let (mut cached, mut others) = (Vec::new(), Vec::new());
+    for shot in &sorted.sound {
+        let list = if shot.is_cached() { &mut cached } else { &mut others };
+        list.extend(rate(shot.result));
+    }
+    let (of_cached, of_others) = (median(&cached)?, median(&others)?);
+    let evidence = format!(
+        "{} cached trials made {}, {} others {} (medians)",
+        cached.len(),
+        judged.shown(of_cached),
+        others.len(),
+        judged.shown(of_others),
+    );
+    Some(of_run(CaveatCode::MixedTrials, evidence))
 }
 
 /// Names the worst outlier and says how many there are.

@@ -261,9 +261,35 @@ fn caveats_come_worst_first_and_once_with_their_count() {
         doubt(&mut run, index, CaveatCode::Cached.because("again in the same trial"));
     }
     let judged = pass(&run, Pass::Write);
-    assert_eq!(codes(&judged), ["cached", "not-durable"]);
+    assert_eq!(codes(&judged), ["cached", "mixed-trials", "not-durable"]);
     assert_eq!(judged.caveats[0].evidence_line(), "3 of 5 trials: 0");
     assert_eq!(judged.verdict, Verdict::Degraded);
+}
+
+#[test]
+fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
+    let mut run = writes(&[100, 900, 101, 905, 102]);
+    assert!(!codes(&pass(&run, Pass::Write)).contains(&"mixed-trials"));
+    for index in [1, 3] {
+        doubt(&mut run, index, CaveatCode::Cached.because("from memory"));
+    }
+    let judged = pass(&run, Pass::Write);
+    let mixed = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::MixedTrials);
+    let evidence = &mixed.expect("mixed-trials").evidence;
+    assert_eq!(evidence, "2 cached trials made 902 MB/s, 3 others 101 MB/s (medians)");
+    run.spec.repetition.discard = Discard::Cached;
+    let judged = pass(&run, Pass::Write);
+    let rate = judged.rate.unwrap();
+    assert_eq!((rate.median, rate.n), (101e6, 3));
+    assert!(rate.interval.1 < 200e6, "{:?}", rate.interval);
+    assert!(codes(&judged).iter().all(|code| !["mixed-trials", "cached"].contains(code)));
+    assert_eq!(judged.points.iter().filter(|point| !point.used).count(), 2);
+    // All trials are of one kind: there is nothing else to keep.
+    for index in [0, 2, 4] {
+        doubt(&mut run, index, CaveatCode::Cached.because("from memory"));
+    }
+    let judged = pass(&run, Pass::Write);
+    assert_eq!((judged.rate.unwrap().n, codes(&judged).contains(&"mixed-trials")), (5, false));
 }
 
 #[test]
