@@ -25,14 +25,14 @@ const OF_TARGETS: [&str; 2] = ["target", "backend"];
 
 /// The sentences, at most three.
 pub fn lead(sheet: &Sheet<'_>, groups: &[Group<'_>], findings: &[Option<Finding>]) -> Vec<String> {
-    let mut sentences = vec![reached(groups)];
-    sentences.extend(difference(sheet, groups, findings));
+    let mut sentences = vec![highest_figures(groups)];
+    sentences.extend(largest_difference(sheet, groups, findings));
     sentences.extend(doubts::remark(sheet));
     sentences
 }
 
 /// The highest figure of the first kinds of pass.
-fn reached(groups: &[Group<'_>]) -> String {
+fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "There is no figure that may be used.".to_owned();
     }
@@ -40,7 +40,7 @@ fn reached(groups: &[Group<'_>]) -> String {
         let (_, highest) = group.extremes();
         let up_to = if group.measured().len() > 1 { "up to " } else { "" };
         let (figure, place) = (group.shown(&highest), group.place(&highest));
-        format!("{} {up_to}{figure} on {place}{}", group.name, hollowed(&highest))
+        format!("{} {up_to}{figure} on {place}{}", group.name, qualify_figure(&highest))
     };
     let named: Vec<String> = groups.iter().take(PASSES_MAX).map(highest).collect();
     let more = match groups.len().saturating_sub(PASSES_MAX) {
@@ -52,20 +52,20 @@ fn reached(groups: &[Group<'_>]) -> String {
 }
 
 /// Returns the qualification without which a figure must not be reported.
-fn hollowed(figure: &Figure<'_>) -> String {
+fn qualify_figure(figure: &Figure<'_>) -> String {
     let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
     let telling = known.filter(|code| matches!(code, CaveatCode::Cached | CaveatCode::NotDurable));
     telling.fold(String::new(), |told, code| told + ", " + code.code())
 }
 
 /// Returns the setting with the largest effect; `None` where every pass has one figure only.
-fn difference(
+fn largest_difference(
     sheet: &Sheet<'_>,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Option<String> {
     if !sheet.columns.is_empty()
-        && let Some((pass, sentence)) = governs(sheet)
+        && let Some((pass, sentence)) = dominant_factor(sheet)
     {
         let group = groups.iter().find(|group| group.name == pass);
         return Some(group.map_or(format!("{sentence}."), |of| hollow::with_notes(of, &sentence)));
@@ -79,12 +79,12 @@ fn difference(
     };
     let heavier = |best, next| if weight(&next) > weight(&best) { next } else { best };
     let (group, finding) = found.reduce(heavier)?;
-    let told = format!("{}: {}", group.name, lowered(&finding.sentence));
+    let told = format!("{}: {}", group.name, lower_first_letter(&finding.sentence));
     Some(hollow::with_notes(group, &told))
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
-fn governs(sheet: &Sheet<'_>) -> Option<(String, String)> {
+fn dominant_factor(sheet: &Sheet<'_>) -> Option<(String, String)> {
     let governing = Governing::of_sheet(sheet);
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &governing.passes {
@@ -130,7 +130,7 @@ fn is_apart(level: &LevelEffect) -> bool {
 }
 
 /// A sentence that goes on behind a colon; names keep their first letter.
-fn lowered(sentence: &str) -> String {
+fn lower_first_letter(sentence: &str) -> String {
     let begins = ["Within ", "Too ", "Not ", "The "];
     let mut text = sentence.to_owned();
     if begins.iter().any(|begin| text.starts_with(begin)) {
