@@ -20,7 +20,7 @@ use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
 use crate::{agents, embedded, job, output, signals};
 
-/// What this host is called, where somebody has said it; the name in the kernel otherwise.
+/// The variables that may name this host; without them the name is the kernel's.
 ///
 /// **Source:** srun(1), SLURMD_NODENAME.
 const HOST_NAMES: [&str; 2] = ["DFSBENCH_HOST", "SLURMD_NODENAME"];

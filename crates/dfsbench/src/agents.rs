@@ -1,4 +1,4 @@
-//! Where agents come from: this program in a process of its own, here or over ssh on another host.
+//! Starts agents: this program in a process of its own, here or over ssh on another host.
 //!
 //! Hosts that are set up have an agent in a process of its own, this one too: it undoes what it did
 //! even where the controller is killed.
@@ -39,7 +39,7 @@ pub fn note_left() {
     REACHED.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// Starts agents.
+/// Starts agents, here or on other hosts.
 pub struct Agents {
     stop: Arc<AtomicBool>,
     /// Made when a host is first reached over ssh.
@@ -172,7 +172,7 @@ fn this_program(host: &Host) -> Result<PathBuf, Gone> {
         .map_err(|error| Gone(format!("host {}: where is this program? {error}", host.name)))
 }
 
-/// Where this host's undo log is: of root for all, of others in their own folder.
+/// Returns the directory of this host's undo log: one for root, else the user's own folder.
 ///
 /// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
 pub fn state_dir() -> PathBuf {

@@ -81,7 +81,7 @@ pub fn warn_of_idle_settings(plan: &Plan) {
     }
 }
 
-/// Where a campaign's results go and how it is told of.
+/// The outputs of a campaign: its results file and its progress.
 pub struct Means<'a> {
     /// The results file.
     pub results: &'a Path,
@@ -91,20 +91,20 @@ pub struct Means<'a> {
     pub quiet: bool,
     /// Tell it on a full screen.
     pub watch: bool,
-    /// Where it is told of for programs.
+    /// The path of the progress in a machine-readable format.
     pub json_progress: Option<&'a Path>,
     /// Leave working directories behind.
     pub keep: bool,
     /// Devices that may be formatted.
     pub allow_destroy: &'a [PathBuf],
-    /// What the campaign is to find out.
+    /// The question that the campaign is to answer.
     pub question: Question,
     /// The agents of a job, until a campaign takes them.
     pub job: Cell<Option<Job>>,
 }
 
 impl<'a> Means<'a> {
-    /// As the arguments say.
+    /// Reads the outputs from the arguments.
     pub fn of(args: &'a MakingArgs) -> Self {
         Self {
             results: &args.results,

@@ -15,7 +15,7 @@ use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, 
 use crate::exit::{End, Failure};
 use crate::{calendar, output, render};
 
-/// Lists campaigns.
+/// Lists the campaigns of a results file.
 ///
 /// # Errors
 /// When the file can't be read.
@@ -166,7 +166,7 @@ fn noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What a campaign gained from its copy, after its number.
+/// Describes the additions to a campaign from its copy, to stand after its number.
 fn told(gained: Gained) -> String {
     let Gained { runs, trials, notes, tags, differ } = gained;
     let all = [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")];

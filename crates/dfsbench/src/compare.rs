@@ -27,7 +27,7 @@ const SLOWDOWN_MAX: f64 = 99.0;
 /// So many values of a setting are named where none of them was meant.
 const VALUES_MAX: usize = 30;
 
-/// What a bare `--max-slowdown 20%` is about.
+/// The measures that a bare `--max-slowdown 20%` bounds.
 const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 
 /// Compares two campaigns, or two selections of one.
@@ -210,7 +210,7 @@ fn share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
     }
 }
 
-/// What each side is restricted to: one `--where` is for both, two are for one each.
+/// Reads the restriction of each side: one `--where` is for both, two are for one each.
 ///
 /// # Errors
 /// When a setting or a value is none that a run of the side has.

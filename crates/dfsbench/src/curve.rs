@@ -61,7 +61,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     campaign::make(&means, &mut plan, None, &stop)
 }
 
-/// What plans of a curve are made from.
+/// The arguments that plans of a curve are made from.
 struct Asking<'a> {
     args: &'a CurveArgs,
     raw: &'a RawPlan,
@@ -80,7 +80,7 @@ impl Asking<'_> {
         Ok(Plan::resolve(&raw, &self.around)?)
     }
 
-    /// What would be done.
+    /// Describes the campaign without running it.
     fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
         let points = self.args.points;
         let text = match self.args.max_load {

@@ -123,7 +123,7 @@ fn reached(host: &Host) -> String {
     }
 }
 
-/// Which hosts work in which runs, where that is a choice.
+/// Lists which hosts work in which runs, where that is a choice.
 fn who_works(plan: &Plan) -> String {
     let mut parts: Vec<(&[Host], Vec<usize>)> = Vec::new();
     for (index, run) in plan.runs.iter().enumerate() {
@@ -181,7 +181,7 @@ fn numbers(runs: &[usize]) -> String {
     format!("run{} {}", if shown.len() == 1 { "" } else { "s" }, shown.join(", "))
 }
 
-/// What is left, undone and done between two states.
+/// Describes the steps left, reverted and applied between two states.
 fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
     let (stay, stand) = stays(applied, steps);
     let others = |steps: &'_ [LabStep], left: Vec<bool>| -> Vec<LabStep> {

@@ -131,7 +131,7 @@ fn disturb(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What all of them counted: only one is at work in a pass.
+/// Adds up the counts of all servers: only one is at work in a pass.
 fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
     let counters: Vec<ServerCounters> = servers.iter().map(|server| server.counters()).collect();
     let sum = |of: &dyn Fn(&ServerCounters) -> u64| counters.iter().map(of).sum();

@@ -77,7 +77,7 @@ impl From<StdoutError> for Failure {
 /// Why the program gives up.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What was asked can't be done as it was asked.
+    /// The request can't be carried out as it was written.
     #[error("{0}")]
     Usage(String),
     /// A plan can't be used.
@@ -92,11 +92,11 @@ pub enum Failure {
     /// Output could not be written.
     #[error("can't write {what}: {reason} (hint: {hint})")]
     Output {
-        /// What was written.
+        /// The output that was written.
         what: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
-        /// What to do.
+        /// The advice to the user.
         hint: &'static str,
     },
     /// The program panicked; what it did to hosts is undone.

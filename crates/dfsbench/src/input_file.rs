@@ -17,7 +17,7 @@ use crate::output_file::kind_name;
 /// The name of stdin.
 pub const STDIN: &str = "-";
 
-/// Where the system shows the open files of this process, each as a file of its own.
+/// The directories where the system shows the open files of this process as files.
 const DESCRIPTORS: [&str; 4] =
     ["/dev/fd/", "/dev/stdin", "/proc/self/fd/", "/proc/thread-self/fd/"];
 

@@ -26,7 +26,7 @@ use address::Place;
 
 pub use address::host_name;
 
-/// Where an agent finds its controller.
+/// The variable that tells an agent the address of its controller.
 pub const MEET: &str = "DFSBENCH_MEET";
 
 /// The secret that it shares with it.

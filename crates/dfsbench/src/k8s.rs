@@ -15,7 +15,7 @@ use crate::exit::{End, Failure};
 use crate::job::{MEET, TOKEN};
 use crate::{input_file, output, plan_source};
 
-/// Where the controller listens in its pod.
+/// The port on which the controller listens in its pod.
 const PORT: u16 = 7411;
 
 /// Characters of a name; what is put behind it still makes a label of 63.
@@ -103,7 +103,7 @@ fn manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
     Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
 }
 
-/// What all objects of a campaign are made with.
+/// The values that all objects of a campaign share.
 struct Cast<'a> {
     args: &'a K8sArgs,
     name: &'a str,

@@ -26,10 +26,10 @@ const NAME: [&str; 2] = ["-work-", ".lock"];
 /// A larger record is none of ours.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Said {
-    /// What the names of the working directories hold.
+    /// The part of the working directories' names that identifies the campaign.
     campaign: String,
     /// The process that made it.
     pid: u32,
@@ -92,12 +92,12 @@ impl Drop for Record {
     }
 }
 
-/// What was found of killed processes.
+/// The outcome of a search for leftovers of killed processes.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// What was removed, a line each.
+    /// The removed leftovers, a line each.
     pub removed: Vec<String>,
-    /// What is left alone or could not be reached, with why.
+    /// The leftovers that were left alone or could not be reached, with the reason.
     pub left: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ fn write(path: &Path, said: &Said) -> io::Result<File> {
     Ok(file)
 }
 
-/// Where the record of a campaign stands: beside the results file, whatever name that goes by.
+/// Returns the path of a campaign's record: beside the results file, whatever name that goes by.
 fn place_of(results: &Path, campaign: &str) -> PathBuf {
     let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
     let mut path = results.into_os_string();

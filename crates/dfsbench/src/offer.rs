@@ -18,7 +18,7 @@ use plan::fault::{Calls, ClaimedStability, Endless, PlannedFault, Share, Times, 
 
 use crate::exit::Failure;
 
-/// What a server is started with; the addresses are still those of the default: loopback.
+/// Makes the config of a server; its addresses are still those of the default: loopback.
 ///
 /// # Errors
 /// When a fault names a call that no version has, or an error that is none.

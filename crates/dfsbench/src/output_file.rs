@@ -20,7 +20,7 @@ use crate::output;
 /// How every SQLite database begins. **Source:** SQLite, "Database File Format", 1.3.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-/// What SQLite keeps beside a database, and what we do, by the ends of their names.
+/// The suffixes of files that SQLite and this program keep beside a database.
 const BESIDE_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", ".lock"];
 
 /// Links that are followed one after the other, as kernels have it.

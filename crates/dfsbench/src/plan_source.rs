@@ -1,4 +1,4 @@
-//! Where a plan comes from: a file, a preset, stdin or a target, with the flags applied to it.
+//! Reads a plan from a file, a preset, stdin or a target, and applies the flags to it.
 //!
 //! [`read`] is the way in of most commands. A plan is read and checked here; nothing is measured,
 //! written or connected to.
@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
 use crate::{input_file, job, target};
 
-/// What only this process knows of a plan, with a seed that no other campaign has.
+/// Returns this process's surroundings of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
 }
@@ -35,7 +35,7 @@ pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     .into())
 }
 
-/// As [`read`], also where hosts are to be disturbed: that is for a soak.
+/// Reads a plan like [`read`], also where it has disturbances: those are for a soak.
 ///
 /// # Errors
 /// When it can't be read, or a flag's value can't be used.

@@ -23,7 +23,7 @@ const TRIMMED_OPTIONS: Preset = preset!("trimmed-options");
 pub struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The plan.
+    /// The text of the plan.
     pub text: &'static str,
 }
 

@@ -41,7 +41,7 @@ pub struct Progress {
 /// Whether people see how a campaign goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// On stderr.
+    /// Shown on stderr.
     Shown,
     /// Nowhere: they asked for quiet, or stderr is for programs.
     Hidden,
@@ -133,7 +133,7 @@ impl Progress {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is being done, how fast, and how that went lately.
+    /// Describes the current pass, its rate, and its recent trend.
     fn throughput(&self) -> String {
         let seen = self.seen();
         let Some(rate) = seen.rate() else { return seen.doing() };

@@ -33,10 +33,10 @@ const MAX_QUICK: u32 = 64;
 /// The lightest offered load where nobody says, in ops per second.
 const FIRST_RATE: u32 = 100;
 
-/// What is done where nothing is named: short trials, within a minute.
+/// The settings where nothing is named: short trials, within a minute.
 const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::FileSize, "4MiB")];
 
-/// What a ramp wants beside its plan.
+/// The request of a ramp beside its plan.
 struct Wish {
     raise: Option<Raise>,
     from: Option<u32>,
@@ -150,7 +150,7 @@ fn conclude(
     Ok((if known { End::Ok } else { End::Invalid }, stored))
 }
 
-/// What is raised, from where to where.
+/// The raised setting, with its first and last value.
 struct Raising<'a> {
     raw: &'a RawPlan,
     around: &'a Surroundings,
@@ -221,7 +221,7 @@ impl<'a> Raising<'a> {
     }
 }
 
-/// What a plan has to raise: the setting, where it begins and where it ends.
+/// Finds the setting of a plan that can be raised: the setting, its first and its last value.
 fn raised(
     raw: &RawPlan,
     around: &Surroundings,

@@ -12,7 +12,7 @@ use crate::args::ReportArgs;
 use crate::exit::{End, Failure};
 use crate::{output, output_file, room};
 
-/// What every page of ours contains.
+/// The text that every page of this program contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 
 /// Renders a campaign of the results file.

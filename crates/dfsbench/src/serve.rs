@@ -151,7 +151,7 @@ fn told(error: &ServerError) -> Failure {
     Failure::Lab(format!("{error}{hint}"))
 }
 
-/// Where the server is and what it offers.
+/// The address on which the server listens, and the protocols that it offers.
 struct Place<'a> {
     address: IpAddr,
     port: u16,

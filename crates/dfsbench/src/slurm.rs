@@ -15,7 +15,7 @@ use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
 use crate::{input_file, output, plan_source};
 
-/// What a job needs beside the campaign itself, in minutes.
+/// Minutes that a job needs beside the campaign itself.
 const AROUND_MINUTES: u64 = 10;
 
 /// Writes the script.

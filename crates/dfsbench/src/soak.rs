@@ -107,7 +107,7 @@ fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// What a soak is by default where neither plan nor flags say: small enough for a laptop, loaded
+/// The defaults of a soak where neither plan nor flags say: small enough for a laptop, loaded
 /// enough to be seen, patient enough for a server that comes back.
 const DEFAULTS: [(Setting, &str); 9] = [
     (Setting::Rate, "500"),

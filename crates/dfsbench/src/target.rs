@@ -23,7 +23,7 @@ fn caller() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
 }
 
-/// What only this process and its calendar know of a plan.
+/// Returns what only this process and its clock know of a plan.
 pub fn surroundings(seed: u64) -> Surroundings {
     let (uid, gid) = caller();
     Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed, job: None }

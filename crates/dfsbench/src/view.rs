@@ -38,7 +38,7 @@ const STILL_THERE: Duration = Duration::from_secs(15);
 /// Bytes of the token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared {
     token: String,
     port: u16,
@@ -204,7 +204,7 @@ fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
     let _ = http::write(stream, &answer, &shared.policy, body);
 }
 
-/// What is asked for below the token; who lacks the token learns nothing about what there is.
+/// Returns the path below the token; a client that lacks the token learns nothing else.
 fn allowed<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         let sentence = "Pages are read with GET; nothing can be changed here.";

@@ -1,4 +1,4 @@
-//! What a campaign measured: the shape in which results are kept, judged and reported.
+//! The results of a campaign, in the shape in which they are stored, judged and reported.
 //!
 //! Every trial is kept whole, with the histograms of each op kind; medians, intervals and
 //! verdicts are computed from it by `stats` each time, never stored in its place.
@@ -39,7 +39,7 @@ pub enum CampaignState {
 pub struct CampaignLine {
     /// Key in the results file.
     pub id: i64,
-    /// Which campaign it is in whatever file it lies: a UUID.
+    /// The campaign's UUID, which stays the same in whatever file it is stored.
     pub uuid: String,
     /// Name of its plan.
     pub name: String,
@@ -70,7 +70,7 @@ pub struct Campaign {
     pub tool_version: String,
     /// The command line.
     pub command: String,
-    /// What it was made to find out.
+    /// The question that the campaign was made to answer.
     pub question: Question,
     /// The whole plan as TOML, every default written out.
     pub plan_toml: String,
@@ -80,7 +80,7 @@ pub struct Campaign {
     pub state: CampaignState,
     /// Settings of the host, captured once.
     pub facts: Vec<Fact>,
-    /// What the tool itself can do on this host.
+    /// The tool's own ceiling on this host.
     pub ceiling: Option<Ceiling>,
     /// Its runs, in the order of the matrix.
     pub runs: Vec<Run>,
@@ -91,7 +91,7 @@ pub struct Campaign {
 pub struct Ceiling {
     /// Ops per second of one worker.
     pub ops_per_s: u64,
-    /// What the recorder sees as service time where nothing is done: median.
+    /// Median service time of an op that does nothing, as the recorder measures it.
     pub service_time_p50_ns: u64,
 }
 
@@ -100,7 +100,7 @@ pub struct Ceiling {
 pub struct Run {
     /// Position in the matrix, from 0.
     pub index: u32,
-    /// Every setting.
+    /// The settings of the run, all resolved.
     pub spec: RunSpec,
     /// Its trials, in the order they were made.
     pub trials: Vec<Trial>,
@@ -135,21 +135,21 @@ pub struct Trial {
     pub facts: Vec<Fact>,
 }
 
-/// What was counted at the target, independently of the recorder.
+/// A count at the target, taken independently of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truth {
-    /// What the recorder says should be there.
+    /// The count that follows from what the recorder reports.
     pub expected: u64,
-    /// What is there.
+    /// The count found at the target.
     pub found: u64,
-    /// What was counted, and where it was read.
+    /// The description of the count, and where it was read.
     pub source: String,
 }
 
 /// One pass of one trial, all workers merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassResult {
-    /// Which pass.
+    /// The kind of pass.
     pub pass: Pass,
     /// From the first worker's start to the last worker's end.
     pub window_ns: u64,
@@ -171,25 +171,26 @@ pub struct PassResult {
     pub storage_read_bytes: Option<u64>,
     /// Independent counts at the target.
     pub truths: Vec<Truth>,
-    /// What happened in each interval.
+    /// The samples of each interval.
     pub samples: Vec<IntervalSample>,
     /// How each interval of a soak looked.
     #[serde(default)]
     pub pulses: Vec<Pulse>,
-    /// What was done to the hosts of a soak meanwhile.
+    /// The fault events on the hosts of a soak during the pass.
     #[serde(default)]
     pub upsets: Vec<Upset>,
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,
-    /// What each emulated client did, in the order of their numbers; empty where that was not
+    /// The results of each emulated client, in the order of their numbers; empty where that was not
     /// asked for.
     pub clients: Vec<ClientResult>,
-    /// What each host did, in the order of their workers; empty where one did everything.
+    /// The results of each host, in the order of their workers; empty where one host did
+    /// everything.
     #[serde(default)]
     pub hosts: Vec<HostResult>,
-    /// What it was offered, and what of the file set it touched.
+    /// The offered load, and the part of the file set that the pass touched.
     pub scope: Scope,
-    /// What the hosts did meanwhile, one for each host that was watched.
+    /// The telemetry of the pass, one for each host that was watched.
     pub telemetry: Vec<Telemetry>,
     /// Doubts raised while it was measured.
     pub caveats: Vec<Caveat>,
@@ -299,7 +300,7 @@ impl PassResult {
 /// Figures for one kind of op in one pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindResult {
-    /// Which kind.
+    /// The kind of op.
     pub kind: OpKind,
     /// Ops that the workload handed to the backend.
     pub issued: u64,
@@ -342,7 +343,7 @@ impl KindResult {
     }
 }
 
-/// What all workers together did within one interval of a pass.
+/// The work of all workers together within one interval of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalSample {
     /// End of the interval, from the start of the pass.

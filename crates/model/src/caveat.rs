@@ -60,7 +60,7 @@ impl fmt::Display for Verdict {
 
 macro_rules! codes {
     ($($name:ident, $code:literal, $severity:ident, $sentence:literal, $advice:literal;)+) => {
-        /// What is doubtful about a figure.
+        /// A reason to doubt a figure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum CaveatCode {
@@ -81,12 +81,12 @@ macro_rules! codes {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
 
-            /// What it means, in one sentence.
+            /// Explains the caveat in one sentence.
             pub const fn sentence(self) -> &'static str {
                 match self { $(Self::$name => $sentence,)+ }
             }
 
-            /// What to do about it.
+            /// Returns the advice on how to avoid the caveat.
             pub const fn advice(self) -> &'static str {
                 match self { $(Self::$name => $advice,)+ }
             }
@@ -232,7 +232,7 @@ impl CaveatCode {
 /// A doubt with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
-    /// What is doubtful.
+    /// The code of the caveat.
     pub code: CaveatCode,
     /// The numbers that show it, and where they came from.
     pub evidence: String,

@@ -1,4 +1,4 @@
-//! What one emulated client did among many: a record that is small enough for thousands.
+//! The record of one emulated client among many, small enough for thousands of them.
 //!
 //! [`ClientRecord`] is written while measuring, [`ClientResult`] is kept. Their times are coarser
 //! than those of [`crate::Histogram`], which takes 30 KiB: every octave has 16 buckets, so a
@@ -71,7 +71,7 @@ impl ClientRecord {
     }
 }
 
-/// What one client did in one pass.
+/// The results of one client in one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientResult {
     /// Its number within the run, from 0.

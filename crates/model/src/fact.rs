@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// One setting that was in force while something was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it describes: `host`, `target` or `server`.
+    /// The scope that the fact describes: `host`, `target` or `server`.
     pub scope: String,
     /// Its name, such as `kernel` or `file system`.
     pub name: String,
     /// Its value, as read.
     pub value: String,
-    /// Where it was read: a file, a system call or a protocol reply.
+    /// The source of the reading: a file, a system call or a protocol reply.
     pub source: String,
 }
 

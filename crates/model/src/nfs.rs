@@ -14,15 +14,15 @@ use crate::words::words;
 words! {
     /// A version of NFS, with its minor version.
     NfsVersion {
-        /// RFC 1094.
+        /// Version 2: RFC 1094.
         V2 = "2",
-        /// RFC 1813.
+        /// Version 3: RFC 1813.
         V3 = "3",
-        /// RFC 7530.
+        /// Version 4.0: RFC 7530.
         V4_0 = "4.0",
         /// RFC 8881: sessions.
         V4_1 = "4.1",
-        /// RFC 7862.
+        /// Version 4.2: RFC 7862.
         V4_2 = "4.2",
     }
 }
@@ -69,7 +69,7 @@ impl NfsVersion {
 }
 
 words! {
-    /// What RPC runs over.
+    /// The transport that RPC uses.
     Proto {
         /// A stream with record marks.
         Tcp = "tcp",
@@ -113,11 +113,11 @@ words! {
 }
 
 words! {
-    /// Which addresses of a host are used.
+    /// The address family of a host.
     Family {
-        /// IPv4 only.
+        /// Addresses of IPv4 only.
         Ipv4 = "ipv4",
-        /// IPv6 only.
+        /// Addresses of IPv6 only.
         Ipv6 = "ipv6",
     }
 }
@@ -133,7 +133,7 @@ pub const GROUPS_MAX: usize = 16;
 pub struct NfsSettings {
     /// Version of NFS.
     pub version: NfsVersion,
-    /// What RPC runs over.
+    /// The transport that RPC uses.
     pub proto: Proto,
     /// How the transport is protected.
     pub xprtsec: XprtSec,
@@ -176,7 +176,7 @@ impl Default for NfsSettings {
     }
 }
 
-/// Where an export is, as whom it is used, and how.
+/// The location of an export, with the identity and options of its client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NfsTarget {
     /// Host name or address.
@@ -185,7 +185,7 @@ pub struct NfsTarget {
     pub port: Option<u16>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
-    /// Which addresses of the host are used; `None` takes any.
+    /// The address family to use; `None` takes any.
     #[serde(default)]
     pub family: Option<Family>,
     /// Path to mount; it may lead below an export.
@@ -198,7 +198,7 @@ pub struct NfsTarget {
     pub tls: Box<TlsOptions>,
     /// It is the in-memory server of this very process.
     pub embedded: bool,
-    /// Of the in-memory servers of this process, the one without faults.
+    /// True for the in-memory server of this process that injects no faults.
     #[serde(default)]
     pub faultless: bool,
     /// How NFS is spoken.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// What an op does to the file system.
+    /// The effect of an op on the file system.
     ///
     /// Numbers of files, directories and links count separately; an op's `file` is the number of
     /// what its kind works on. The kinds from `Null` on are the vocabulary of op mixes: each is one
@@ -116,7 +116,7 @@ pub struct Op {
     pub len_bytes: u32,
     /// Number of the file, directory or link that the kind works on.
     pub file: u32,
-    /// What is done.
+    /// The kind of op.
     pub kind: OpKind,
 }
 
@@ -308,12 +308,12 @@ const NFS4_ERRORS: [&str; 88] = [
     "NFS4ERR_XATTR2BIG",
 ];
 
-/// What became of an op.
+/// The outcome of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was done, and moved this many bytes.
     Done(u32),
-    /// It failed.
+    /// The op failed.
     Failed(OpError),
 }
 
@@ -326,7 +326,7 @@ pub struct Completion {
     pub sent_ns: u64,
     /// The instant its end was seen.
     pub done_ns: u64,
-    /// What became of it.
+    /// The outcome of the op.
     pub outcome: Outcome,
 }
 

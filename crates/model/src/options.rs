@@ -1,4 +1,4 @@
-//! What a plan may hand on to programs that run as root: options, names and paths, parsed.
+//! Parses the options, names and paths that a plan may pass to programs that run as root.
 //!
 //! Every free text of a plan that ends in an argument of such a program is parsed here, into an
 //! option of a list with a value of a known form. The plan parses it when it is read, and an agent
@@ -29,9 +29,9 @@ const SHOWN_MAX: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} (hint: {hint})")]
 pub struct OptionError {
-    /// What is wrong, with the value.
+    /// The problem, with the value.
     pub what: String,
-    /// What to write instead.
+    /// The hint: what to write instead.
     pub hint: String,
 }
 
@@ -41,7 +41,7 @@ impl OptionError {
     }
 }
 
-/// What the value of an option may be.
+/// The form of an option's value.
 ///
 /// None of the forms lets a `/`, a `=`, a quote, a blank or a control character pass, so that a
 /// value is never a path, a further option or more than one argument.
@@ -67,7 +67,7 @@ type Refused = (&'static str, &'static str);
 /// The options of one program or of one of its options.
 #[derive(Debug)]
 struct Table {
-    /// What the options are those of, such as `mkfs.xfs -d`.
+    /// The program whose options these are, such as `mkfs.xfs -d`.
     of: &'static str,
     /// Names with blanks between them, by the form of their values; a name may stand in several.
     rows: &'static [(Form, &'static str)],

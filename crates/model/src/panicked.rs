@@ -11,10 +11,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Where bugs are reported.
+/// The address where bugs are reported.
 pub const ISSUES_URL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
-/// What a scope says for one of its threads whose own message is elsewhere.
+/// The message of a scope for a panic of one of its threads; the thread's own is recorded
+/// elsewhere.
 ///
 /// **Source:** `std::thread::scope`, "Panics".
 const OF_A_SCOPE: &str = "a scoped thread panicked";
@@ -22,18 +23,18 @@ const OF_A_SCOPE: &str = "a scoped thread panicked";
 thread_local! {
     /// Calls of [`catch`] that this thread is within.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What the hook saw on this thread.
+    /// The panic that the hook recorded on this thread.
     static NOTED: RefCell<Option<Panicked>> = const { RefCell::new(None) };
 }
 
-/// What the hook saw last on a thread where nothing catches: a scope passes it on without its
+/// The last panic on a thread where nothing catches: a scope passes it on without its
 /// message.
 static ELSEWHERE: Mutex<Option<Panicked>> = Mutex::new(None);
 
 /// A panic that was caught; says how to report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked {
-    /// What it said.
+    /// The panic message.
     pub message: String,
     /// File, line and column; `None` where no hook told.
     pub location: Option<String>,

@@ -62,7 +62,7 @@ words! {
     }
 }
 
-/// What an op mix may ask for.
+/// The kinds that an op mix may contain.
 const OP_MIX: &[OpKind] = &[
     OpKind::Null,
     OpKind::Getattr,
@@ -96,7 +96,7 @@ pub enum Opens {
     Nothing,
     /// Created, or cut to nothing, for writing.
     Anew,
-    /// For reading.
+    /// Opened for reading.
     ToRead,
     /// For reading and writing, as they are.
     Both,

@@ -1,4 +1,4 @@
-//! Where a run works: on which hosts, and who reads whose files.
+//! The placement of a run: which hosts it works on, and who reads whose files.
 //!
 //! A [`Placement`] names the client hosts of one run in their order, an agent on each; which op
 //! comes next depends on the number of a worker over all of them, never on where it works. A host
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lab::Host;
 
-/// Where a run works.
+/// The hosts that a run works on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {

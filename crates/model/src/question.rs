@@ -1,4 +1,4 @@
-//! What a campaign was made to find out, beside its figures.
+//! The question that a campaign was made to answer, beside its figures.
 //!
 //! [`Question`] is the principal type. It holds what was asked and is stored with the campaign; the
 //! answer is computed from the trials, so that a report made a year later gives the same.
@@ -15,7 +15,7 @@ pub use ladder::Ladder;
 pub use curve::{ClosedLoop, CurveAsked, LoadMaximum, ResponseBound};
 pub use ramp::RampAsked;
 
-/// What a campaign was made to find out.
+/// The question that a campaign was made to answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "question", rename_all = "snake_case")]
 pub enum Question {
@@ -28,7 +28,7 @@ pub enum Question {
     Ramp(RampAsked),
     /// Whether a server survives hours of load and what happens meanwhile.
     Soak(Soak),
-    /// Which rung of the way to the data limits.
+    /// Finds the layer of the data path that limits.
     Ladder(Ladder),
 }
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::words::words;
 
 words! {
-    /// Which sound trials are left out of the figures, by rule and not by eye.
+    /// The rule that leaves sound trials out of the figures.
     Discard {
-        /// None.
+        /// Keeps all sound trials.
         None = "none",
         /// The highest and the lowest.
         Extremes = "extremes",
@@ -41,7 +41,7 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repetition {
-    /// Which trials are left out.
+    /// The rule by which trials are left out.
     pub discard: Discard,
     /// No more trials once half the interval of every pass is at most this share of its median, in
     /// thousandths; 0 makes all that are planned.

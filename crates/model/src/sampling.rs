@@ -70,9 +70,9 @@ pub struct Stall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
-    /// Ops.
+    /// Number of ops.
     pub ops: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -82,9 +82,9 @@ pub struct Work {
 pub struct ProcessorWait {
     /// Waited, all workers together, in nanoseconds.
     pub waited_ns: u64,
-    /// Of that, while a quota held back their control group.
+    /// The part of that time in which a quota held back their control group.
     pub held_ns: u64,
-    /// Of so much time, from their starts to their ends.
+    /// The time from their starts to their ends, in nanoseconds.
     pub of_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a pass was offered, how much of the file set it touched, and what was seen of its course.
+//! The scope of a pass: the load it was offered, the part of the file set it touched, its progress.
 //!
 //! Beside the figures of a pass: they say for what they hold. All of it may be absent, as in
 //! results of earlier releases.
@@ -9,7 +9,7 @@ use crate::op::OpKind;
 use crate::sampling::{ProcessorWait, Stalls, Work};
 use crate::soak::{Kept, Recovery};
 
-/// What a pass was offered, what it touched, and how it went.
+/// The offered load of a pass, the data it touched, and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
@@ -17,9 +17,9 @@ pub struct Scope {
     pub offered: Option<Offered>,
     /// The achieved working set; `None` where no file was touched by number.
     pub working_set: Option<WorkingSet>,
-    /// What was done before anything counted, by kind: it is in no figure, but at the target.
+    /// The work before anything counted, by kind: it is in no figure, but visible at the target.
     pub warmup: Vec<WarmedUp>,
-    /// What a command of the user's used, where one was timed.
+    /// The resources that a timed command of the user's used.
     pub program: Option<ProgramUse>,
     /// Done between the last worker's start and the first worker's end, while all were busy.
     pub common: Option<Work>,
@@ -27,9 +27,9 @@ pub struct Scope {
     pub stalls: Option<Stalls>,
     /// How long the workers waited for a processor; `None` where the kernel does not say.
     pub processor_wait: Option<ProcessorWait>,
-    /// What became of the data of a soak.
+    /// The state of a soak's data after it was verified.
     pub kept: Option<Kept>,
-    /// What a client had to do of a soak beyond what was asked of it.
+    /// The recovery work of a client during a soak, beyond the ops that it was asked for.
     pub recovery: Option<Recovery>,
     /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
     pub slots: u32,
@@ -54,13 +54,13 @@ impl Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Offered {
-    /// What was asked for, in ops per second.
+    /// The requested rate, in ops per second.
     pub rate_per_s: u64,
     /// Ops that fell due in the measured window, all workers together.
     pub due_ops: u64,
     /// How long they fell due, in nanoseconds.
     pub span_ns: u64,
-    /// Of those that were done: ops that could be started only after the window had ended. Their
+    /// The completed ops that could be started only after the window had ended. Their
     /// response times count, but the load was not carried in time.
     pub late_ops: u64,
     /// Ops that fell due and were never started: nobody waited any longer. They stand among the
@@ -73,24 +73,24 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// What was really offered, in ops per second: arrivals at random are never as many as asked.
+    /// Returns the load really offered, in ops per second: random arrivals never match the request.
     pub fn ops_per_s(&self) -> f64 {
         self.due_ops as f64 * 1e9 / self.span_ns.max(1) as f64
     }
 }
 
-/// What was touched, however often.
+/// The distinct data that a pass touched, however often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// Different files.
+    /// Number of distinct files.
     pub files: u64,
     /// Different bytes, in whole units.
     pub bytes: u64,
-    /// What bytes were told apart by, in bytes; 0 where every byte was touched once at most.
+    /// The granularity of distinct bytes, in bytes; 0 where every byte was touched once at most.
     pub unit_bytes: u64,
 }
 
-/// What a command and those that it waited for used.
+/// The resources used by a command and its awaited children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramUse {
     /// Processor time in user mode, in nanoseconds.
@@ -116,10 +116,10 @@ impl WarmedUp {
     }
 }
 
-/// What was done of a kind before anything counted.
+/// The warmup ops of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmedUp {
-    /// Which kind.
+    /// The kind of op.
     pub kind: OpKind,
     /// Ops that ended well.
     pub done: u64,

@@ -26,26 +26,26 @@ pub use table::Setting;
 /// The table as a static, so that a row is a reference into it.
 static ROWS: [Row; table::ROWS.len()] = table::ROWS;
 
-/// What a setting holds.
+/// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes.
+    /// A size in bytes.
     Size,
     /// A whole number.
     Count,
-    /// KiB.
+    /// A size in KiB.
     Kib,
     /// A share, in whole percent.
     Percent,
-    /// Milliseconds.
+    /// A time in milliseconds.
     Time,
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     FineTime,
-    /// Microseconds.
+    /// A time in microseconds.
     MicroTime,
     /// Bits per second.
     BitRate,
-    /// kHz.
+    /// A frequency in kHz.
     Frequency,
     /// Yes or no.
     Flag,
@@ -61,16 +61,16 @@ pub enum Kind {
     Words,
 }
 
-/// What a setting is about.
+/// The subject of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// What is done, by how many, to which data files.
+    /// The kind of work, its concurrency and its data files.
     Work,
     /// Files and directories by name.
     Names,
     /// When ops are scheduled, and what bounds a pass.
     Load,
-    /// What is written, and how safe it is.
+    /// The written data, and its durability.
     Data,
     /// How NFS is spoken.
     Nfs,
@@ -100,9 +100,9 @@ pub enum Value {
 /// Legal values of a number, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Smallest.
+    /// The smallest value.
     pub min: u64,
-    /// Largest.
+    /// The largest value.
     pub max: u64,
     /// Why it ends there; the hint for those who want more.
     pub reason: &'static str,

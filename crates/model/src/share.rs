@@ -72,22 +72,22 @@ pub struct Span {
     pub last_end_ns: u64,
 }
 
-/// What the workers of a share had done at some instant.
+/// The cumulative work of a share's workers at some instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoursePoint {
     /// The instant, on the clock of their host in nanoseconds.
     pub at_ns: u64,
-    /// What they had done since they began to count.
+    /// The work done since counting began.
     pub done: Work,
 }
 
-/// What one host did of a pass that several hosts made together.
+/// The results of one host in a pass that several hosts made together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostResult {
-    /// Its name.
+    /// The name of the host.
     pub host: String,
-    /// Its workers.
+    /// Number of its workers.
     pub workers: u32,
     /// Ops that ended well, syncs not counted.
     pub ops: u64,
@@ -95,7 +95,7 @@ pub struct HostResult {
     pub bytes: u64,
     /// Ops that failed.
     pub failed: u64,
-    /// What of it was done while all workers of all hosts were busy.
+    /// The part of its work that was done while all workers of all hosts were busy.
     pub common: Work,
     /// When its first worker began to count, in nanoseconds from the instant at which all were to.
     pub start_ns: i64,
@@ -117,9 +117,9 @@ impl HostResult {
 }
 
 impl RunSpec {
-    /// What a run asks of whoever executes a share of its workers: so many workers, their files,
-    /// and their part of the offered load. Only to judge by: which op comes next follows from the
-    /// whole.
+    /// Returns the part of a run that an executor of a share is asked for: so many workers, their
+    /// files, and their part of the offered load. Only to judge by: which op comes next follows
+    /// from the whole.
     #[must_use]
     pub fn part(&self, share: Share) -> Self {
         if share.count >= self.workers {

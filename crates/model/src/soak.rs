@@ -1,4 +1,4 @@
-//! What a soak asks for, and what it sees beyond the figures of its passes.
+//! The specification of a soak, and its observations beyond the figures of its passes.
 //!
 //! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
 //! block is stamped and booked, and a pass that reads all of it back. [`Soak`] is what was asked,
@@ -13,7 +13,7 @@ use crate::units::Nanos;
 use crate::words::words;
 
 words! {
-    /// What may be done to the hosts of a soak.
+    /// The kinds of fault that a soak injects on its hosts.
     Blow {
         /// The server forgets all connections, clients and sessions, and starts anew.
         ServerRestart = "server-restart",
@@ -42,7 +42,7 @@ impl Blow {
 /// Something that is to be done to a host while a soak runs, and undone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Disturbance {
-    /// What.
+    /// The fault to inject.
     pub blow: Blow,
     /// To which host, by its name; `None` where there is but one that it can be done to.
     #[serde(default)]
@@ -76,7 +76,7 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// What a soak asks for.
+/// The specification of a soak.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Soak {
@@ -86,7 +86,7 @@ pub struct Soak {
     pub segment_ms: u64,
     /// After so many ops a worker has one of its files made safe; 0 where every write is.
     pub commit_every_ops: u32,
-    /// What is done to the hosts meanwhile, in the order of time.
+    /// The faults to inject on the hosts, in the order of time.
     pub disturbances: Vec<Disturbance>,
 }
 
@@ -97,8 +97,8 @@ impl Soak {
         self.duration_ms.div_ceil(segment_ms)
     }
 
-    /// What is to be done in one segment, counted from 0: with its instant in nanoseconds from
-    /// the start of that segment.
+    /// Returns the disturbances of one segment, counted from 0: with its instant in nanoseconds
+    /// from the start of that segment.
     pub fn within(&self, segment: u64) -> impl Iterator<Item = (u64, &Disturbance)> {
         let (from_ms, to_ms) = (segment * self.segment_ms, (segment + 1) * self.segment_ms);
         let here = move |one: &&Disturbance| (from_ms..to_ms).contains(&one.at_ms);
@@ -110,7 +110,7 @@ impl Soak {
 /// Something that was done to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upset {
-    /// What.
+    /// The injected fault.
     pub blow: Blow,
     /// To which host; empty for what is in this process.
     pub host: String,
@@ -124,7 +124,7 @@ pub struct Upset {
     pub failed: Option<String>,
 }
 
-/// What all workers together did within one interval of a segment, and how it looked.
+/// The statistics of all workers together within one interval of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pulse {
@@ -161,7 +161,7 @@ impl Pulse {
     }
 }
 
-/// What a client had to do because something went wrong.
+/// The recovery work of a client after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recovery {
@@ -189,7 +189,7 @@ impl Recovery {
 }
 
 words! {
-    /// What became of a block.
+    /// The verified state of a block.
     Fate {
         /// It was acknowledged as safe and isn't there.
         Lost = "lost",
@@ -203,11 +203,11 @@ words! {
 /// A block that was not found as it was written last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What became of it.
+    /// The verified state of the block.
     pub fate: Fate,
     /// Name of the file.
     pub file: String,
-    /// Where the block begins, in bytes.
+    /// The offset of the block, in bytes.
     pub offset_bytes: u64,
     /// The generation that was found; `None` where nothing whole of ours is there.
     pub found: Option<u32>,
@@ -221,7 +221,7 @@ pub struct Finding {
 /// Findings of one fate that are kept in full; all are counted.
 pub const FINDINGS_MAX: usize = 16;
 
-/// What became of the data of a soak.
+/// The verified state of a soak's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {

@@ -1,4 +1,4 @@
-//! What a run does, with every setting resolved.
+//! The specification of a run, with every setting resolved.
 //!
 //! A `RunSpec` is one point of the matrix: nothing in it is left to a default any more. It is
 //! stored with the results and handed to the agents as it stands.
@@ -45,11 +45,11 @@ pub struct RunSpec {
     pub server_memory_bytes: u64,
     /// Under which name the target stands in tables, such as `nfs` or `dir`.
     pub target_name: String,
-    /// What is measured.
+    /// The measured target.
     pub target: Target,
     /// How ops are executed.
     pub backend: BackendKind,
-    /// What kind of work is done.
+    /// The kind of workload.
     pub workload: Workload,
     /// Bytes of one read or write.
     pub io_size_bytes: u32,
@@ -91,7 +91,7 @@ pub struct RunSpec {
     /// When ops are due, and what bounds a pass.
     #[serde(default)]
     pub load: Load,
-    /// What is written.
+    /// The content of written data.
     #[serde(default)]
     pub data: DataSettings,
     /// Directories and names of a metadata run.
@@ -103,7 +103,7 @@ pub struct RunSpec {
     /// Shares of ops and scale of the file set of an op mix.
     #[serde(default)]
     pub op_mix: OpMix,
-    /// What is executed in an app run, and by an adapter.
+    /// The command of an app run, or of an adapter.
     #[serde(default)]
     pub command: Command,
     /// How the run is repeated.
@@ -118,7 +118,7 @@ pub struct RunSpec {
     /// On which hosts it works.
     #[serde(default)]
     pub placement: Placement,
-    /// What a soak asks for; `None` for all other runs.
+    /// The specification of a soak; `None` for all other runs.
     #[serde(default)]
     pub soak: Option<Box<Soak>>,
 }

@@ -1,4 +1,4 @@
-//! What is measured, and how ops reach it: one row for each kind of target and of backend.
+//! Targets and backends: one row for each kind of target, and for each way in which ops reach it.
 //!
 //! Plan, engine, caveats and reports read these rows instead of matching on kinds, so a new target
 //! is a variant with its row here, and a folder in `engine::site` that can prepare and open it.
@@ -19,7 +19,7 @@ pub enum BackendKind {
     Null,
     /// Synchronous system calls.
     Posix,
-    /// `io_uring`.
+    /// The `io_uring` backend.
     Uring,
     /// The user-space NFS client.
     Nfs,
@@ -44,14 +44,14 @@ pub enum Ability {
     SpeakNfs,
 }
 
-/// What a backend is called, and what it can do.
+/// The name and the abilities of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct BackendRow {
     /// Its name in plans and tables.
     pub name: &'static str,
     /// Ops in flight per worker when nobody asked: as many as keep a fast target busy.
     pub default_queue_depth: u32,
-    /// What it can do.
+    /// The backend's abilities.
     pub abilities: &'static [Ability],
 }
 
@@ -112,7 +112,7 @@ impl BackendKind {
     }
 }
 
-/// What is measured.
+/// The target of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Target {
@@ -120,13 +120,13 @@ pub enum Target {
     Null,
     /// A directory of this host.
     Directory {
-        /// Where a working directory of our own is made.
+        /// The directory below which a working directory is made.
         path: PathBuf,
     },
     /// Several directories of this host, used together: file `f` of the set lives in directory `f`
     /// modulo their number.
     Directories {
-        /// Where a working directory of our own is made in each.
+        /// The directories below each of which a working directory is made.
         paths: Vec<PathBuf>,
     },
     /// An NFS server, spoken to without the kernel's client.
@@ -137,7 +137,7 @@ pub enum Target {
     Tcp(TcpTarget),
 }
 
-/// Where a server of ours listens that is spoken to over TCP without RPC.
+/// The address of a dfsbench server that speaks plain TCP without RPC.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TcpTarget {
     /// Host name or address.
@@ -148,7 +148,7 @@ pub struct TcpTarget {
     pub embedded: bool,
 }
 
-/// What outlives a pass at a target.
+/// The data that outlives a pass at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
     /// Nothing: no files, and no data that could be durable. The words say what becomes of writes.
@@ -159,14 +159,14 @@ pub enum Keeps {
     FilesOnServer,
 }
 
-/// What all targets of a kind have in common.
+/// The properties that all targets of a kind share.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetRow {
     /// The name it gets in tables where nobody names it.
     pub usual_name: &'static str,
     /// The backends that can execute ops on it; the first is the default.
     pub backends: &'static [BackendKind],
-    /// What outlives a pass.
+    /// The data that outlives a pass.
     pub keeps: Keeps,
 }
 

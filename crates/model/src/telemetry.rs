@@ -1,4 +1,4 @@
-//! What the hosts did while a pass ran: counters and gauges, before, each second and after.
+//! The telemetry of hosts during a pass: counters and gauges, before, each second and after.
 //!
 //! A metric's name says what it is, of what, and its unit: `cpu.user_ns`, `disk.vda.read_bytes`,
 //! `nfs./mnt.READ.ops`. Counters are kept as they were read, so that any difference can be taken
@@ -6,18 +6,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one host did during one pass.
+/// The telemetry of one host during one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Telemetry {
     /// Name of the host.
     pub host: String,
     /// When it was read, in nanoseconds since the first reading.
     pub times_ns: Vec<u64>,
-    /// What was read, a value for each time.
+    /// The metrics, with a value for each time.
     pub metrics: Vec<Metric>,
 }
 
-/// One series.
+/// One series of readings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its name, unit last.

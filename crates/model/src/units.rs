@@ -14,9 +14,9 @@ pub enum UnitError {
     /// The number or its unit is not one we know.
     #[error("`{value}` is not a {what} (hint: {hint})")]
     Malformed {
-        /// What was expected: "size" or "time".
+        /// The kind of value that was expected: "size" or "time".
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
         /// How to write it.
         hint: &'static str,
@@ -24,9 +24,9 @@ pub enum UnitError {
     /// The number does not fit in 64 bits.
     #[error("`{value}` is too large for a {what}")]
     TooLarge {
-        /// What was expected.
+        /// The kind of value that was expected.
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         value: String,
     },
 }

@@ -18,7 +18,7 @@ pub fn directory_name(campaign: &str, which: impl Display) -> String {
 }
 
 words! {
-    /// What kind of work a run does.
+    /// The kind of work that a run does.
     Workload {
         /// Whole files, from one end to the other or block by block.
         Stream = "stream",
@@ -27,7 +27,7 @@ words! {
         Mixed = "mixed",
         /// Create, stat, read, rename and remove of many files and directories.
         Metadata = "metadata",
-        /// What bonnie does to one large file.
+        /// The passes of bonnie over one large file.
         Bonnie = "bonnie",
         /// A mail or news server's pool of small files, as `PostMark` has it.
         Transactions = "transactions",
@@ -140,8 +140,8 @@ words! {
 pub struct Layout {
     /// Whether each worker has files of its own, or all write to each file.
     pub sharing: Sharing,
-    /// Of a shared file: how many bytes one worker has in a row before the next worker's begin; 0
-    /// cuts the file into one such block per worker.
+    /// Number of bytes of a shared file that one worker has in a row before the next worker's
+    /// begin; 0 cuts the file into one such block per worker.
     pub block_size_bytes: u64,
     /// Blocks from one op of a strided read to the next.
     pub stride: u32,
@@ -176,7 +176,7 @@ words! {
     Arrivals {
         /// At random, independent of each other: a Poisson process.
         Poisson = "poisson",
-        /// Evenly.
+        /// Arrivals at equal intervals.
         Constant = "constant",
     }
 }
@@ -224,20 +224,20 @@ impl Default for Load {
 }
 
 words! {
-    /// What written bytes look like.
+    /// The content of written bytes.
     Fill {
-        /// As random as can be, but for the shares that compress and repeat.
+        /// Random bytes, but for the shares that compress and repeat.
         Random = "random",
         /// Nothing but zeros.
         Zeros = "zeros",
     }
 }
 
-/// What is written.
+/// The settings of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataSettings {
-    /// What bytes look like.
+    /// The content of the bytes.
     pub fill: Fill,
     /// Share of each block that a compressor can take away, in percent.
     pub compress_percent: u32,
@@ -284,9 +284,9 @@ pub struct Transactions {
     pub size_min_bytes: u32,
     /// Largest file, in bytes.
     pub size_max_bytes: u32,
-    /// Of reads and appends: reads, in percent.
+    /// Share of reads among reads and appends, in percent.
     pub read_percent: u32,
-    /// Of creations and removals: creations, in percent.
+    /// Share of creations among creations and removals, in percent.
     pub create_percent: u32,
     /// Directories that the pool is spread over; 0 is none below the working directory.
     pub directories: u32,
@@ -341,11 +341,11 @@ impl Default for OpMix {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Command {
-    /// What is timed; of an adapter: further arguments for its program.
+    /// The timed command; for an adapter, further arguments for its program.
     pub run: Vec<String>,
-    /// What is executed before, untimed.
+    /// The command executed before, untimed.
     pub setup: Vec<String>,
-    /// What is executed after, untimed.
+    /// The command executed after, untimed.
     pub cleanup: Vec<String>,
     /// Longest time that one of them may take, in milliseconds; 0 is no limit.
     pub limit_ms: u64,

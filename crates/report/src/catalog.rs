@@ -76,9 +76,9 @@ pub struct Remark {
 /// newline.
 pub fn list(campaigns: &[Listed], format: Format) -> String {
     match format {
-        Format::Csv => lines(campaigns),
-        Format::Json => json(&ListDocument { schema: SCHEMA, campaigns }),
-        _ => table(campaigns),
+        Format::Csv => campaign_lines(campaigns),
+        Format::Json => to_json(&ListDocument { schema: SCHEMA, campaigns }),
+        _ => campaign_table(campaigns),
     }
 }
 
@@ -90,7 +90,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
         ("campaign", format!("{} {}", line.id, line.name)),
         ("uuid", line.uuid.clone()),
         ("state", notes::title(campaign)),
-        ("runs", format!("{} with {}", line.runs, trials(line))),
+        ("runs", format!("{} with {}", line.runs, count_trials(line))),
         (
             "verdicts",
             format!(
@@ -98,7 +98,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
                 verdicts.valid, verdicts.degraded, verdicts.invalid
             ),
         ),
-        ("size", format!("about {}", size(listed.size_bytes))),
+        ("size", format!("about {}", format_size(listed.size_bytes))),
     ];
     if !line.tags.is_empty() {
         lines.push(("tags", line.tags.join(" ")));
@@ -125,7 +125,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
 
 /// The same for programs.
 pub fn about_json(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
-    json(&AboutDocument {
+    to_json(&AboutDocument {
         schema: SCHEMA,
         campaign: listed,
         notes: remarks,
@@ -153,11 +153,11 @@ struct AboutDocument<'a> {
     plan_toml: &'a str,
 }
 
-fn json(document: &impl Serialize) -> String {
+fn to_json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("text and numbers can be written") + "\n"
 }
 
-fn table(campaigns: &[Listed]) -> String {
+fn campaign_table(campaigns: &[Listed]) -> String {
     if campaigns.is_empty() {
         return "no campaign\n".to_owned();
     }
@@ -171,13 +171,13 @@ fn table(campaigns: &[Listed]) -> String {
         grid.row(&[
             line.id.to_string(),
             one_line(&line.name),
-            state(line.state).to_owned(),
-            minute(line.started_unix_ms),
+            name_state(line.state).to_owned(),
+            format_minute(line.started_unix_ms),
             line.runs.to_string(),
             line.trials.to_string(),
             line.trials_failed.to_string(),
             format!("{}/{}/{}", verdicts.valid, verdicts.degraded, verdicts.invalid),
-            size(listed.size_bytes),
+            format_size(listed.size_bytes),
         ]);
         if !line.tags.is_empty() {
             grid.text(&format!("tags: {}", line.tags.join(" ")));
@@ -188,11 +188,11 @@ fn table(campaigns: &[Listed]) -> String {
 }
 
 /// An instant without its seconds and its zone.
-fn minute(unix_ms: u64) -> String {
+fn format_minute(unix_ms: u64) -> String {
     show::utc(unix_ms).chars().take("2026-11-21 19:17".len()).collect()
 }
 
-fn lines(campaigns: &[Listed]) -> String {
+fn campaign_lines(campaigns: &[Listed]) -> String {
     let mut out = "campaign,campaign_name,uuid,state,started_unix_ms,runs,trials,trials_failed,\
                    rows_valid,rows_degraded,rows_invalid,size_bytes,tags\n"
         .to_owned();
@@ -202,7 +202,7 @@ fn lines(campaigns: &[Listed]) -> String {
             line.id.to_string(),
             line.name.clone(),
             line.uuid.clone(),
-            state(line.state).to_owned(),
+            name_state(line.state).to_owned(),
             line.started_unix_ms.to_string(),
             line.runs.to_string(),
             line.trials.to_string(),
@@ -219,7 +219,7 @@ fn lines(campaigns: &[Listed]) -> String {
     out
 }
 
-const fn state(state: CampaignState) -> &'static str {
+const fn name_state(state: CampaignState) -> &'static str {
     match state {
         CampaignState::Running => "running",
         CampaignState::Complete => "complete",
@@ -227,7 +227,7 @@ const fn state(state: CampaignState) -> &'static str {
     }
 }
 
-fn trials(line: &CampaignLine) -> String {
+fn count_trials(line: &CampaignLine) -> String {
     let made = show::counted(line.trials as usize, "trial");
     if line.trials_failed == 0 {
         return made;
@@ -236,7 +236,7 @@ fn trials(line: &CampaignLine) -> String {
 }
 
 /// A size to three digits, which says enough.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     let mut unit_bytes = 1_u64;
     while bytes / unit_bytes >= 10_240 {
         unit_bytes *= 1_024;

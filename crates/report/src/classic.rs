@@ -117,7 +117,7 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
         }
         out.push_str(&bonnie_line(run));
     }
-    below(&mut out, sheet, &runs);
+    write_footer(&mut out, sheet, &runs);
     out
 }
 
@@ -177,12 +177,12 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
         }
         out.push('\n');
     }
-    below(&mut out, sheet, &runs);
+    write_footer(&mut out, sheet, &runs);
     out
 }
 
 /// The doubts, the missing figures and the safety of writes, which no table drops.
-fn below(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
+fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let rows = runs.iter().flat_map(|run| &run.rows);
     let mut lines: Vec<String> = Vec::new();
     for row in rows {

@@ -102,7 +102,7 @@ impl Compared {
         }
         let (mut pairs, left_out) = rows::paired([before, after], &rules);
         if rules.adjust {
-            adjust(&mut pairs);
+            adjust_probabilities(&mut pairs);
         }
         Self { sides, curves: Vec::new(), pairs, left_out, rules }
     }
@@ -156,7 +156,7 @@ impl Compared {
 }
 
 /// Makes up for the number of figures that are compared.
-fn adjust(pairs: &mut [Pair]) {
+fn adjust_probabilities(pairs: &mut [Pair]) {
     let figures = pairs.iter().flat_map(|pair| &pair.figures);
     let adjusted = holm(&figures.map(|figure| figure.comparison.probability).collect::<Vec<_>>());
     let family = adjusted.len();

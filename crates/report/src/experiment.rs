@@ -32,14 +32,14 @@ impl Experiment {
     pub fn of(sheet: &Sheet<'_>) -> Self {
         Self {
             targets: notes::targets(sheet.campaign),
-            work: work(sheet),
-            factors: factors(sheet),
-            extent: extent(sheet),
+            work: list_work(sheet),
+            factors: list_factors(sheet),
+            extent: describe_extent(sheet),
         }
     }
 }
 
-fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
+fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let mut told: Vec<(Workload, Vec<Pass>)> = Vec::new();
     for run in &sheet.campaign.runs {
         let spec = &run.spec;
@@ -60,13 +60,13 @@ fn work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             [] | [_] => String::new(),
             _ => format!("; passes: {}", listed(&names)),
         };
-        (workload.name().to_owned(), format!("{}{passes}.", what(workload)))
+        (workload.name().to_owned(), format!("{}{passes}.", describe_workload(workload)))
     };
     told.into_iter().map(sentence).collect()
 }
 
 /// Describes a workload for a reader who does not know it.
-const fn what(workload: Workload) -> &'static str {
+const fn describe_workload(workload: Workload) -> &'static str {
     match workload {
         Workload::Stream => "Files are written and read from their first byte to their last",
         Workload::Mixed => "Blocks of large files are read and written, in a mix",
@@ -84,7 +84,7 @@ const fn what(workload: Workload) -> &'static str {
 }
 
 /// The settings that vary, in the order of their levels where these are numbers.
-fn factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+fn list_factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let levels = |(column, name): (usize, &&'static str)| {
         let values = sheet.rows.iter().map(|row| row.values[column].as_str());
         let mut seen = HashSet::new();
@@ -105,7 +105,7 @@ fn factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     sheet.columns.iter().enumerate().map(levels).collect()
 }
 
-fn extent(sheet: &Sheet<'_>) -> String {
+fn describe_extent(sheet: &Sheet<'_>) -> String {
     let runs = &sheet.campaign.runs;
     let trials = runs.iter().map(|run| run.trials.len()).sum();
     let impossible = runs.iter().filter(|run| run.spec.impossible().is_some()).count();

@@ -52,7 +52,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
         document.parts.push(Part::Page(page::after_figures(sheet)));
     }
     push_notes(&mut document, sheet, form);
-    document.push(conditions(sheet, form));
+    document.push(condition_section(sheet, form));
     if form == Form::Html {
         document.parts.push(Part::Page(page::after_conditions(sheet)));
     }
@@ -86,7 +86,7 @@ fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
         blocks.push(Block::Paragraph(answer.remarks.join(" ")));
     }
     if form == Form::Html {
-        blocks.push(Block::Page(tally(sheet)));
+        blocks.push(Block::Page(render_tally(sheet)));
     }
     // In Markdown it leads the report, and the quoted sentences show what it is.
     let heading = if form == Form::Html { "The answer" } else { "" };
@@ -94,7 +94,7 @@ fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
 }
 
 /// How many figures may be used.
-fn tally(sheet: &Sheet<'_>) -> Markup {
+fn render_tally(sheet: &Sheet<'_>) -> Markup {
     let count = |verdict: Verdict, has_rate: bool| {
         let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some() == has_rate);
         rows.filter(|row| row.judged.verdict == verdict).count()
@@ -132,9 +132,9 @@ fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
         }
         return section;
     }
-    let mut shown = tables(sheet, Settings::InColumns);
+    let mut shown = figure_tables(sheet, Settings::InColumns);
     if form == Form::Text && !shown.iter().all(fits) {
-        shown = tables(sheet, Settings::AboveRows);
+        shown = figure_tables(sheet, Settings::AboveRows);
         shown.extend(pivot::tables(sheet));
     }
     if form == Form::Text {
@@ -147,12 +147,12 @@ fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
 }
 
 /// A table for each kind of row that there is.
-fn tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
+fn figure_tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
     let mut tables = Vec::new();
     for kind in [TableKind::Rates, TableKind::Programs] {
         let rows = rows_of(sheet, kind);
         if !rows.is_empty() {
-            let mut table = table(sheet, kind, settings);
+            let mut table = figure_table(sheet, kind, settings);
             table.id = format!("figures-{}", tables.len());
             tables.push(table);
         }
@@ -165,7 +165,7 @@ fn rows_of<'s, 'a>(sheet: &'s Sheet<'a>, kind: TableKind) -> Vec<&'s Row<'a>> {
     sheet.rows.iter().filter(is_of_kind).collect()
 }
 
-fn reading(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
+fn reading_notes(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
     let mut reading = columns::reading(kind);
     if rows_of(sheet, kind).iter().any(|row| row.mark.is_some()) {
         reading.push(marks::READING.to_owned());
@@ -173,7 +173,7 @@ fn reading(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
     reading
 }
 
-fn table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
+fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
     let mut columns = vec![Column::new("target", Role::Factor), Column::new("pass", Role::Factor)];
     columns[0].width_max = TARGET_WIDTH_MAX;
     if settings == Settings::InColumns {
@@ -206,7 +206,7 @@ fn table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
         has_page_caption: true,
         columns,
         rows,
-        reading: reading(sheet, kind),
+        reading: reading_notes(sheet, kind),
         ..Table::default()
     }
 }
@@ -217,7 +217,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         let mut lines = Vec::new();
         for kind in [TableKind::Rates, TableKind::Programs] {
             if !rows_of(sheet, kind).is_empty() {
-                for line in reading(sheet, kind) {
+                for line in reading_notes(sheet, kind) {
                     if !lines.contains(&line) {
                         lines.push(line);
                     }
@@ -227,7 +227,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         document.push_list("reading", "How to read it", lines);
     }
     if !sheet.caveats.is_empty() {
-        document.push(caveats(sheet));
+        document.push(caveat_section(sheet));
     }
     document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
@@ -240,7 +240,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
 }
 
 /// Builds the section of caveats, one entry for each code with its worst case.
-fn caveats(sheet: &Sheet<'_>) -> Section {
+fn caveat_section(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
         let code = caveat.code;
@@ -259,7 +259,7 @@ fn caveats(sheet: &Sheet<'_>) -> Section {
 /// Builds the section on conditions. Pages have tables of what was set on hosts, Markdown has a
 /// line
 /// for each of them, and a terminal leaves that to the others.
-fn conditions(sheet: &Sheet<'_>, form: Form) -> Section {
+fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;
     let mut terms = Vec::new();
     for (name, place) in notes::targets(campaign) {

@@ -101,7 +101,7 @@ impl Grid {
                 }
                 Line::Text(text) => {
                     let indent = widths.first().map_or(0, |width| width + GAP.len());
-                    below(&mut out, text, indent, width_max);
+                    write_below(&mut out, text, indent, width_max);
                 }
             }
         }
@@ -116,7 +116,7 @@ impl Grid {
                 Line::Text(_) | Line::Title(_) => continue,
             };
             for (known, cell) in widths.iter_mut().zip(cells) {
-                *known = cell.lines().map(room).fold(*known, usize::max);
+                *known = cell.lines().map(text_width).fold(*known, usize::max);
             }
         }
         widths
@@ -146,7 +146,7 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
 }
 
 /// Writes a text below a row; into the row's last line where that is blank so far to the right.
-fn below(out: &mut String, text: &str, indent: usize, width_max: usize) {
+fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
     let start = out.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
     let blank = out[start..].len() - out[start..].trim_start_matches(' ').len();
     let end = indent + width(text);
@@ -188,7 +188,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// Columns that a line of a cell needs; a sign before a number hangs in the space before it.
-fn room(text: &str) -> usize {
+fn text_width(text: &str) -> usize {
     width(text.strip_prefix(SIGNS).unwrap_or(text))
 }
 

@@ -38,7 +38,7 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
             Some((*number, *summary))
         };
         let figures: Vec<(usize, Summary)> = numbers.iter().filter_map(known).collect();
-        for (number, place) in places(&figures) {
+        for (number, place) in rank_figures(&figures) {
             marks[number] = Some(Mark { place, by_bytes: yardstick.is_other() });
         }
     }
@@ -46,7 +46,7 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
 }
 
 /// Those that stand at either end; what overlaps both ends stands at none.
-fn places(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
+fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
     let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
     let (Some((_, highest)), Some((_, lowest))) =
         (figures.iter().max_by(order), figures.iter().min_by(order))
@@ -88,15 +88,15 @@ mod tests {
             figure(4, 19.0, 21.0),
         ];
         let (best, worst) = (Place::Best, Place::Worst);
-        assert_eq!(places(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
+        assert_eq!(rank_figures(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
         let wide = [figure(0, 10.0, 12.0), figure(1, 11.0, 19.0), figure(2, 18.0, 20.0)];
-        assert_eq!(places(&wide), [(0, worst), (2, best)]);
+        assert_eq!(rank_figures(&wide), [(0, worst), (2, best)]);
     }
 
     #[test]
     fn what_is_not_apart_has_no_best() {
-        assert_eq!(places(&[figure(0, 10.0, 12.0), figure(1, 12.0, 14.0)]), []);
-        assert_eq!(places(&[figure(0, 10.0, 12.0)]), []);
-        assert_eq!(places(&[]), []);
+        assert_eq!(rank_figures(&[figure(0, 10.0, 12.0), figure(1, 12.0, 14.0)]), []);
+        assert_eq!(rank_figures(&[figure(0, 10.0, 12.0)]), []);
+        assert_eq!(rank_figures(&[]), []);
     }
 }

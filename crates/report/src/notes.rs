@@ -64,7 +64,7 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     let mut said: Vec<(String, &'static str, Vec<String>)> = Vec::new();
     for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
         let spec = &row.run.spec;
-        let Some((setting, what)) = safety(row) else { continue };
+        let Some((setting, what)) = describe_safety(row) else { continue };
         let what_was_written = format!("{}{setting}", row.pass_name());
         let target = spec.target_name.clone();
         match said.iter_mut().find(|(key, known, _)| *key == what_was_written && *known == what) {
@@ -91,7 +91,7 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 /// A sync is believed where it was recorded only.
 ///
 /// **Source:** `workload::stream` (syncs), the backends' create.
-fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
+fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
     if let Keeps::Nothing(what) = spec.target.row().keeps {
         return pass.writes().then_some(("", what));
@@ -107,7 +107,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
         return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
     }
     let (setting, how) = match spec.durability {
-        Durability::None | Durability::Close if syncs(row) => {
+        Durability::None | Durability::Close if has_syncs(row) => {
             ("", "the program made the file safe (fsync) inside the timed window, unasked")
         }
         Durability::None => (", durability none", UNSAFE),
@@ -116,7 +116,7 @@ fn safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
             "each file was closed inside the timed window, which flushes it on network file \
              systems only",
         ),
-        Durability::Sync if !syncs(row) => {
+        Durability::Sync if !has_syncs(row) => {
             (", durability sync", "no sync was recorded: nobody waited until the data was safe")
         }
         Durability::Sync if pass.is_timed() => (
@@ -151,7 +151,7 @@ const fn by_name(pass: Pass, target: &Target) -> &'static str {
 }
 
 /// Whether a sync was recorded in some trial of a row.
-fn syncs(row: &Row<'_>) -> bool {
+fn has_syncs(row: &Row<'_>) -> bool {
     let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
     let mut kinds = passes.filter(|p| p.pass == row.judged.pass).flat_map(|pass| &pass.kinds);
     kinds.any(|kind| kind.kind == OpKind::Sync && kind.done > 0)

@@ -110,19 +110,19 @@ const SUMMARIES: [Times; 2] = [
 /// Writes all families and the mark of the end.
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
-    about(&mut out, sheet);
-    let labels: Vec<String> = sheet.rows.iter().map(|row| labels(sheet, row)).collect();
+    write_campaign(&mut out, sheet);
+    let labels: Vec<String> = sheet.rows.iter().map(|row| row_labels(sheet, row)).collect();
     let rows = || sheet.rows.iter().zip(&labels);
     for gauge in &GAUGES {
-        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+        write_head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
         for (row, labels) in rows().filter(|(row, _)| row.counts()) {
             if let Some(value) = (gauge.value)(row) {
-                sample(&mut out, gauge.name, labels, value);
+                write_sample(&mut out, gauge.name, labels, value);
             }
         }
     }
     for summary in &SUMMARIES {
-        head(&mut out, summary.name, "summary", "seconds", summary.help);
+        write_head(&mut out, summary.name, "summary", "seconds", summary.help);
         for (row, labels) in rows().filter(|(row, _)| row.counts()) {
             let times = (summary.times)(row);
             if times.count() == 0 {
@@ -131,77 +131,82 @@ pub fn render(sheet: &Sheet<'_>) -> String {
             for q in QUANTILES {
                 let labels = format!("{labels},quantile=\"{q:?}\"");
                 let ns = if q < 1.0 { times.quantile(q) } else { times.max() };
-                sample(&mut out, summary.name, &labels, ns as f64 / 1e9);
+                write_sample(&mut out, summary.name, &labels, ns as f64 / 1e9);
             }
-            sample(&mut out, &format!("{}_count", summary.name), labels, times.count() as f64);
+            write_sample(
+                &mut out,
+                &format!("{}_count", summary.name),
+                labels,
+                times.count() as f64,
+            );
         }
     }
-    doubts(&mut out, &rows().collect::<Vec<_>>());
+    write_caveats(&mut out, &rows().collect::<Vec<_>>());
     out.push_str("# EOF\n");
     out
 }
 
 /// The campaign itself.
-fn about(out: &mut String, sheet: &Sheet<'_>) {
+fn write_campaign(out: &mut String, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     let state = match campaign.state {
         CampaignState::Running => "running",
         CampaignState::Complete => "complete",
         CampaignState::Interrupted => "interrupted",
     };
-    let own = format!("campaign=\"{}\",name=\"{}\"", campaign.id, escaped(&campaign.name));
-    head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value says nothing.");
-    let version = escaped(&campaign.tool_version);
+    let own = format!("campaign=\"{}\",name=\"{}\"", campaign.id, escape_label(&campaign.name));
+    write_head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value says nothing.");
+    let version = escape_label(&campaign.tool_version);
     let seed = campaign.seed;
     let labels = format!("{own},state=\"{state}\",version=\"{version}\",seed=\"{seed}\"");
-    sample(out, "dfsbench_campaign", &labels, 1.0);
+    write_sample(out, "dfsbench_campaign", &labels, 1.0);
     let name = "dfsbench_campaign_started_seconds";
-    head(out, name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
-    sample(out, name, &own, campaign.started_unix_ms as f64 / 1e3);
+    write_head(out, name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
+    write_sample(out, name, &own, campaign.started_unix_ms as f64 / 1e3);
 }
 
 /// Verdicts and caveats, of rows without figures, too.
-fn doubts(out: &mut String, rows: &[(&Row<'_>, &String)]) {
+fn write_caveats(out: &mut String, rows: &[(&Row<'_>, &String)]) {
     let name = "dfsbench_verdict";
-    head(out, name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
+    write_head(out, name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
     for (row, labels) in rows {
         for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
             let labels = format!("{labels},verdict=\"{}\"", verdict.name());
-            sample(out, name, &labels, f64::from(u8::from(row.judged.verdict == verdict)));
+            write_sample(out, name, &labels, f64::from(u8::from(row.judged.verdict == verdict)));
         }
     }
     let name = "dfsbench_caveat";
-    head(out, name, "gauge", "", "1 for each doubt that a row has.");
+    write_head(out, name, "gauge", "", "1 for each doubt that a row has.");
     for (row, labels) in rows {
         for caveat in &row.judged.caveats {
             let labels = format!("{labels},caveat=\"{}\"", caveat.code.code());
-            sample(out, name, &labels, 1.0);
+            write_sample(out, name, &labels, 1.0);
         }
     }
 }
 
 /// Formats the labels that identify a row.
-fn labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
+fn row_labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let campaign = sheet.campaign;
     let spec = &row.run.spec;
     let mut labels = format!(
         "campaign=\"{}\",campaign_name=\"{}\",run=\"{}\",target=\"{}\",workload=\"{}\",pass=\"{}\"",
         campaign.id,
-        escaped(&campaign.name),
+        escape_label(&campaign.name),
         row.run.index,
-        escaped(&spec.target_name),
+        escape_label(&spec.target_name),
         spec.workload.name(),
         row.judged.pass.name(),
     );
     for (name, value) in sheet.columns.iter().zip(&row.values) {
         if value != NOT_APPLICABLE {
-            let _ = write!(labels, ",set_{name}=\"{}\"", escaped(value));
+            let _ = write!(labels, ",set_{name}=\"{}\"", escape_label(value));
         }
     }
     labels
 }
 
-fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
+fn write_head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
     let _ = writeln!(out, "# TYPE {name} {kind}");
     if !unit.is_empty() {
         let _ = writeln!(out, "# UNIT {name} {unit}");
@@ -209,12 +214,12 @@ fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}");
 }
 
-fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
+fn write_sample(out: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(out, "{name}{{{labels}}} {value}");
 }
 
 /// A label's value: three characters have escapes, other control characters are replaced.
-fn escaped(text: &str) -> String {
+fn escape_label(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -29,19 +29,20 @@ pub fn tables(sheet: &Sheet<'_>) -> Vec<Table> {
     }
     let tables = sheet.groups().into_iter().filter_map(|(name, pass, mut rows)| {
         rows.retain(|row| row.judged.rate.is_some());
-        let mut tables = pairs(&varying(sheet, &rows))
-            .into_iter()
-            .filter_map(|(down, across)| Some((table(sheet, &rows, &down, &across)?, across)));
+        let mut tables = factor_pairs(&varying_factors(sheet, &rows)).into_iter().filter_map(
+            |(down, across)| Some((pivot_table(sheet, &rows, &down, &across)?, across)),
+        );
         let (mut table, across) = tables.find(|(table, _)| fits(table))?;
         let across: Vec<&str> = across.iter().map(|&column| sheet.columns[column]).collect();
-        table.caption = format!("{name}, {}; across: {}", unit(pass, &rows), across.join(BETWEEN));
+        table.caption =
+            format!("{name}, {}; across: {}", describe_unit(pass, &rows), across.join(BETWEEN));
         Some(table)
     });
     tables.collect()
 }
 
 /// Every way to put two factors across and the others down, the last two first.
-fn pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
+fn factor_pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
     let mut pairs = Vec::new();
     for (second, &right) in varying.iter().enumerate().rev() {
         for &left in varying[..second].iter().rev() {
@@ -56,7 +57,12 @@ fn pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
 type Levels<'s> = Vec<&'s str>;
 
 /// One table; `None` where it would have one row or one column, or too many.
-fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize]) -> Option<Table> {
+fn pivot_table(
+    sheet: &Sheet<'_>,
+    rows: &[&Row<'_>],
+    down: &[usize],
+    across: &[usize],
+) -> Option<Table> {
     let (mut leads, mut heads) = (Places::default(), Places::default());
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
@@ -81,7 +87,7 @@ fn table(sheet: &Sheet<'_>, rows: &[&Row<'_>], down: &[usize], across: &[usize])
     for (number, lead) in leads.all.iter().enumerate() {
         let figure = |head| {
             let row = cells.get(&(number, head));
-            row.map_or_else(|| NOT_APPLICABLE.to_owned(), |row| cell(row))
+            row.map_or_else(|| NOT_APPLICABLE.to_owned(), |row| median_cell(row))
         };
         let figures = (0..heads.all.len()).map(figure);
         let lead = lead.iter().map(|level| (*level).to_owned());
@@ -107,7 +113,7 @@ impl<'s> Places<'s> {
 }
 
 /// The factors that differ among some rows.
-fn varying(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
+fn varying_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
     let differs = |column: &usize| {
         let mut values = rows.iter().map(|row| &row.values[*column]);
         values.next().is_some_and(|first| values.any(|value| value != first))
@@ -116,14 +122,14 @@ fn varying(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
 }
 
 /// The median, marked where it must not be used or is doubted.
-fn cell(row: &Row<'_>) -> String {
+fn median_cell(row: &Row<'_>) -> String {
     let Some(rate) = &row.judged.rate else { return NOT_APPLICABLE.to_owned() };
     let shown = row.judged.shown(rate.median).to_string();
     if row.counts() { shown } else { format!("x {shown}") }
 }
 
 /// Describes the figures of a table: the median of so many trials.
-fn unit(pass: Pass, rows: &[&Row<'_>]) -> String {
+fn describe_unit(pass: Pass, rows: &[&Row<'_>]) -> String {
     let trials = rows.iter().map(|row| row.judged.trials_used).max().unwrap_or(0);
     let what = if pass.is_byte_rate() { "bytes" } else { "ops" };
     format!("median rate of {what}, {trials} trials")

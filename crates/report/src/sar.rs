@@ -25,7 +25,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
                     let name = format!("{}, trial {}", sheet.name(row), trial.index + 1);
                     // Writing to a String can't fail.
                     let _ = writeln!(out, "{}, host {}", clean(&name), clean(&host.host));
-                    out.push_str(&table(host));
+                    out.push_str(&sar_table(host));
                     out.push('\n');
                 }
             }
@@ -37,7 +37,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     out
 }
 
-fn table(host: &Telemetry) -> String {
+fn sar_table(host: &Telemetry) -> String {
     let told = Watched::told(std::iter::once(host));
     let heads = std::iter::once("seconds").chain(Watched::heads(&told));
     let columns: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
@@ -88,8 +88,8 @@ seconds  %user  %system  %iowait  %steal  %idle  rxMB/s
    3.00    0.0      0.0      0.0     0.0  100.0     1.0
     all   16.7      0.0      0.0     0.0   83.3     2.3
 ";
-        assert_eq!(table(&host), expected);
+        assert_eq!(sar_table(&host), expected);
         let short = Telemetry { times_ns: vec![0, 0, 0], metrics: Vec::new(), ..host };
-        assert!(table(&short).contains("   0.00      -"));
+        assert!(sar_table(&short).contains("   0.00      -"));
     }
 }

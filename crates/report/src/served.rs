@@ -36,7 +36,7 @@ impl Served {
                 @if campaigns.is_empty() {
                     p { "No campaign yet; one that begins shows up here." }
                 } @else {
-                    form method="get" action="compare" { (list(campaigns)) }
+                    form method="get" action="compare" { (render_list(campaigns)) }
                 }
             }
         };
@@ -96,7 +96,7 @@ pub fn policy() -> String {
     format!("{policy}; frame-ancestors 'none'")
 }
 
-fn list(campaigns: &[CampaignLine]) -> Markup {
+fn render_list(campaigns: &[CampaignLine]) -> Markup {
     html! {
         div.scroll.sortable #campaigns role="region" aria-labelledby="figures" tabindex="0" {
             table {
@@ -114,14 +114,14 @@ fn list(campaigns: &[CampaignLine]) -> Markup {
                         th scope="col" { "after" }
                     }
                 }
-                tbody { @for campaign in campaigns.iter().rev() { (line(campaign)) } }
+                tbody { @for campaign in campaigns.iter().rev() { (render_campaign(campaign)) } }
             }
         }
         p { button type="submit" { "Compare the two that are chosen" } }
     }
 }
 
-fn line(campaign: &CampaignLine) -> Markup {
+fn render_campaign(campaign: &CampaignLine) -> Markup {
     let CampaignLine { id, name, .. } = campaign;
     let state = match campaign.state {
         CampaignState::Running => "not finished",

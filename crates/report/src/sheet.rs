@@ -110,7 +110,7 @@ impl<'a> Sheet<'a> {
         let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
         for row in &self.rows {
             for caveat in &row.judged.caveats {
-                let badness = badness(caveat.extent, &row.judged);
+                let badness = caveat_rank(caveat.extent, &row.judged);
                 let key = (std::cmp::Reverse(caveat.code.severity()), caveat.code);
                 let rows = found.get(&key).map_or(0, |(_, known)| known.rows) + 1;
                 let explained = || Explained {
@@ -132,7 +132,7 @@ impl<'a> Sheet<'a> {
 }
 
 /// Orders the cases of one caveat: more trials are worse; among whole runs, the wider interval.
-fn badness(extent: Extent, judged: &Judged) -> u32 {
+fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
     match extent {
         Extent::Trials { seen, .. } => seen,
         Extent::Run => {

@@ -37,18 +37,26 @@ const STATES: [(&str, &[&str]); 5] = [
 
 const COLUMNS: [Column; 10] = [
     Column { head: "cswch/s", counts: |name| name == "kernel.context_switches", unit: 1.0 },
-    Column { head: "dkrdMB/s", counts: |name| of(name, "disk.", ".read_bytes"), unit: MB },
-    Column { head: "dkwrMB/s", counts: |name| of(name, "disk.", ".write_bytes"), unit: MB },
-    Column { head: "rxMB/s", counts: |name| of(name, "net.", ".received_bytes"), unit: MB },
-    Column { head: "txMB/s", counts: |name| of(name, "net.", ".sent_bytes"), unit: MB },
+    Column { head: "dkrdMB/s", counts: |name| has_ends(name, "disk.", ".read_bytes"), unit: MB },
+    Column { head: "dkwrMB/s", counts: |name| has_ends(name, "disk.", ".write_bytes"), unit: MB },
+    Column { head: "rxMB/s", counts: |name| has_ends(name, "net.", ".received_bytes"), unit: MB },
+    Column { head: "txMB/s", counts: |name| has_ends(name, "net.", ".sent_bytes"), unit: MB },
     Column { head: "retrans/s", counts: |name| name == "tcp.segments_retransmitted", unit: 1.0 },
-    Column { head: "nfsrdMB/s", counts: |name| of(name, "nfs.", ".server_read_bytes"), unit: MB },
-    Column { head: "nfswrMB/s", counts: |name| of(name, "nfs.", ".server_write_bytes"), unit: MB },
+    Column {
+        head: "nfsrdMB/s",
+        counts: |name| has_ends(name, "nfs.", ".server_read_bytes"),
+        unit: MB,
+    },
+    Column {
+        head: "nfswrMB/s",
+        counts: |name| has_ends(name, "nfs.", ".server_write_bytes"),
+        unit: MB,
+    },
     Column { head: "nfsdrdMB/s", counts: |name| name == "nfsd.read_bytes", unit: MB },
     Column { head: "nfsdwrMB/s", counts: |name| name == "nfsd.write_bytes", unit: MB },
 ];
 
-fn of(name: &str, start: &str, end: &str) -> bool {
+fn has_ends(name: &str, start: &str, end: &str) -> bool {
     name.starts_with(start) && name.ends_with(end)
 }
 
@@ -65,7 +73,7 @@ impl Watched {
     pub fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
         let risen = |counts: &dyn Fn(&str) -> bool| -> u64 {
             let counted = host.metrics.iter().filter(|metric| counts(&metric.name));
-            counted.map(|metric| between(metric, from, to)).sum()
+            counted.map(|metric| counted_between(metric, from, to)).sum()
         };
         self.span_ns += host.times_ns[to] - host.times_ns[from];
         for (sum, (_, ends)) in self.states.iter_mut().zip(STATES) {
@@ -112,18 +120,19 @@ impl Watched {
     /// One cell for each head; a dash where the span was too short to tell.
     pub fn cells(&self, told: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
-        let share = |part: &u64| per(*part as f64 * 100.0, all as f64);
+        let share = |part: &u64| format_ratio(*part as f64 * 100.0, all as f64);
         let seconds = self.span_ns as f64 / 1e9;
-        let rate = |index: &usize| per(self.sums[*index] as f64 / COLUMNS[*index].unit, seconds);
+        let rate =
+            |index: &usize| format_ratio(self.sums[*index] as f64 / COLUMNS[*index].unit, seconds);
         self.states.iter().map(share).chain(told.iter().map(rate)).collect()
     }
 }
 
-fn between(metric: &Metric, from: usize, to: usize) -> u64 {
+fn counted_between(metric: &Metric, from: usize, to: usize) -> u64 {
     let values = metric.values[from..=to].to_vec();
     Metric { values, ..metric.clone() }.risen()
 }
 
-fn per(part: f64, whole: f64) -> String {
+fn format_ratio(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}", part / whole) } else { "-".to_owned() }
 }

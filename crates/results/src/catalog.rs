@@ -1,4 +1,4 @@
-//! What a file holds, as people look after it: campaigns with their tags and notes, and sizes.
+//! Lists the contents of a results file: campaigns with their tags and notes, and sizes.
 //!
 //! [`Store::list`] is the way in. Notes and tags are all that people write into a
 //! results file; they are added and never put in place of others, so a slip loses nothing.
@@ -21,12 +21,12 @@ pub const NOTE_LENGTH_MAX: usize = 10_000;
 /// Runs of a campaign that are measured for its size, at least, where it has as many.
 const SIZED_RUNS_MIN: i64 = 500;
 
-/// What somebody wrote beside a campaign.
+/// A note that a user wrote beside a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// When, in milliseconds since 1970 UTC.
     pub written_unix_ms: u64,
-    /// What.
+    /// The text of the note.
     pub text: String,
 }
 
@@ -90,7 +90,7 @@ impl Store {
         self.connection.query_row(&sql, [campaign_id], |row| row.get(0))
     }
 
-    /// What was written beside a campaign, oldest first.
+    /// Returns the notes of a campaign, oldest first.
     ///
     /// # Errors
     /// As [`Store::list`].

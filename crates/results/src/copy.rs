@@ -18,7 +18,7 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// What a column with such a key becomes.
+    /// Returns the SQL expression for a column with such a key.
     fn value(self, column: &str) -> String {
         match self {
             Self::Shifted(by) => format!("{column} + {by}"),

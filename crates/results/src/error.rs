@@ -1,4 +1,4 @@
-//! What can go wrong with a results file, each in one sentence with a hint.
+//! The errors of a results file, each in one sentence with a hint.
 //!
 //! [`StoreError`] is the type; [`explain`] turns SQLite's codes into it. The path stands in every
 //! message, because a person may have several results files.
@@ -47,7 +47,7 @@ pub enum StoreError {
          (hint: use a newer dfsbench)", path.display()
     )]
     Newer {
-        /// The file.
+        /// The results file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -66,11 +66,11 @@ pub enum StoreError {
          another campaign may be made meanwhile)", path.display()
     )]
     Held {
-        /// The file.
+        /// The results file.
         path: PathBuf,
         /// Key of the campaign.
         campaign_id: i64,
-        /// `process 4711`.
+        /// The holder of the lock: `process 4711`.
         holder: String,
     },
     /// The file, or the directory that it is in, can't be written to.
@@ -103,9 +103,9 @@ pub enum StoreError {
     /// The content is not what this program writes.
     #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
     Damaged {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// What was found, or not.
+        /// The mismatch that was found.
         what: String,
     },
     /// The file holds no such campaign.
@@ -113,7 +113,7 @@ pub enum StoreError {
         "`{}` holds no campaign {id} (hint: {})", path.display(), held(*latest)
     )]
     NoCampaign {
-        /// The file.
+        /// The results file.
         path: PathBuf,
         /// The key that was asked for.
         id: i64,
@@ -126,17 +126,17 @@ pub enum StoreError {
          newer dfsbench)", path.display()
     )]
     UnknownTable {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// The table.
+        /// The name of the table.
         table: String,
     },
     /// Something that can't be kept, such as a path that is not UTF-8.
     #[error("the results can't be stored in `{}`: {what}", path.display())]
     NotStorable {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// What, and why.
+        /// The reason of the refusal.
         what: String,
     },
     /// Another user placed the file, or a link to it, where root trusts its own only.
@@ -155,9 +155,9 @@ pub enum StoreError {
     /// A tag or a note that can't be one.
     #[error("{what} (`{}` is unchanged)", path.display())]
     Remark {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// What, and why.
+        /// The reason of the refusal.
         what: String,
     },
     /// The file was to be imported into itself.
@@ -173,17 +173,17 @@ pub enum StoreError {
     /// The file could not be looked at.
     #[error("`{}` can't be opened: {source}", path.display())]
     Io {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Anything else that SQLite reports.
     #[error("`{}`: {source}", path.display())]
     Sqlite {
-        /// The file.
+        /// The results file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
 }

@@ -24,7 +24,7 @@ use crate::tree::{Column, ROOT, Table, Tree};
 /// Rows that are held in memory at once, and that make one row group of a Parquet file.
 const ROWS_MAX: usize = 20_000;
 
-/// What the files are.
+/// The format of the exported files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
     /// Apache Parquet, compressed with Snappy.
@@ -51,7 +51,7 @@ impl ExportFormat {
 pub struct Exported {
     /// Name of the table.
     pub table: String,
-    /// Its rows.
+    /// Number of its rows.
     pub rows: u64,
 }
 
@@ -67,9 +67,9 @@ pub enum ExportError {
     /// The directory can't be written.
     #[error("`{}` can't be written: {source}", path.display())]
     Write {
-        /// The directory.
+        /// The target directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -104,7 +104,7 @@ impl Sink {
     }
 }
 
-/// What went wrong within a table.
+/// An error while one table is exported.
 enum Trouble {
     Read(rusqlite::Error),
     Write(io::Error),

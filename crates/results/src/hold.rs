@@ -102,7 +102,7 @@ pub fn remove_abandoned(results: &Path) -> usize {
     removed
 }
 
-/// `dfsbench.db-campaign-7.lock`.
+/// Recognizes names of lock files, such as `dfsbench.db-campaign-7.lock`.
 fn is_lock_name(name: &[u8], begin: &[u8]) -> bool {
     let number = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(b".lock"));
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))

@@ -1,4 +1,4 @@
-//! What each host did of a pass that several made together, in and out of the results file.
+//! Stores and reads the results of each host in a pass that several hosts made together.
 //!
 //! Files of earlier releases have no table for it, and get it when they are added to.
 
@@ -40,7 +40,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// What one host did of a pass.
+/// Reads the results of one host from a row.
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
     let bytes: Vec<u8> = row.get("service_time")?;
     let times = ClientTimes::from_bytes(&bytes);

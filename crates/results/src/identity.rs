@@ -1,5 +1,5 @@
-//! Which campaign it is, wherever it lies: files are copied and merged, and the number within a
-//! file says nothing elsewhere.
+//! Identifies a campaign wherever it is stored: files are copied and merged, and the number within
+//! a file says nothing elsewhere.
 //!
 //! A campaign is given a random UUID when it begins. Campaigns of releases that gave none have one
 //! that follows from what never changes about them, so that copies of them are known as the same.

@@ -17,7 +17,7 @@ use crate::store::Store;
 use crate::tree::{self, ROOT, Tree};
 use crate::write::next_campaign;
 
-/// What became of a campaign of the other file.
+/// The outcome for one campaign of the other file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The campaign as it stands in the other file.
@@ -35,7 +35,7 @@ pub enum Merged {
     Known {
         /// Its number here.
         id: i64,
-        /// What it has now that it lacked.
+        /// The additions to a campaign that was here already.
         gained: Gained,
     },
 }

@@ -1,4 +1,4 @@
-//! What a campaign that is here gains from a copy of it that went on elsewhere.
+//! Adds to a campaign what a copy of it gained that was continued elsewhere.
 //!
 //! [`join`] is the way in: it takes the runs and trials that are missing, and the notes and tags.
 //! Nothing that is here is changed, with two exceptions: a trial that somebody stopped gives way to
@@ -10,22 +10,22 @@ use rusqlite::Connection;
 use crate::copy::{Key, Keys, copy_table};
 use crate::tree::{ROOT, Table, Tree};
 
-/// What a campaign has gained from its copy.
+/// The additions to a campaign from its copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gained {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
     /// Trials, those of new runs among them.
     pub trials: usize,
-    /// Notes.
+    /// Number of notes.
     pub notes: usize,
-    /// Tags.
+    /// Number of tags.
     pub tags: usize,
     /// Trials that both have and that are not the same: those that are here stay.
     pub differ: usize,
 }
 
-/// Of both campaigns: every trial with its run.
+/// Pairs of both campaigns: every trial with its run.
 const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
      JOIN other.runs fr ON fr.run_index = hr.run_index
      JOIN other.trials f ON f.run_id = fr.id AND f.trial_index = h.trial_index";

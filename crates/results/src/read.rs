@@ -171,7 +171,7 @@ fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Re
 struct Level<T> {
     ids: Vec<i64>,
     values: Vec<T>,
-    /// Of each, the place of its parent.
+    /// The index of the parent of each item.
     parents: Vec<usize>,
 }
 
@@ -263,7 +263,8 @@ fn each_of(
     Ok(())
 }
 
-/// What a campaign was made to find out; files of earlier releases don't say, nor have the table.
+/// Reads the question of a campaign; files of earlier releases have neither the value nor the
+/// table.
 fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
     if !connection.table_exists(None, "questions")? {
         return Ok(Question::Figures);
@@ -359,7 +360,7 @@ fn kind(
     })
 }
 
-/// What a client did.
+/// Reads the results of a client from a row.
 fn client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
     let bytes: Vec<u8> = row.get("service_time")?;
     let times = ClientTimes::from_bytes(&bytes);
@@ -372,7 +373,7 @@ fn client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
     })
 }
 
-/// What a pass was offered and touched.
+/// Reads the scope of a pass from a row.
 fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     let json: String = row.get("scope_json")?;
     serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))

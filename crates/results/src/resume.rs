@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::tree::Tree;
 
-/// What is stored of one run.
+/// The stored trials of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Key of the run, for [`Store::add_trial`].

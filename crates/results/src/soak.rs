@@ -1,4 +1,4 @@
-//! What a soak saw beside its figures, in and out of the results file: pulses and disturbances.
+//! Stores and reads the observations of a soak: interval statistics and fault events.
 //!
 //! Files of earlier releases have no tables for it, and get them when they are added to.
 
@@ -65,7 +65,7 @@ pub(crate) fn pulse(row: &Row<'_>) -> rusqlite::Result<Pulse> {
     })
 }
 
-/// What was done to a host while a pass ran.
+/// Reads a fault event from a row.
 pub(crate) fn upset(row: &Row<'_>) -> rusqlite::Result<Upset> {
     Ok(Upset {
         blow: named(row, "blow", Blow::from_name)?,

@@ -37,7 +37,7 @@ pub struct Store {
     holds: Vec<Hold>,
 }
 
-/// What an SQLite file says of whose it is.
+/// The header of an SQLite file that identifies its application.
 #[derive(Clone, Copy)]
 struct FileHead {
     application_id: i64,
@@ -104,7 +104,7 @@ impl Store {
         }
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -223,7 +223,7 @@ impl Store {
     }
 }
 
-/// What becomes of a file that isn't there, or is empty.
+/// The handling of a file that is missing or empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     /// It is made.

@@ -1,4 +1,4 @@
-//! What hosts did while a pass ran, in and out of the results file.
+//! Stores and reads the telemetry of hosts during a pass.
 //!
 //! Series are JSON arrays in a row for each metric, which `json_each` takes apart in queries; a row
 //! for each reading would make most of a file of short passes.

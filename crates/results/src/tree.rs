@@ -14,7 +14,7 @@ use crate::row::rows;
 
 /// The schema of the first release.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
-/// What was added to the schema without a change to what it had; older files get it when they
+/// The additions to the schema that left existing tables unchanged; older files get them when they
 /// are opened to be added to.
 pub(crate) const ADDED: &str = include_str!("added.sql");
 
@@ -27,14 +27,14 @@ pub(crate) struct Tree {
     pub tables: Vec<Table>,
 }
 
-/// One table.
+/// One table of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub name: String,
     pub columns: Vec<Column>,
 }
 
-/// One column.
+/// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub name: String,
@@ -59,7 +59,7 @@ pub(crate) struct Made {
     pub is_view: bool,
 }
 
-/// What the schema of this program makes, in the order of its making.
+/// The objects that the schema of this program creates, in the order of their creation.
 static KNOWN: LazyLock<(Tree, Vec<Made>)> = LazyLock::new(|| {
     let read = || {
         let memory = Connection::open_in_memory()?;
@@ -79,7 +79,7 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     })
 }
 
-/// What the schema of this program makes.
+/// Returns the objects that the schema of this program creates.
 pub(crate) fn all_made() -> &'static [Made] {
     &KNOWN.1
 }

@@ -1,5 +1,5 @@
-//! Which results files root writes to: none to which a link of another user leads, and none of
-//! another user in a folder that everybody may write to.
+//! Decides which results files root may write: none that a link of another user leads to, and none
+//! of another user in a folder that everybody may write to.
 //!
 //! [`check`] is the way in. A user who places a link by the name of a results file would else
 //! choose which file root changes. Users other than root can be led to their own files only.

@@ -53,7 +53,7 @@ pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure>
     Ok(raw)
 }
 
-/// What is named; the in-memory server where nothing is.
+/// Reads the plan that is named; without a name, one for the in-memory server.
 fn named(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mix =
         Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };

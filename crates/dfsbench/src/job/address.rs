@@ -1,4 +1,4 @@
-//! Where a controller listens, and what its agents are told of it.
+//! The address on which a controller listens, and the one that its agents connect to.
 //!
 //! A name is resolved here for listening, and told as it is: it may mean another address there.
 
@@ -9,9 +9,9 @@ use crate::exit::Failure;
 /// An address, and its name elsewhere.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where to listen; port 0 is any.
+    /// The socket to listen on; port 0 is any.
     pub socket: SocketAddr,
-    /// What agents call this host.
+    /// The name by which agents reach this host.
     name: String,
 }
 
@@ -47,13 +47,13 @@ impl Place {
         Self { socket: SocketAddr::new(ip, port), name }
     }
 
-    /// What agents are told, once the port is known.
+    /// Returns the address for agents, once the port is known.
     pub fn for_agents(&self, port: u16) -> String {
         format!("{}:{port}", self.name)
     }
 }
 
-/// What this host calls itself.
+/// Returns the name that this host gives itself.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

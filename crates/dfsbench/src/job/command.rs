@@ -14,7 +14,7 @@ use super::{MEET, TOKEN};
 use crate::args::Launcher;
 use crate::exit::Failure;
 
-/// Which `mpirun` it is.
+/// The implementation of `mpirun`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mpi {
     Open,
@@ -54,7 +54,7 @@ pub fn of(launcher: Launcher, with: Option<&str>, count: u32) -> Result<Command,
     Ok(command)
 }
 
-/// What runs on each host: this program, unless another one is named.
+/// Returns the program to run on each host: this one, unless another one is named.
 fn agent_program() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(named.into());

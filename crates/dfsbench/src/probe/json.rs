@@ -18,7 +18,7 @@ pub fn render(probe: &Probe) -> String {
     json.expect("the document holds texts and numbers only") + "\n"
 }
 
-/// What a question brought, or why it brought nothing.
+/// The result of one query, or the reason why it has none.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<T> {

@@ -20,9 +20,9 @@ const HOSTS_MAX: usize = 16;
 /// How much fits onto a screen, in characters.
 #[derive(Clone, Copy)]
 pub struct ScreenSize {
-    /// Of a line.
+    /// Number of columns of a line.
     pub columns: usize,
-    /// Lines.
+    /// Number of lines.
     pub rows: usize,
 }
 
@@ -116,7 +116,7 @@ fn hosts(seen: &Seen) -> Vec<String> {
     lines
 }
 
-/// What stands below the table of hosts.
+/// Returns the lines below the table of hosts.
 fn said(last: &Ended) -> Vec<String> {
     let more = last.hosts.len().saturating_sub(HOSTS_MAX);
     let more = if more > 0 { format!("{more} more hosts; ") } else { String::new() };

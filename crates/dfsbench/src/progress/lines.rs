@@ -16,10 +16,10 @@ use crate::calendar::now_unix_ms;
 use crate::exit::{End, Failure};
 use crate::output;
 
-/// Where `-` leads.
+/// The path that stands for stderr.
 const STDERR: &str = "-";
 
-/// Writes lines.
+/// Writes progress lines.
 pub struct Lines {
     path: PathBuf,
     /// `None` for stderr.

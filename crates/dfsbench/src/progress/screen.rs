@@ -32,12 +32,12 @@ use crate::{output, signals};
 
 /// How often it is drawn.
 const TICK_NS: i64 = 200_000_000;
-/// What a terminal has that does not say.
+/// The size of a terminal that does not report one.
 const SIZE_USUAL: ScreenSize = ScreenSize { columns: 80, rows: 24 };
 /// A screen of its own, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// What ctrl-C sends where the terminal makes no signal of it.
+/// The byte of ctrl-C where the terminal makes no signal of it.
 const CTRL_C: u8 = 3;
 
 /// How the terminal was, while it is taken.

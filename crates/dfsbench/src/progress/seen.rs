@@ -1,4 +1,4 @@
-//! What has been heard of a campaign so far, for whoever shows it.
+//! The state of a campaign as its events report it, for display.
 //!
 //! [`Seen`] is the principal type: it takes events in and knows nothing of terminals. Rates are
 //! those of each tenth of a second; service times, processors and retransmissions are known once a
@@ -20,7 +20,7 @@ const INTERVAL_MIN_NS: u64 = 10_000_000;
 /// Trials that are told of once they have ended.
 const ENDED_MAX: usize = 4;
 
-/// What has been heard.
+/// The state of a campaign as far as it was reported.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The name of the plan.
@@ -29,15 +29,15 @@ pub struct Seen {
     pub total: usize,
     /// The place of the one that is being made, from 0.
     pub position: usize,
-    /// What it does.
+    /// The label of the run.
     pub label: String,
-    /// Its pass.
+    /// The current pass.
     pub pass: Option<Pass>,
     /// The rate that counts for the pass, from time to time, the latest last.
     pub rates: VecDeque<f64>,
     /// Ops and bytes per second, just now.
     pub now: Option<(f64, f64)>,
-    /// What each host does just now, where several work.
+    /// The current activity of each host, where several work.
     pub hosts: Vec<HostSeen>,
     /// The pass that ended last.
     pub last: Option<Ended>,
@@ -53,7 +53,7 @@ pub struct Seen {
 /// One of several hosts.
 #[derive(Debug, Default)]
 pub struct HostSeen {
-    /// Its name.
+    /// The name of the host.
     pub host: String,
     /// Ops per second, just now.
     pub ops_per_s: f64,
@@ -65,7 +65,7 @@ pub struct HostSeen {
 /// A pass that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Which one.
+    /// The label of the run and pass.
     pub what: String,
     /// Its service times and what was seen of the hosts: all together first, then each host.
     pub hosts: Vec<Quantiles>,
@@ -76,7 +76,7 @@ pub struct Ended {
 /// How long ops of a pass took, from sent to done, and what that cost.
 #[derive(Debug)]
 pub struct Quantiles {
-    /// Of which host.
+    /// The name of the host.
     pub host: String,
     /// p50, p99 and the largest, in nanoseconds.
     pub times_ns: [u64; 3],
@@ -86,21 +86,21 @@ pub struct Quantiles {
     pub retransmitted: Option<u64>,
 }
 
-/// A doubt.
+/// A caveat that was reported.
 #[derive(Debug)]
 pub struct CaveatSeen {
-    /// What is doubtful.
+    /// The code of the caveat.
     pub code: CaveatCode,
     /// Passes that have it.
     pub passes: usize,
-    /// Where it was seen first.
+    /// The run and pass where it was reported first.
     pub place: String,
     /// The numbers that showed it there.
     pub evidence: String,
 }
 
 impl Seen {
-    /// Of a campaign of so many trials; 0 where nobody knows.
+    /// Makes the state of a campaign with so many trials; 0 where the number is unknown.
     pub fn of(name: &str, total: usize) -> Self {
         Self { name: name.to_owned(), total, ..Self::default() }
     }
@@ -132,7 +132,7 @@ impl Seen {
         self.caveats.len() - known
     }
 
-    /// What is being done: the run and its pass.
+    /// Describes the current activity: the run and its pass.
     pub fn doing(&self) -> String {
         let pass = self.pass.map_or("", Pass::name);
         format!("{} {pass}", self.label).trim().to_owned()
@@ -267,7 +267,7 @@ pub fn label(spec: &RunSpec) -> String {
     format!("{} {} {}", spec.target_name, spec.backend.name(), spec.workload.name())
 }
 
-/// What came of a trial: its figures, or why there are none.
+/// Describes the result of a trial: its figures, or why there are none.
 pub fn came_to(trial: &Trial) -> String {
     match &trial.state {
         TrialState::Done => trial.passes.iter().map(figure).collect::<Vec<_>>().join(", "),

@@ -13,16 +13,16 @@ use crate::exit::Failure;
 /// The disturbances of a soak, in the order of time.
 pub struct Planned {
     all: Vec<Spot<Disturbance>>,
-    /// What the text of the plan is called.
+    /// The name of the plan's text in messages.
     source_name: String,
 }
 
 /// How long a soak is, and each of its segments.
 #[derive(Clone, Copy)]
 pub struct Lengths {
-    /// Of a segment, in milliseconds.
+    /// Length of a segment, in milliseconds.
     pub segment_ms: u64,
-    /// Of the soak, in milliseconds.
+    /// Length of the soak, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -56,7 +56,7 @@ impl Planned {
         Ok(planned)
     }
 
-    /// What is done, in the order of time.
+    /// Returns the disturbances in the order of time.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         self.all.iter().map(|one| one.value.clone()).collect()
     }
@@ -132,7 +132,7 @@ fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// What only the in-memory server of this process can be told to.
+/// Checks a disturbance that only the in-memory server of this process can be asked for.
 fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     let is_embedded = target.nfs().is_some_and(|nfs| nfs.embedded);
     match &one.host {
@@ -144,7 +144,7 @@ fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// What is done to the server that the plan sets up.
+/// Checks a disturbance of the server that the plan sets up.
 fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
@@ -181,7 +181,7 @@ fn named<'r>(
     })
 }
 
-/// What is done to the agent of a client host, in the place of which another one has to come.
+/// Checks a disturbance of the agent of a client host, which another agent has to replace.
 fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let hint = "`on` one of the client hosts: `hosts` of the [[target]]";
     if run.lab.is_some() {
@@ -196,7 +196,7 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is done to the calendar of a host, which must not be this one's.
+/// Checks a disturbance of the wall clock of a host, which must not be this one's.
 fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let of_lab = run.lab.iter().flat_map(|lab| lab.hosts());
     let hint = "`on` a host that ssh leads to, and where we are root";

@@ -11,7 +11,7 @@ use model::Soak;
 use super::format_ms;
 use crate::exit::Failure;
 
-/// What segments take besides what they measure, at most, in percent of it: preparing, reading
+/// The time of segments beyond their measurement, at most, in percent of it: preparing, reading
 /// back.
 const BESIDES_PERCENT: u64 = 20;
 

@@ -22,7 +22,7 @@ const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
 /// Segments of a soak whose segment is chosen, about.
 const SEGMENTS: u64 = 120;
 
-/// What the arguments and the plan ask for; its disturbances with their places, too.
+/// Reads the soak from the arguments and the plan; its disturbances with their targets, too.
 ///
 /// # Errors
 /// When a time or a disturbance can't be read, or doesn't fit.
@@ -100,7 +100,7 @@ pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
     planned.check(run)
 }
 
-/// What a dry run says of a soak.
+/// Describes a soak for a dry run.
 pub fn described(soak: &Soak) -> String {
     let mut text = format!(
         "soak: {} in {} segments of {}, all read back after each\n",

@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as a page on loopback needs: a request is read, one answer is written, and
-//! the connection closed.
+//! Serves the part of HTTP/1.1 that a page on loopback needs: it reads a request, writes an answer,
+//! and closes the connection.
 //!
 //! Bytes come from anybody on this host, so a head has a largest size and a deadline, and nothing
 //! is allocated by what it says. The head is parsed by `httparse`; bodies are never read.
@@ -18,14 +18,14 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// An answer has to be taken within this time.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What somebody asks for.
+/// A client's request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// `GET`, `HEAD` and others.
     pub method: String,
     /// Without the query.
     pub path: String,
-    /// What follows the question mark; empty where there is none.
+    /// The query after the question mark; empty where there is none.
     pub query: String,
     /// Under which name we were called.
     pub host: Option<String>,
@@ -39,14 +39,14 @@ impl Request {
     }
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Status code and words: `200 OK`.
     pub status: &'static str,
     /// Further header lines, each with its end.
     pub fields: &'static str,
-    /// The page.
+    /// The body of the answer.
     pub body: String,
 }
 
@@ -105,7 +105,7 @@ fn parsed(head: &[u8]) -> Result<Option<Request>, &'static str> {
 /// Whether the body of an answer follows its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// It does.
+    /// The body follows the head.
     Sent,
     /// It does not: only the head was asked for.
     Omitted,
@@ -155,7 +155,7 @@ pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     write_by(stream, text.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }
 
-/// What every answer says: nothing is kept, guessed or told on.
+/// Returns the headers of every answer: nothing may be cached, guessed or passed on.
 fn common(policy: &str) -> String {
     format!(
         "Content-Security-Policy: {policy}\r\nCache-Control: no-store\r\nConnection: close\r\n\

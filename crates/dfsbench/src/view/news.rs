@@ -1,4 +1,4 @@
-//! What has changed in the results file, for pages that wait for it.
+//! Watches the results file for changes, for pages that wait for them.
 //!
 //! [`News`] is the principal type: one thread looks at the file and tells; any number of
 //! connections wait. What was told is kept a while, so that nobody who asks late misses it.

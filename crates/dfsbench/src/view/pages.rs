@@ -17,7 +17,7 @@ use super::{error, not_found};
 use crate::exit::Failure;
 use crate::room;
 
-/// Makes pages.
+/// Renders the pages of a results file.
 pub struct Pages {
     news: Arc<News>,
     maker: Mutex<Maker>,
@@ -25,7 +25,7 @@ pub struct Pages {
 
 struct Maker {
     store: Store,
-    /// Where the copy lies; `None` once there is no more to come.
+    /// The directory of the copy; `None` once there is no more to come.
     folder: Option<TempDir>,
     /// The copy, and which state of the file it is.
     copied: Option<(Store, i64)>,
@@ -81,7 +81,7 @@ impl Pages {
 }
 
 impl Maker {
-    /// What failed, of the file itself: nobody knows its copy.
+    /// Describes a failure by the file itself: users don't know of its copy.
     fn told(&self, failure: &StoreError) -> String {
         let told = failure.to_string();
         match &self.copied {

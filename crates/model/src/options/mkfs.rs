@@ -23,7 +23,7 @@ const POSITION: &str = "the file system begins where its device does";
 pub struct MkfsOption {
     /// The option, such as `-E` or `--csum`.
     pub flag: String,
-    /// Its value.
+    /// The option's value.
     pub value: Option<String>,
 }
 

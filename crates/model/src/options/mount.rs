@@ -16,13 +16,13 @@ const OTHER_HOST: &str = "it names another host";
 const NO_MOUNT: &str = "it does something else than to mount";
 const STOPS_HOST: &str = "it stops the host";
 
-/// What every file system takes.
+/// The options that every file system takes.
 const GENERIC: &str = "async atime auto defaults dev diratime dirsync exec iversion lazytime loud \
                        mand noatime noauto nodev nodiratime noexec noiversion nolazytime nomand \
                        norelatime nostrictatime nosuid nosymfollow relatime ro rw silent \
                        strictatime suid sync _netdev nofail";
 
-/// What no mount of ours may be asked for.
+/// The options that a plan must not pass to a mount.
 const REFUSED: &[(&str, &str)] = &[
     ("remount", NO_MOUNT),
     ("bind", NO_MOUNT),

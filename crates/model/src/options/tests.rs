@@ -11,7 +11,7 @@ const MADE: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Bt
 const MOUNTED: [FileSystem; 4] =
     [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
 
-/// What has another meaning to a shell, to getopt, to a list of options or to the kernel.
+/// Values with another meaning to a shell, to getopt, to a list of options or to the kernel.
 const HOSTILE: [&str; 16] = [
     "/dev/loop4",
     " /dev/loop4",

@@ -1,4 +1,4 @@
-//! What `dfsbench curve` asks: how response times rise with the offered load.
+//! The question of `dfsbench curve`: how response times rise with the offered load.
 //!
 //! [`CurveAsked`] is the principal type. It holds the mix that was asked for, too, since the rule
 //! about shares is judged from results alone.
@@ -49,9 +49,9 @@ pub struct ClosedLoop {
 /// The longest response time that somebody accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseBound {
-    /// In nanoseconds.
+    /// The bound in nanoseconds.
     pub most_ns: u64,
-    /// Of so many thousandths of the ops; `None` for the mean of all.
+    /// The share of ops that keep the bound, in thousandths; `None` bounds the mean of all.
     pub quantile_permille: Option<u32>,
 }
 

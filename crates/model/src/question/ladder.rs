@@ -59,7 +59,7 @@ impl Rung {
 /// A rung that a campaign has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Which.
+    /// The layer of the data path.
     pub rung: Rung,
     /// The target of the plan that it is measured on.
     pub target: String,
@@ -68,13 +68,13 @@ pub struct Placed {
 /// A rung that a campaign can't have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which.
+    /// The layer of the data path.
     pub rung: Rung,
     /// Why, and which question stays open; a sentence.
     pub why: String,
 }
 
-/// What a ladder was made of.
+/// The layers that a bottleneck analysis compares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     /// Its rungs, the lowest first; the last is the way in question.

@@ -1,4 +1,4 @@
-//! What `dfsbench ramp` asks: under how much load a server gives in.
+//! The question of `dfsbench ramp`: under how much load a server fails.
 //!
 //! [`RampAsked`] is the principal type. With it and the trials in their order the search can be
 //! told again.
@@ -13,9 +13,9 @@ use crate::spec::RunSpec;
 pub struct RampAsked {
     /// The setting that is raised.
     pub setting: String,
-    /// Where it begins.
+    /// The first load of the search.
     pub first: u32,
-    /// Where it ends at the latest.
+    /// The largest load of the search.
     pub max: u32,
     /// How long the server is given to recover, in milliseconds.
     pub recovery_ms: u64,

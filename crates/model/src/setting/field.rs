@@ -1,4 +1,4 @@
-//! Where the value of a setting lives in a run, and how it is read and written there.
+//! Accessors of settings: where a value is stored in a run, and how it is read and written there.
 //!
 //! [`Place`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path of a
 //! field. [`Field`] is what all such fields have in common. Data files and small files share

@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub range: Option<Range>,
     /// The word for a value that is left to the server or the host.
     pub open: Option<&'static str>,
-    /// What separates the items of a [`Kind::Words`].
+    /// The separator between the items of a [`Kind::Words`].
     pub separator: char,
     /// The default, where it is another than in a run without settings.
     pub default: Option<Stated>,
@@ -59,7 +59,7 @@ impl Stated {
     }
 }
 
-/// All workloads.
+/// The list of all workloads.
 pub(super) const ALL: &[Workload] = Workload::ALL;
 
 /// The workloads that this program executes itself.

@@ -87,11 +87,11 @@ fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
             let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
             value == other || either_lacks_it || of_kind(name)
         });
-    same_columns && work(one) == work(other)
+    same_columns && work_identity(one) == work_identity(other)
 }
 
 /// Returns what identifies the work itself, independent of target and backend.
-fn work(spec: &RunSpec) -> [u64; 5] {
+fn work_identity(spec: &RunSpec) -> [u64; 5] {
     let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
     let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };
     let [workers, files] = [spec.workers, spec.files].map(u64::from);
@@ -107,7 +107,7 @@ fn factors_apart<'a>(
 ) {
     let figures = group.of(target);
     for name in group.varying(&figures) {
-        let alike = partitions(group, &figures, name);
+        let alike = split_by_other_settings(group, &figures, name);
         if trend::is_number(group, &figures, name) {
             trend::along(group, factors, name, &alike, findings);
             continue;
@@ -144,7 +144,11 @@ fn factors_apart<'a>(
 }
 
 /// Figures that differ in one setting only, together.
-fn partitions<'a>(group: &Group<'a>, figures: &[Figure<'a>], name: &str) -> Vec<Vec<Figure<'a>>> {
+fn split_by_other_settings<'a>(
+    group: &Group<'a>,
+    figures: &[Figure<'a>],
+    name: &str,
+) -> Vec<Vec<Figure<'a>>> {
     let others = |figure: &Figure<'a>| -> Vec<(&str, &str)> {
         group.settings(figure).filter(|(column, _)| *column != name).collect()
     };

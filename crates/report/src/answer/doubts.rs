@@ -27,21 +27,21 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let mut parts = Vec::new();
     if valid.len() == total && total > 0 {
         let stand = if total == 1 { "stands" } else { "stand" };
-        parts.push(format!("{} {stand} without a doubt", all(total)));
+        parts.push(format!("{} {stand} without a doubt", name_all_figures(total)));
     } else if total > missing.len() {
         let stand = if valid.len() == 1 { "stands" } else { "stand" };
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
         parts.push(format!("{none} of {} {stand} without a doubt", counted(total, "figure")));
     }
     if !doubted.is_empty() {
-        parts.push(most(&doubted));
+        parts.push(most_frequent_caveats(&doubted));
     }
     if !invalid.is_empty() {
-        let codes = codes(&invalid, Severity::Invalid);
-        parts.push(format!("{} must not be used: {}", invalid.len(), named(&codes)));
+        let codes = count_codes(&invalid, Severity::Invalid);
+        parts.push(format!("{} must not be used: {}", invalid.len(), name_codes(&codes)));
     }
     if !missing.is_empty() {
-        parts.push(lost(&missing, total));
+        parts.push(describe_missing(&missing, total));
     }
     let mut said = parts.join("; ");
     if !said.is_empty() {
@@ -55,14 +55,14 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// `most doubts: wide-interval (14), too-short (4)`.
-fn most(rows: &[&Row<'_>]) -> String {
-    let codes = codes(rows, Severity::Degraded);
+fn most_frequent_caveats(rows: &[&Row<'_>]) -> String {
+    let codes = count_codes(rows, Severity::Degraded);
     let most = if codes.len() > NAMED_MAX { "most doubts" } else { "doubts" };
-    format!("{most}: {}", named(&codes))
+    format!("{most}: {}", name_codes(&codes))
 }
 
 /// The doubts of some rows with the number of rows that have them, most frequent first.
-fn codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
+fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         let doubts = row.judged.caveats.iter().filter(|c| c.code.severity() >= least);
@@ -78,13 +78,13 @@ fn codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     counts
 }
 
-fn named(codes: &[(String, usize)]) -> String {
+fn name_codes(codes: &[(String, usize)]) -> String {
     let shown = codes.iter().take(NAMED_MAX).map(|(code, count)| format!("{code} ({count})"));
     shown.collect::<Vec<_>>().join(", ")
 }
 
 /// How many figures are missing, and why where one reason does for all.
-fn lost(rows: &[&Row<'_>], total: usize) -> String {
+fn describe_missing(rows: &[&Row<'_>], total: usize) -> String {
     let mut reasons: Vec<&str> = rows.iter().filter_map(|row| row.judged.reason()).collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -93,12 +93,12 @@ fn lost(rows: &[&Row<'_>], total: usize) -> String {
         _ => format!(" for {} reasons", reasons.len()),
     };
     let are = if rows.len() == 1 { "is" } else { "are" };
-    let which = if rows.len() == total { all(total) } else { rows.len().to_string() };
+    let which = if rows.len() == total { name_all_figures(total) } else { rows.len().to_string() };
     format!("{which} {are} missing{why}")
 }
 
 /// All figures: `The figure`, `Both figures`, `All 3 figures`.
-fn all(total: usize) -> String {
+fn name_all_figures(total: usize) -> String {
     match total {
         1 => "The figure".to_owned(),
         2 => "Both figures".to_owned(),

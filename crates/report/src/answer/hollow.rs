@@ -11,36 +11,39 @@ use crate::show::listed;
 /// So many figures of a target are named; more are counted.
 const NAMED_MAX: usize = 2;
 
-/// Whether anything makes a finding hollow.
+/// Reports whether anything qualifies a finding.
 pub fn is_hollow(group: &Group<'_>) -> bool {
-    !notes(group).is_empty()
+    !qualify_group(group).is_empty()
 }
 
-/// Adds to a finding what makes it hollow, and ends the sentence.
+/// Adds the qualifications to a finding, and ends the sentence.
 pub fn with_notes(group: &Group<'_>, finding: &str) -> String {
-    let notes = notes(group);
+    let notes = qualify_group(group);
     if notes.is_empty() {
         return format!("{finding}.");
     }
     format!("{finding}. Mind that {}.", notes.join("; "))
 }
 
-fn notes(group: &Group<'_>) -> Vec<String> {
+fn qualify_group(group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let cached = with(group, CaveatCode::Cached);
+    let cached = figures_with_caveat(group, CaveatCode::Cached);
     if cached.len() == group.figures.len() {
         notes.push("all of it came from this host's memory (cached)".to_owned());
     } else if !cached.is_empty() {
-        notes.push(format!("{} came from this host's memory (cached)", who(group, &cached)));
+        notes.push(format!(
+            "{} came from this host's memory (cached)",
+            name_figures(group, &cached)
+        ));
     }
-    let unsafe_ones = with(group, CaveatCode::NotDurable);
+    let unsafe_ones = figures_with_caveat(group, CaveatCode::NotDurable);
     if !unsafe_ones.is_empty() && unsafe_ones.len() < group.figures.len() {
-        let who = who(group, &unsafe_ones);
+        let who = name_figures(group, &unsafe_ones);
         notes.push(format!("for {who} nobody waited until the data was safe (not-durable)"));
     }
-    let fallback = with(group, CaveatCode::BackendFallback);
+    let fallback = figures_with_caveat(group, CaveatCode::BackendFallback);
     if !fallback.is_empty() {
-        let who = who(group, &fallback);
+        let who = name_figures(group, &fallback);
         notes.push(format!("{who} used another backend than asked for (backend-fallback)"));
     }
     notes.extend(created_differently(group));
@@ -63,13 +66,13 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
 }
 
 /// The figures that have a caveat.
-fn with<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
+fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
     let has = |figure: &&Figure<'a>| figure.row.judged.caveats.iter().any(|c| c.code == code);
     group.figures.iter().filter(has).copied().collect()
 }
 
 /// Names figures: by their target where they are all of it, else one by one or by their number.
-fn who<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
+fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
     let mut names = Vec::new();
     for target in group.targets() {
         let some: Vec<_> = figures.iter().filter(|figure| figure.target() == target).collect();

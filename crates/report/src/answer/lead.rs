@@ -30,14 +30,14 @@ pub fn lead(
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Vec<String> {
-    let mut sentences = vec![reached(groups)];
-    sentences.extend(difference(sheet, governing, groups, findings));
+    let mut sentences = vec![highest_figures(groups)];
+    sentences.extend(largest_difference(sheet, governing, groups, findings));
     sentences.extend(doubts::remark(sheet));
     sentences
 }
 
 /// The highest figure of the first kinds of pass.
-fn reached(groups: &[Group<'_>]) -> String {
+fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "There is no figure that may be used.".to_owned();
     }
@@ -45,7 +45,7 @@ fn reached(groups: &[Group<'_>]) -> String {
         let (_, highest) = group.extremes();
         let up_to = if group.measured().len() > 1 { "up to " } else { "" };
         let (figure, place) = (group.shown(&highest), group.place(&highest));
-        format!("{} {up_to}{figure} on {place}{}", group.name, hollowed(&highest))
+        format!("{} {up_to}{figure} on {place}{}", group.name, qualify_figure(&highest))
     };
     let named: Vec<String> = groups.iter().take(PASSES_MAX).map(highest).collect();
     let more = match groups.len().saturating_sub(PASSES_MAX) {
@@ -57,21 +57,21 @@ fn reached(groups: &[Group<'_>]) -> String {
 }
 
 /// Returns the qualification without which a figure must not be reported.
-fn hollowed(figure: &Figure<'_>) -> String {
+fn qualify_figure(figure: &Figure<'_>) -> String {
     let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
     let telling = known.filter(|code| matches!(code, CaveatCode::Cached | CaveatCode::NotDurable));
     telling.fold(String::new(), |told, code| told + ", " + code.code())
 }
 
 /// Returns the setting with the largest effect; `None` where every pass has one figure only.
-fn difference(
+fn largest_difference(
     sheet: &Sheet<'_>,
     governing: &Governing,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Option<String> {
     if !sheet.columns.is_empty()
-        && let Some((pass, sentence)) = governs(governing)
+        && let Some((pass, sentence)) = dominant_factor(governing)
     {
         let group = groups.iter().find(|group| group.name == pass);
         return Some(group.map_or(format!("{sentence}."), |of| hollow::with_notes(of, &sentence)));
@@ -85,12 +85,12 @@ fn difference(
     };
     let heavier = |best, next| if weight(&next) > weight(&best) { next } else { best };
     let (group, finding) = found.reduce(heavier)?;
-    let told = format!("{}: {}", group.name, lowered(&finding.sentence));
+    let told = format!("{}: {}", group.name, lower_first_letter(&finding.sentence));
     Some(hollow::with_notes(group, &told))
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
-fn governs(governing: &Governing) -> Option<(String, String)> {
+fn dominant_factor(governing: &Governing) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &governing.passes {
         let Ok(effects) = &pass.found else { continue };
@@ -127,7 +127,7 @@ fn governs(governing: &Governing) -> Option<(String, String)> {
 }
 
 /// A sentence that goes on behind a colon; names keep their first letter.
-fn lowered(sentence: &str) -> String {
+fn lower_first_letter(sentence: &str) -> String {
     let begins = ["Within ", "Too ", "Not ", "The "];
     let mut text = sentence.to_owned();
     if begins.iter().any(|begin| text.starts_with(begin)) {

@@ -31,7 +31,7 @@ pub fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool 
 }
 
 /// The number behind a setting; what it does not apply to comes last.
-fn number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
+fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
     let value = group.value(figure, name).and_then(|value| quantity(name, value));
     value.unwrap_or(f64::INFINITY)
 }
@@ -47,11 +47,13 @@ pub fn along<'a>(
 ) {
     let mut parts: Vec<Vec<Figure<'a>>> = alike.iter().filter(|p| p.len() > 1).cloned().collect();
     for part in &mut parts {
-        part.sort_by(|a, b| number(group, a, name).total_cmp(&number(group, b, name)));
+        part.sort_by(|a, b| {
+            setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
+        });
     }
-    let Some(ends) = ends(group, name, &parts) else { return };
+    let Some(ends) = name_extremes(group, name, &parts) else { return };
     let target = parts[0][0].target();
-    let trends: Vec<Trend<'a>> = parts.iter().map(|part| trend(part)).collect();
+    let trends: Vec<Trend<'a>> = parts.iter().map(|part| follow_trend(part)).collect();
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
         let (times, along) =
@@ -71,8 +73,10 @@ pub fn along<'a>(
         let (first, last) = (group.value(first, name)?, group.value(last, name)?);
         factors?.effect_of(name, last, first).or_else(|| factors?.effect_of(name, first, last))
     };
-    let rises = ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
-    let falls = ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
+    let rises =
+        collect_ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
+    let falls =
+        collect_ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
             let all = ratios.len() == trends.len();
@@ -101,10 +105,14 @@ pub fn along<'a>(
 
 /// The setting with its first and its last value, and what goes along with it:
 /// `workers 1 to 16 (and files)`; `None` without a pair.
-fn ends<'a>(group: &Group<'a>, name: &'static str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
+fn name_extremes<'a>(
+    group: &Group<'a>,
+    name: &'static str,
+    parts: &[Vec<Figure<'a>>],
+) -> Option<String> {
     let all = parts.iter().flatten();
     let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
-        number(group, a, name).total_cmp(&number(group, b, name))
+        setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
     };
     let (first, last) = (all.clone().min_by(order)?, all.max_by(order)?);
     let last = group.label(last, &[name]);
@@ -130,12 +138,12 @@ fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
     along
 }
 
-fn ratios(trends: &[Trend<'_>], ratio: fn(&Trend<'_>) -> Option<f64>) -> Vec<f64> {
+fn collect_ratios(trends: &[Trend<'_>], ratio: fn(&Trend<'_>) -> Option<f64>) -> Vec<f64> {
     trends.iter().filter_map(ratio).collect()
 }
 
 /// How figures go, in the order of their numbers.
-fn trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
+fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
     let (mut up, mut down) = (false, false);
     let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;
     for (index, early) in part.iter().enumerate() {

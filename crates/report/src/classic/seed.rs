@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use model::Pass;
 
-use super::{KIB, MIB, OneRun, below};
+use super::{KIB, MIB, OneRun, write_footer};
 use crate::grid::{Align, Grid, clean, width};
 use crate::sheet::{NOT_APPLICABLE, Sheet};
 use crate::show;
@@ -47,25 +47,25 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
     }
-    let mut out = sizes(sheet, &runs);
-    let options = options(sheet, &runs);
+    let mut out = render_sizes(sheet, &runs);
+    let options = render_options(sheet, &runs);
     if !options.is_empty() {
         out.push('\n');
         out.push_str(&options);
     }
-    below(&mut out, sheet, &runs);
+    write_footer(&mut out, sheet, &runs);
     out
 }
 
 /// Output and input by machine and size.
-fn sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
+fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     for run in runs {
         let rates = [Pass::Write, Pass::Read].map(|pass| {
             let rate = run.per_s(pass);
             rate.map_or_else(|| "-".to_owned(), |per_s| format!("{:.0}", per_s / KIB))
         });
-        lines.push((run.mib(), machine(sheet, run), rates));
+        lines.push((run.mib(), name_machine(sheet, run), rates));
     }
     lines.sort_by_key(|line| Reverse(line.0));
     let name_width = lines.iter().map(|line| width(&line.1)).fold(MACHINE_LENGTH, usize::max);
@@ -88,7 +88,7 @@ fn sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
 }
 
 /// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.
-fn machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
+fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let mut parts = Vec::new();
     let spec = &run.first().run.spec;
     let several = |differs: fn(&model::RunSpec, &model::RunSpec) -> bool| {
@@ -117,7 +117,7 @@ fn machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
 }
 
 /// Rates by the options of NFS; empty where no run has any.
-fn options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
+fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut grid = Grid::new(&[
         ("read (MB/s)", Align::Right),
         ("write (MB/s)", Align::Right),
@@ -143,8 +143,8 @@ fn options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
             rate(Pass::Write),
             settings.get("nfsvers").cloned().unwrap_or_else(|| "N/A".to_owned()),
             named("proto"),
-            granted(run, "rsize").unwrap_or_else(|| named("transfer_size")),
-            granted(run, "wsize").unwrap_or_else(|| named("transfer_size")),
+            effective_value(run, "rsize").unwrap_or_else(|| named("transfer_size")),
+            effective_value(run, "wsize").unwrap_or_else(|| named("transfer_size")),
             named("timeo"),
             named("tunnel_compression"),
             other_options(sheet, run, &settings),
@@ -154,7 +154,7 @@ fn options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
 }
 
 /// Returns a setting's effective value at the target, as a trial read it.
-fn granted(run: &OneRun<'_>, name: &str) -> Option<String> {
+fn effective_value(run: &OneRun<'_>, name: &str) -> Option<String> {
     let facts = run.first().run.trials.iter().flat_map(|trial| &trial.facts);
     let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);
     named.next().map(|fact| fact.value.clone())

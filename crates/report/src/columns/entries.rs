@@ -15,22 +15,22 @@ use crate::row::Row;
 use crate::show;
 
 /// A column of programs that is a member of a figure in JSON, too.
-const fn plain(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
+const fn plain_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
     Column { name, value, json: Member::Always, shown: None }
 }
 
 /// A column of CSV that JSON has within another member.
-const fn within(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
+const fn nested_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
     Column { name, value, json: Member::Within, shown: None }
 }
 
 /// A column for people alone.
-const fn people(
+const fn people_column(
     heading: &'static str,
     table: TableKind,
     cell: fn(&Row<'_>, &Summary) -> Cell,
 ) -> Column {
-    within("", |_| Value::Unknown).shown(heading, table, cell)
+    nested_column("", |_| Value::Unknown).shown(heading, table, cell)
 }
 
 impl Column {
@@ -83,122 +83,129 @@ impl Column {
 
 /// The columns that identify a row.
 pub const IDENTITY: &[Column] = &[
-    plain("run", |r| Value::Count(r.run.index.into())),
-    plain("target", |r| Value::text(&r.run.spec.target_name)),
-    within("target_place", |r| Value::text(r.run.spec.target.to_string())),
-    within("backend", |r| Value::text(r.run.spec.backend.name())),
-    plain("workload", |r| Value::text(r.run.spec.workload.name())),
-    plain("pass", |r| Value::text(r.judged.pass.name())),
+    plain_column("run", |r| Value::Count(r.run.index.into())),
+    plain_column("target", |r| Value::text(&r.run.spec.target_name)),
+    nested_column("target_place", |r| Value::text(r.run.spec.target.to_string())),
+    nested_column("backend", |r| Value::text(r.run.spec.backend.name())),
+    plain_column("workload", |r| Value::text(r.run.spec.workload.name())),
+    plain_column("pass", |r| Value::text(r.judged.pass.name())),
 ];
 
 /// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
 pub const REPETITION: &[Column] = &[
-    within("discard", |r| Value::text(r.run.spec.repetition.discard.to_string())),
-    within("until", |r| Value::text(r.run.spec.repetition.until())),
-    within("warmup_trials", |r| Value::Count(r.run.spec.repetition.warmup_trials.into())),
-    within("command", |r| Value::text(r.run.spec.command.run.join(" "))),
+    nested_column("discard", |r| Value::text(r.run.spec.repetition.discard.to_string())),
+    nested_column("until", |r| Value::text(r.run.spec.repetition.until())),
+    nested_column("warmup_trials", |r| Value::Count(r.run.spec.repetition.warmup_trials.into())),
+    nested_column("command", |r| Value::text(r.run.spec.command.run.join(" "))),
 ];
 
 /// The columns that hold results.
 pub const COLUMNS: &[Column] = &[
-    plain("verdict", |r| Value::text(r.judged.verdict.name())),
-    plain("reason", |r| r.judged.reason().map_or(Value::Unknown, Value::text)),
-    plain("trials_made", |r| Value::Count(r.judged.trials_made.into())),
-    plain("trials_used", |r| Value::Count(r.judged.trials_used.into())),
-    plain("rate_unit", |r| {
+    plain_column("verdict", |r| Value::text(r.judged.verdict.name())),
+    plain_column("reason", |r| r.judged.reason().map_or(Value::Unknown, Value::text)),
+    plain_column("trials_made", |r| Value::Count(r.judged.trials_made.into())),
+    plain_column("trials_used", |r| Value::Count(r.judged.trials_used.into())),
+    plain_column("rate_unit", |r| {
         Value::text(if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" })
     }),
-    people("rate", Rates, rate_cell).role(Role::Rate).read(
+    people_column("rate", Rates, rate_cell).role(Role::Rate).read(
         "rate: median of the trials over the whole window, until the last worker is done \
          (last_done); 1 MB/s is 10^6 bytes per second.",
     ),
-    people("wall", Programs, rate_cell)
+    people_column("wall", Programs, rate_cell)
         .role(Role::Rate)
         .read("wall: from the start of the command to its end, median of the trials."),
-    people("±95 %", Rates, |_, rate| Cell::text(show::spread(rate)))
+    people_column("±95 %", Rates, |_, rate| Cell::text(show::spread(rate)))
         .read("±95 %: half the 95 % confidence interval of that median, as a share of it."),
-    people("±95 %", Programs, |_, rate| Cell::text(show::spread(rate))).read(
+    people_column("±95 %", Programs, |_, rate| Cell::text(show::spread(rate))).read(
         "±95 %: half the 95 % confidence interval of the median wall time, as a share of it.",
     ),
-    within("rate_bytes_per_s", |r| Value::median(r.judged.bytes_per_s.as_ref())),
-    within("rate_ops_per_s", |r| Value::median(r.judged.ops_per_s.as_ref())),
-    within("rate_mean", |r| rate_figure(r, |rate| rate.mean)),
-    within("rate_trimmed_mean", |r| Value::rate(r.judged.rate.and_then(|s| s.trimmed_mean))),
-    within("rate_standard_deviation", |r| rate_figure(r, |rate| rate.standard_deviation)),
-    within("rate_min", |r| rate_figure(r, |rate| rate.min)),
-    within("rate_max", |r| rate_figure(r, |rate| rate.max)),
-    within("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
-    within("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
-    within("rate_first_done", |r| Value::median(r.judged.first_done.as_ref())),
-    plain("common_window_share", |r| Value::share(r.judged.common_window_share)),
-    within("service_time_p50_ns", |r| quantile(&r.judged.service_time, 0.5)),
-    within("service_time_p90_ns", |r| quantile(&r.judged.service_time, 0.9)),
-    within("service_time_p99_ns", |r| quantile(&r.judged.service_time, 0.99)),
-    within("service_time_p999_ns", |r| quantile(&r.judged.service_time, 0.999)),
-    within("service_time_max_ns", |r| maximum(&r.judged.service_time)),
-    within("response_time_p50_ns", |r| quantile(&r.judged.response_time, 0.5))
-        .shown("p50", Rates, |r, _| time_cell(&quantile(&r.judged.response_time, 0.5)))
+    nested_column("rate_bytes_per_s", |r| Value::median(r.judged.bytes_per_s.as_ref())),
+    nested_column("rate_ops_per_s", |r| Value::median(r.judged.ops_per_s.as_ref())),
+    nested_column("rate_mean", |r| rate_figure(r, |rate| rate.mean)),
+    nested_column("rate_trimmed_mean", |r| Value::rate(r.judged.rate.and_then(|s| s.trimmed_mean))),
+    nested_column("rate_standard_deviation", |r| rate_figure(r, |rate| rate.standard_deviation)),
+    nested_column("rate_min", |r| rate_figure(r, |rate| rate.min)),
+    nested_column("rate_max", |r| rate_figure(r, |rate| rate.max)),
+    nested_column("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
+    nested_column("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
+    nested_column("rate_first_done", |r| Value::median(r.judged.first_done.as_ref())),
+    plain_column("common_window_share", |r| Value::share(r.judged.common_window_share)),
+    nested_column("service_time_p50_ns", |r| quantile_value(&r.judged.service_time, 0.5)),
+    nested_column("service_time_p90_ns", |r| quantile_value(&r.judged.service_time, 0.9)),
+    nested_column("service_time_p99_ns", |r| quantile_value(&r.judged.service_time, 0.99)),
+    nested_column("service_time_p999_ns", |r| quantile_value(&r.judged.service_time, 0.999)),
+    nested_column("service_time_max_ns", |r| maximum_value(&r.judged.service_time)),
+    nested_column("response_time_p50_ns", |r| quantile_value(&r.judged.response_time, 0.5))
+        .shown("p50", Rates, |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.5)))
         .read(
             "p50, p99, max: response time from due to done, the histograms of all trials merged.",
         ),
-    within("response_time_p90_ns", |r| quantile(&r.judged.response_time, 0.9)),
-    within("response_time_p99_ns", |r| quantile(&r.judged.response_time, 0.99)).shown(
+    nested_column("response_time_p90_ns", |r| quantile_value(&r.judged.response_time, 0.9)),
+    nested_column("response_time_p99_ns", |r| quantile_value(&r.judged.response_time, 0.99)).shown(
         "p99",
         Rates,
-        |r, _| time_cell(&quantile(&r.judged.response_time, 0.99)),
+        |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.99)),
     ),
-    within("response_time_p999_ns", |r| quantile(&r.judged.response_time, 0.999)),
-    within("response_time_max_ns", |r| maximum(&r.judged.response_time)).shown(
+    nested_column("response_time_p999_ns", |r| quantile_value(&r.judged.response_time, 0.999)),
+    nested_column("response_time_max_ns", |r| maximum_value(&r.judged.response_time)).shown(
         "max",
         Rates,
-        |r, _| time_cell(&maximum(&r.judged.response_time)),
+        |r, _| time_cell(&maximum_value(&r.judged.response_time)),
     ),
-    people("slowest", Programs, |r, _| time_cell(&maximum(&r.judged.response_time))),
-    plain("cpu_unit", |r| r.judged.cpu.map_or(Value::Unknown, |cpu| Value::text(cpu.unit.name()))),
-    plain("cpu_client", |r| Value::share(r.judged.cpu.map(|cpu| cpu.client)))
+    people_column("slowest", Programs, |r, _| time_cell(&maximum_value(&r.judged.response_time))),
+    plain_column("cpu_unit", |r| {
+        r.judged.cpu.map_or(Value::Unknown, |cpu| Value::text(cpu.unit.name()))
+    }),
+    plain_column("cpu_client", |r| Value::share(r.judged.cpu.map(|cpu| cpu.client)))
         .shown("CPU", Rates, |r, _| Cell::of_two(show::cpu(&r.judged), show::server_cpu(&r.judged)))
         .read(
             "CPU: processor time of the client per GiB moved or per op; + that of the server, \
              where known.",
         ),
-    plain("cpu_client_percent", |r| {
+    plain_column("cpu_client_percent", |r| {
         r.judged.cpu_percent.map_or(Value::Unknown, |percent| Value::Number(percent, 2))
     }),
-    plain("rate_offered_ops_per_s", |r| {
+    plain_column("rate_offered_ops_per_s", |r| {
         let rate = r.run.spec.load.rate_per_s;
         Value::count((rate > 0).then_some(rate))
     })
     .member_where_known("offered_ops_per_s"),
-    plain("rate_due_ops_per_s", |r| Value::rate(r.judged.offered_per_s))
+    plain_column("rate_due_ops_per_s", |r| Value::rate(r.judged.offered_per_s))
         .member_where_known("due_ops_per_s"),
-    within("working_set_files", |r| Value::count(r.judged.working_set.map(|set| set.files))),
-    within("working_set_bytes", |r| Value::count(r.judged.working_set.map(|set| set.bytes))),
-    within("wall_ns", |r| Value::count(wall_ns(r))),
-    within("user_ns", |r| used(r, |program| program.user_ns))
-        .shown("user", Programs, |r, _| time_cell(&used(r, |program| program.user_ns)))
+    nested_column("working_set_files", |r| Value::count(r.judged.working_set.map(|set| set.files))),
+    nested_column("working_set_bytes", |r| Value::count(r.judged.working_set.map(|set| set.bytes))),
+    nested_column("wall_ns", |r| Value::count(wall_ns(r))),
+    nested_column("user_ns", |r| program_use(r, |program| program.user_ns))
+        .shown("user", Programs, |r, _| time_cell(&program_use(r, |program| program.user_ns)))
         .read(
             "user, sys: its processor time in user mode and in the kernel, with that of the \
              processes it waited for; medians.",
         ),
-    within("system_ns", |r| used(r, |program| program.system_ns))
-        .shown("sys", Programs, |r, _| time_cell(&used(r, |program| program.system_ns))),
-    within("rss_max_bytes", |r| used(r, |program| program.rss_max_bytes))
-        .shown("max RSS", Programs, |r, _| memory_cell(&used(r, |p| p.rss_max_bytes)))
+    nested_column("system_ns", |r| program_use(r, |program| program.system_ns)).shown(
+        "sys",
+        Programs,
+        |r, _| time_cell(&program_use(r, |program| program.system_ns)),
+    ),
+    nested_column("rss_max_bytes", |r| program_use(r, |program| program.rss_max_bytes))
+        .shown("max RSS", Programs, |r, _| memory_cell(&program_use(r, |p| p.rss_max_bytes)))
         .read("max RSS: largest resident memory of any one of them, in any trial."),
-    within("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
-    plain("cpu_server", |r| Value::share(r.judged.cpu.and_then(|cpu| cpu.server))),
-    within("hosts_measured", |r| {
+    nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
+    plain_column("cpu_server", |r| Value::share(r.judged.cpu.and_then(|cpu| cpu.server))),
+    nested_column("hosts_measured", |r| {
         Value::count(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len() as u64))
     }),
-    within("hosts_fairness_index", |r| {
+    nested_column("hosts_fairness_index", |r| {
         Value::share(r.judged.hosts.as_ref().and_then(|hosts| hosts.index))
     }),
-    within("hosts_start_skew_ns", |r| Value::count(r.judged.hosts.as_ref().map(|h| h.skew_ns))),
-    within("hosts_stragglers", |r| {
+    nested_column("hosts_start_skew_ns", |r| {
+        Value::count(r.judged.hosts.as_ref().map(|h| h.skew_ns))
+    }),
+    nested_column("hosts_stragglers", |r| {
         let slow = r.judged.hosts.iter().flat_map(HostsCompared::stragglers);
         Value::text(slow.map(|host| host.host.as_str()).collect::<Vec<_>>().join(";"))
     }),
-    within("host_rates", |r| {
+    nested_column("host_rates", |r| {
         let hosts = r.judged.hosts.iter().flat_map(|compared| &compared.hosts);
         let rates = hosts.map(|host| format!("{}={:.3}", host.host, host.rate.per_s()));
         Value::text(rates.collect::<Vec<_>>().join(";"))
@@ -209,26 +216,26 @@ pub const COLUMNS: &[Column] = &[
         .read("n: trials behind the figure, and how many were made where it is fewer."),
     verdict_shown(Rates),
     verdict_shown(Programs),
-    within("caveats", |r| {
+    nested_column("caveats", |r| {
         let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());
         Value::text(codes.collect::<Vec<_>>().join(";"))
     })
     .always_shown("caveats", Rates, Cell::caveats)
     .role(Role::Caveats),
-    within("", |_| Value::Unknown)
+    nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, Cell::caveats)
         .role(Role::Caveats),
 ];
 
 /// The number of trials, which each table has.
 const fn trials_shown(table: TableKind) -> Column {
-    within("", |_| Value::Unknown)
+    nested_column("", |_| Value::Unknown)
         .always_shown("n", table, |row| Cell::text(show::trials(&row.judged)))
 }
 
 /// The verdict, which each table has.
 const fn verdict_shown(table: TableKind) -> Column {
-    within("", |_| Value::Unknown)
+    nested_column("", |_| Value::Unknown)
         .always_shown("verdict", table, |row| Cell::Verdict(row.judged.verdict))
         .role(Role::Verdict)
 }
@@ -265,7 +272,7 @@ fn wall_ns(row: &Row<'_>) -> Option<u64> {
     Some((1e9 / rate.median) as u64)
 }
 
-fn used(row: &Row<'_>, figure: fn(&model::ProgramUse) -> u64) -> Value {
+fn program_use(row: &Row<'_>, figure: fn(&model::ProgramUse) -> u64) -> Value {
     Value::count(row.judged.program.as_ref().map(figure))
 }
 
@@ -279,10 +286,10 @@ fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
     Value::rate(interval.map(end))
 }
 
-fn quantile(histogram: &Histogram, q: f64) -> Value {
+fn quantile_value(histogram: &Histogram, q: f64) -> Value {
     Value::count((histogram.count() > 0).then(|| histogram.quantile(q)))
 }
 
-fn maximum(histogram: &Histogram) -> Value {
+fn maximum_value(histogram: &Histogram) -> Value {
     Value::count((histogram.count() > 0).then(|| histogram.max()))
 }

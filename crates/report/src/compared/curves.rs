@@ -58,7 +58,7 @@ pub(super) fn paired(
     sides: [Selection<'_>; 2],
     rules: &Rules,
 ) -> Option<(Vec<CurvePair>, Vec<LeftOut>)> {
-    let [before, after] = sides.map(asked);
+    let [before, after] = sides.map(curve_asked);
     let named = sides.iter().flat_map(|side| side.only).map(|(name, _)| name.as_str());
     let unsaid: Vec<&str> = named.chain(REPETITION).chain(["rate"]).collect();
     let first = of_side(sides[0], before?, &unsaid);
@@ -92,7 +92,7 @@ fn only_after(side: &Side) -> LeftOut {
     LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
 }
 
-fn asked(side: Selection<'_>) -> Option<&CurveAsked> {
+fn curve_asked(side: Selection<'_>) -> Option<&CurveAsked> {
     match &side.campaign.question {
         Question::Curve(asked) if asked.bound.is_none() => Some(asked),
         _ => None,
@@ -161,10 +161,10 @@ impl CurvePair {
         let overall = self.compared.overall_ns.map_or_else(String::new, |(from, to)| {
             format!(
                 ", the overall response time there {} ({} to {}) instead of {}",
-                nanos(to.at),
-                nanos(to.low),
-                nanos(to.high),
-                nanos(from)
+                format_nanos(to.at),
+                format_nanos(to.low),
+                format_nanos(to.high),
+                format_nanos(from)
             )
         });
         format!(
@@ -188,7 +188,7 @@ impl CurvePair {
             Outcome::Same => "is the same",
             Outcome::Unclear => "is known no better than load points are apart",
         };
-        format!("the peak {word}: {} before, {} after", reach(before), reach(after))
+        format!("the peak {word}: {} before, {} after", describe_peak(before), describe_peak(after))
     }
 
     /// Returns the remarks that qualify the outcome.
@@ -202,7 +202,8 @@ impl CurvePair {
                 Outcome::Same => "is where it was",
                 Outcome::Unclear => "may be where it was",
             };
-            let told = |knee: Between| format!("{} to {}", ops(knee.low), ops(knee.high));
+            let told =
+                |knee: Between| format!("{} to {}", format_ops(knee.low), format_ops(knee.high));
             said.push(format!(
                 "{name}: the knee {word}: {} before, {} after.",
                 told(before),
@@ -273,8 +274,8 @@ impl CurvePair {
             let mark = if pair.is_between { "*" } else { "" };
             vec![
                 Rate::Ops(pair.asked_per_s as f64).to_string(),
-                nanos(before),
-                nanos(after) + mark,
+                format_nanos(before),
+                format_nanos(after) + mark,
                 three_digits(after / before),
             ]
         };
@@ -350,19 +351,19 @@ impl CurvePair {
     }
 }
 
-fn ops(per_s: f64) -> String {
+fn format_ops(per_s: f64) -> String {
     Rate::Ops(per_s).to_string()
 }
 
-fn nanos(ns: f64) -> String {
+fn format_nanos(ns: f64) -> String {
     Nanos(ns.round() as u64).to_string()
 }
 
 /// A peak with what is not carried above it.
-fn reach(peak: Between) -> String {
+fn describe_peak(peak: Between) -> String {
     if peak.high.is_finite() {
-        format!("{} ({} are not carried)", ops(peak.at), ops(peak.high))
+        format!("{} ({} are not carried)", format_ops(peak.at), format_ops(peak.high))
     } else {
-        format!("{} (nothing heavier was offered)", ops(peak.at))
+        format!("{} (nothing heavier was offered)", format_ops(peak.at))
     }
 }

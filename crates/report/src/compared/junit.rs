@@ -29,7 +29,7 @@ struct Case {
 
 /// Writes the document.
 pub fn render(compared: &Compared) -> String {
-    let cases = cases(compared);
+    let cases = test_cases(compared);
     let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\"",
@@ -39,7 +39,7 @@ pub fn render(compared: &Compared) -> String {
         count(|end| matches!(end, End::Skipped(_))),
     );
     let [before, after] = &compared.sides;
-    let suite = escaped(&format!("{before} against {after}"));
+    let suite = escape_xml(&format!("{before} against {after}"));
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     // Writing to a string can't fail.
     let _ = writeln!(out, "<testsuites name=\"dfsbench compare\" {counts}>");
@@ -51,30 +51,30 @@ pub fn render(compared: &Compared) -> String {
 }
 
 fn write_case(out: &mut String, case: &Case) {
-    let class = escaped(&case.class);
+    let class = escape_xml(&case.class);
     let _ = writeln!(out, "    <testcase classname=\"{class}\" name=\"{}\" time=\"0\">", case.name);
     let _ = match &case.end {
         End::Passed => Ok(()),
         End::Failed(why) => {
-            let why = escaped(why);
+            let why = escape_xml(why);
             writeln!(out, "      <failure type=\"regression\" message=\"{why}\">{why}</failure>")
         }
         End::Broken(why) => {
-            let why = escaped(why);
+            let why = escape_xml(why);
             writeln!(out, "      <error type=\"undecided\" message=\"{why}\">{why}</error>")
         }
-        End::Skipped(why) => writeln!(out, "      <skipped message=\"{}\"/>", escaped(why)),
+        End::Skipped(why) => writeln!(out, "      <skipped message=\"{}\"/>", escape_xml(why)),
     };
     if !case.out.is_empty() {
-        let _ = writeln!(out, "      <system-out>{}</system-out>", escaped(&case.out));
+        let _ = writeln!(out, "      <system-out>{}</system-out>", escape_xml(&case.out));
     }
     out.push_str("    </testcase>\n");
 }
 
-fn cases(compared: &Compared) -> Vec<Case> {
+fn test_cases(compared: &Compared) -> Vec<Case> {
     let mut cases: Vec<Case> = compared.curves.iter().flat_map(of_curve).collect();
     for pair in &compared.pairs {
-        cases.extend(pair.figures.iter().map(|figure| told(pair, figure)));
+        cases.extend(pair.figures.iter().map(|figure| figure_case(pair, figure)));
         cases.extend(compared.untold(pair).map(|measure| Case {
             class: pair.name.clone(),
             name: measure.name(),
@@ -99,7 +99,7 @@ fn of_curve(curve: &CurvePair) -> impl Iterator<Item = Case> {
     })
 }
 
-fn told(pair: &Pair, figure: &Figure) -> Case {
+fn figure_case(pair: &Pair, figure: &Figure) -> Case {
     let why = || format!("{}; {}", figure.change(), figure.limit());
     let end = if figure.is_regression() {
         End::Failed(why())
@@ -135,7 +135,7 @@ fn left_out(row: &LeftOut, rules: &Rules) -> Case {
 }
 
 /// Text as XML may hold it: markup is escaped, and what no document may hold is replaced.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -183,7 +183,7 @@ enum Match {
 
 /// Names of the settings in which rows that fit are the same: of a strict match all of them, else
 /// those that every row has.
-fn common(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
+fn common_settings(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
     let rows = || sides.into_iter().flatten();
     let all: BTreeSet<&str> = rows().flat_map(|row| row.settings.keys().copied()).collect();
     let everywhere =
@@ -197,7 +197,7 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
     let ignored: Vec<&str> = named.chain(REPETITION).collect();
     let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
     let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
-    let names = common([&first, &second], &ignored, by);
+    let names = common_settings([&first, &second], &ignored, by);
     let of_first = Index::of(&first, &names);
     let of_second = Index::of(&second, &names);
     let before = |row| of_first.fitting(row, &ignored, by);
@@ -215,13 +215,13 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
         match partners.as_slice() {
             [] => {
                 let near: &[&Keyed] = if may_tell_nearest { &new } else { &[] };
-                let nearest = nearest(row, near, &ignored, by);
+                let nearest = nearest_row(row, near, &ignored, by);
                 out(row, format!("only before{nearest}"), true, false);
             }
             [partner] => {
                 let rivals = before(partner);
                 if rivals.len() > 1 {
-                    out(row, ambiguous("before", &rivals), true, false);
+                    out(row, describe_ambiguity("before", &rivals), true, false);
                     continue;
                 }
                 match row.against(partner, rules, &mut draws) {
@@ -229,7 +229,7 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
                     Err(why) => out(row, why, !(row.impossible && partner.impossible), true),
                 }
             }
-            several => out(row, ambiguous("after", several), true, false),
+            several => out(row, describe_ambiguity("after", several), true, false),
         }
     }
     // What was not there before can't have got worse.
@@ -240,7 +240,7 @@ pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Ve
 }
 
 /// Describes the difference between a row and the row of the other side most like it.
-fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
+fn nearest_row(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
     let same_pass = others.iter().filter(|other| other.pass == row.pass);
     let differing = same_pass.map(|other| (other, row.differences(other, ignored, by)));
     let Some((other, names)) = differing.min_by_key(|(_, names)| names.len()) else {
@@ -258,7 +258,7 @@ fn nearest(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> Strin
 }
 
 /// Says that several rows would do, and what tells them apart.
-fn ambiguous(side: &str, rows: &[&Keyed]) -> String {
+fn describe_ambiguity(side: &str, rows: &[&Keyed]) -> String {
     let mut names: Vec<&str> = rows[1..]
         .iter()
         .flat_map(|other| rows[0].differences(other, &REPETITION, Match::Strict))

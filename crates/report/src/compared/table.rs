@@ -51,12 +51,12 @@ pub fn document(compared: &Compared, form: Form) -> Document {
                 compared.pairs.len()
             )));
         }
-        blocks.push(Block::Table(table(&pairs)));
+        blocks.push(Block::Table(figure_table(&pairs)));
     } else if compared.curves.is_empty() {
         let nothing = "They have no row in common that could be compared.";
         blocks.push(Block::Paragraph(nothing.to_owned()));
     }
-    blocks.push(Block::List(conclusion(compared)));
+    blocks.push(Block::List(conclude(compared)));
     let heading = match form {
         Form::Html if compared.curves.is_empty() => "Figures",
         Form::Html => "Curves",
@@ -74,7 +74,7 @@ pub fn document(compared: &Compared, form: Form) -> Document {
     }
 }
 
-fn table(pairs: &[&Pair]) -> Table {
+fn figure_table(pairs: &[&Pair]) -> Table {
     let mut columns = Column::all(&COLUMNS);
     columns[0].width_max = NAME_WIDTH_MAX;
     let mut rows = Vec::new();
@@ -82,7 +82,7 @@ fn table(pairs: &[&Pair]) -> Table {
         for (number, figure) in pair.figures.iter().enumerate() {
             let mut cells = vec![Cell::text(&pair.name)];
             cells.extend(figure_cells(figure).map(Cell::text));
-            cells.push(caveats(pair));
+            cells.push(caveat_cell(pair));
             rows.push(TableRow { continues: number > 0, cells, ..TableRow::default() });
         }
     }
@@ -98,7 +98,7 @@ fn table(pairs: &[&Pair]) -> Table {
 }
 
 /// Lists the caveats of either side; their evidence is in the reports of the campaigns.
-fn caveats(pair: &Pair) -> Cell {
+fn caveat_cell(pair: &Pair) -> Cell {
     let mut links = Vec::new();
     for code in &pair.caveats {
         links.push(CaveatLink { code: *code, text: code.to_string(), evidence: String::new() });
@@ -158,21 +158,21 @@ fn figure_cells(figure: &Figure) -> [String; 7] {
         figure.shown(1),
         format!("{:.3}", comparison.ratio),
         format!("{lo:.3} to {hi:.3}"),
-        probability(comparison.adjusted),
+        format_probability(comparison.adjusted),
         comparison.outcome().name().to_owned(),
     ]
 }
 
-fn probability(p: f64) -> String {
+fn format_probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
 /// Sums up the comparison in sentences; those of curves are printed separately.
-fn conclusion(compared: &Compared) -> Vec<String> {
+fn conclude(compared: &Compared) -> Vec<String> {
     let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
     if compared.curves.is_empty() {
-        sentences.extend([counts(compared), meaning(compared)]);
-        sentences.extend(chance(compared));
+        sentences.extend([count_outcomes(compared), explain_threshold(compared)]);
+        sentences.extend(chance_of_false_alarms(compared));
     }
     let blind = |pair: &&Pair| pair.figures.iter().any(|figure| figure.comparison.is_blind());
     let blind = compared.pairs.iter().filter(blind).count();
@@ -205,7 +205,7 @@ fn conclusion(compared: &Compared) -> Vec<String> {
     sentences
 }
 
-fn counts(compared: &Compared) -> String {
+fn count_outcomes(compared: &Compared) -> String {
     let of = |is_rate: bool| {
         let figures: Vec<&Figure> = compared
             .figures()
@@ -225,7 +225,7 @@ fn counts(compared: &Compared) -> String {
     format!("{rows} compared. Rates: {rates}{times}.")
 }
 
-fn meaning(compared: &Compared) -> String {
+fn explain_threshold(compared: &Compared) -> String {
     format!(
         "A difference counts from {} on, where its interval leaves out 1 and the rank test gives \
          5 % or less. p50 and p99 are response times, each the median of what the trials had.",
@@ -234,7 +234,7 @@ fn meaning(compared: &Compared) -> String {
 }
 
 /// Explains the chance of false alarms among so many comparisons.
-fn chance(compared: &Compared) -> Option<String> {
+fn chance_of_false_alarms(compared: &Compared) -> Option<String> {
     let family = compared.figures().count();
     if compared.rules.adjust {
         return Some(format!("p is adjusted for {} (Holm).", show::counted(family, "comparison")));

@@ -54,7 +54,7 @@ impl Frame<'_> {
     /// served, ask the server for news.
     pub fn policy(&self) -> String {
         let hashes: Vec<String> =
-            self.scripts().map(|script| format!("'sha256-{}'", digest(script))).collect();
+            self.scripts().map(|script| format!("'sha256-{}'", hash_script(script))).collect();
         let more =
             if self.served.is_some() { "; connect-src 'self'; form-action 'self'" } else { "" };
         format!(
@@ -71,7 +71,7 @@ impl Frame<'_> {
 /// The SHA-256 of a text in base 64.
 ///
 /// **Source:** RFC 4648, 4.
-fn digest(text: &str) -> String {
+fn hash_script(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in Sha256::digest(text.as_bytes()).chunks(3) {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_hash_is_written_as_browsers_want_it() {
         // `printf abc | openssl dgst -sha256 -binary | base64`
-        assert_eq!(digest("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+        assert_eq!(hash_script("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 
     #[test]

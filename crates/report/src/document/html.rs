@@ -41,23 +41,23 @@ pub fn body(document: &Document) -> Markup {
         }
         @for part in &document.parts {
             @match part {
-                Part::Section(part) => (section(part)),
+                Part::Section(part) => (render_section(part)),
                 Part::Page(markup) => (markup),
             }
         }
     }
 }
 
-fn section(section: &Section) -> Markup {
+fn render_section(section: &Section) -> Markup {
     html! {
         section.answer[section.is_answer] aria-labelledby=(section.id) {
             h2 #(section.id) { (section.heading) }
-            @for part in &section.blocks { (block(part, section.id)) }
+            @for part in &section.blocks { (render_block(part, section.id)) }
         }
     }
 }
 
-fn block(block: &Block, section_id: &str) -> Markup {
+fn render_block(block: &Block, section_id: &str) -> Markup {
     html! {
         @match block {
             Block::Paragraph(text) => { p { (text) } },
@@ -65,7 +65,7 @@ fn block(block: &Block, section_id: &str) -> Markup {
                 ol.lead { @for sentence in sentences { li { (sentence) } } }
             },
             Block::List(items) => { ul { @for item in items { li { (item) } } } },
-            Block::Terms(kind, all) => (terms(*kind, all)),
+            Block::Terms(kind, all) => (render_terms(*kind, all)),
             Block::Table(one) => (table(one, section_id)),
             Block::Pictures(pictures) => (figures(pictures)),
             Block::Page(markup) => (markup),
@@ -73,7 +73,7 @@ fn block(block: &Block, section_id: &str) -> Markup {
     }
 }
 
-fn terms(kind: Terms, terms: &[Term]) -> Markup {
+fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
     let class = match kind {
         Terms::Passes => "passes",
         Terms::Caveats => "caveats",
@@ -83,7 +83,7 @@ fn terms(kind: Terms, terms: &[Term]) -> Markup {
         dl.(class) {
             @for term in terms {
                 @if let Some(code) = term.code {
-                    dt #{"caveat-" (code)} { code { (term.name) } " " (severity(code.severity())) }
+                    dt #{"caveat-" (code)} { code { (term.name) } " " (render_severity(code.severity())) }
                 } @else {
                     dt { (term.name) }
                 }
@@ -94,7 +94,7 @@ fn terms(kind: Terms, terms: &[Term]) -> Markup {
 }
 
 /// Renders a caveat's effect on the verdict.
-fn severity(severity: Severity) -> Markup {
+fn render_severity(severity: Severity) -> Markup {
     let (class, name) = match severity {
         Severity::Note => ("note", "note"),
         Severity::Degraded => ("degraded", "degrades"),
@@ -149,14 +149,14 @@ fn laid_out(table: &Table) -> Markup {
     html! {
         table {
             caption { (table.caption) }
-            thead { tr { @for column in &table.columns { (head(column)) } } }
-            tbody { @for row in &table.rows[..rows] { (line(table, row)) } }
+            thead { tr { @for column in &table.columns { (render_head(column)) } } }
+            tbody { @for row in &table.rows[..rows] { (render_row(table, row)) } }
         }
     }
 }
 
 /// The head of a column; the script reads from it what the cells are.
-fn head(column: &Column) -> Markup {
+fn render_head(column: &Column) -> Markup {
     let kind = match column.role {
         Role::Rate => Some("rate"),
         Role::Verdict => Some("verdict"),
@@ -169,7 +169,7 @@ fn head(column: &Column) -> Markup {
     }
 }
 
-fn line(table: &Table, row: &TableRow) -> Markup {
+fn render_row(table: &Table, row: &TableRow) -> Markup {
     let columns = columns_of(table, row);
     html! {
         tr.first[!row.continues] {
@@ -178,8 +178,8 @@ fn line(table: &Table, row: &TableRow) -> Markup {
                     Cell::Lines(lines) if number == 0 => (head_cell(lines, &table.columns[0])),
                     Cell::Lines(lines) => (text_cell(lines, columns[number])),
                     Cell::Reason(why, span) => { td.reason colspan=(span) { (why) } },
-                    Cell::Verdict(known) => { td { (verdict(*known)) } },
-                    Cell::Caveats(links) => { td.codes { (codes(links)) } },
+                    Cell::Verdict(known) => { td { (render_verdict(*known)) } },
+                    Cell::Caveats(links) => { td.codes { (render_caveats(links)) } },
                 }
             }
         }
@@ -199,34 +199,34 @@ fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
 
 /// The cell that names the row.
 fn head_cell(lines: &[Line], column: &Column) -> Markup {
-    html! { th.number[column.role.is_number()] scope="row" { (texts(lines)) } }
+    html! { th.number[column.role.is_number()] scope="row" { (render_lines(lines)) } }
 }
 
 fn text_cell(lines: &[Line], column: &Column) -> Markup {
     html! {
         td.number[column.role.is_number()].rate[column.role == Role::Rate]
-            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] { (texts(lines)) }
+            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] { (render_lines(lines)) }
     }
 }
 
-fn texts(lines: &[Line]) -> Markup {
+fn render_lines(lines: &[Line]) -> Markup {
     html! {
         @for (number, line) in lines.iter().enumerate() {
-            @if number > 0 { br; small { (mark(line.mark)) (line.text) } }
-            @else { (mark(line.mark)) (line.text) }
+            @if number > 0 { br; small { (render_mark(line.mark)) (line.text) } }
+            @else { (render_mark(line.mark)) (line.text) }
         }
     }
 }
 
 /// The mark of the best and the worst, beside the rate that it goes by.
-fn mark(mark: Option<Place>) -> Markup {
+fn render_mark(mark: Option<Place>) -> Markup {
     html! {
         @if let Some(place) = mark { span.mark title=(place.words()) { (place.sign()) } " " }
     }
 }
 
 /// A verdict as a word and a mark, never as a colour alone.
-fn verdict(verdict: Verdict) -> Markup {
+fn render_verdict(verdict: Verdict) -> Markup {
     let mark = match verdict {
         Verdict::Valid => "✓",
         Verdict::Degraded => "!",
@@ -237,7 +237,7 @@ fn verdict(verdict: Verdict) -> Markup {
     }
 }
 
-fn codes(links: &[CaveatLink]) -> Markup {
+fn render_caveats(links: &[CaveatLink]) -> Markup {
     html! {
         @for (number, link) in links.iter().enumerate() {
             @if link.evidence.is_empty() {

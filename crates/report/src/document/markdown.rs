@@ -11,7 +11,7 @@ use super::{Block, Cell, Document, Part, Table, TableRow, Term};
 
 /// Writes the document.
 pub fn render(document: &Document) -> String {
-    let mut out = format!("# dfsbench: {}\n\n", escaped(&document.title));
+    let mut out = format!("# dfsbench: {}\n\n", escape_markdown(&document.title));
     match document.about.as_slice() {
         [only] => push_paragraph(&mut out, only),
         lines => push_items(&mut out, lines),
@@ -19,7 +19,7 @@ pub fn render(document: &Document) -> String {
     for part in &document.parts {
         let Part::Section(section) = part else { continue };
         if !section.heading.is_empty() {
-            let _ = writeln!(out, "## {}\n", escaped(&section.heading));
+            let _ = writeln!(out, "## {}\n", escape_markdown(&section.heading));
         }
         section.blocks.iter().for_each(|block| push_block(&mut out, block));
     }
@@ -32,7 +32,7 @@ fn push_block(out: &mut String, block: &Block) {
         Block::Paragraph(text) => push_paragraph(out, text),
         Block::Lead(sentences) => {
             for sentence in sentences {
-                let _ = writeln!(out, "> {}", escaped(sentence));
+                let _ = writeln!(out, "> {}", escape_markdown(sentence));
             }
             out.push('\n');
         }
@@ -59,7 +59,7 @@ fn push_table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push_paragraph(out, &table.caption);
     }
-    push_cells(out, table.columns.iter().map(|column| escaped(&column.name)));
+    push_cells(out, table.columns.iter().map(|column| escape_markdown(&column.name)));
     let rule = table.columns.iter().map(|c| if c.role.is_number() { "---:" } else { "---" });
     push_cells(out, rule.map(str::to_owned));
     for row in &table.rows {
@@ -74,7 +74,7 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
     let mut cells = Vec::new();
     for cell in &row.cells {
         let is_repeated = table.stacks_groups && row.continues && cells.is_empty();
-        cells.push(if is_repeated { String::new() } else { escaped(&cell.one_line()) });
+        cells.push(if is_repeated { String::new() } else { escape_markdown(&cell.one_line()) });
         if let Cell::Reason(_, span) = cell {
             cells.resize(cells.len() + span - 1, "–".to_owned());
         }
@@ -87,7 +87,7 @@ fn push_cells(out: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 fn push_paragraph(out: &mut String, text: &str) {
-    let _ = writeln!(out, "{}\n", escaped(text));
+    let _ = writeln!(out, "{}\n", escape_markdown(text));
 }
 
 fn push_items(out: &mut String, items: &[String]) {
@@ -95,14 +95,14 @@ fn push_items(out: &mut String, items: &[String]) {
         return;
     }
     for item in items {
-        let _ = writeln!(out, "- {}", escaped(item));
+        let _ = writeln!(out, "- {}", escape_markdown(item));
     }
     out.push('\n');
 }
 
 /// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
 /// word stays, as GitHub leaves it alone.
-fn escaped(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     let mut last = ' ';
@@ -127,6 +127,6 @@ mod tests {
 
     #[test]
     fn markup_in_names_is_escaped() {
-        assert_eq!(escaped("<i>|a_b`\n_[x]"), "\\<i\\>\\|a_b\\` \\_\\[x\\]");
+        assert_eq!(escape_markdown("<i>|a_b`\n_[x]"), "\\<i\\>\\|a_b\\` \\_\\[x\\]");
     }
 }

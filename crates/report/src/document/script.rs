@@ -12,7 +12,7 @@ use super::TableRow;
 
 /// Writes the rows as an element that holds JSON.
 pub fn data(rows: &[TableRow]) -> Markup {
-    let rows: Vec<Vec<String>> = rows.iter().map(texts).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cell_texts).collect();
     let columns = rows.first().map_or(0, Vec::len);
     let mut words = Vec::new();
     for column in 0..columns {
@@ -30,7 +30,7 @@ pub fn data(rows: &[TableRow]) -> Markup {
 }
 
 /// A text for each column; a reason stands in the first of those that it spans.
-fn texts(row: &TableRow) -> Vec<String> {
+fn cell_texts(row: &TableRow) -> Vec<String> {
     let mut texts = Vec::new();
     for cell in &row.cells {
         texts.push(cell.one_line());

@@ -35,7 +35,7 @@ pub fn render(document: &Document) -> String {
 
 /// Whether a table is no wider than a terminal.
 pub fn fits(table: &Table) -> bool {
-    grid(table).width() <= WIDTH_MAX
+    table_grid(table).width() <= WIDTH_MAX
 }
 
 fn push_section(out: &mut String, section: &Section) {
@@ -85,11 +85,11 @@ fn push_table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push(out, "", &table.caption);
     }
-    out.push_str(&grid(table).render(WIDTH_MAX));
+    out.push_str(&table_grid(table).render(WIDTH_MAX));
     table.reading.iter().for_each(|line| push(out, "  ", line));
 }
 
-fn grid(table: &Table) -> Grid {
+fn table_grid(table: &Table) -> Grid {
     let shown: Vec<&Column> = table.columns.iter().filter(|column| has_column(column)).collect();
     let mut heads = Vec::new();
     for column in &shown {
@@ -111,7 +111,7 @@ fn grid(table: &Table) -> Grid {
                 cell.extend(["\n", &more]);
             }
         }
-        match reason(row) {
+        match row_reason(row) {
             Some(why) => grid.reason(&cells, why),
             None => grid.row(&cells),
         }
@@ -136,7 +136,7 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
             Cell::Lines(lines) => {
                 let lines = lines.iter().map(|line| {
                     let text = line.signed().replace('\n', " ");
-                    broken(&text, column.width_max)
+                    break_text(&text, column.width_max)
                 });
                 texts.push(lines.collect::<Vec<_>>().join("\n"));
             }
@@ -146,7 +146,7 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
     texts
 }
 
-fn reason(row: &TableRow) -> Option<&str> {
+fn row_reason(row: &TableRow) -> Option<&str> {
     row.cells.iter().find_map(|cell| match cell {
         Cell::Reason(why, _) => Some(why.as_str()),
         _ => None,
@@ -178,7 +178,7 @@ fn line_below(row: &TableRow) -> Option<String> {
 
 /// Breaks a text at spaces, and words that are too long anywhere, into lines of at most
 /// `width_max`, or it would leave no room for the figures.
-fn broken(text: &str, width_max: usize) -> String {
+fn break_text(text: &str, width_max: usize) -> String {
     if width_max == 0 {
         return text.to_owned();
     }
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn names_are_broken_at_spaces_and_long_words_anywhere() {
-        assert_eq!(broken("a long name of a target", 10), "a long\nname of a\ntarget");
-        assert_eq!(broken("<script>alert(1)</script>", 16), "<script>alert(1)\n</script>");
-        assert_eq!(broken("left as it is", 0), "left as it is");
+        assert_eq!(break_text("a long name of a target", 10), "a long\nname of a\ntarget");
+        assert_eq!(break_text("<script>alert(1)</script>", 16), "<script>alert(1)\n</script>");
+        assert_eq!(break_text("left as it is", 0), "left as it is");
     }
 }

@@ -58,17 +58,17 @@ pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
         sentences.extend(words::of(named, asked));
     }
     sentences.extend(words::conditions(sheet, asked));
-    let json = curves.iter().map(|named| figures(named, asked.bound.as_ref()));
+    let json = curves.iter().map(|named| curve_json(named, asked.bound.as_ref()));
     Found {
         title: "How much it carries",
         sentences,
-        tables: curves.iter().map(|named| table(named, asked.bound.as_ref())).collect(),
+        tables: curves.iter().map(|named| curve_table(named, asked.bound.as_ref())).collect(),
         pictures: pictures(&curves),
         json: json!({ "maximum": asked.maximum, "curves": json.collect::<Vec<Value>>() }),
     }
 }
 
-fn table(named: &Named, bound: Option<&ResponseBound>) -> Table {
+fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
     let columns = [
         ("offered", Role::Number),
         ("done", Role::Number),
@@ -116,7 +116,7 @@ fn table(named: &Named, bound: Option<&ResponseBound>) -> Table {
 }
 
 /// A curve for programs.
-fn figures(named: &Named, bound: Option<&ResponseBound>) -> Value {
+fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
     let curve = &named.curve;
     let point = |point: &LoadPoint| {
         let time = |q: f64| point.response_time.quantile(q);

@@ -31,25 +31,25 @@ struct Climb<'s, 'a> {
 /// The answer of a ladder.
 pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
     let words = Words::of(sheet, asked);
-    let climbs = climbs(sheet, asked);
+    let climbs = analyze_passes(sheet, asked);
     let mut sentences: Vec<String> = climbs.iter().flat_map(|c| words.answer(c)).collect();
     sentences.extend(words.doubts(sheet, &climbs));
     sentences.extend(words.open());
     Found {
         title: "What limits it",
         sentences,
-        tables: climbs.iter().map(|climb| table(&words, climb)).collect(),
+        tables: climbs.iter().map(|climb| layer_table(&words, climb)).collect(),
         pictures: climbs.iter().filter_map(|climb| picture::waterfall(&words, climb)).collect(),
         json: json!({
             "rungs": asked.rungs,
             "missing": asked.missing,
-            "passes": climbs.iter().map(|climb| data(&words, climb)).collect::<Vec<_>>(),
+            "passes": climbs.iter().map(|climb| pass_json(&words, climb)).collect::<Vec<_>>(),
         }),
     }
 }
 
 /// The passes that the way in question has, those with bytes first, each with its rungs.
-fn climbs<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
+fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
     let mut climbs: Vec<Climb<'s, 'a>> = Vec::new();
     for (name, pass, rows) in sheet.groups() {
         let rung_of = |row: &&'s Row<'a>| {
@@ -68,7 +68,7 @@ fn climbs<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
         let rows: Vec<_> =
             placed.into_iter().map(|(place, row)| (asked.rungs[place].rung, row)).collect();
         let measured: Vec<Measured> =
-            rows.iter().filter_map(|(rung, row)| measured(*rung, row)).collect();
+            rows.iter().filter_map(|(rung, row)| measure_row(*rung, row)).collect();
         let has_top = rows.last().is_some_and(|(rung, _)| {
             measured.last().is_some_and(|measured| measured.rung == *rung)
         });
@@ -80,7 +80,7 @@ fn climbs<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
 }
 
 /// The trials of a row as the ladder wants them; `None` where none counts.
-fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
+fn measure_row(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     let judged = &row.judged;
     if judged.verdict == Verdict::Invalid {
         return None;
@@ -98,7 +98,7 @@ fn measured(rung: Rung, row: &Row<'_>) -> Option<Measured> {
         let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
         let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
         found.times_ns.push(1e9 * at_once / point.per_s);
-        found.waits.push(result.map_or(0.0, |result| wait(waits, result)));
+        found.waits.push(result.map_or(0.0, |result| waiting_share_of_pass(waits, result)));
         let told = result.and_then(|result| result.scope.processor_wait);
         found.held.push(told.map_or(0.0, ProcessorWait::held_share));
     }
@@ -114,9 +114,9 @@ enum Waits {
     ForOthersToo,
 }
 
-fn wait(waits: Waits, result: &PassResult) -> f64 {
+fn waiting_share_of_pass(waits: Waits, result: &PassResult) -> f64 {
     let told = result.scope.processor_wait;
-    told.map_or(0.0, |told| waited(waits, told, result.client_cpu_ns))
+    told.map_or(0.0, |told| waiting_share(waits, told, result.client_cpu_ns))
 }
 
 /// The share of its time in which a pass was ready and waited for a processor.
@@ -124,7 +124,7 @@ fn wait(waits: Waits, result: &PassResult) -> f64 {
 /// Work that only computes waits for nothing else: for all but its processor time. Of a pass no
 /// longer than a few periods of a quota the kernel tells too little, since it counts a pause when
 /// that is over.
-fn waited(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
+fn waiting_share(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
     if waits == Waits::ForProcessor {
         told.waited_ns = told.waited_ns.max(told.of_ns.saturating_sub(cpu_ns));
     }
@@ -136,7 +136,7 @@ fn share_of(climb: &Climb<'_, '_>, wanted: Rung) -> Option<f64> {
     shares.iter().find(|(rung, _)| *rung == wanted).and_then(|(_, share)| *share)
 }
 
-fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
+fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
     let columns = [
         ("rung", Role::Words),
         ("rate", Role::Number),
@@ -193,7 +193,7 @@ fn table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
 }
 
 /// All of one pass for programs.
-fn data(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
+fn pass_json(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
     let rung = |(rung, row): &(Rung, &Row<'_>)| {
         let figures = climb.measured.iter().find(|measured| measured.rung == *rung);
         json!({
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
         let told = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
-        let share = |waits, cpu_ns| (waited(waits, told, cpu_ns) * 100.0).round();
+        let share = |waits, cpu_ns| (waiting_share(waits, told, cpu_ns) * 100.0).round();
         let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
         assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
         // Other threads of the program have worked, too.

@@ -22,10 +22,10 @@ use crate::show::listed;
 pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
     let searches = replay(sheet.campaign, asked);
     let named: Vec<(String, &Searched<'_>)> =
-        searches.iter().map(|searched| (name(sheet, searched), searched)).collect();
+        searches.iter().map(|searched| (name_search(sheet, searched), searched)).collect();
     let mut sentences: Vec<String> = named
         .iter()
-        .map(|(name, searched)| format!("{name}: {}.", sentence(searched, asked)))
+        .map(|(name, searched)| format!("{name}: {}.", describe_search(searched, asked)))
         .collect();
     if sentences.is_empty() {
         sentences.push("Nothing was tried.".to_owned());
@@ -34,18 +34,18 @@ pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
         .iter()
         .enumerate()
         .flat_map(|(number, (name, searched))| picture::pictures(number, name, searched, asked));
-    let json = named.iter().map(|(name, searched)| figures(name, searched));
+    let json = named.iter().map(|(name, searched)| search_json(name, searched));
     Found {
         title: "How much it takes until it breaks",
         sentences,
-        tables: named.iter().map(|(name, searched)| table(name, searched, asked)).collect(),
+        tables: named.iter().map(|(name, searched)| search_table(name, searched, asked)).collect(),
         pictures: pictures.collect(),
         json: json!({ "searches": json.collect::<Vec<Value>>() }),
     }
 }
 
 /// Names a search by the settings that its runs share and that distinguish it from others.
-fn name(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
+fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
     let varies = |name: &str, value: &String| {
@@ -68,15 +68,15 @@ fn name(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
 }
 
 /// Says what a search found, in a sentence without its full stop.
-fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
+fn describe_search(searched: &Searched<'_>, asked: &RampAsked) -> String {
     let found = searched.search.found();
     let some = |load: u32| asked.told(load);
-    let mut told = breaking(searched, asked);
+    let mut told = describe_break(searched, asked);
     if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
         told = format!("{told}; {} were borne", some(borne));
     }
     if let Some(recovery) = found.recovery {
-        told = format!("{told}; {}", recovered(recovery, asked));
+        told = format!("{told}; {}", describe_recovery(recovery, asked));
     }
     if !found.once.is_empty() {
         let loads: Vec<String> = found.once.iter().map(|load| some(*load)).collect();
@@ -99,7 +99,7 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
     }
     for (number, from) in found.saturated_from.iter().enumerate() {
         if let Some(from) = from {
-            let (pass, at) = (pass_name(searched, number), rate(searched, *from, number));
+            let (pass, at) = (pass_name(searched, number), format_rate(searched, *from, number));
             told = format!("{told}; {pass} is saturated from {} on ({at})", some(*from));
         }
     }
@@ -107,7 +107,7 @@ fn sentence(searched: &Searched<'_>, asked: &RampAsked) -> String {
 }
 
 /// Says under which load the server gave in, and how.
-fn breaking(searched: &Searched<'_>, asked: &RampAsked) -> String {
+fn describe_break(searched: &Searched<'_>, asked: &RampAsked) -> String {
     let found = searched.search.found();
     let some = |load: u32| asked.told(load);
     match found.gave_in {
@@ -118,9 +118,9 @@ fn breaking(searched: &Searched<'_>, asked: &RampAsked) -> String {
              trials of each, in turns)",
             some(load),
             pass_name(searched, pass),
-            rate(searched, load, pass),
+            format_rate(searched, load, pass),
             DEGRADED_SHARE * 100.0,
-            rate(searched, best_at, pass)
+            format_rate(searched, best_at, pass)
         ),
         Some((load, How::Behind { share, .. })) => format!(
             "falls behind with {}: {} % of what was offered were done, less than {:.0} %",
@@ -146,24 +146,24 @@ fn breaking(searched: &Searched<'_>, asked: &RampAsked) -> String {
 }
 
 /// Returns the passes of a search, none where nothing was tried.
-fn passes<'a>(searched: &'a Searched<'_>) -> &'a [Pass] {
+fn searched_passes<'a>(searched: &'a Searched<'_>) -> &'a [Pass] {
     searched.tried.first().map_or(&[], |tried| tried.run.spec.passes())
 }
 
 /// Names a pass by its number.
 fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
-    passes(searched).get(number).map_or("", |pass| pass.name())
+    searched_passes(searched).get(number).map_or("", |pass| pass.name())
 }
 
 /// Writes the rate of a pass under a load, with its unit.
-fn rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
-    let Some(pass) = passes(searched).get(number) else { return String::new() };
+fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
+    let Some(pass) = searched_passes(searched).get(number) else { return String::new() };
     let per_s = searched.search.figure(load, number).map_or(0.0, |figure| figure.per_s);
     Rate::of_pass(*pass, per_s).to_string()
 }
 
 /// Describes the server's recovery after the load went away.
-fn recovered(recovery: Recovery, asked: &RampAsked) -> String {
+fn describe_recovery(recovery: Recovery, asked: &RampAsked) -> String {
     let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
     let first = format!("the lightest load ({})", asked.told(asked.first));
     match recovery {
@@ -187,7 +187,7 @@ fn recovered(recovery: Recovery, asked: &RampAsked) -> String {
     }
 }
 
-fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table {
+fn search_table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table {
     let columns = [
         ("load", Role::Number),
         ("rate", Role::Number),
@@ -238,7 +238,7 @@ fn table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table {
 }
 
 /// A search for programs.
-fn figures(name: &str, searched: &Searched<'_>) -> Value {
+fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     let found = searched.search.found();
     let way = found.gave_in.map(|(_, how)| match how {
         How::Degraded { .. } => "throughput-falls",

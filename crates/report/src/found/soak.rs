@@ -22,23 +22,23 @@ pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
     let run = campaign.runs.first();
     let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
     let soaked = soaked(soak, trials);
-    let mut sentences = vec![verdict(&soaked)];
+    let mut sentences = vec![describe_verdict(&soaked)];
     let leases = run.map_or(0, |run| leases_of(&run.spec));
-    sentences.extend(soaked.effects.iter().map(|effect| said(effect, leases)));
+    sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
     sentences.push(of_errors(&soaked));
     sentences.push(of_data(&soaked));
     sentences.extend(of_memory(&soaked));
-    let tables = [disturbances(&soaked), blocks(&soaked), errors(&soaked)];
+    let tables = [disturbance_table(&soaked), block_table(&soaked), error_table(&soaked)];
     Found {
         title: "Does it survive",
         sentences,
         tables: tables.into_iter().flatten().collect(),
         pictures: timeline::picture(soak, trials).into_iter().collect(),
-        json: json(&soaked),
+        json: soak_json(&soaked),
     }
 }
 
-fn verdict(soaked: &Soaked) -> String {
+fn describe_verdict(soaked: &Soaked) -> String {
     let (wanted, made, _) = soaked.segments;
     let lasted = format!(
         "{} of load in {} of {}, {} ops, {} read and verified",
@@ -59,7 +59,7 @@ fn verdict(soaked: &Soaked) -> String {
                  ({lasted}).",
                 counted(soaked.kept.lost as usize, "block"),
                 if soaked.kept.lost == 1 { "is" } else { "are" },
-                place(*segment, finding)
+                describe_finding(*segment, finding)
             ),
             None => format!(
                 "It LOSES DATA: {} brought other bytes than were written ({lasted}).",
@@ -77,7 +77,7 @@ fn verdict(soaked: &Soaked) -> String {
             what_became(soaked)
         ),
         Verdict::CantTell => {
-            let (why, became) = (why(soaked), what_became(soaked));
+            let (why, became) = (explain_unknown(soaked), what_became(soaked));
             format!("Whether it survives can't be told: {why}; {became} ({lasted}).")
         }
     }
@@ -103,7 +103,7 @@ fn what_became(soaked: &Soaked) -> String {
 }
 
 /// Why nothing can be told.
-fn why(soaked: &Soaked) -> String {
+fn explain_unknown(soaked: &Soaked) -> String {
     let (wanted, made, read_back) = soaked.segments;
     let unmade = soaked.effects.iter().find(|effect| effect.upset.failed.is_some());
     if let Some(failure) = &soaked.failure {
@@ -118,7 +118,7 @@ fn why(soaked: &Soaked) -> String {
     }
 }
 
-fn place(segment: u64, finding: &Finding) -> String {
+fn describe_finding(segment: u64, finding: &Finding) -> String {
     let found = match finding.found {
         Some(generation) => format!("generation {generation} is there"),
         None => "nothing whole of ours is there".to_owned(),
@@ -140,7 +140,7 @@ fn leases_of(run: &RunSpec) -> u32 {
 }
 
 /// Describes the effect of a disturbance.
-fn said(effect: &Effect, leases: u32) -> String {
+fn describe_effect(effect: &Effect, leases: u32) -> String {
     let upset = &effect.upset;
     let host = if upset.host.is_empty() { String::new() } else { format!(" on {}", upset.host) };
     let by = match effect.by_ms {
@@ -156,7 +156,7 @@ fn said(effect: &Effect, leases: u32) -> String {
     }
     let unsafe_then = format!(
         "{} acknowledged and not safe yet then{}",
-        are(effect.uncommitted, "block was", "blocks were"),
+        count_of(effect.uncommitted, "block was", "blocks were"),
         match (upset.blow, effect.saw_step) {
             (Blow::ClockStep, true) => "; whoever worked there saw it, and measured on",
             (Blow::ClockStep, false) => "; nobody who worked saw it",
@@ -213,7 +213,7 @@ fn of_kill(effect: &Effect, leases: u32) -> String {
     format!("{noticed}, {others}{left}; {books}; what it did itself is in no figure")
 }
 
-fn are(count: u64, one: &str, many: &str) -> String {
+fn count_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -221,18 +221,18 @@ fn of_errors(soaked: &Soaked) -> String {
     let taken = &soaked.recovery;
     let made_good = format!(
         "the client made {} anew, sent {} again and wrote {} more than once",
-        are(taken.reconnects, "connection", "connections"),
-        are(taken.replays + taken.retransmissions, "call", "calls"),
+        count_of(taken.reconnects, "connection", "connections"),
+        count_of(taken.replays + taken.retransmissions, "call", "calls"),
         Size(taken.resent_bytes)
     );
     let wrong = soaked.mismatched();
     let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
     if soaked.failed() == 0 && wrong > 0 {
-        return format!("{} brought the wrong bytes; {made_good}.", are(wrong, "op", "ops"));
+        return format!("{} brought the wrong bytes; {made_good}.", count_of(wrong, "op", "ops"));
     }
     if soaked.failed() == 0 && seen > 0 {
         // The segment ended without a result of its own; the intervals were seen all the same.
-        return format!("{} failed; {made_good}.", are(seen, "op", "ops"));
+        return format!("{} failed; {made_good}.", count_of(seen, "op", "ops"));
     }
     if soaked.failed() == 0 {
         return format!("No op failed, no file handle was stale, no lease was lost; {made_good}.");
@@ -240,7 +240,7 @@ fn of_errors(soaked: &Soaked) -> String {
     format!(
         "{} failed, of them {} with stale file handles and {} for lost opens, leases or sessions; \
          {made_good}.",
-        are(soaked.failed(), "op", "ops"),
+        count_of(soaked.failed(), "op", "ops"),
         soaked.stale,
         soaked.state
     )
@@ -252,7 +252,7 @@ fn of_data(soaked: &Soaked) -> String {
         "Of {} that were booked, {} written; {} lost, {} rolled back (acknowledged, never said to \
          be safe: a crash may do that), {} torn (never acknowledged), {} not safe at the end.",
         counted(kept.blocks as usize, "block"),
-        are(kept.written, "was", "were"),
+        count_of(kept.written, "was", "were"),
         kept.lost,
         kept.rolled_back,
         kept.torn,
@@ -271,7 +271,7 @@ fn of_memory(soaked: &Soaked) -> Option<String> {
     ))
 }
 
-fn disturbances(soaked: &Soaked) -> Option<Table> {
+fn disturbance_table(soaked: &Soaked) -> Option<Table> {
     let shown = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string());
     let row = |effect: &Effect| {
         let upset = &effect.upset;
@@ -313,7 +313,7 @@ fn disturbances(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn blocks(soaked: &Soaked) -> Option<Table> {
+fn block_table(soaked: &Soaked) -> Option<Table> {
     let row = |(segment, finding): &(u64, Finding)| {
         vec![
             finding.fate.to_string(),
@@ -347,7 +347,7 @@ fn blocks(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn errors(soaked: &Soaked) -> Option<Table> {
+fn error_table(soaked: &Soaked) -> Option<Table> {
     let rows: Vec<Vec<String>> = soaked
         .errors
         .iter()
@@ -366,7 +366,7 @@ fn errors(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn json(soaked: &Soaked) -> Value {
+fn soak_json(soaked: &Soaked) -> Value {
     let effect = |effect: &Effect| {
         json!({
             "blow": effect.upset.blow,

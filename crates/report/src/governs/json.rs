@@ -82,13 +82,13 @@ fn pass_part(pass: &PassFactors) -> PassPart<'_> {
         by_bytes: pass.by_bytes,
         rows_left_out: pass.left_out,
         reason: pass.found.as_ref().err().map(|why| why.sentence()),
-        factors: effects.map(|effects| factors(pass, effects)).unwrap_or_default(),
-        interactions: effects.map(|effects| interactions(pass, effects)).unwrap_or_default(),
+        factors: effects.map(|effects| factor_parts(pass, effects)).unwrap_or_default(),
+        interactions: effects.map(|effects| interaction_parts(pass, effects)).unwrap_or_default(),
         unexplained_share: effects.map(|effects| effects.unexplained),
     }
 }
 
-fn factors<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> {
+fn factor_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> {
     let part = |effect: &stats::effects::FactorEffect| {
         let factor = &pass.factors[effect.factor];
         let levels = factor.levels.iter().zip(&effect.levels).map(|(level, found)| {
@@ -111,17 +111,17 @@ fn factors<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> 
     effects.factors.iter().map(part).collect()
 }
 
-fn interactions<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<InteractionPart<'a>> {
+fn interaction_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<InteractionPart<'a>> {
     let part = |interaction: &stats::effects::Interaction| InteractionPart {
         factors: [interaction.factors.0, interaction.factors.1].map(|f| pass.factors[f].name),
         share: interaction.share,
         probability: interaction.probability,
-        within: within(pass, interaction),
+        within: nested_parts(pass, interaction),
     };
     effects.interactions.iter().map(part).collect()
 }
 
-fn within<'a>(
+fn nested_parts<'a>(
     pass: &'a PassFactors,
     interaction: &stats::effects::Interaction,
 ) -> Vec<WithinPart<'a>> {

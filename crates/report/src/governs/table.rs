@@ -28,22 +28,22 @@ pub fn document(governing: &Governing, form: Form) -> Document {
     };
     for pass in &governing.passes {
         let block = match &pass.found {
-            Ok(effects) => Block::Table(table(pass, effects, form)),
+            Ok(effects) => Block::Table(factor_table(pass, effects, form)),
             Err(why) => Block::Paragraph(why.sentence().to_owned()),
         };
-        let (heading, blocks) = (title(pass), vec![block]);
+        let (heading, blocks) = (pass_title(pass), vec![block]);
         document.push(Section { id: "factors", heading, blocks, ..Section::default() });
     }
     document
 }
 
-fn title(pass: &PassFactors) -> String {
+fn pass_title(pass: &PassFactors) -> String {
     let by_bytes = if pass.by_bytes { ", by bytes per second" } else { "" };
     format!("{}: {}{by_bytes}", pass.name, show::counted(pass.trials, "trial"))
 }
 
 /// Factor, share, level, ratio and interval of each level; factors by their share.
-fn rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
+fn level_rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for effect in &effects.factors {
         let factor = &pass.factors[effect.factor];
@@ -52,14 +52,14 @@ fn rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
                 0 => [factor.name.to_owned(), show::percent(effect.share)],
                 _ => [String::new(), String::new()],
             };
-            let [ratio, interval] = figures(pass, effect, number);
+            let [ratio, interval] = level_figures(pass, effect, number);
             rows.push(vec![name, share, factor.compared(effect, number), ratio, interval]);
         }
     }
     rows
 }
 
-fn figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String; 2] {
+fn level_figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String; 2] {
     let level = &effect.levels[number];
     let (lo, hi) = level.interval;
     let is_reference = level.against == number;
@@ -77,24 +77,24 @@ fn figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [String;
 }
 
 /// A row for each level; a terminal has a picture of its interval, too.
-fn table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
+fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
     let mut columns = Column::all(&COLUMNS);
-    let mut rows = rows(pass, effects);
+    let mut rows = level_rows(pass, effects);
     if form == Form::Text {
         let reach = effects.reach();
         let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
         columns.push(Column::new(scale, Role::Words));
         let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
         for (cells, level) in rows.iter_mut().zip(levels) {
-            cells.push(picture(level, reach));
+            cells.push(draw_interval(level, reach));
         }
     }
-    let (rows, reading) = (TableRow::all(rows.into_iter()), sentences(pass, effects));
+    let (rows, reading) = (TableRow::all(rows.into_iter()), describe_effects(pass, effects));
     Table { columns, rows, reading, ..Table::default() }
 }
 
 /// An interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, and 1 as a line.
-fn picture(level: &LevelEffect, reach: f64) -> String {
+fn draw_interval(level: &LevelEffect, reach: f64) -> String {
     let (lo, hi) = level.interval;
     let half = (PICTURE / 2) as f64;
     let at = |ratio: f64| {
@@ -111,7 +111,7 @@ fn picture(level: &LevelEffect, reach: f64) -> String {
     cells.iter().collect::<String>().trim_end().to_owned()
 }
 
-fn sentences(pass: &PassFactors, effects: &Effects) -> Vec<String> {
+fn describe_effects(pass: &PassFactors, effects: &Effects) -> Vec<String> {
     let mut sentences = pass.notes(effects);
     sentences
         .push(format!("Not explained by any of this: {}.", show::percent(effects.unexplained)));

@@ -48,7 +48,7 @@ pub fn facts(campaign: &Campaign) -> Markup {
             (facts_table(&format!("In force at {target}"), &in_force))
         }
         @for host in host_settings::in_force(campaign) {
-            (table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
+            (settings_table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
                 (set.name, set.shown(), set.source)
             })))
         }
@@ -78,11 +78,14 @@ fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
 
 fn facts_table(title: &str, facts: &[&Fact]) -> Markup {
     let rows = facts.iter().map(|fact| (fact.name.as_str(), fact.value.clone(), &*fact.source));
-    table(title, rows)
+    settings_table(title, rows)
 }
 
 /// Settings with their values and sources.
-fn table<'a>(title: &str, rows: impl Iterator<Item = (&'a str, String, &'a str)>) -> Markup {
+fn settings_table<'a>(
+    title: &str,
+    rows: impl Iterator<Item = (&'a str, String, &'a str)>,
+) -> Markup {
     let mut rows = rows.peekable();
     html! {
         @if rows.peek().is_some() {

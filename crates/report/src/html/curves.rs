@@ -51,7 +51,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         let yardstick = Yardstick::of(pass, rows.iter().copied());
         for levels in Levels::all(sheet, &rows).iter().take(FACTORS_MAX) {
             let id = format!("curve-{}", drawn.len());
-            drawn.extend(curve(id, &name, yardstick, &rows, levels, sheet));
+            drawn.extend(draw_curve(id, &name, yardstick, &rows, levels, sheet));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -59,7 +59,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 }
 
 /// One picture; `None` where no two rows differ in this factor alone.
-fn curve(
+fn draw_curve(
     id: String,
     name: &str,
     yardstick: Yardstick,
@@ -67,7 +67,7 @@ fn curve(
     levels: &Levels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
-    let mut lines = lines(sheet, rows, levels);
+    let mut lines = group_lines(sheet, rows, levels);
     let best = |rows: &Vec<&Row<'_>>| {
         rows.iter().map(|row| yardstick.median(&row.judged)).fold(0.0, f64::max)
     };
@@ -81,7 +81,7 @@ fn curve(
         .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
     let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
     let dots = |rows: &[&Row<'_>]| {
-        let dots = rows.iter().filter_map(|row| dot(row, levels, &axis, yardstick));
+        let dots = rows.iter().filter_map(|row| place_dot(row, levels, &axis, yardstick));
         dots.collect::<Vec<_>>()
     };
     let series: Vec<Series> = lines
@@ -115,7 +115,7 @@ fn curve(
 
 /// The rows that differ in this factor alone, together, from its smallest level to its largest;
 /// two at least.
-fn lines<'a, 'b>(
+fn group_lines<'a, 'b>(
     sheet: &Sheet<'_>,
     rows: &[&'a Row<'b>],
     levels: &Levels,
@@ -145,7 +145,7 @@ fn lines<'a, 'b>(
     lines
 }
 
-fn dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, yardstick: Yardstick) -> Option<Dot> {
+fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, yardstick: Yardstick) -> Option<Dot> {
     let rate = yardstick.figure(&row.judged)?;
     let at = |per_s| axis.at(yardstick.point(&row.judged, per_s));
     let used = row.judged.points.iter().filter(|point| point.used);

@@ -40,19 +40,19 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let found = shown.filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)));
     let picture = |(number, (pass, effects)): (usize, (&PassFactors, &Effects))| {
         let id = format!("factors-{number}");
-        let svg = chart(&id, pass, effects);
-        Picture { id, caption: pass.name.clone(), svg, notes: notes(pass, effects) }
+        let svg = draw_chart(&id, pass, effects);
+        Picture { id, caption: pass.name.clone(), svg, notes: chart_notes(pass, effects) }
     };
     found.enumerate().map(picture).collect()
 }
 
-fn notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
+fn chart_notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
     let mut notes = pass.notes(effects);
     notes.push(format!("Not explained: {}.", show::percent(effects.unexplained)));
     notes
 }
 
-fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
+fn draw_chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
     let axis = RatioAxis::new(effects);
     let strips: Vec<Strip> = effects
         .factors
@@ -62,7 +62,7 @@ fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
             let levels = effect.levels.iter().enumerate();
             let compared = levels.filter(|(number, level)| level.against != *number);
             let known = compared.filter(|(_, level)| level.interval.1.is_finite());
-            known.map(|(number, level)| strip(factor, number, effect.share, level, &axis))
+            known.map(|(number, level)| level_strip(factor, number, effect.share, level, &axis))
         })
         .collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
@@ -75,7 +75,7 @@ fn chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
     panel(&about, &strips, &axis.ticks())
 }
 
-fn strip(
+fn level_strip(
     factor: &Factor,
     number: usize,
     share: f64,

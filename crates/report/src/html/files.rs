@@ -26,13 +26,13 @@ pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
         quantiles::pictures,
         series::pictures,
     ];
-    let style = style();
+    let style = light_style();
     let found = found::of(sheet).map(|found| found.pictures).unwrap_or_default();
     let pictures = found.into_iter().chain(kinds.iter().flat_map(|pictures| pictures(sheet)));
-    pictures.map(|picture| (picture.id.clone(), file(picture, &style))).collect()
+    pictures.map(|picture| (picture.id.clone(), svg_file(picture, &style))).collect()
 }
 
-fn file(picture: Picture, style: &str) -> String {
+fn svg_file(picture: Picture, style: &str) -> String {
     let svg = clean(&picture.svg.into_string());
     let start = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" font-family=\"sans-serif\" width=\"{WIDTH}\""
@@ -45,7 +45,7 @@ fn file(picture: Picture, style: &str) -> String {
 }
 
 /// The style with the colours of the light page in place of their names.
-fn style() -> String {
+fn light_style() -> String {
     let light = COLOURS.split('}').next().unwrap_or_default();
     let mut style = STYLE.to_owned();
     for part in light.split("--").skip(1) {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn no_colour_is_left_a_name() {
-        let style = style();
+        let style = light_style();
         assert!(!style.contains("var(") && style.contains("fill: #a9c9ea"), "{style}");
     }
 }

@@ -56,7 +56,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, rows) in sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App) {
         let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.counts()).collect();
-        let mut factors = factors(sheet, &rows);
+        let mut factors = mapped_factors(sheet, &rows);
         // The finest two, the finer one across.
         factors.sort_by_key(|factor| std::cmp::Reverse(factor.levels.len()));
         if let [across, down, ..] = &factors[..]
@@ -64,7 +64,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         {
             let id = format!("map-{}", drawn.len());
             let yardstick = Yardstick::of(pass, rows.iter().copied());
-            drawn.push(map(id, &name, yardstick, &rows, [across, down]));
+            drawn.push(heat_map(id, &name, yardstick, &rows, [across, down]));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -72,7 +72,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 }
 
 /// The settings that vary among these rows, each with few enough levels.
-fn factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
+fn mapped_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
     let of = |(column, name): (usize, &&'static str)| {
         let mut levels: Vec<String> = Vec::new();
         for row in rows.iter().filter(|row| row.values[column] != NOT_APPLICABLE) {
@@ -92,7 +92,7 @@ fn factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
     sheet.columns.iter().enumerate().filter_map(of).collect()
 }
 
-fn map(
+fn heat_map(
     id: String,
     name: &str,
     yardstick: Yardstick,
@@ -125,11 +125,11 @@ fn map(
         id,
     };
     let caption = format!("{name}: {} by {}", down.name, across.name);
-    let svg = draw(&about, [across, down], &best, &axis);
+    let svg = draw_map(&about, [across, down], &best, &axis);
     Picture { id: about.id, caption, svg, notes: Vec::new() }
 }
 
-fn draw(
+fn draw_map(
     about: &About,
     [across, down]: [&Factor; 2],
     best: &[Vec<Option<f64>>],

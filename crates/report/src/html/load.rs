@@ -44,20 +44,20 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, rows) in sheet.groups() {
-        let mut curves = curves(sheet, &rows);
+        let mut curves = load_curves(sheet, &rows);
         curves.truncate(CURVES_MAX);
         if !curves.is_empty() && drawn.len() < PICTURES_MAX {
-            drawn.push(picture(format!("load-{}", drawn.len()), name, &curves));
+            drawn.push(draw_load(format!("load-{}", drawn.len()), name, &curves));
         }
     }
     drawn
 }
 
-fn offered(row: &Row<'_>) -> f64 {
+fn offered_load(row: &Row<'_>) -> f64 {
     row.judged.offered_per_s.unwrap_or(row.run.spec.load.rate_per_s as f64)
 }
 
-fn curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a, 'b>> {
+fn load_curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a, 'b>> {
     let mut curves: Vec<Curve<'a, 'b>> = Vec::new();
     let loaded =
         |row: &&&Row<'_>| row.run.spec.load.rate_per_s > 0 && row.judged.response_time.count() > 0;
@@ -69,19 +69,20 @@ fn curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a, 'b>>
         }
     }
     for (_, points) in &mut curves {
-        points.sort_by(|a, b| offered(a).total_cmp(&offered(b)));
+        points.sort_by(|a, b| offered_load(a).total_cmp(&offered_load(b)));
     }
     curves.retain(|(_, points)| points.len() >= LOADS_MIN);
     curves
 }
 
-fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
+fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
     let rows = || curves.iter().flat_map(|(_, rows)| rows);
     let quantile = |row: &Row<'_>, q: f64| row.judged.response_time.quantile(q);
     let least = rows().map(|row| quantile(row, 0.5)).min().unwrap_or(1);
     let most = rows().map(|row| quantile(row, 0.99)).max().unwrap_or(1);
     let times = TimeAxis::new(least, most);
-    let loads = RateAxis::new(Counted::Ops, rows().map(|row| offered(row)).fold(0.0, f64::max));
+    let loads =
+        RateAxis::new(Counted::Ops, rows().map(|row| offered_load(row)).fold(0.0, f64::max));
     let dot = |row: &Row<'_>, q: f64| {
         let time = quantile(row, q);
         let done = row.judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
@@ -89,11 +90,11 @@ fn picture(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
         let asked = row.run.spec.load.rate_per_s as f64;
         let late = if done < asked * KEPT_UP { ", not kept up with" } else { "" };
         Dot {
-            x: loads.at(offered(row)),
+            x: loads.at(offered_load(row)),
             y: times.at(time),
             reach: None,
             trials: Vec::new(),
-            said: format!("{} offered: {}{late}", stats::Rate::Ops(offered(row)), Nanos(time)),
+            said: format!("{} offered: {}{late}", stats::Rate::Ops(offered_load(row)), Nanos(time)),
         }
     };
     let series: Vec<Series> = curves

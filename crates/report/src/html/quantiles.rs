@@ -42,7 +42,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, rows) in sheet.groups() {
-        let mut rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| nines(row) > 0.9).collect();
+        let mut rows: Vec<&Row<'_>> =
+            rows.into_iter().filter(|row| nines_of_row(row) > 0.9).collect();
         let left_out = rows.len().saturating_sub(SERIES_MAX);
         if left_out > 0 {
             rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
@@ -55,28 +56,28 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         let notes = (left_out > 0).then(note).into_iter().collect();
         if !rows.is_empty() && drawn.len() < PICTURES_MAX {
             let id = format!("quantiles-{}", drawn.len());
-            drawn.push(Picture { notes, ..picture(id, name, &rows, sheet) });
+            drawn.push(Picture { notes, ..draw_quantiles(id, name, &rows, sheet) });
         }
     }
     drawn
 }
 
 /// How many nines the ops of a row are enough for: 1 for 90 %, 2 for 99 %.
-fn nines(row: &Row<'_>) -> f64 {
+fn nines_of_row(row: &Row<'_>) -> f64 {
     (row.judged.response_time.count() as f64 / BEYOND_MIN).max(1.0).log10().min(NINES_MAX)
 }
 
-fn picture(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
+fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
     let times = |row: &Row<'_>| row.judged.response_time.clone();
-    let reach = rows.iter().map(|row| nines(row)).fold(1.0, f64::max).ceil();
+    let reach = rows.iter().map(|row| nines_of_row(row)).fold(1.0, f64::max).ceil();
     let least = rows.iter().map(|row| times(row).quantile(0.5)).min().unwrap_or(1);
-    let most = rows.iter().map(|row| times(row).quantile(1.0 - 0.1_f64.powf(nines(row))));
+    let most = rows.iter().map(|row| times(row).quantile(1.0 - 0.1_f64.powf(nines_of_row(row))));
     let axis = TimeAxis::new(least, most.max().unwrap_or(1));
     let series: Vec<Series> = rows
         .iter()
         .map(|row| Series {
             name: sheet.name(row),
-            dots: dots(&row.judged.response_time, nines(row), reach, &axis),
+            dots: quantile_dots(&row.judged.response_time, nines_of_row(row), reach, &axis),
             is_joined: true,
         })
         .collect();
@@ -91,12 +92,12 @@ fn picture(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Pi
         unit: "",
     };
     let x_name = "share of the ops".to_owned();
-    Plot { about, x_ticks: ticks(reach), x_name, y_ticks: axis.ticks(), upright: None, series }
+    Plot { about, x_ticks: nine_ticks(reach), x_name, y_ticks: axis.ticks(), upright: None, series }
         .picture(name, Vec::new())
 }
 
 /// The median, then points at even steps of nines as far as the ops go.
-fn dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
+fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
     let median = 2.0_f64.log10();
     let steps = (1..=(NINES_MAX as u32 * STEPS)).map(|step| f64::from(step) / f64::from(STEPS));
     let places = steps.filter(|at| *at > median && *at <= nines);
@@ -114,7 +115,7 @@ fn dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> 
     std::iter::once(median).chain(places).map(at).collect()
 }
 
-fn ticks(reach: f64) -> Vec<Tick> {
+fn nine_ticks(reach: f64) -> Vec<Tick> {
     const LABELS: [&str; 6] = ["90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
     let median = 2.0_f64.log10();
     let place = |nines: f64| (nines - median) / (reach - median) * 100.0;

@@ -40,7 +40,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             @if !drawn.is_empty() {
                 section aria-labelledby=(kind.id) {
                     h2 id=(kind.id) { (kind.title) }
-                    (legend())
+                    (draw_legend())
                     (figures(&drawn))
                 }
             }
@@ -61,13 +61,13 @@ fn of_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     let groups = groups.filter(|(_, yardstick, _)| yardstick.counted() == kind.counted);
     let picture = |(number, (name, yardstick, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
         let (id, ends) = (format!("{}-{number}", kind.id), Ends::of(&rows, yardstick));
-        let svg = chart(&id, &name, yardstick, &ends.rows, sheet);
+        let svg = draw_chart(&id, &name, yardstick, &ends.rows, sheet);
         Picture { id, caption: name, svg, notes: ends.notes() }
     };
     groups.enumerate().map(picture).collect()
 }
 
-fn legend() -> Markup {
+fn draw_legend() -> Markup {
     html! {
         p.legend {
             svg width="34" height="14" aria-hidden="true" {
@@ -96,7 +96,7 @@ fn legend() -> Markup {
     }
 }
 
-fn chart(
+fn draw_chart(
     id: &str,
     name: &str,
     yardstick: Yardstick,
@@ -108,7 +108,7 @@ fn chart(
         .map(|row| &row.judged)
         .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
     let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
-    let strip = |row: &&Row<'_>| strip(row, &axis, yardstick, sheet);
+    let strip = |row: &&Row<'_>| row_strip(row, &axis, yardstick, sheet);
     let strips: Vec<Strip> = rows.iter().map(strip).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
@@ -120,7 +120,7 @@ fn chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-fn strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>) -> Strip {
+fn row_strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>) -> Strip {
     let figure = yardstick.figure(&row.judged);
     let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
     let value = match figure {
@@ -130,8 +130,8 @@ fn strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>
     Strip {
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
-        lines: lines(row, sheet),
-        marks: figure.map_or_else(Markup::default, |rate| marks(row, rate, axis, yardstick)),
+        lines: row_lines(row, sheet),
+        marks: figure.map_or_else(Markup::default, |rate| draw_marks(row, rate, axis, yardstick)),
     }
 }
 
@@ -143,10 +143,10 @@ pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> 
 }
 
 /// The settings of a row, its reason or its doubts.
-fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let mut lines = factors(row, sheet);
     if let Some(reason) = row.judged.reason() {
-        lines.extend(doubt(&cut(reason, 2 * LINE_MAX - 8)));
+        lines.extend(wrap_caveat(&cut(reason, 2 * LINE_MAX - 8)));
     }
     let doubts: Vec<&str> = row
         .judged
@@ -158,18 +158,18 @@ fn lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     if !doubts.is_empty() {
         let invalid = row.judged.verdict == Verdict::Invalid;
         let mark = if invalid { "✕ invalid:" } else { "!" };
-        lines.extend(doubt(&format!("{mark} {}", doubts.join(", "))));
+        lines.extend(wrap_caveat(&format!("{mark} {}", doubts.join(", "))));
     }
     lines
 }
 
 /// Breaks a caveat's text into as many lines as it takes.
-fn doubt(text: &str) -> impl Iterator<Item = (&'static str, String)> {
+fn wrap_caveat(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     // A single word may be longer than a line.
     wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
 }
 
-fn marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardstick) -> Markup {
+fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardstick) -> Markup {
     let judged = &row.judged;
     let at = |per_s: f64| percent(axis.at(per_s));
     let of_trial = |per_s: f64| axis.at(yardstick.point(judged, per_s));

@@ -40,7 +40,7 @@ const WATCHES: [Watch; 3] = [
 /// The section, where any trial has several intervals.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
-    let all = sheet.rows.iter().filter(|row| !lines(row).is_empty()).count();
+    let all = sheet.rows.iter().filter(|row| !trial_lines(row).is_empty()).count();
     html! {
         @if !drawn.is_empty() {
             section aria-labelledby="series" {
@@ -66,9 +66,11 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let rows = sheet.rows.iter().map(|row| (row, lines(row))).filter(|(_, l)| !l.is_empty());
+    let rows = sheet.rows.iter().map(|row| (row, trial_lines(row))).filter(|(_, l)| !l.is_empty());
     let figures = rows.take(ROWS_MAX).enumerate();
-    figures.map(|(number, (row, lines))| picture(number, sheet.name(row), row, &lines)).collect()
+    figures
+        .map(|(number, (row, lines))| draw_series(number, sheet.name(row), row, &lines))
+        .collect()
 }
 
 /// One trial: the end of each interval, and the rate in it.
@@ -82,7 +84,7 @@ fn of_row<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a PassResult> {
     passes.filter(|result| result.pass == row.judged.pass)
 }
 
-fn lines(row: &Row<'_>) -> Vec<Line> {
+fn trial_lines(row: &Row<'_>) -> Vec<Line> {
     let told = of_row(row).filter(|result| result.samples.len() >= INTERVALS_MIN);
     told.take(TRIALS_MAX).map(Line::of).collect()
 }
@@ -91,7 +93,7 @@ impl Line {
     fn of(result: &PassResult) -> Self {
         let mut begins_ns = 0;
         let mut points = Vec::with_capacity(result.samples.len());
-        for sample in coarser(result) {
+        for sample in merge_intervals(result) {
             let (at_ns, ops, bytes) = sample;
             let lasts_ns = at_ns.saturating_sub(begins_ns);
             let amount = if result.pass.is_byte_rate() { bytes } else { ops };
@@ -111,7 +113,7 @@ impl Line {
 }
 
 /// The intervals of a pass, several taken together where there are thousands: end, ops and bytes.
-fn coarser(result: &PassResult) -> Vec<(u64, u64, u64)> {
+fn merge_intervals(result: &PassResult) -> Vec<(u64, u64, u64)> {
     let together = result.samples.len().div_ceil(INTERVALS_MAX).max(1);
     let sum = |samples: &[model::IntervalSample]| {
         let at_ns = samples.last().map_or(0, |sample| sample.at_ns);
@@ -123,13 +125,13 @@ fn coarser(result: &PassResult) -> Vec<(u64, u64, u64)> {
     result.samples.chunks(together).map(sum).collect()
 }
 
-fn picture(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Picture {
-    let (rates, said) = rates(lines, row.judged.pass);
+fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Picture {
+    let (rates, said) = rate_track(lines, row.judged.pass);
     let ends_ns = lines.iter().map(Line::ends_ns).max().unwrap_or(0).max(1);
     let mut watched = of_row(row).map(|result| &result.telemetry);
     let watched =
         watched.find(|hosts| hosts.iter().any(|host| host.times_ns.len() > INTERVALS_MIN));
-    let hosts = watched.into_iter().flatten().take(HOSTS_MAX).flat_map(host);
+    let hosts = watched.into_iter().flatten().take(HOSTS_MAX).flat_map(host_tracks);
     let tracks: Vec<Track> = std::iter::once(rates).chain(hosts).collect();
     let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
     let below = top(tracks.len());
@@ -151,7 +153,7 @@ fn picture(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pictur
 }
 
 /// The track of the rates, and what it shows in words.
-fn rates(lines: &[Line], pass: Pass) -> (Track, String) {
+fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
     let rates = lines.iter().flat_map(|line| &line.points).map(|(_, rate)| *rate);
     let (least, most) = rates
         .fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
@@ -172,7 +174,7 @@ fn rates(lines: &[Line], pass: Pass) -> (Track, String) {
 }
 
 /// The tracks of a host; what did not move has none.
-fn host(host: &Telemetry) -> Vec<Track> {
+fn host_tracks(host: &Telemetry) -> Vec<Track> {
     let spans: Vec<(u64, Watched)> = (1..host.times_ns.len())
         .map(|end| {
             let mut watched = Watched::default();

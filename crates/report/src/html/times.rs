@@ -23,7 +23,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
         @if !drawn.is_empty() {
             section aria-labelledby="times" {
                 h2 #times { "Response times" }
-                (legend())
+                (draw_legend())
                 (figures(&drawn))
             }
         }
@@ -48,7 +48,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let picture = |(number, (name, pass, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
         let yardstick = Yardstick::of(pass, rows.iter().copied());
         let (id, ends) = (format!("times-{number}"), Ends::of(&with_times(&rows), yardstick));
-        let svg = chart(&id, &name, &ends.rows, &axis, sheet);
+        let svg = draw_chart(&id, &name, &ends.rows, &axis, sheet);
         let notes = ends.notes();
         (!ends.rows.is_empty()).then_some(Picture { id, caption: name, svg, notes })
     };
@@ -59,7 +59,7 @@ fn with_times<'a, 'b>(rows: &[&'a Row<'b>]) -> Vec<&'a Row<'b>> {
     rows.iter().copied().filter(|row| row.judged.response_time.count() > 0).collect()
 }
 
-fn legend() -> Markup {
+fn draw_legend() -> Markup {
     html! {
         p.legend {
             @for (shape, class, what) in [
@@ -78,8 +78,14 @@ fn legend() -> Markup {
     }
 }
 
-fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet<'_>) -> Markup {
-    let strips: Vec<Strip> = rows.iter().map(|row| strip(row, axis, sheet)).collect();
+fn draw_chart(
+    id: &str,
+    name: &str,
+    rows: &[&Row<'_>],
+    axis: &TimeAxis,
+    sheet: &Sheet<'_>,
+) -> Markup {
+    let strips: Vec<Strip> = rows.iter().map(|row| row_strip(row, axis, sheet)).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
         id: id.to_owned(),
@@ -91,18 +97,18 @@ fn chart(id: &str, name: &str, rows: &[&Row<'_>], axis: &TimeAxis, sheet: &Sheet
 }
 
 /// Returns the estimate shown with the service times of a closed loop.
-fn estimate(row: &Row<'_>) -> Option<(&'static str, String)> {
+fn estimate_line(row: &Row<'_>) -> Option<(&'static str, String)> {
     let [p50, p99, max] = crate::show::times(row.judged.estimated_response_time.as_ref()?);
     Some(("factors", format!("estimated response time {p50} · {p99} · {max}")))
 }
 
-fn strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
+fn row_strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
     let times = &row.judged.response_time;
     let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
     Strip {
         name: cut(&row.run.spec.target_name, 16),
         value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
-        lines: super::rates::factors(row, sheet).into_iter().chain(estimate(row)).collect(),
+        lines: super::rates::factors(row, sheet).into_iter().chain(estimate_line(row)).collect(),
         marks: html! {
             line.reach x1=(percent(axis.at(p50))) x2=(percent(axis.at(max))) y1="0" y2="0" {}
             (shape(axis.at(max), "max", BAR))

@@ -26,10 +26,10 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                      failed, for each kind. All busy: share of the window in which every worker \
                      worked. Times are service times, from sent to done."
                 }
-                (spreads(sheet))
-                @let shown = shown(sheet.campaign);
-                @for (run, factors) in sheet.campaign.runs[..shown].iter().zip(factors(sheet)) {
-                    (details(run, &factors))
+                (render_spreads(sheet))
+                @let shown = count_shown_runs(sheet.campaign);
+                @for (run, factors) in sheet.campaign.runs[..shown].iter().zip(run_factors(sheet)) {
+                    (render_run(run, &factors))
                 }
                 @if shown < sheet.campaign.runs.len() {
                     p.legend {
@@ -43,7 +43,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// How many runs can be told, trial by trial.
-fn shown(campaign: &Campaign) -> usize {
+fn count_shown_runs(campaign: &Campaign) -> usize {
     let mut lines = 0;
     let fits = |run: &&Run| {
         lines += run.trials.iter().map(|trial| trial.passes.len().max(1)).sum::<usize>().max(1);
@@ -53,7 +53,7 @@ fn shown(campaign: &Campaign) -> usize {
 }
 
 /// The settings that tell each run from others, in the order of the runs.
-fn factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
+fn run_factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
     let mut rows = sheet.rows.iter().peekable();
     sheet.campaign.runs.iter().map(move |run| {
         let mut factors = String::new();
@@ -65,7 +65,7 @@ fn factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
 }
 
 /// How the trials of each row lie, in one table.
-fn spreads(sheet: &Sheet<'_>) -> Markup {
+fn render_spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
             summary { "Means, deviation and extremes of each figure, and its trials" }
@@ -77,7 +77,7 @@ fn spreads(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-fn details(run: &Run, factors: &str) -> Markup {
+fn render_run(run: &Run, factors: &str) -> Markup {
     let name = format!("run {}", run.index + 1);
     html! {
         details {
@@ -89,15 +89,15 @@ fn details(run: &Run, factors: &str) -> Markup {
             div.scroll role="region" aria-label=(name) tabindex="0" {
                 table.trials {
                     caption { "Every trial of " (name) "." }
-                    thead { (head()) }
-                    tbody { @for trial in &run.trials { (lines(trial)) } }
+                    thead { (render_head()) }
+                    tbody { @for trial in &run.trials { (render_trial(trial)) } }
                 }
             }
         }
     }
 }
 
-fn head() -> Markup {
+fn render_head() -> Markup {
     let left = ["trial", "order", "started (UTC)", "pass"];
     let numbers = ["rate", "window", "all busy", "start skew", "ops", "moved", "p50", "p99", "max"];
     html! {
@@ -109,7 +109,7 @@ fn head() -> Markup {
     }
 }
 
-fn lines(trial: &Trial) -> Markup {
+fn render_trial(trial: &Trial) -> Markup {
     let state = match &trial.state {
         TrialState::Done => None,
         TrialState::Failed(reason) => Some(format!("failed: {reason}")),
@@ -118,10 +118,10 @@ fn lines(trial: &Trial) -> Markup {
     html! {
         @for (number, pass) in trial.passes.iter().enumerate() {
             tr.first[number == 0] {
-                (begin(trial))
+                (render_begin(trial))
                 td { (pass.pass.name()) }
-                (numbers(pass))
-                td { (truths(pass)) }
+                (render_pass(pass))
+                td { (render_cross_checks(pass)) }
                 td.evidence {
                     @for caveat in &pass.caveats {
                         p { code { (caveat.code) } " " (caveat.evidence) }
@@ -130,12 +130,12 @@ fn lines(trial: &Trial) -> Markup {
             }
         }
         @if let Some(state) = state {
-            tr.first[trial.passes.is_empty()] { (begin(trial)) td.reason colspan="12" { (state) } }
+            tr.first[trial.passes.is_empty()] { (render_begin(trial)) td.reason colspan="12" { (state) } }
         }
     }
 }
 
-fn begin(trial: &Trial) -> Markup {
+fn render_begin(trial: &Trial) -> Markup {
     html! {
         th scope="row" { (trial.index + 1) }
         td { (trial.position + 1) }
@@ -143,7 +143,7 @@ fn begin(trial: &Trial) -> Markup {
     }
 }
 
-fn numbers(pass: &PassResult) -> Markup {
+fn render_pass(pass: &PassResult) -> Markup {
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
     let rate = amount as f64 * 1e9 / pass.window_ns.max(1) as f64;
     let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
@@ -156,13 +156,13 @@ fn numbers(pass: &PassResult) -> Markup {
         td.number { (Nanos(pass.window_ns)) }
         td.number { (percent(busy)) }
         td.number { (Nanos(pass.start_skew_ns)) }
-        td.number { @for kind in &pass.kinds { (ops(kind)) br; } }
+        td.number { @for kind in &pass.kinds { (render_kind(kind)) br; } }
         td.number { @if pass.bytes() > 0 { (Size(pass.bytes())) } @else { "–" } }
         (super::time_cells(&times))
     }
 }
 
-fn ops(kind: &model::KindResult) -> Markup {
+fn render_kind(kind: &model::KindResult) -> Markup {
     html! {
         (kind.kind) " " (kind.done)
         @if kind.issued != kind.done { " of " (kind.issued) }
@@ -170,7 +170,7 @@ fn ops(kind: &model::KindResult) -> Markup {
     }
 }
 
-fn truths(pass: &PassResult) -> Markup {
+fn render_cross_checks(pass: &PassResult) -> Markup {
     html! {
         @for truth in &pass.truths {
             p {

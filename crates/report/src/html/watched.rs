@@ -15,8 +15,8 @@ const LINES_MAX: usize = 500;
 
 /// The section, where anything was watched.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let lines: Vec<_> = sheet.rows.iter().flat_map(lines).take(LINES_MAX).collect();
-    let told = Watched::told(sheet.rows.iter().flat_map(watched));
+    let lines: Vec<_> = sheet.rows.iter().flat_map(host_lines).take(LINES_MAX).collect();
+    let told = Watched::told(sheet.rows.iter().flat_map(watched_hosts));
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
     columns.extend(Watched::heads(&told).into_iter().map(|head| Column::new(head, Role::Number)));
     let mut rows = Vec::new();
@@ -45,15 +45,15 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// Everything that was watched of one row.
-fn watched<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Telemetry> {
+fn watched_hosts<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Telemetry> {
     let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
     passes.filter(|pass| pass.pass == row.judged.pass).flat_map(|pass| &pass.telemetry)
 }
 
 /// The hosts of one row, each with what it did.
-fn lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, Watched)> {
+fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, Watched)> {
     let mut hosts: Vec<(&Row<'_>, &str, Watched)> = Vec::new();
-    for telemetry in watched(row).filter(|telemetry| !telemetry.times_ns.is_empty()) {
+    for telemetry in watched_hosts(row).filter(|telemetry| !telemetry.times_ns.is_empty()) {
         let known = hosts.iter().position(|(_, host, _)| *host == telemetry.host);
         let index = known.unwrap_or_else(|| {
             hosts.push((row, &telemetry.host, Watched::default()));

@@ -20,12 +20,12 @@ const NAMED_MAX: usize = 8;
 pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let of_row = |row: &Row<'_>| {
         let compared = row.judged.hosts.as_ref()?;
-        Some(format!("{}: {}", sheet.name(row), line(compared)))
+        Some(format!("{}: {}", sheet.name(row), balance_line(compared)))
     };
     load::first(sheet.rows.iter().filter_map(of_row).collect())
 }
 
-fn line(compared: &HostsCompared) -> String {
+fn balance_line(compared: &HostsCompared) -> String {
     let share = |host: &HostShare| {
         let [p50, p99, max] =
             [host.p50_ns, host.p99_ns, host.max_ns].map(|ns| Nanos(ns).to_string());
@@ -38,12 +38,12 @@ fn line(compared: &HostsCompared) -> String {
     }
     parts.extend(compared.index.map(|index| format!("Jain's fairness index {index:.3}")));
     parts.push(format!("all started within {} (median of the trials)", Nanos(compared.skew_ns)));
-    parts.extend(stragglers(compared));
+    parts.extend(name_stragglers(compared));
     parts.join("; ")
 }
 
 /// Names the slow ones, each with its share of the median rate.
-fn stragglers(compared: &HostsCompared) -> Option<String> {
+fn name_stragglers(compared: &HostsCompared) -> Option<String> {
     let slow = compared.stragglers();
     let middle = compared.middle_per_s().filter(|_| !slow.is_empty())?;
     let named = slow.iter().take(NAMED_MAX).map(|host| {

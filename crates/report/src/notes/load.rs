@@ -25,8 +25,10 @@ const FIGURES_MAX: usize = 12;
 /// A line for each figure that was offered at a rate or is made of several kinds of op.
 pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let of_row = |row: &Row<'_>| {
-        let parts: Vec<String> =
-            [offered(row), shares(row), touched(row)].into_iter().flatten().collect();
+        let parts: Vec<String> = [describe_offered(row), list_shares(row), describe_touched(row)]
+            .into_iter()
+            .flatten()
+            .collect();
         (!parts.is_empty()).then(|| format!("{}: {}", sheet.name(row), parts.join("; ")))
     };
     let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some());
@@ -44,7 +46,7 @@ pub fn first(mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Offered and achieved load, and response time beside service time.
-fn offered(row: &Row<'_>) -> Option<String> {
+fn describe_offered(row: &Row<'_>) -> Option<String> {
     let rate = row.run.spec.load.rate_per_s;
     let achieved = row.judged.ops_per_s.as_ref().filter(|_| rate > 0)?.median;
     let median_of = |histogram: &model::Histogram| {
@@ -64,7 +66,7 @@ fn offered(row: &Row<'_>) -> Option<String> {
 }
 
 /// Lists the kinds of op with their shares, the most frequent first.
-fn shares(row: &Row<'_>) -> Option<String> {
+fn list_shares(row: &Row<'_>) -> Option<String> {
     let mut kinds: Vec<_> =
         row.judged.kinds.iter().filter(|kind| kind.percent >= NAMED_MIN_PERCENT).collect();
     kinds.sort_by(|a, b| b.percent.total_cmp(&a.percent));
@@ -81,7 +83,7 @@ fn shares(row: &Row<'_>) -> Option<String> {
 }
 
 /// How much of the file set was touched, where not every pass touches all of it.
-fn touched(row: &Row<'_>) -> Option<String> {
+fn describe_touched(row: &Row<'_>) -> Option<String> {
     let draws =
         matches!(row.judged.pass, Pass::Mix | Pass::OpMix | Pass::Seeks | Pass::Transactions);
     let set = row.judged.working_set.filter(|_| draws)?;

@@ -88,7 +88,7 @@ pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
             @for (strip, top) in strips.iter().zip(tops) {
                 g transform={"translate(0 " (top) ")"} { (strip.draw(ticks)) }
             }
-            g transform={"translate(0 " (foot) ")"} { (axis(ticks, about.unit)) }
+            g transform={"translate(0 " (foot) ")"} { (draw_axis(ticks, about.unit)) }
         }
     }
 }
@@ -119,7 +119,7 @@ impl Strip {
     }
 }
 
-fn axis(ticks: &[Tick], unit: &str) -> Markup {
+fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
     html! {
         @for (number, (at, label)) in ticks.iter().enumerate() {
             @let anchor = if number == 0 {

@@ -107,7 +107,7 @@ impl Plot {
                 rect.band x="0" y=(TOP) width="100%" height=(GROUND) rx="2" {}
                 (self.axes())
                 (self.marked())
-                @for (number, series) in self.series.iter().enumerate() { (line(number, series)) }
+                @for (number, series) in self.series.iter().enumerate() { (draw_line(number, series)) }
                 (self.scale())
                 (self.legend())
             }
@@ -119,11 +119,11 @@ impl Plot {
         let foot = TOP + GROUND;
         html! {
             @for (at, _) in &self.y_ticks {
-                line.grid x1="0" x2="100%" y1=(down(*at)) y2=(down(*at)) {}
+                line.grid x1="0" x2="100%" y1=(y_percent(*at)) y2=(y_percent(*at)) {}
             }
             @for (at, label) in &self.x_ticks {
-                @let (anchor, place) = edge(*at);
-                line.grid x1=(across(*at)) x2=(across(*at)) y1=(TOP) y2=(foot) {}
+                @let (anchor, place) = tick_anchor(*at);
+                line.grid x1=(x_percent(*at)) x2=(x_percent(*at)) y1=(TOP) y2=(foot) {}
                 text.tick x=(place) y=(foot + 15.0) text-anchor=(anchor) { (label) }
             }
             text.tick x="50%" y=(foot + 31.0) text-anchor="middle" { (self.x_name) }
@@ -135,8 +135,8 @@ impl Plot {
         html! {
             @if let Some((at, name)) = &self.upright {
                 @let (anchor, aside) = if *at > 50.0 { ("end", -5) } else { ("start", 5) };
-                line.happened x1=(across(*at)) x2=(across(*at)) y1="0" y2=(TOP + GROUND) {}
-                text.doubt x=(across(*at)) dx=(aside) y="12" text-anchor=(anchor) { (name) }
+                line.happened x1=(x_percent(*at)) x2=(x_percent(*at)) y1="0" y2=(TOP + GROUND) {}
+                text.doubt x=(x_percent(*at)) dx=(aside) y="12" text-anchor=(anchor) { (name) }
             }
         }
     }
@@ -171,24 +171,24 @@ impl Plot {
     }
 }
 
-fn line(number: usize, series: &Series) -> Markup {
+fn draw_line(number: usize, series: &Series) -> Markup {
     html! {
         g.lines {
             @for pair in series.dots.windows(2).filter(|_| series.is_joined) {
-                line.{ "line s" (number) } x1=(across(pair[0].x)) y1=(down(pair[0].y))
-                    x2=(across(pair[1].x)) y2=(down(pair[1].y)) {}
+                line.{ "line s" (number) } x1=(x_percent(pair[0].x)) y1=(y_percent(pair[0].y))
+                    x2=(x_percent(pair[1].x)) y2=(y_percent(pair[1].y)) {}
             }
             @for dot in &series.dots {
                 @if let Some((lo, hi)) = dot.reach {
-                    line.whisker x1=(across(dot.x)) x2=(across(dot.x)) y1=(down(lo))
-                        y2=(down(hi)) {}
+                    line.whisker x1=(x_percent(dot.x)) x2=(x_percent(dot.x)) y1=(y_percent(lo))
+                        y2=(y_percent(hi)) {}
                 }
                 @for trial in &dot.trials {
-                    circle.{ "point s" (number) } cx=(across(dot.x)) cy=(down(*trial)) r="1.8" {}
+                    circle.{ "point s" (number) } cx=(x_percent(dot.x)) cy=(y_percent(*trial)) r="1.8" {}
                 }
-                g transform={"translate(0 " (down(dot.y)) ")"} {
+                g transform={"translate(0 " (y_percent(dot.y)) ")"} {
                     title { (dot.said) }
-                    (shape(inside(dot.x), &format!("mark s{number}"), MARKS[number]))
+                    (shape(inset_percent(dot.x), &format!("mark s{number}"), MARKS[number]))
                 }
             }
         }
@@ -196,28 +196,28 @@ fn line(number: usize, series: &Series) -> Markup {
 }
 
 /// How the text of a tick stands, and where: below its line, but for what would leave the picture.
-fn edge(at: f64) -> (&'static str, String) {
+fn tick_anchor(at: f64) -> (&'static str, String) {
     if at < EDGE {
         ("start", "0%".to_owned())
     } else if at > 100.0 - EDGE {
         ("end", "100%".to_owned())
     } else {
-        ("middle", across(at))
+        ("middle", x_percent(at))
     }
 }
 
-fn inside(at: f64) -> f64 {
+fn inset_percent(at: f64) -> f64 {
     MARGIN + at.clamp(0.0, 100.0) * (100.0 - 2.0 * MARGIN) / 100.0
 }
 
-fn across(at: f64) -> String {
-    percent(inside(at))
+fn x_percent(at: f64) -> String {
+    percent(inset_percent(at))
 }
 
 fn height_of(at: f64) -> f64 {
     TOP + GROUND * (1.0 - at.clamp(0.0, 100.0) / 100.0)
 }
 
-fn down(at: f64) -> String {
+fn y_percent(at: f64) -> String {
     format!("{:.1}", height_of(at))
 }

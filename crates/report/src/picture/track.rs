@@ -42,8 +42,8 @@ impl Track {
                 viewBox={"0 0 " (WIDTH) " " (height)} preserveAspectRatio="none" {
                 rect.band x="0" y="0" width=(WIDTH) height=(height) {}
                 @for (at_ns, lasts_ns, why) in &self.bands {
-                    rect.stall x=(across(*at_ns, ends_ns)) y="0"
-                        width=(across(*lasts_ns, ends_ns)) height=(height) {
+                    rect.stall x=(x_position(*at_ns, ends_ns)) y="0"
+                        width=(x_position(*lasts_ns, ends_ns)) height=(height) {
                         title { (why) }
                     }
                 }
@@ -61,12 +61,12 @@ impl Track {
                 path.push_str(" V");
             }
             // Writing to a string can't fail.
-            let _ = write!(path, "{height:.1} H{}", across(*at_ns, ends_ns));
+            let _ = write!(path, "{height:.1} H{}", x_position(*at_ns, ends_ns));
         }
         path
     }
 }
 
-fn across(ns: u64, ends_ns: u64) -> String {
+fn x_position(ns: u64, ends_ns: u64) -> String {
     format!("{:.1}", ns as f64 / ends_ns.max(1) as f64 * WIDTH)
 }

@@ -114,7 +114,7 @@ fn text(value: &Value) -> Option<ByteArray> {
     if let Value::Text(text) = value { Some(text.as_bytes().to_vec().into()) } else { None }
 }
 
-/// What the system says, where it is the cause: a full disk should be told as one.
+/// Unwraps the system's error, where it is the cause: a full disk should be reported as one.
 fn plain(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {

@@ -37,7 +37,7 @@ impl Writer {
         Ok(Self { out, keys: Some(keys), empty: true })
     }
 
-    /// Writes rows.
+    /// Writes rows as text.
     pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         for row in rows {
             let Some(keys) = &self.keys else {

@@ -16,11 +16,11 @@ use crate::picture::{
 /// The picture; none where nothing was carried.
 pub fn pictures(curves: &[Named]) -> Vec<Picture> {
     let groups: Vec<&[Named]> = curves.chunks(SERIES_MAX / 2).collect();
-    let picture = |(number, group): (usize, &&[Named])| picture(number, group);
+    let picture = |(number, group): (usize, &&[Named])| draw_curves(number, group);
     groups.iter().enumerate().filter_map(picture).collect()
 }
 
-fn picture(number: usize, curves: &[Named]) -> Option<Picture> {
+fn draw_curves(number: usize, curves: &[Named]) -> Option<Picture> {
     let points = || curves.iter().flat_map(|named| named.curve.points());
     let carried = |point: &&LoadPoint| point.standing() == Standing::Carried;
     let slowest_ns = points().filter(carried).map(|point| point.mean_ns).max()?;
@@ -70,11 +70,11 @@ fn picture(number: usize, curves: &[Named]) -> Option<Picture> {
         upright: None,
         series,
     };
-    let notes = curves.iter().filter_map(knee).collect();
+    let notes = curves.iter().filter_map(knee_note).collect();
     Some(plot.picture("Mean response time over throughput".to_owned(), notes))
 }
 
-fn knee(named: &Named) -> Option<String> {
+fn knee_note(named: &Named) -> Option<String> {
     let (low, high) = match named.curve.knee() {
         Knee::Bend { interval_per_s, .. } => interval_per_s,
         Knee::Cliff { carried_per_s, short_per_s } => (carried_per_s, short_per_s),

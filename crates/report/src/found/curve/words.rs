@@ -24,20 +24,20 @@ pub fn of(named: &Named, asked: &CurveAsked) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut said = Vec::new();
     if let Some(bound) = &asked.bound {
-        said.push(format!("{name}: {}", kept(curve, bound)));
+        said.push(format!("{name}: {}", describe_bound(curve, bound)));
     } else {
-        said.push(format!("{name}: {}", peak(curve)));
-        said.extend(knee(curve));
+        said.push(format!("{name}: {}", describe_peak(curve)));
+        said.extend(describe_knee(curve));
     }
-    said.extend(others(curve));
+    said.extend(describe_uncounted(curve));
     said
 }
 
-fn ops(per_s: f64) -> String {
+fn format_ops(per_s: f64) -> String {
     Rate::Ops(per_s).to_string()
 }
 
-fn peak(curve: &Curve) -> String {
+fn describe_peak(curve: &Curve) -> String {
     let Some(peak) = curve.peak() else {
         return "no load point was carried by the rules: there is no peak.".to_owned();
     };
@@ -52,25 +52,25 @@ fn peak(curve: &Curve) -> String {
     };
     format!(
         "peak {} at a mean response time of {} (p99 {}); {overall}.{beyond}",
-        ops(peak.achieved_per_s),
+        format_ops(peak.achieved_per_s),
         Nanos(peak.mean_ns),
         Nanos(peak.response_time.quantile(0.99)),
     )
 }
 
-fn knee(curve: &Curve) -> Option<String> {
+fn describe_knee(curve: &Curve) -> Option<String> {
     Some(match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => format!(
             "Response times begin to rise steeply at {} (95 % interval {} to {}): the knee.",
-            ops(at_per_s),
-            ops(low),
-            ops(high)
+            format_ops(at_per_s),
+            format_ops(low),
+            format_ops(high)
         ),
         Knee::Cliff { carried_per_s, short_per_s } => format!(
             "No bend can be told from noise up to the peak, and {} is not carried any more: the \
              knee lies between {} and that.",
-            ops(short_per_s),
-            ops(carried_per_s)
+            format_ops(short_per_s),
+            format_ops(carried_per_s)
         ),
         Knee::Straight => "No knee can be told from noise up to the peak.".to_owned(),
         Knee::TooFew(_) if curve.peak().is_none() => return None,
@@ -81,37 +81,37 @@ fn knee(curve: &Curve) -> Option<String> {
 }
 
 /// The heaviest load under a bound.
-fn kept(curve: &Curve, bound: &ResponseBound) -> String {
+fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
     let told = bound.told();
     let is_kept = |point: &LoadPoint| point.keeps(bound);
     let time = |point: &LoadPoint| Nanos(point.time_ns(bound));
     match (curve.under(is_kept), curve.points().iter().find(|point| !is_kept(point))) {
         (Some(best), None) => format!(
             "{} keep {told}, at {}, and no heavier load was tried (--max-load).",
-            ops(best.achieved_per_s),
+            format_ops(best.achieved_per_s),
             time(best)
         ),
         (Some(best), Some(over)) => format!(
             "{} keep {told}, at {}; {} do not ({}). Found with {}.{}",
-            ops(best.achieved_per_s),
+            format_ops(best.achieved_per_s),
             time(best),
-            ops(over.asked_per_s as f64),
-            why(over, bound),
+            format_ops(over.asked_per_s as f64),
+            explain_miss(over, bound),
             counted(curve.points().len(), "load point"),
-            limited(over)
+            explain_client_limit(over)
         ),
         (None, Some(first)) => format!(
             "no load keeps {told}: the lightest that was tried, {}, does not ({}).{}",
-            ops(first.asked_per_s as f64),
-            why(first, bound),
-            limited(first)
+            format_ops(first.asked_per_s as f64),
+            explain_miss(first, bound),
+            explain_client_limit(first)
         ),
         (None, None) => format!("no load was tried that could keep {told}."),
     }
 }
 
 /// Doubts whether a load point that does not keep a bound says so of the server.
-const fn limited(point: &LoadPoint) -> &'static str {
+const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     if point.client_saturated {
         " The client was at its own limit there (client-saturated): that may be its doing, and not \
          the server's."
@@ -121,19 +121,20 @@ const fn limited(point: &LoadPoint) -> &'static str {
 }
 
 /// Why a load point does not keep a bound.
-fn why(point: &LoadPoint, bound: &ResponseBound) -> String {
+fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
     match point.standing() {
         Standing::Carried => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
-        _ => standing(point),
+        _ => describe_standing(point),
     }
 }
 
 /// Load points that don't count.
-fn others(curve: &Curve) -> Vec<String> {
+fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let bad: Vec<&LoadPoint> =
         curve.points().iter().filter(|point| point.standing() != Standing::Carried).collect();
     let holes = curve.holes().len();
-    let mut said: Vec<String> = bad.iter().take(TOLD_MAX).map(|point| told(point)).collect();
+    let mut said: Vec<String> =
+        bad.iter().take(TOLD_MAX).map(|point| describe_point(point)).collect();
     if bad.len() > TOLD_MAX {
         let more = counted(bad.len() - TOLD_MAX, "more load point");
         said.push(format!("The same of {more}: see the table."));
@@ -174,15 +175,15 @@ fn limited_ones(curve: &Curve) -> Option<String> {
     ))
 }
 
-fn told(point: &LoadPoint) -> String {
-    let offered = ops(point.asked_per_s as f64);
+fn describe_point(point: &LoadPoint) -> String {
+    let offered = format_ops(point.asked_per_s as f64);
     match point.standing() {
         Standing::Short => format!(
             "Of {offered} offered, {} were done ({:.0} %): not carried.",
-            ops(point.achieved_per_s),
+            format_ops(point.achieved_per_s),
             point.share() * 100.0
         ),
-        _ => format!("The load point of {offered} does not count: {}.", standing(point)),
+        _ => format!("The load point of {offered} does not count: {}.", describe_standing(point)),
     }
 }
 
@@ -197,7 +198,7 @@ pub fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
 }
 
 /// Rates a load point, with the reasons.
-fn standing(point: &LoadPoint) -> String {
+fn describe_standing(point: &LoadPoint) -> String {
     let reasons: Vec<String> = match &point.missing {
         Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
         None => point.broken.iter().map(Broken::to_string).collect(),
@@ -218,7 +219,7 @@ pub fn conditions(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<String> {
         said.push(format!(
             "The heaviest load is what a closed loop of {} with the same mix{files} got done: {}.",
             Nanos(found.window_ns),
-            ops(found.per_s() as f64)
+            format_ops(found.per_s() as f64)
         ));
     }
     let runs = || sheet.campaign.runs.iter().map(|run| &run.spec);
@@ -257,14 +258,14 @@ mod tests {
 
     #[test]
     fn what_was_carried_while_the_client_was_at_its_limit_is_told() {
-        let told = |limited: &[bool]| others(&curve(limited)).join(" ");
-        assert_eq!(told(&[false, false]), "");
+        let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
+        assert_eq!(describe(&[false, false]), "");
         let which = |said: String| said.split(" the client was").next().unwrap().to_owned();
         assert_eq!(
-            which(told(&[false, true, true])),
+            which(describe(&[false, true, true])),
             "In 2 of the 3 load points that were carried"
         );
-        assert_eq!(which(told(&[true, true])), "In all 2 load points that were carried");
-        assert_eq!(which(told(&[true])), "In the one load point that was carried");
+        assert_eq!(which(describe(&[true, true])), "In all 2 load points that were carried");
+        assert_eq!(which(describe(&[true])), "In the one load point that was carried");
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
             name,
             value: show::percent(share),
             lines: if is_limit { vec![("factors", words.limit(limit))] } else { Vec::new() },
-            marks: mark(before, share, if is_limit { "bar limit" } else { "bar" }),
+            marks: draw_mark(before, share, if is_limit { "bar limit" } else { "bar" }),
         });
         before += share;
     }
@@ -52,7 +52,7 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
     })
 }
 
-fn mark(before: f64, share: f64, class: &str) -> Markup {
+fn draw_mark(before: f64, share: f64, class: &str) -> Markup {
     let half = STRIP / 2 - 3;
     html! {
         rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))

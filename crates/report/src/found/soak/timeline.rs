@@ -45,7 +45,7 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         })
     });
     let bands: Vec<(u64, u64, String)> = upsets.collect();
-    let tracks = tracks(&coarser(&pulses), &bands);
+    let tracks = draw_tracks(&merge_intervals(&pulses), &bands);
     let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
     let below = top(tracks.len());
     let described = format!(
@@ -84,7 +84,7 @@ fn without_burst(mut track: Track) -> Track {
     track
 }
 
-fn tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
+fn draw_tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
     let track = |name: &str, unit: &str, value: &dyn Fn(u64, &Pulse) -> f64, height: f64| {
         let line: Vec<(u64, f64)> =
             pulses.iter().map(|(lasts, pulse)| (pulse.at_ns, value(*lasts, pulse))).collect();
@@ -111,7 +111,7 @@ fn tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
 }
 
 /// Intervals with their lengths, several taken together where there are thousands.
-fn coarser(pulses: &[Pulse]) -> Vec<(u64, Pulse)> {
+fn merge_intervals(pulses: &[Pulse]) -> Vec<(u64, Pulse)> {
     let together = pulses.len().div_ceil(INTERVALS_MAX).max(1);
     let mut begins_ns = 0;
     let mut all = Vec::with_capacity(pulses.len().div_ceil(together));
