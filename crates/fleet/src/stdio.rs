@@ -66,7 +66,7 @@ pub fn agent_end(
         true
     };
     let (voice, heard) = stream::open(input, output, |voice: &Voice<Report>| {
-        let voice = voice.faint();
+        let voice = voice.downgrade();
         move |event| hear(event, voice())
     });
     let (is_there, ended) = channel();
