@@ -232,7 +232,7 @@ mod tests {
     fn whoever_speaks_never_waits_for_the_other_side_and_nothing_is_said_out_of_turn() {
         let (voice, mut there) = pair();
         let long = "x".repeat(1 << 22);
-        // Nobody reads yet, and a stream keeps less than that.
+        // No one reads yet, and a stream keeps less than that.
         for said in ["first", &long, "third", &long, "last"] {
             voice.say(Message::Said(said.to_owned())).unwrap();
         }

@@ -1,10 +1,10 @@
 //! The handshake by which two ends of a connection prove the same token, without any socket.
 //!
 //! [`Knock`] is the agent's half, [`Door`] the controller's. The agent greets and sends the first
-//! message of Noise's NNpsk0, whose key is the token; the controller greets only whoever greeted
-//! rightly, and sends the second. Then the agent introduces itself, sealed: only a record of *this*
-//! handshake opens, so a replay of what another agent sent gets no further. The greetings are
-//! in the clear, so that two versions can name each other; the handshake covers them.
+//! message of Noise's NNpsk0, whose key is the token; the controller greets only a side that
+//! greeted rightly, and sends the second. Then the agent introduces itself, sealed: only a record
+//! of *this* handshake opens, so a replay of what another agent sent gets no further. The greetings
+//! are in the clear, so that two versions can name each other; the handshake covers them.
 //!
 //! **Source:** the Noise Protocol Framework, revision 34, sections 7.4 (NN) and 9 (psk0).
 
