@@ -52,8 +52,8 @@ pub trait Backend: Send {
     /// instant `until_ns` of the worker's clock ([`NO_LIMIT`] for none) nor longer than about
     /// [`crate::limits::TICK`]; `out` has room for all that were accepted.
     ///
-    /// Somebody else's op may be due at `until_ns`: whoever executes ops one after the other, and
-    /// so never waits, may return later, but should not begin to wait.
+    /// Another op may be scheduled at `until_ns`: a backend that executes ops one after the other,
+    /// and so never waits, may return later, but should not begin to wait.
     ///
     /// # Errors
     /// When the target is gone for good: the worker ends.
@@ -130,7 +130,7 @@ impl fmt::Display for BadReply {
 pub struct Recovered {
     /// Calls sent again because no answer came in time.
     pub retransmissions: u64,
-    /// Connections made anew.
+    /// Connections that were reopened.
     pub reconnects: u64,
     /// Calls sent again over a new connection.
     pub replays: u64,

@@ -1,7 +1,7 @@
 //! The books of a soak in a file, which outlives a process that is killed.
 //!
-//! Principal type: [`Books`]. What is booked is in the kernel's memory at once, so that whoever
-//! comes after a killed process finds all that it knew. The room is reserved before, since a
+//! Principal type: [`Books`]. What is journaled is in the kernel's memory at once, so that an agent
+//! that comes after a killed process finds all that it knew. The room is reserved before, since a
 //! mapping of a file that can't grow kills its process.
 #![allow(unsafe_code)]
 
@@ -65,7 +65,7 @@ impl Books {
         Self::of(file, bytes)
     }
 
-    /// Opens the words that somebody left.
+    /// Opens the words that an earlier agent left.
     ///
     /// # Errors
     /// When there is no such file, or it has not so many words.

@@ -2,7 +2,7 @@
 //!
 //! [`ClientBooks`] belongs to the backend, the only one that knows which connection an op went
 //! over. All of its memory ([`model::client::CLIENT_RECORD_BYTES`] for each client) is taken
-//! before the start; where nobody asks, it has no records and keeps none.
+//! before the start; where they are not wanted, it has no records and keeps none.
 
 use model::{ClientRecord, ClientResult, Completion};
 

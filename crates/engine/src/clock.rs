@@ -55,7 +55,7 @@ impl Clock for SystemClock {
             tv_sec: (instant_ns / 1_000_000_000).cast_signed(),
             tv_nsec: (instant_ns % 1_000_000_000).cast_signed(),
         };
-        // Whoever sleeps looks at the clock again: an early end is no harm.
+        // A sleeper looks at the clock again: an early end is no harm.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
     }
 }

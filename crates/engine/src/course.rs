@@ -1,4 +1,4 @@
-//! What the workers of one host had done from time to time, for whoever adds up several hosts.
+//! The progress curve of one host's workers, to be added to those of other hosts.
 //!
 //! [`Course`] holds at most [`COURSE_POINTS_MAX`] points at about equal steps. When it is full
 //! every second one goes, and the step doubles, so a pass of any length fits, and short ones are

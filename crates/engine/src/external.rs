@@ -2,8 +2,8 @@
 //!
 //! An [`External`] is made for one trial in the site's working directory; [`External::run`] takes
 //! the place of [`crate::measure()`] for each pass. Programs are argument vectors, run in a process
-//! group of their own, and end with their time-out, a wish to stop or their site. What a tool does
-//! not say is left out, never guessed: its histogram is empty then, and a fact says why.
+//! group of their own, and end with their time-out, a request to stop or their site. What a tool
+//! does not report is left out, never guessed: its histogram is empty then, and a fact says why.
 
 mod app;
 mod bonnie;
@@ -26,10 +26,10 @@ use crate::stop::Stop;
 use figures::{Failed, Figures};
 use process::{Finished, Request, Watch};
 
-/// Bytes of a tool's output that are kept to be read; none of them says as much.
+/// Bytes of a tool's output that are kept to be read; none of them prints as much.
 const OUTPUT_KEPT: usize = 64 << 20;
 
-/// How long a program may take to say its version.
+/// Longest time that a program may take to print its version.
 const VERSION_LIMIT_NS: u64 = 10_000_000_000;
 
 /// The work of an external tool in one trial.
@@ -50,7 +50,7 @@ struct Bench {
     limit_ns: Option<u64>,
 }
 
-/// A pass that another program made.
+/// A pass that an external tool made.
 pub struct Outside {
     /// Its figures, in the shape of our own.
     pub measured: Measured,
@@ -66,7 +66,7 @@ impl Bench {
     }
 
     /// Runs a tool in the working directory, and keeps what it prints.
-    fn tool(&self, command: &[String]) -> Result<Finished, SiteError> {
+    fn run_tool(&self, command: &[String]) -> Result<Finished, SiteError> {
         self.tool_within(command, self.limit_ns)
     }
 
@@ -84,16 +84,25 @@ impl Bench {
         })
     }
 
-    /// Says that a program is there: what it prints where it is asked for its version.
-    fn version(&self, program: &str, argument: &str) -> Result<Fact, SiteError> {
+    /// Checks that a program is there, by the version that it prints.
+    fn read_version(&self, program: &str, argument: &str) -> Result<Fact, SiteError> {
         let command = [program.to_owned(), argument.to_owned()];
         let ended = self.tool_within(&command, Some(VERSION_LIMIT_NS))?;
-        let said = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
-        let has_number = |line: &&str| line.chars().any(|sign| sign.is_ascii_digit());
-        let line = said.lines().map(str::trim).filter(has_number);
-        let line = line.min_by_key(|line| !line.to_ascii_lowercase().contains("version"));
+        let printed = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
+        // The first line with a number in it, but rather one that has the word.
+        let mut version = None;
+        for line in printed.lines().map(str::trim) {
+            if !line.contains(|sign: char| sign.is_ascii_digit()) {
+                continue;
+            }
+            if line.to_ascii_lowercase().contains("version") {
+                version = Some(line);
+                break;
+            }
+            version = version.or(Some(line));
+        }
         let source = command.join(" ");
-        Ok(Fact::new("target", program, line.unwrap_or("unknown version"), source))
+        Ok(Fact::new("target", program, version.unwrap_or("unknown version"), source))
     }
 }
 
@@ -114,13 +123,13 @@ impl External {
             directory,
             clock: Arc::clone(site.clock()),
             stop: stop.clone(),
-            limit_ns: (limit_ms > 0).then(|| limit_ms.saturating_mul(1_000_000)),
+            limit_ns: if limit_ms > 0 { Some(limit_ms.saturating_mul(1_000_000)) } else { None },
         };
         let facts = match spec.workload {
-            Workload::Fio => vec![bench.version("fio", "--version")?],
-            Workload::Iozone => vec![bench.version("iozone", "-v")?],
-            Workload::Bonniexx => vec![bench.version("bonnie++", "-?")?],
-            Workload::Dd => vec![bench.version("dd", "--version")?],
+            Workload::Fio => vec![bench.read_version("fio", "--version")?],
+            Workload::Iozone => vec![bench.read_version("iozone", "-v")?],
+            Workload::Bonniexx => vec![bench.read_version("bonnie++", "-?")?],
+            Workload::Dd => vec![bench.read_version("dd", "--version")?],
             _ => app::set_up(&bench, &spec.command)?,
         };
         Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })
@@ -134,7 +143,7 @@ impl External {
     /// Runs one pass.
     ///
     /// # Errors
-    /// When the program can't be started, can't make this pass, or says what nobody can read.
+    /// When the program can't be started, can't make this pass, or prints what can't be read.
     pub fn run(&mut self, pass: Pass) -> Result<Outside, SiteError> {
         let (spec, bench) = (&self.spec, &self.bench);
         let made = match spec.workload {
@@ -152,7 +161,7 @@ impl External {
                 let known = self.made.iter().position(|(known, _)| *known == pass);
                 let Some(at) = known else {
                     let (tool, pass) = (spec.workload.name(), pass.name());
-                    return Err(SiteError::Program(format!("{tool} said nothing of {pass}")));
+                    return Err(SiteError::Program(format!("{tool} reported nothing of {pass}")));
                 };
                 Ok(self.made.swap_remove(at).1)
             }
@@ -173,7 +182,7 @@ impl External {
     }
 }
 
-/// The package of Debian that has a program, where it is one that we know.
+/// Returns the package of Debian that has a program, where it is a known one.
 fn package_of(program: &str) -> Option<&'static str> {
     Some(match program {
         "fio" => "fio",
@@ -200,5 +209,8 @@ fn not_started(command: &[String], error: &std::io::Error) -> SiteError {
 
 /// Fails the pass, with the reason that a tool gave.
 fn ended_well(tool: &str, ended: &Finished) -> Result<(), Failed> {
-    ended.failure().map_or(Ok(()), |why| Err(Failed::tool(tool, &why, ended)))
+    match ended.failure() {
+        None => Ok(()),
+        Some(why) => Err(Failed::tool(tool, &why, ended)),
+    }
 }

@@ -31,7 +31,7 @@ pub const REWRITE_ROUNDS_MAX: u64 = 4;
 /// whether it should stop.
 pub const REAP_ROUNDS_MAX: u32 = 256;
 
-/// How long what fell due in an open loop is waited for once the window has ended; never longer
+/// How long scheduled ops of an open loop are waited for once the window has ended; never longer
 /// than the window itself.
 pub const DUE_DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ pub const DUE_DRAIN_MAX: Duration = Duration::from_secs(5);
 /// backlog that is longer only the number is known.
 pub const UNANSWERED_TIMED_MAX: u64 = 1_000_000;
 
-/// How long the ops in flight have to end once somebody wants to stop: a server that puts them off
+/// How long the ops in flight have to end once a stop was requested: a server that puts them off
 /// again and again, or answers a byte a second, is left with them.
 pub const DRAIN_MAX: Duration = Duration::from_secs(3);
 
@@ -72,7 +72,7 @@ pub const LISTED_SPARE_UNBOUNDED: u64 = 1 << 22;
 /// directory that leads back to itself is noticed before.
 pub const LISTED_DEPTH_MAX: usize = 64;
 
-/// How often one call has its file opened anew because the server forgot the open.
+/// How often one call has its file opened again because the server forgot the open.
 pub const REOPENS_MAX: u32 = 3;
 
 /// Alignment of buffers: what `O_DIRECT` asks for at most, and a page.

@@ -47,7 +47,7 @@ impl Timing {
         Self { start_ns, counts_ns, deadline_ns, drained_ns: deadline_ns.saturating_add(drain_ns) }
     }
 
-    /// Lets all workers count from the same instant where they warm up, whoever starts late:
+    /// Lets all workers count from the same instant where they warm up, even those that start late:
     /// `begun_ns` is when the gates opened.
     #[must_use]
     pub fn counting_as_one(mut self, begun_ns: u64) -> Self {

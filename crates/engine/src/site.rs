@@ -113,7 +113,7 @@ pub enum SiteError {
         /// The message of the panic.
         panicked: Panicked,
     },
-    /// Somebody asked to stop.
+    /// The trial was asked to stop.
     #[error("interrupted")]
     Interrupted,
 }
@@ -130,11 +130,11 @@ pub struct SiteConfig {
     pub clock: Arc<dyn Clock>,
     /// Leave the working directory behind.
     pub keep: bool,
-    /// Set by whoever wants everything to stop, preparations too.
+    /// Set to stop everything, preparations too.
     pub stop: Stop,
     /// The workers whose files it makes and counts: all of the run's, or those of this agent.
     pub share: Share,
-    /// The working directory may be there already, and is then removed by whoever made it.
+    /// The working directory may be there already, and is then removed by the agent that made it.
     pub joins: bool,
 }
 
@@ -204,7 +204,7 @@ pub enum Whose {
 }
 
 impl Whose {
-    /// Says whether a name is counted; what is nobody's, the first workers count.
+    /// Says whether a name is counted; the first workers count what belongs to none.
     pub fn counts(self, name: &[u8]) -> bool {
         let Self::Of(share, workers) = self else { return true };
         Name::number_of(name).map_or(share.first == 0, |number| share.owns(number, workers))
@@ -267,10 +267,10 @@ impl Site {
 
     /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are
     /// expected to be made in the order in which they are prepared, and those who join to prepare
-    /// after whoever made the working directory.
+    /// after the agent that made the working directory.
     ///
     /// # Errors
-    /// When it can't be made, or somebody asked to stop.
+    /// When it can't be made, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), SiteError> {
         let set = FileSet::of(spec, self.config.seed);
         let todo = self.made.before(spec, pass, &set);
@@ -312,17 +312,18 @@ impl Site {
         self.place.census(whose)
     }
 
-    /// Takes a working directory that was joined for its own: whoever made it is lost.
+    /// Takes a working directory that was joined for its own: the agent that made it is lost.
     pub fn inherit(&mut self) {
         self.place.inherit();
     }
 
-    /// Takes the files of its share as made: whoever made them is lost, and this goes on.
+    /// Takes the files of its share as made: the agent that made them is lost, and this one goes
+    /// on.
     pub fn take_over(&self) {
         self.made.take_over();
     }
 
-    /// Settings of the target that are in force.
+    /// Returns the effective settings of the target.
     pub fn facts(&self) -> Vec<Fact> {
         self.place.facts()
     }
@@ -379,14 +380,14 @@ impl Site {
     }
 }
 
-/// Fails when somebody asked to stop.
+/// Fails when a stop was requested.
 fn interrupted(config: &SiteConfig) -> Result<(), SiteError> {
     if config.stop.is_set() { Err(SiteError::Interrupted) } else { Ok(()) }
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Whoever wants to know of a failure calls `remove`.
+        // A caller that needs to know of a failure calls `remove`.
         let _ = self.clean();
     }
 }

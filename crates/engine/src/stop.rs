@@ -1,4 +1,4 @@
-//! The wish to stop: everything for good, or only what is under way.
+//! The request to stop: everything for good, or only what is in progress.
 //!
 //! Preparations, passes and programs look at a [`Stop`] now and then. Whoever works for a
 //! controller gets the second wish from it, when the trial can't go on elsewhere.
@@ -19,7 +19,7 @@ impl Stop {
         Self { everything, current }
     }
 
-    /// Says whether somebody wants it.
+    /// Says whether a stop was requested.
     pub fn is_set(&self) -> bool {
         self.everything.load(Relaxed) || self.current.load(Relaxed)
     }
@@ -29,7 +29,7 @@ impl Stop {
         self.everything.store(true, Relaxed);
     }
 
-    /// Wants only what is under way to stop.
+    /// Requests that only what is in progress stops.
     pub fn cancel(&self) {
         self.current.store(true, Relaxed);
     }

@@ -1,6 +1,6 @@
 //! What the kernel counted of the reads and writes of this thread.
 //!
-//! An independent witness for synchronous backends: `rchar` and `wchar` of
+//! An independent cross-check for synchronous backends: `rchar` and `wchar` of
 //! `/proc/thread-self/io` count every byte that `read` and `write` calls moved.
 //!
 //! **Source:** proc_pid_io(5).

@@ -1,4 +1,4 @@
-//! Which files and bytes a worker touched, however often: its working set.
+//! The working set of a worker: which files and bytes it touched, however often.
 //!
 //! Where a pass takes each byte once, counting is enough. Else a bit stands for each file and for
 //! each unit of bytes; all bits are made, and written to, before the start. Units grow with the
@@ -36,14 +36,16 @@ struct Bits {
 
 /// The layout of the units of each file.
 enum Layout {
-    /// So many of each file.
+    /// The number of units that each file has.
     Even(u64),
-    /// From here on, and after the last file the end: files of a mix differ a thousandfold in size.
+    /// The first unit of each file, and the end of the last one: files of a mix differ a
+    /// thousandfold in size.
     Each(Vec<u32>),
 }
 
 impl Touched {
-    /// Room for what a worker of a pass can touch; `None` where it touches no file by number.
+    /// Allocates bits for what a worker of a pass can touch; `None` where it touches no file by
+    /// number.
     pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
         if matches!(pass, Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir)
         {
@@ -53,11 +55,11 @@ impl Touched {
             pass,
             Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename
         ) || spec.layout.sharing == Sharing::Shared;
-        let bits = revisits.then(|| Bits::new(spec, seed));
+        let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };
         Some(Self { bits, files: 0, bytes: 0 })
     }
 
-    /// Takes note of what ops touched.
+    /// Notes the files and bytes that ops touched.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
         let Some(bits) = &mut self.bits else { return };
@@ -75,9 +77,9 @@ impl Touched {
         }
     }
 
-    /// Takes note, once all is over, of what was touched by a pass that takes each byte once:
-    /// nothing is to be told apart there, and no op is looked at.
-    pub fn once(&mut self, files: u64, bytes: u64) {
+    /// Notes, once all is over, what a pass touched that takes each byte once: there is nothing to
+    /// tell apart, and no op is looked at.
+    pub fn note_total(&mut self, files: u64, bytes: u64) {
         if self.bits.is_none() {
             (self.files, self.bytes) = (files, bytes);
         }
@@ -88,11 +90,8 @@ impl Touched {
         self.files += other.files;
         self.bytes += other.bytes;
         if let (Some(bits), Some(others)) = (&mut self.bits, &other.bits) {
-            for (mine, theirs) in
-                [(&mut bits.files, &others.files), (&mut bits.units, &others.units)]
-            {
-                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
-            }
+            merge_bits(&mut bits.files, &others.files);
+            merge_bits(&mut bits.units, &others.units);
         }
     }
 
@@ -114,8 +113,11 @@ impl Bits {
         }
         let set = FileSet::of(spec, seed);
         let files = u64::from(set.files());
-        // What is appended lies beyond the size: one more of the largest request.
-        let largest = (0..set.files()).filter_map(|file| set.size(file)).max().unwrap_or(0);
+        // Appended bytes lie beyond the size: one more of the largest request.
+        let mut largest = 0;
+        for file in 0..set.files() {
+            largest = largest.max(set.size(file).unwrap_or(0));
+        }
         let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
         let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
         let units = |shift: u32| (largest >> shift) + 1;
@@ -123,42 +125,43 @@ impl Bits {
             unit_shift += 1;
         }
         Self {
-            files: written(files),
-            units: written(files * units(unit_shift)),
+            files: touched_zeros(files),
+            units: touched_zeros(files * units(unit_shift)),
             file_count: files,
             layout: Layout::Even(units(unit_shift)),
             unit_shift,
         }
     }
 
-    /// Units as fine as the requests of a mix are, and only for files in use.
+    /// Makes units as fine as the requests of a mix are, and only for files in use.
     fn of_mix(spec: &RunSpec) -> Self {
         let set = OpMixSet::of(spec);
         let files = u64::from(set.files());
-        let ends = || (0..set.files()).map(|file| set.written_end(file));
-        let count = |shift: u32| ends().map(|end| end.div_ceil(1 << shift)).sum::<u64>();
+        let mut ends = Vec::with_capacity(set.files() as usize);
+        for file in 0..set.files() {
+            ends.push(set.written_end(file));
+        }
         let mut unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
-        while unit_shift < 40 && count(unit_shift) > TOUCHED_BITS_MAX {
+        while unit_shift < 40 && count_units(&ends, unit_shift) > TOUCHED_BITS_MAX {
             unit_shift += 1;
         }
         let mut next = 0;
-        let firsts = ends().map(|end| {
-            let first = next;
+        let mut firsts = Vec::with_capacity(ends.len() + 1);
+        for end in &ends {
+            firsts.push(next as u32);
             next += end.div_ceil(1 << unit_shift);
-            first as u32
-        });
-        let mut firsts: Vec<u32> = firsts.collect();
+        }
         firsts.push(next as u32);
         Self {
-            files: written(files),
-            units: written(next),
+            files: touched_zeros(files),
+            units: touched_zeros(next),
             file_count: files,
             layout: Layout::Each(firsts),
             unit_shift,
         }
     }
 
-    /// The units of a file that has bits.
+    /// Returns the units of a file that has bits.
     #[inline]
     fn units_of(&self, file: u64) -> Range<u64> {
         match &self.layout {
@@ -169,7 +172,7 @@ impl Bits {
         }
     }
 
-    /// Says whether there is a bit for the file.
+    /// Sets the bits of some bytes; says whether there are bits for the file.
     #[inline]
     fn touch(&mut self, file: u32, offset: u64, bytes: u32) -> bool {
         let file = u64::from(file);
@@ -179,43 +182,57 @@ impl Bits {
         let units = self.units_of(file);
         let first = units.start + (offset >> self.unit_shift);
         if bytes == 0 || first >= units.end {
-            set(&mut self.files, file);
+            set_bit(&mut self.files, file);
             return true;
         }
-        set(&mut self.units, first);
+        set_bit(&mut self.units, first);
         let last = units.start + ((offset + u64::from(bytes) - 1) >> self.unit_shift);
         for unit in first + 1..=last.min(units.end - 1) {
-            set(&mut self.units, unit);
+            set_bit(&mut self.units, unit);
         }
         true
     }
 
-    /// Files and units that were touched.
+    /// Counts the files and units that were touched.
     fn count(&self) -> (u64, u64) {
         let (mut files, mut units) = (0, 0);
         for file in 0..self.file_count {
-            let within = self.units_of(file).filter(|bit| has(&self.units, *bit));
-            let within = within.count() as u64;
-            files += u64::from(within > 0 || has(&self.files, file));
+            let mut within = 0;
+            for bit in self.units_of(file) {
+                within += u64::from(has_bit(&self.units, bit));
+            }
+            files += u64::from(within > 0 || has_bit(&self.files, file));
             units += within;
         }
         (files, units)
     }
 }
 
+/// Counts the units of files with these ends.
+fn count_units(ends: &[u64], shift: u32) -> u64 {
+    ends.iter().map(|end| end.div_ceil(1 << shift)).sum()
+}
+
+fn merge_bits(mine: &mut [u64], theirs: &[u64]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        *mine |= theirs;
+    }
+}
+
 #[inline]
-fn set(bits: &mut [u64], bit: u64) {
+fn set_bit(bits: &mut [u64], bit: u64) {
     if let Some(word) = bits.get_mut((bit / 64) as usize) {
         *word |= 1 << (bit % 64);
     }
 }
 
-fn has(bits: &[u64], bit: u64) -> bool {
+fn has_bit(bits: &[u64], bit: u64) -> bool {
     bits[(bit / 64) as usize] & 1 << (bit % 64) != 0
 }
 
-/// Zeros that were written: pages that were never touched would fault in the measured loop.
-fn written(bits: u64) -> Vec<u64> {
+/// Allocates zeros and writes to them: pages that were never touched would fault in the measured
+/// loop.
+fn touched_zeros(bits: u64) -> Vec<u64> {
     let mut words = vec![u64::MAX; bits.div_ceil(64) as usize];
     std::hint::black_box(&mut words).fill(0);
     words
@@ -294,7 +311,7 @@ mod tests {
     fn what_comes_once_is_counted() {
         let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
         touched.record_ended(&[done(OpKind::Write, 0, 0, 4096)]);
-        touched.once(2, 3 << 12);
+        touched.note_total(2, 3 << 12);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(touched.working_set(), expected);
         assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());

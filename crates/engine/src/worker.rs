@@ -182,7 +182,7 @@ impl Worker<'_> {
         }
         if let Some(touched) = &mut self.touched {
             let (ops, bytes) = self.recorder.with_warmup();
-            touched.once(self.stream.files_begun().unwrap_or(ops), bytes);
+            touched.note_total(self.stream.files_begun().unwrap_or(ops), bytes);
         }
         let (first_done, common) = marks.finish(all);
         WorkerEnd {

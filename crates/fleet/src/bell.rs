@@ -1,13 +1,13 @@
-//! What wakes a controller that waits for many agents.
+//! The wakeup of a controller that waits for many agents.
 //!
-//! Each transport rings the same [`Bell`] under a number of its own when its agent has said
-//! something, so that nobody has to look at a thousand of them over and over.
+//! Each transport signals the same [`Bell`] under a number of its own when its agent has sent
+//! something, so that a thousand of them need not be polled over and over.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Rings for whoever waits, or will.
+/// A signal to a thread that waits, or will.
 #[derive(Clone, Debug, Default)]
 pub struct Bell {
     shared: Arc<(Mutex<Rung>, Condvar)>,
@@ -17,20 +17,20 @@ pub struct Bell {
 /// The things that were signalled since the last wait.
 #[derive(Debug, Default)]
 struct Rung {
-    /// Since somebody waited last.
+    /// Signalled since the last wait.
     has_rung: bool,
-    /// Under which numbers, since somebody asked last.
+    /// The numbers of the transports that signalled since they were last read.
     numbers: BTreeSet<u32>,
 }
 
 impl Bell {
-    /// The same bell, rung under another number.
+    /// Returns the same wakeup, signalled under another number.
     #[must_use]
     pub fn numbered(&self, number: u32) -> Self {
         Self { shared: Arc::clone(&self.shared), number }
     }
 
-    /// Wakes whoever waits, or waits next.
+    /// Wakes the thread that waits, or waits next.
     pub fn ring(&self) {
         let mut rung = self.rung();
         rung.has_rung = true;
@@ -39,13 +39,13 @@ impl Bell {
         self.shared.1.notify_one();
     }
 
-    /// Waits until it rings, or has rung since it was waited for last, but no longer than this.
+    /// Waits until it is signalled, or was since the last wait, but no longer than this.
     pub fn wait(&self, limit: Duration) {
         let waited = self.shared.1.wait_timeout_while(self.rung(), limit, |rung| !rung.has_rung);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_rung = false;
     }
 
-    /// Tells under which numbers it has rung since this was asked last.
+    /// Returns the numbers under which it was signalled since this was called last.
     pub fn who_rang(&self) -> BTreeSet<u32> {
         std::mem::take(&mut self.rung().numbers)
     }
@@ -55,18 +55,18 @@ impl Bell {
     }
 }
 
-/// The bell of one transport, once it has one.
+/// The wakeup of one transport, once it has one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rope(Arc<OnceLock<Bell>>);
 
 impl Rope {
-    /// Hangs it on a bell, where it hangs on none.
+    /// Attaches it to a wakeup, where it has none.
     pub(crate) fn hang(&self, bell: &Bell) {
-        // One controller has one bell.
+        // One controller has one wakeup, so the first is the only one.
         let _ = self.0.set(bell.clone());
     }
 
-    /// Rings, where there is a bell.
+    /// Signals, where there is a wakeup.
     pub(crate) fn pull(&self) {
         if let Some(bell) = self.0.get() {
             bell.ring();

@@ -145,7 +145,7 @@ impl AgentEnd {
         (self.tell.borrow_mut())(report);
     }
 
-    /// Set while the controller wants what is under way to end; to be taken back by the agent when
+    /// Set while the controller wants what is in progress to end; to be withdrawn by the agent when
     /// it begins something new.
     pub const fn cancelled(&self) -> &Arc<AtomicBool> {
         &self.cancelled

@@ -1,6 +1,6 @@
 //! What controller and agents say to each other, and the ways it travels.
 //!
-//! The controller sends an [`Order`], the agent answers with [`Report`]s; one order is under way
+//! The controller sends an [`Order`], the agent answers with [`Report`]s; one order is in progress
 //! at a time. [`Transport`] is the seam: in this process, or as [`wire`] messages through the
 //! user's own ssh. A wish to stop overtakes everything else, so it is not an order.
 
@@ -54,10 +54,11 @@ pub trait Transport {
     /// and then all the same.
     fn ring(&mut self, _bell: &Bell) {}
 
-    /// Wants what is under way to end soon; the agent answers it, and stays for what comes next.
+    /// Asks that what is in progress ends soon; the agent answers it, and stays for what comes
+    /// next.
     fn cancel(&mut self) {}
 
-    /// Leaves the agent, without waiting until it has gone: whoever drops the transport does. So
+    /// Leaves the agent, without waiting until it has gone: dropping the transport does. So
     /// many of them can leave at one moment.
     fn leave(&mut self) {}
 

@@ -1,6 +1,6 @@
 //! Orders and reports: all that controller and agents say to each other.
 //!
-//! One order is under way at a time, and each has one answer; only [`Order::Go`] is answered by
+//! One order is in progress at a time, and each has one answer; only [`Order::Go`] is answered by
 //! several reports. A pass is [`Order::Prepare`], [`Order::Arm`], [`Order::Go`] and
 //! [`Order::Account`], and all agents of a run have answered one before the next is given. Whatever
 //! can't be obeyed is answered by [`Report::Failed`] with a sentence, which names no host: the
@@ -104,7 +104,7 @@ pub enum Order {
     UndoLast,
     /// Undo all that was applied, the last first.
     UndoAll,
-    /// Hold nothing open below the site until the next pass, so that it can be mounted anew.
+    /// Hold nothing open below the site until the next pass, so that it can be remounted.
     LetGo,
     /// Drop from this host's memory what the next pass is to read from elsewhere.
     Invalidate {
@@ -159,7 +159,7 @@ impl Order {
 /// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// The site is there; with the settings in force.
+    /// The site is there; with its effective settings.
     Begun(Vec<Fact>),
     /// The files of the share are there.
     Prepared,
@@ -173,7 +173,7 @@ pub enum Report {
     Worked {
         /// The work that they did.
         done: Vec<Done>,
-        /// The trial can't go on, so nobody else need.
+        /// The trial can't go on, so no other agent need.
         is_broken: bool,
     },
     /// How the pass went.
@@ -190,7 +190,7 @@ pub enum Report {
     Clock(Reading),
     /// The host may be changed.
     Opened,
-    /// An action was applied; with what is in force now.
+    /// An action was applied; with what is effective now.
     InForce(InForce),
     /// The change to the host is reverted.
     Undone,
@@ -282,7 +282,7 @@ pub struct PassEnd {
 /// Why a trial can't go on after a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Broken {
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Stopped,
     /// Ops failed or the target went away; the reason is a sentence.
     Failed(String),

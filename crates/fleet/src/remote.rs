@@ -1,9 +1,9 @@
 //! The transport to an agent in another process, at the other end of an ssh or of a socket.
 //!
-//! [`Remote`] owns the way to it. An agent that ends, is not understood, or says nothing for
-//! [`LOST_AFTER`] is lost: its process here is killed, and the reason ends with that one's last
-//! words on stderr, or its socket is closed. When dropped, the stream is ended, and the agent gets
-//! [`LEAVE_WITHIN`] to follow.
+//! [`Remote`] owns the transport. An agent that ends, is not understood, or sends nothing for
+//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with the last
+//! words of that on stderr, or its socket is closed. When dropped, the stream is ended, and the
+//! agent gets [`LEAVE_WITHIN`] to follow.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -19,7 +19,7 @@ use crate::stream::{Event, Stream};
 use crate::wire::Message;
 use crate::{Bell, Gone, Order, Report, Transport};
 
-/// An agent that says nothing for so long is gone.
+/// Silence after which an agent counts as lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
 
 /// How long an agent may take to greet, its host's login included.
@@ -28,18 +28,18 @@ pub const GREET_WITHIN: Duration = Duration::from_secs(20);
 /// How long an agent may take to end by itself, once its stream has ended.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long an agent may take for an answer once somebody wants to stop: what hangs there is its
-/// own to end.
+/// How long an agent may take for an answer once it was sent a request to stop: what hangs there
+/// is its own to end.
 pub const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
 
-/// How long after the wish to stop an agent is waited for at most, in all.
+/// How long after a request to stop an agent is waited for at most, in all.
 pub const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
 
 /// The note on a host that is left with changes that its agent has yet to restore.
 pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \
                                  (hint: `dfsbench clean` on that host shows what is left)";
 
-/// How often silence and the wish to stop are looked for.
+/// How often silence and a request to stop are checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long last words are waited for when a process has ended.
@@ -52,17 +52,17 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 pub struct Remote {
     host: String,
     way: Way,
-    /// Ends with the wish to leave.
+    /// `None` once the agent was told to leave.
     stream: Option<Stream<Report, Order>>,
     /// The events after the last one, and until when the agent's end is waited for.
     leaving: Option<(Receiver<Event<Report>>, Instant)>,
     stop: Arc<AtomicBool>,
-    /// When the agent was sent the wish to stop.
+    /// When the agent was sent the request to stop.
     stopped_at: Option<Instant>,
     lost: Option<Gone>,
 }
 
-/// By which way an agent is reached.
+/// The means by which an agent is reached.
 enum Way {
     /// The agent is, or is behind, a process of ours.
     Process(Child, Words),
@@ -71,8 +71,8 @@ enum Way {
 }
 
 impl Way {
-    /// Ends it at once, and tells its last words, if there are any.
-    fn cut(&mut self) -> Option<String> {
+    /// Ends it at once, and returns its last words, if there are any.
+    fn cut_off(&mut self) -> Option<String> {
         match self {
             Self::Process(child, words) => {
                 // It may have gone already.
@@ -133,13 +133,13 @@ impl Remote {
         let words = Words::of(stderr);
         let way = Way::Process(child, words);
         let mut remote = Self::new(host, way, stream, stop);
-        match remote.event(GREET_WITHIN)? {
+        match remote.next_event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
-            _ => Err(remote.lose("the agent did not greet")),
+            _ => Err(remote.disconnect("the agent did not greet")),
         }
     }
 
-    /// An agent that came by itself, at the other end of that stream.
+    /// Makes the transport to an agent that came by itself, at the other end of that stream.
     pub(crate) fn met(
         name: &str,
         stream: Stream<Report, Order>,
@@ -154,7 +154,7 @@ impl Remote {
         Self { host, way, stream, leaving: None, stop, stopped_at: None, lost: None }
     }
 
-    /// The process at this end; `None` where the agent came by itself.
+    /// Returns the process at this end; `None` where the agent came by itself.
     pub fn process_id(&self) -> Option<u32> {
         match &self.way {
             Way::Process(child, _) => Some(child.id()),
@@ -162,8 +162,8 @@ impl Remote {
         }
     }
 
-    /// Waits for what the agent does next, but not for longer than it may be silent.
-    fn event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
+    /// Waits for the agent's next event, but not for longer than it may be silent.
+    fn next_event(&mut self, silence_max: Duration) -> Result<Event<Report>, Gone> {
         loop {
             if let Some(event) = self.event_within(TICK, silence_max)? {
                 return Ok(event);
@@ -171,7 +171,7 @@ impl Remote {
         }
     }
 
-    /// Waits so long for what the agent does next.
+    /// Waits so long for the agent's next event.
     fn event_within(
         &mut self,
         wait: Duration,
@@ -184,17 +184,17 @@ impl Remote {
         };
         match stream.events.recv_timeout(wait) {
             Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(self.lose("the agent is gone"));
+                return Err(self.disconnect("the agent is gone"));
             }
-            Ok(Event::Failed(error)) => return Err(self.lose(&error.to_string())),
+            Ok(Event::Failed(error)) => return Err(self.disconnect(&error.to_string())),
             Ok(event) => return Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if stream.silence() > silence_max {
-            return Err(self.lose_silent(silence_max));
+            return Err(self.disconnect_silent(silence_max));
         }
         if self.stop.load(Relaxed) && self.stopped_at.is_none() {
-            // An agent that can't be told is noticed at the next event.
+            // An agent that can't be reached is noticed at the next event.
             let _ = stream.voice.say(Message::Stop);
             self.stopped_at = Some(Instant::now());
         }
@@ -204,7 +204,7 @@ impl Remote {
         Ok(None)
     }
 
-    /// Leaves an agent that doesn't answer after the wish to stop. The process at this end isn't
+    /// Leaves an agent that doesn't answer after a request to stop. The process at this end isn't
     /// killed: it may be the agent, which goes on with what it restores.
     fn leave_to_agent(&mut self) -> Gone {
         // The end of its stream is how the agent learns of it.
@@ -216,14 +216,14 @@ impl Remote {
         gone
     }
 
-    fn lose_silent(&mut self, silence: Duration) -> Gone {
-        self.lose(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
+    fn disconnect_silent(&mut self, silence: Duration) -> Gone {
+        self.disconnect(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
     }
 
-    /// Ends the way to it and keeps the reason, with its last words.
-    fn lose(&mut self, why: &str) -> Gone {
+    /// Cuts the agent off and keeps the reason, with its last words.
+    fn disconnect(&mut self, why: &str) -> Gone {
         self.stream = None;
-        let said = self.way.cut().map_or(String::new(), |line| format!(": {line}"));
+        let said = self.way.cut_off().map_or(String::new(), |line| format!(": {line}"));
         let gone = Gone(format!("host {}: {why}{said}", self.host));
         self.lost = Some(gone.clone());
         gone
@@ -235,12 +235,16 @@ impl Transport for Remote {
         self.look()?;
         // Whether it arrives shows in the answer.
         let sent = self.stream.as_ref().map(|stream| stream.voice.say(Message::Said(order)));
-        if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.lose("the agent is gone")) }
+        if matches!(sent, Some(Ok(()))) {
+            Ok(())
+        } else {
+            Err(self.disconnect("the agent is gone"))
+        }
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
         loop {
-            if let Event::Said(report) = self.event(LOST_AFTER)? {
+            if let Event::Said(report) = self.next_event(LOST_AFTER)? {
                 return Ok(report);
             }
         }
@@ -263,7 +267,7 @@ impl Transport for Remote {
     }
 
     fn cancel(&mut self) {
-        // An agent that can't be told is noticed at the next event.
+        // An agent that can't be reached is noticed at the next event.
         if let Some(stream) = &self.stream {
             let _ = stream.voice.say(Message::Cancel);
         }
@@ -278,7 +282,7 @@ impl Transport for Remote {
     fn await_end(&mut self) -> Option<String> {
         self.leave();
         let (events, deadline) = self.leaving.take()?;
-        // One that nobody hurries is killed by whoever drops this.
+        // Without a request to stop there is no hurry: it is killed when this is dropped.
         let Some(stopped_at) = self.stopped_at else {
             self.way.await_end(&events, deadline);
             return None;
@@ -299,7 +303,7 @@ impl Transport for Remote {
         }
         let silence = self.stream.as_ref().map(Stream::silence);
         if silence.is_none_or(|silence| silence > LOST_AFTER) {
-            return Err(self.lose_silent(LOST_AFTER));
+            return Err(self.disconnect_silent(LOST_AFTER));
         }
         Ok(())
     }
@@ -310,7 +314,7 @@ impl Drop for Remote {
         let left = self.await_end();
         let is_left = self.lost.as_ref().is_some_and(|gone| gone.0.contains(LEFT_TO_AGENT));
         if left.is_none() && !is_left {
-            self.way.cut();
+            self.way.cut_off();
         }
     }
 }
@@ -356,9 +360,9 @@ impl Words {
         Self { last, reader }
     }
 
-    /// The last line so far, once the process has ended or soon after.
+    /// Returns the last line so far, once the process has ended or soon after.
     pub(crate) fn last(&self) -> Option<String> {
-        // Whoever inherited stderr may hold it open for longer.
+        // A process that inherited stderr may hold it open for longer.
         let deadline = Instant::now() + WORDS_WITHIN;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));

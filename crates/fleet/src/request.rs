@@ -3,7 +3,7 @@
 //! A [`Request`] is sent as its [`Order`]; the report that comes back is read by its [`Answer`],
 //! which is the one place where an answer of the wrong kind is found: what a remote side says is
 //! an error there and never a panic. Each function here names an order and the one report that
-//! answers it; [`Report::Failed`] is handled before, by whoever receives.
+//! answers it; [`Report::Failed`] is handled before, by the receiving end.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ macro_rules! request {
     };
 }
 
-/// Makes a fresh site; the settings in force.
+/// Makes a fresh site; answered by its effective settings.
 pub fn begin(assignment: Assignment) -> Request<Vec<Fact>> {
     request!(Order::Begin(Box::new(assignment)), Report::Begun(facts) => facts)
 }
@@ -114,7 +114,7 @@ pub const fn open(opening: Opening) -> Request<()> {
     request!(Order::Open(opening), Report::Opened => ())
 }
 
-/// Changes the host; what is in force then.
+/// Changes the host; answered by what is effective then.
 pub fn apply(action: Action) -> Request<InForce> {
     request!(Order::Apply(Box::new(action)), Report::InForce(in_force) => in_force)
 }

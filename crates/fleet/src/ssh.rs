@@ -1,9 +1,9 @@
 //! Agents on other hosts, through the user's own OpenSSH.
 //!
 //! [`Launcher`] puts this program on a host, unless it is there, and starts it there as an agent.
-//! ssh decides by the user's own configuration whom it trusts and asks nobody; all sessions to a
-//! host share one connection. What is on the host lies in a folder of ours and goes away with the
-//! agent. Nothing but the agent is run there, save what puts it there and takes it away.
+//! ssh decides by the user's own configuration whom it trusts and never prompts; all sessions to a
+//! host share one connection. Files on the host lie in a folder of ours and go away with the
+//! agent. Nothing but the agent is run there, save what puts it there and removes it.
 //!
 //! **Source:** ssh(1), ssh_config(5): BatchMode, ControlMaster, ControlPath, ControlPersist.
 
@@ -28,16 +28,16 @@ use crate::{Gone, Remote};
 use binary::Binary;
 use bounded::Ended;
 
-/// How long a word with a host may take, a slow login included.
+/// How long a command on a host may take, a slow login included.
 const WORD_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long the program may take to get to a host.
 const PUSH_WITHIN: Duration = Duration::from_secs(300);
 
-/// How long a host may take to be left, which nobody can do anything about.
+/// How long the clean-up on a host may take: nothing can be done about a failure of it.
 const LEAVE_WITHIN: Duration = Duration::from_secs(4);
 
-/// Hosts that are talked to at one moment, at most: each takes a process and some files.
+/// Hosts that are connected to at one moment, at most: each takes a process and some files.
 pub const AT_ONCE_MAX: usize = 64;
 
 /// How the folders of the connections' sockets begin, and the file that is locked in each.
@@ -61,11 +61,11 @@ const OPTIONS: [&str; 7] = [
     "RequestTTY=no",
 ];
 
-/// Says where our folder is, after seeing that it is ours, and which program is in it.
+/// A script that prints where our folder is, after checking that it is ours, and its program.
 ///
-/// Programs of other versions are removed that campaigns left there which were killed: those that
-/// no process executes, and that nobody has looked for of late. Whoever looks for a program starts
-/// it well within that time ([`PUSH_WITHIN`]), so none is removed that is about to be started.
+/// Programs of other versions are removed that killed campaigns left there: those that no process
+/// executes, and that no launcher has looked for of late. A launcher starts a program well within
+/// that time ([`PUSH_WITHIN`]), so none is removed that is about to be started.
 ///
 /// It is fed to `sh`; the only thing that is put into it is a hash.
 const LOOK: &str = r#"umask 077
@@ -92,26 +92,26 @@ echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $seen"
 echo "$dir"
 "#;
 
-/// Takes the program from stdin and says its time. The folder has been looked at, and a hash is
-/// hexadecimal.
+/// A command that reads the program from stdin and prints its time. The folder was checked, and a
+/// hash is hexadecimal.
 const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-$$ &&
  there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH &&
  { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
 
-/// Takes away what [`TAKE`] put there, unless another campaign has looked at it since, which then
-/// takes it away; a folder that others use stays.
+/// A command that removes what [`TAKE`] put there, unless another campaign has looked at it since,
+/// which then removes it; a folder that others use stays.
 const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)" = "SEEN" ] &&
  rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
 
-/// A host that does not tell the times of files.
+/// The time of a program on a host that does not report the times of files.
 const UNSEEN: &str = "unknown";
 
-/// Starts agents on other hosts, on several at one moment where threads share it.
+/// The starter of agents on other hosts, on several at one moment where threads share it.
 pub struct Launcher {
     /// Programs, each read when a host first needs it.
     binaries: Vec<(PathBuf, OnceLock<Result<Binary, String>>)>,
     control: TempDir,
-    /// Locked as long as somebody uses the folder.
+    /// Locked as long as the folder is in use.
     _lock: File,
     /// Files that are left to be removed, each with its host.
     left: Mutex<Vec<(Host, String)>>,
@@ -124,14 +124,14 @@ struct Found {
     machine: String,
     /// The hash of the program that is there under the name that was looked for.
     hash: String,
-    /// When it was last looked at: by us, just now.
+    /// The time of the last look at it: ours, just now.
     seen: String,
 }
 
 /// A program on a host.
 struct Put {
     path: String,
-    /// When it was last looked at, in seconds since 1970.
+    /// The time of the last look at it, in seconds since 1970.
     seen: String,
 }
 
@@ -144,19 +144,26 @@ impl Launcher {
         // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
         let long = std::env::temp_dir().as_os_str().len() > 30;
         let folder = if long { "/tmp".into() } else { std::env::temp_dir() };
-        let control = tempfile::Builder::new().prefix(CONTROL).tempdir_in(&folder);
-        let control = control.and_then(|control| {
-            let lock = File::create(control.path().join(LOCK))?;
-            lock.lock()?;
-            (&lock).write_all(LOCKED)?;
-            sweep(&folder, control.path());
-            Ok((control, lock))
-        });
-        let (control, lock) = control.map_err(|error| {
-            Gone(format!("can't make a folder in {}: {error}", folder.display()))
-        })?;
+        let (control, lock) = match Self::prepare_folder(&folder) {
+            Ok(both) => both,
+            Err(error) => {
+                return Err(Gone(format!("can't make a folder in {}: {error}", folder.display())));
+            }
+        };
         let binaries = binaries.into_iter().map(|path| (path, OnceLock::new())).collect();
         Ok(Self { binaries, control, _lock: lock, left: Mutex::default() })
+    }
+
+    /// Makes the folder of the sockets, and locks a file in it: a folder whose lock is free belongs
+    /// to a controller that was killed.
+    fn prepare_folder(folder: &Path) -> std::io::Result<(TempDir, File)> {
+        let control = tempfile::Builder::new().prefix(CONTROL).tempdir_in(folder)?;
+        let lock = File::create(control.path().join(LOCK))?;
+        lock.lock()?;
+        // Written only now, so that an empty file means a lock that is not held yet.
+        (&lock).write_all(LOCKED)?;
+        remove_stale_folders(folder, control.path());
+        Ok((control, lock))
     }
 
     /// Puts an agent on a host and starts it.
@@ -164,22 +171,24 @@ impl Launcher {
     /// # Errors
     /// When the host can't be reached or used; one sentence with ssh's own last words.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
-        let Put { path, seen } = self.put(host)?;
+        let Put { path, seen } = self.put_program(host)?;
         let seen = if seen.is_empty() { UNSEEN } else { &seen };
-        let mut command = self.ssh(host);
+        let mut command = self.ssh_command(host);
         command.arg(format!("{path} agent --stdio --pushed {seen}"));
         Remote::start(&mut command, &host.name, Arc::clone(stop))
     }
 
-    /// Sees that a host has a program that runs there, and says where.
-    fn put(&self, host: &Host) -> Result<Put, Gone> {
+    /// Makes sure that a host has a program that runs there, and returns where it is.
+    fn put_program(&self, host: &Host) -> Result<Put, Gone> {
         let mut refused = None;
         for (path, binary) in &self.binaries {
-            let binary = binary.get_or_init(|| Binary::read(path)).as_ref();
-            let binary = binary.map_err(|error| of(host, error))?;
-            let found = self.look(host, binary)?;
+            let binary = match binary.get_or_init(|| Binary::read(path)) {
+                Ok(binary) => binary,
+                Err(error) => return Err(of_host(host, error)),
+            };
+            let found = self.inspect_host(host, binary)?;
             if found.system != "Linux" || found.machine != binary.machine {
-                return Err(of(
+                return Err(of_host(
                     host,
                     &format!(
                         "it is {} on {}, and {} is for Linux on {} (hint: DFSBENCH_AGENT_BINARY \
@@ -192,22 +201,23 @@ impl Launcher {
                 ));
             }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
-            // Whatever comes of it, the folder goes, too.
-            let mut remove = self.will_remove(host, &found, binary, &found.seen);
+            // The folder was made by looking, so it is removed even if the program never gets
+            // there.
+            let mut remove = self.note_removal(host, &found, binary, &found.seen);
             let mut seen = found.seen.clone();
             if found.hash != binary.hash {
-                seen = self.push(host, binary, &found.directory)?;
-                remove = self.will_remove(host, &found, binary, &seen);
+                seen = self.push_program(host, binary, &found.directory)?;
+                remove = self.note_removal(host, &found, binary, &seen);
             }
-            match self.word(host, &format!("{program} --version"))? {
+            match self.run_command(host, &format!("{program} --version"))? {
                 ended if ended.worked() => return Ok(Put { path: program, seen }),
                 ended => refused = ended.last_words,
             }
-            // A host may have room for one of them.
-            let _ = self.word(host, &remove);
+            // A host may have space for one of them only.
+            let _ = self.run_command(host, &remove);
         }
         let why = refused.unwrap_or_else(|| "it ends at once".to_owned());
-        Err(of(
+        Err(of_host(
             host,
             &format!(
                 "it can't run this dfsbench: {why} (hint: `cargo xtask static` builds one that \
@@ -217,83 +227,84 @@ impl Launcher {
         ))
     }
 
-    /// Keeps in mind what is to be taken away, with the words that do it.
-    fn will_remove(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
-        let words = filled(REMOVE, &found.directory, &binary.hash);
+    /// Notes what is to be removed at the end, and returns the command that does it.
+    fn note_removal(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
+        let words = fill_in(REMOVE, &found.directory, &binary.hash);
         let words = words.replace("SEEN", seen).replace('\n', "");
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.push((host.clone(), words.clone()));
         words
     }
 
-    fn look(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
-        let mut command = self.ssh(host);
+    /// Finds out what a host is, and which program it has.
+    fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
+        let mut command = self.ssh_command(host);
         command.arg("sh");
         let script = LOOK.replace("HASH", &binary.hash);
         let ended = bounded::with_input(&mut command, script, WORD_WITHIN);
-        let ended = ended.map_err(|error| of(host, &error))?;
+        let ended = ended.map_err(|error| of_host(host, &error))?;
         if !ended.worked() {
-            return Err(refusal(host, &ended, "there is no room for the agent"));
+            return Err(refusal(host, &ended, "there is no space for the agent"));
         }
-        Found::parse(&ended.stdout).ok_or_else(|| {
-            let line = ended.stdout.lines().next().unwrap_or_default();
-            of(
-                host,
-                &format!(
-                    "its shell answers `{line}` (hint: nothing in its start-up files may print)"
-                ),
-            )
-        })
+        if let Some(found) = Found::parse(&ended.stdout) {
+            return Ok(found);
+        }
+        let line = ended.stdout.lines().next().unwrap_or_default();
+        Err(of_host(
+            host,
+            &format!("its shell answers `{line}` (hint: nothing in its start-up files may print)"),
+        ))
     }
 
-    /// Says when the program was put there.
-    fn push(&self, host: &Host, binary: &Binary, directory: &str) -> Result<String, Gone> {
-        let mut command = self.ssh(host);
-        command.arg(filled(TAKE, directory, &binary.hash).replace('\n', ""));
-        let file = binary.open().map_err(|error| of(host, &error))?;
+    /// Copies the program to a host, and returns the time that the file has there.
+    fn push_program(&self, host: &Host, binary: &Binary, directory: &str) -> Result<String, Gone> {
+        let mut command = self.ssh_command(host);
+        command.arg(fill_in(TAKE, directory, &binary.hash).replace('\n', ""));
+        let file = binary.open().map_err(|error| of_host(host, &error))?;
         let ended = bounded::with_file(&mut command, file, PUSH_WITHIN);
-        let ended = ended.map_err(|error| of(host, &error))?;
+        let ended = ended.map_err(|error| of_host(host, &error))?;
         if ended.worked() {
-            return Ok(time(&ended.stdout).to_owned());
+            return Ok(parse_time(&ended.stdout).to_owned());
         }
         let mib = binary.len_bytes.div_ceil(1 << 20);
         Err(refusal(host, &ended, &format!("{directory} does not take the agent of {mib} MiB")))
     }
 
-    /// Runs a command on a host whose exit code is worth to be known.
-    fn word(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
-        let mut command = self.ssh(host);
+    /// Runs a command on a host; its own failure is a result, only that of ssh is an error.
+    fn run_command(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
+        let mut command = self.ssh_command(host);
         command.arg(words);
         let ended = bounded::with_input(&mut command, String::new(), WORD_WITHIN);
-        let ended = ended.map_err(|error| of(host, &error))?;
+        let ended = ended.map_err(|error| of_host(host, &error))?;
         if ended.code == Some(SSH_FAILED) {
             return Err(refusal(host, &ended, ""));
         }
         Ok(ended)
     }
 
-    /// Takes the program away.
-    fn take_away(&self, host: &Host, remove: &str) {
-        // An agent that ended as it should has taken itself away; `clean` can do it later.
-        let _ = bounded::with_input(self.ssh(host).arg(remove), String::new(), LEAVE_WITHIN);
+    /// Removes the program from a host.
+    fn remove_program(&self, host: &Host, remove: &str) {
+        // An agent that ended as it should has removed itself; `clean` can do it later.
+        let _ =
+            bounded::with_input(self.ssh_command(host).arg(remove), String::new(), LEAVE_WITHIN);
     }
 
     /// Ends the connection to a host.
-    fn hang_up(&self, host: &Host) {
-        let mut leave = self.options(host);
+    fn disconnect(&self, host: &Host) {
+        let mut leave = self.ssh_options(host);
         leave.args(["-O", "exit", "--"]).arg(address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
     }
 
-    /// An ssh to a host, without the words for its shell.
-    fn ssh(&self, host: &Host) -> Command {
-        let mut command = self.options(host);
+    /// Makes an ssh to a host, without a command for its shell.
+    fn ssh_command(&self, host: &Host) -> Command {
+        let mut command = self.ssh_options(host);
         command.arg("--").arg(address(host));
         command
     }
 
-    /// An ssh that doesn't know yet to which host.
-    fn options(&self, host: &Host) -> Command {
+    /// Makes an ssh with its options, without the address.
+    fn ssh_options(&self, host: &Host) -> Command {
         let mut command = Command::new("ssh");
         // A ctrl-C is for the controller, which then ends things in order.
         command.process_group(0);
@@ -315,7 +326,7 @@ impl Drop for Launcher {
         for some in left.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for (host, remove) in some {
-                    scope.spawn(|| self.take_away(host, remove));
+                    scope.spawn(|| self.remove_program(host, remove));
                 }
             });
         }
@@ -331,7 +342,7 @@ impl Drop for Launcher {
         for some in hosts.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for host in some {
-                    scope.spawn(|| self.hang_up(host));
+                    scope.spawn(|| self.disconnect(host));
                 }
             });
         }
@@ -339,14 +350,18 @@ impl Drop for Launcher {
 }
 
 impl Found {
+    /// Reads the last two lines of [`LOOK`]'s output: a login may print others before them.
     fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
         let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
-        let seen = time(words.next().unwrap_or_default());
-        // It is put into words for a shell.
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-        (directory.starts_with('/') && directory.chars().all(plain)).then(|| Self {
+        let seen = parse_time(words.next().unwrap_or_default());
+        // The directory becomes part of commands for a shell, so only plain ones are accepted.
+        let is_plain = directory.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        if !directory.starts_with('/') || !is_plain {
+            return None;
+        }
+        Some(Self {
             directory: directory.to_owned(),
             system: system.to_owned(),
             machine: machine.to_owned(),
@@ -356,11 +371,14 @@ impl Found {
     }
 }
 
-/// Removes the folders of our controllers that were killed: nobody holds their locks any more.
-fn sweep(folder: &Path, mine: &Path) {
+/// Removes the folders of our controllers that were killed: their locks are free.
+fn remove_stale_folders(folder: &Path, mine: &Path) {
     let owner = |path: &Path| fs::symlink_metadata(path).map(|it| (it.is_dir(), it.uid())).ok();
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries.filter(|it| it.file_name().to_string_lossy().starts_with(CONTROL)) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(CONTROL) {
+            continue;
+        }
         let path = entry.path();
         if owner(&path) != owner(mine) {
             continue;
@@ -368,7 +386,7 @@ fn sweep(folder: &Path, mine: &Path) {
         let Ok(lock) = File::open(path.join(LOCK)) else { continue };
         let was_locked = lock.metadata().is_ok_and(|it| it.len() == LOCKED.len() as u64);
         if was_locked && lock.try_lock().is_ok() {
-            // What can't be removed now is met again.
+            // The next controller finds what can't be removed now.
             let _ = fs::remove_dir_all(path);
         }
     }
@@ -379,26 +397,26 @@ fn address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
 }
 
-/// The time in what a host's `stat` printed; nothing where that is none.
-fn time(text: &str) -> &str {
+/// Reads the time that a host's `stat` printed; empty where it printed something else.
+fn parse_time(text: &str) -> &str {
     let text = text.trim();
     let is_time = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if is_time { text } else { "" }
 }
 
-fn filled(words: &str, directory: &str, hash: &str) -> String {
+fn fill_in(words: &str, directory: &str, hash: &str) -> String {
     words.replace("DIR", directory).replace("HASH", hash)
 }
 
-fn of(host: &Host, why: &dyn std::fmt::Display) -> Gone {
+fn of_host(host: &Host, why: &dyn std::fmt::Display) -> Gone {
     Gone(format!("host {}: {why}", host.name))
 }
 
-/// Why a word with a host failed: ssh's own reason where it is ssh's, else `what`.
+/// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what`.
 fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
     let said = ended.last_words.as_deref().unwrap_or("ssh says nothing");
     if ended.code != Some(SSH_FAILED) {
-        return of(host, &format!("{what}: {said}"));
+        return of_host(host, &format!("{what}: {said}"));
     }
     let with_config = host.ssh_config.as_ref().map(|config| format!("-F {} ", config.display()));
     let name = format!("{}{}", with_config.unwrap_or_default(), address(host));
@@ -414,7 +432,7 @@ fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
     } else {
         format!("it can't be reached: {said}")
     };
-    of(host, &why)
+    of_host(host, &why)
 }
 
 #[cfg(test)]
@@ -485,7 +503,7 @@ mod tests {
         let program = cache.path().join("dfsbench").join(format!("dfsbench-{hash}"));
         fs::write(&program, "program").unwrap();
         let words = |seen: &str| {
-            filled(REMOVE, &empty.directory, &hash).replace("SEEN", seen).replace('\n', "")
+            fill_in(REMOVE, &empty.directory, &hash).replace("SEEN", seen).replace('\n', "")
         };
         let first = look().seen;
         let second = (0..1_000).map(|_| look().seen).find(|seen| *seen != first).unwrap();
@@ -510,7 +528,7 @@ mod tests {
         let (dead, used, new) = (of("dead", LOCKED), of("used", LOCKED), of("new", b""));
         used.1.lock().unwrap();
         fs::create_dir(folder.path().join("other")).unwrap();
-        sweep(folder.path(), &used.0);
+        remove_stale_folders(folder.path(), &used.0);
         let there = |path: &Path| path.exists();
         assert_eq!((there(&dead.0), there(&used.0), there(&new.0)), (false, true, true));
         assert!(folder.path().join("other").exists());
@@ -532,7 +550,7 @@ mod tests {
             ssh_config: Some("/cfg".into()),
             ..Host::here("h")
         };
-        let command = launcher.ssh(&host);
+        let command = launcher.ssh_command(&host);
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
         assert_eq!(args[..4], ["-T", "-F", "/cfg", "-o"]);
         assert_eq!(args[args.len() - 2..], ["--", "-oProxyCommand=reboot"]);

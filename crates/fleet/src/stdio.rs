@@ -1,8 +1,8 @@
 //! The agent's end of a stream: orders come in, reports go out, and a lost controller ends it all.
 //!
-//! A controller is lost when it ends the stream, says what nobody understands, or nothing for
-//! [`LOST_AFTER`]. Then the wish to stop is set, so that what is under way ends, and there is no
-//! next order.
+//! A controller is lost when it ends the stream, sends what can't be decoded, or nothing for
+//! [`LOST_AFTER`]. Then the request to stop is set, so that what is in progress ends, and there is
+//! no next order.
 #![allow(
     clippy::disallowed_methods,
     reason = "how often progress travels is a matter of real time"
@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Serves a controller at the other end of a stream.
 ///
-/// `stop` ends what is under way, and is set when the controller wants that or is lost. When
+/// `stop` ends what is in progress, and is set when the controller wants that or is lost. When
 /// `leave` is set, by a signal maybe, the controller is left as if it were lost. What the clocks
 /// show, `read_clocks` tells on the thread that hears the question: whoever else had to be woken
 /// for it would be late, and the clocks no better known.
@@ -66,7 +66,7 @@ pub fn agent_end(
         true
     };
     let (voice, heard) = stream::open(input, output, |voice: &Voice<Report>| {
-        let voice = voice.faint();
+        let voice = voice.downgrade();
         move |event| hear(event, voice())
     });
     let (is_there, ended) = channel();

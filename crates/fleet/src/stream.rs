@@ -1,8 +1,8 @@
 //! Both ends of a stream of messages: a thread reads, and a [`Voice`] speaks and beats.
 //!
-//! [`open`] greets at once and turns what comes into [`Event`]s, which whoever opens it hears on
-//! the thread that reads: each thread between a socket and whoever waits for it costs a wake-up for
-//! every message. Beats come whatever else is under way, and are not events: [`Heard::silence`]
+//! [`open`] greets at once and turns what comes into [`Event`]s, which its owner receives on the
+//! thread that reads: each thread between a socket and the receiver costs a wake-up for every
+//! message. Heartbeats come whatever else is in progress, and are not events: [`Heard::silence`]
 //! says how long the other side has said nothing at all. A stream that ends or fails is the last
 //! event.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
@@ -29,9 +29,9 @@ const READ_BYTES: usize = 4 << 10;
 pub(crate) enum Event<In> {
     /// It is the dfsbench that this is.
     Greeted,
-    /// It wants what is under way, and what would follow, to end.
+    /// It wants what is in progress, and what would follow, to end.
     Stop,
-    /// It wants what is under way to end.
+    /// It wants what is in progress to end.
     Cancel,
     /// It said something.
     Said(In),
@@ -41,7 +41,7 @@ pub(crate) enum Event<In> {
     Failed(WireError),
 }
 
-/// One end of a stream whose events wait until somebody asks for them.
+/// One end of a stream whose events wait until they are read.
 pub(crate) struct Stream<In, Out> {
     /// Events from the other side, in order.
     pub events: Receiver<Event<In>>,
@@ -142,7 +142,7 @@ where
     (voice, heard)
 }
 
-/// Reads until the stream ends, fails, or nobody wants to know.
+/// Reads until the stream ends, fails, or has no receiver left.
 fn listen<In: DeserializeOwned>(
     mut input: impl Read,
     heard: &Heard,

@@ -1,9 +1,10 @@
-//! What one end of a stream says: at once where that keeps nobody waiting, else by a thread.
+//! The writing end of a stream: it writes at once where no caller has to wait for it, else by a
+//! thread.
 //!
-//! A [`Voice`] writes a short message itself while nothing waits before it and the stream has room:
-//! a thread between whoever speaks and the stream costs a wake-up for every message. All else goes
-//! to that thread, so whoever speaks never waits for the other side. It greets, too, and beats
-//! where nothing else was said of late.
+//! A [`Voice`] writes a short message itself while nothing waits before it and the stream has
+//! space: a thread between the sender and the stream costs a wake-up for every message. All else
+//! goes to that thread, so a sender never waits for the other side. The thread greets, too, and
+//! sends a heartbeat where nothing else was sent of late.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
 use std::io::{self, Write};
@@ -20,11 +21,11 @@ use serde::Serialize;
 
 use crate::wire::{self, Greeting, Message};
 
-/// How often each side says that it is there, where it says nothing else.
+/// Longest time in which each side sends nothing: then a heartbeat is due.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 
-/// A message of no more bytes is short: wherever anything at all can be written, it can be. A pipe
-/// that has room takes a page, and a socket a third of what it keeps.
+/// Bytes that a short message has at most: wherever anything at all can be written, it can be. A
+/// pipe that has space takes a page, and a socket a third of what it keeps.
 ///
 /// **Source:** pipe(7), `PIPE_BUF`; `sk_stream_is_writeable` of Linux.
 const SHORT_BYTES: usize = 1 << 10;
@@ -34,7 +35,7 @@ pub trait Output: Write + AsFd + Send {}
 
 impl<O: Write + AsFd + Send> Output for O {}
 
-/// Says things; the stream ends with the last one of its clones.
+/// A sender of messages; the stream ends with the last one of its clones.
 pub(crate) struct Voice<Out>(Arc<Mouth<Out>>);
 
 impl<Out> Clone for Voice<Out> {
@@ -57,14 +58,14 @@ struct Way {
     waiting: AtomicUsize,
 }
 
-/// A stream that takes what is said.
+/// A stream that can be written to.
 struct Open {
     output: Box<dyn Output>,
-    /// When something was said last.
+    /// The time of the last write.
     said: Instant,
 }
 
-/// The stream takes nothing any more.
+/// An error: the stream can't be written to any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unheard;
 
@@ -76,65 +77,69 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
         let (later, outgoing) = channel();
         let mouth = Mouth { later, way: Arc::new(way) };
         let way = Arc::clone(&mouth.way);
-        thread::spawn(move || talk(&way, &outgoing));
+        thread::spawn(move || run_writer(&way, &outgoing));
         Self(Arc::new(mouth))
     }
 
-    /// Says something, without waiting.
+    /// Sends a message, without waiting.
     ///
     /// # Errors
-    /// When nothing can be said any more.
+    /// When nothing can be sent any more.
     pub(crate) fn say(&self, message: Message<Out>) -> Result<(), Unheard> {
         let Mouth { later, way } = &*self.0;
-        if way.take_at_once(&message)? {
+        if way.write_at_once(&message)? {
             return Ok(());
         }
+        // Counted before it is queued: from here on no other sender may overtake it.
         way.waiting.fetch_add(1, AcqRel);
         later.send(message).map_err(|_| Unheard)
     }
 
-    /// The same voice for whoever must not keep the stream open; none once it has ended.
-    pub(crate) fn faint(&self) -> impl Fn() -> Option<Self> + Send + use<Out> {
+    /// Returns a function that gives this sender, or `None` once the stream has ended: for holders
+    /// that must not keep it open.
+    pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Self> + Send + use<Out> {
         let mouth = Arc::downgrade(&self.0);
         move || mouth.upgrade().map(Self)
     }
 }
 
 impl Way {
-    /// Writes a short message where nothing waits and the stream has room; says whether it has.
-    fn take_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
+    /// Writes a short message where nothing waits and the stream has space; says whether it did.
+    fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
         if self.waiting.load(Acquire) > 0 {
             return Ok(false);
         }
-        // Whoever holds it writes just now.
+        // A lock that is held means that a write is in progress, which may take long.
         let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
         let open = output.as_mut().ok_or(Unheard)?;
         if !has_room(&open.output) {
             return Ok(false);
         }
-        // One that has no frame ends the stream by way of the thread.
-        let Some(frame) = wire::to_frame(message).ok().filter(|it| it.len() <= SHORT_BYTES) else {
+        // A message without a frame ends the stream by way of the thread.
+        let Ok(frame) = wire::to_frame(message) else { return Ok(false) };
+        if frame.len() > SHORT_BYTES {
             return Ok(false);
-        };
-        let written = open.put(&frame);
-        if written.is_err() {
-            *output = None;
         }
-        written.map(|()| true).map_err(|_| Unheard)
+        if open.write_flushed(&frame).is_err() {
+            *output = None;
+            return Err(Unheard);
+        }
+        Ok(true)
     }
 
     /// Writes bytes, however long that takes; a stream that fails is closed.
-    fn take(&self, bytes: &[u8]) -> Result<(), Unheard> {
+    fn write_blocking(&self, bytes: &[u8]) -> Result<(), Unheard> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = output.as_mut().ok_or(Unheard)?.put(bytes);
-        if written.is_err() {
+        let open = output.as_mut().ok_or(Unheard)?;
+        if open.write_flushed(bytes).is_err() {
             *output = None;
+            return Err(Unheard);
         }
-        written.map_err(|_| Unheard)
+        Ok(())
     }
 
-    /// How long nothing was said; a beat's time where nothing can be said any more, which is told
-    /// whoever tries.
+    /// Returns how long nothing was written; the time of a heartbeat where nothing can be written
+    /// any more, so that the thread tries and finds out.
     fn silence(&self) -> Duration {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         output.as_ref().map_or(BEAT_EVERY, |open| open.said.elapsed())
@@ -146,7 +151,7 @@ impl Way {
 }
 
 impl Open {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_flushed(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.output.write_all(bytes)?;
         self.output.flush()?;
         self.said = Instant::now();
@@ -161,16 +166,19 @@ fn has_room(output: &impl AsFd) -> bool {
     looked.is_ok() && watched[0].revents().contains(PollFlags::OUT)
 }
 
-/// Writes what waits, and beats in between, until nobody can say anything any more.
+/// Writes queued messages, and heartbeats in between, until no sender is left.
 ///
-/// A peer that can't be written to can't be read from either: whoever listens tells.
-fn talk<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) {
-    let _ = speak(way, outgoing);
+/// A peer that can't be written to can't be read from either: the reading side reports it.
+fn run_writer<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) {
+    let _ = write_messages(way, outgoing);
     way.close();
 }
 
-fn speak<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) -> Result<(), Unheard> {
-    way.take(&Greeting::ours().to_bytes())?;
+fn write_messages<Out: Serialize>(
+    way: &Way,
+    outgoing: &Receiver<Message<Out>>,
+) -> Result<(), Unheard> {
+    way.write_blocking(&Greeting::ours().to_bytes())?;
     way.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
     loop {
@@ -186,7 +194,7 @@ fn speak<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) -> Result
             }
         };
         silence = Duration::ZERO;
-        way.take(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
+        way.write_blocking(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
         way.waiting.fetch_sub(waited, AcqRel);
     }
 }
@@ -224,14 +232,14 @@ mod tests {
     fn whoever_speaks_never_waits_for_the_other_side_and_nothing_is_said_out_of_turn() {
         let (voice, mut there) = pair();
         let long = "x".repeat(1 << 22);
-        // Nobody reads yet, and a stream keeps less than that.
+        // No one reads yet, and a stream keeps less than that.
         for said in ["first", &long, "third", &long, "last"] {
             voice.say(Message::Said(said.to_owned())).unwrap();
         }
         for said in ["first", &long, "third", &long, "last"] {
             assert!(heard(&mut there).unwrap() == said, "{said:.5}");
         }
-        let faint = voice.faint();
+        let faint = voice.downgrade();
         faint().unwrap().say(Message::Said("faint".into())).unwrap();
         drop(voice);
         assert!(faint().is_none());

@@ -65,9 +65,9 @@ pub enum WireError {
 pub enum Message<T> {
     /// A heartbeat: the sender is still there.
     Beat,
-    /// End what is under way, as soon as can be, and all that would follow.
+    /// End what is in progress, as soon as can be, and all that would follow.
     Stop,
-    /// End what is under way, as soon as can be, and go on with what follows.
+    /// End what is in progress, as soon as can be, and go on with what follows.
     Cancel,
     /// An order or a report.
     Said(T),

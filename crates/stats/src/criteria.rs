@@ -52,7 +52,7 @@ pub const OUTLIER_DISCARD_TRIALS_MIN: usize = 7;
 pub const OUTLIER_DISCARD_SHARE_MAX: f64 = 0.25;
 
 /// A trial nearer to the median than this share of it is never called an outlier: five trials
-/// within 0.1 % would else condemn one that is 1 % off, which misleads nobody.
+/// within 0.1 % would else condemn one that is 1 % off, which misleads no reader.
 pub const OUTLIER_SHARE_MIN: f64 = 0.05;
 
 /// An interaction of two factors that governs less of the variance than this is not worth a
@@ -104,5 +104,5 @@ pub const DRIFT_TRIALS_MIN: usize = 5;
 pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
 
 /// A drift of less than this share of the median, from the first trial to the last, misleads
-/// nobody: it is within [`EFFECT_MIN`].
+/// no reader: it is within [`EFFECT_MIN`].
 pub const DRIFT_SHARE_MIN: f64 = EFFECT_MIN;

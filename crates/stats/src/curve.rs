@@ -16,7 +16,8 @@ pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePai
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 
-/// Less of what fell due is not carried: twenty times what chance moves 10,000 arrivals by.
+/// A smaller share of the scheduled ops is not carried: twenty times what chance moves 10,000
+/// arrivals by.
 ///
 /// **Source:** SPECstorage 2020 run rules: achieved at least 95 % over all clients.
 pub const CARRIED_SHARE_MIN: f64 = 0.95;

@@ -1,8 +1,8 @@
 //! The files, directories and links that a run works on, and which of them are there beforehand.
 //!
 //! [`FileSet`] answers for each number whether it is there before the pass that needs it, and how
-//! large the file is. It is a function of run and seed: preparation, streams and whoever counts
-//! the set afterwards ask the same page.
+//! large the file is. It is a function of run and seed: preparation, streams and the parts that
+//! count the set afterwards ask the same page.
 
 use model::random::{below, draw};
 use model::{RunSpec, Workload};

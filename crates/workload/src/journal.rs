@@ -1,11 +1,11 @@
-//! What was acknowledged: the books on every block of a soak's file set.
+//! The acknowledgement journal of every block of a soak's file set.
 //!
 //! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
 //! wrote), and knows of each block the newest generation that was handed on, the latest one that
-//! was acknowledged, and the latest one that was acknowledged as safe. What is read is held against
-//! these: see [`Journal::found`]. All memory is taken at the start, and may be that of somebody
-//! else, such as a file that outlives its process; nothing locks. Of each block one write or read
-//! may be under way at a time, all by one worker: whoever hands out ops sees to that.
+//! was acknowledged, and the latest one that was acknowledged as safe. Reads are checked against
+//! these: see [`Journal::found`]. All memory is taken at the start, and may be shared, such as a
+//! file that outlives its process; nothing locks. One write or read at a time may be in flight for
+//! each block, all by one worker: the caller that hands out ops ensures that.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 
@@ -17,16 +17,16 @@ use model::soak::{Fate, Finding, Kept};
 
 use crate::names::Name;
 
-/// Blocks that a journal has room for: 256 MiB of books, which are 64 GiB of data in 4 KiB.
+/// Largest number of blocks: 256 MiB of journal, which are 64 GiB of data in 4 KiB.
 pub const JOURNAL_BLOCKS_MAX: u64 = 16 << 20;
 
 /// Words that the journal has for each block, all 0 at first.
 const WORDS_PER_BLOCK: usize = 4;
 
-/// The words that books are kept in.
+/// The words that a journal is kept in.
 pub type Words = dyn AsRef<[AtomicU32]> + Send + Sync + RefUnwindSafe + UnwindSafe;
 
-/// The books on all blocks of a file set.
+/// The journal of all blocks of a file set.
 pub struct Journal {
     block_bytes: u64,
     blocks_per_file: u64,
@@ -41,7 +41,7 @@ struct Block<'w> {
     acknowledged: &'w AtomicU32,
     /// The latest one that was acknowledged as safe.
     safe: &'w AtomicU32,
-    /// The worst that was found of it; 0 where nothing was: see [`note_of`].
+    /// The worst finding on it; 0 where there was none: see [`note_of`].
     noted: &'w AtomicU32,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Journal {
     }
 }
 
-/// Nothing whole of ours was found.
+/// The generation in a note that found no whole block of ours.
 const NOTHING: u32 = (1 << 30) - 1;
 
 /// Puts a fate and a generation into one word; the worse fate makes the larger word.
@@ -80,7 +80,7 @@ const fn note_of(fate: Fate, found: Option<u32>) -> u32 {
     rank << 30 | found
 }
 
-const fn told_by(note: u32) -> Option<(Fate, Option<u32>)> {
+const fn parse_note(note: u32) -> Option<(Fate, Option<u32>)> {
     let fate = match note >> 30 {
         0 => return None,
         1 => Fate::Torn,
@@ -94,26 +94,26 @@ const fn told_by(note: u32) -> Option<(Fate, Option<u32>)> {
 /// How safe an acknowledged write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// It is on storage, and nothing may take it back.
+    /// It is on storage, and nothing may undo it.
     OnStorage,
     /// It may be lost until it is committed.
     Uncommitted,
 }
 
 impl Journal {
-    /// Books on files of one size, in blocks as large as the ops that write them.
+    /// Begins the journal of files of one size, in blocks as large as the ops that write them.
     ///
     /// # Panics
-    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: whoever asks knows.
+    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: the caller checks that.
     pub fn new(files: u32, file_bytes: u64, block_bytes: u32) -> Self {
         let words = (0..Self::words(files, file_bytes, block_bytes)).map(|_| AtomicU32::new(0));
         Self::over(Box::new(words.collect::<Box<[_]>>()), file_bytes, block_bytes)
     }
 
-    /// How many words books of so many files take, 16 bytes a block.
+    /// Returns how many words a journal of so many files takes, 16 bytes a block.
     ///
     /// # Panics
-    /// As [`Self::new`].
+    /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks, as in [`Self::new`].
     pub fn words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
         let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes.max(1)));
         let count = u64::from(files).saturating_mul(blocks_per_file);
@@ -121,7 +121,7 @@ impl Journal {
         count as usize * WORDS_PER_BLOCK
     }
 
-    /// Goes on with books that somebody began, or begins them where all words are 0.
+    /// Continues a journal that was begun before, or begins it where all words are 0.
     pub fn over(words: Box<Words>, file_bytes: u64, block_bytes: u32) -> Self {
         let block_bytes = u64::from(block_bytes.max(1));
         let blocks_per_file = file_bytes.div_ceil(block_bytes);
@@ -131,28 +131,33 @@ impl Journal {
         journal
     }
 
-    /// Takes note of a write that is handed on: its block gets its next generation.
+    /// Notes a write that is handed on: its block gets its next generation.
     pub fn begin(&self, file: u32, offset_bytes: u64) {
-        if let Some(block) = self.block(file, offset_bytes) {
+        if let Some(block) = self.block_at(file, offset_bytes) {
             block.newest.store(block.newest.load(Relaxed) + 1, Relaxed);
         }
     }
 
-    /// The generation that is written to a place now; 0 where nothing was handed on yet.
+    /// Returns the generation that is written to a place now; 0 where nothing was handed on yet.
     pub fn generation(&self, file: u32, offset_bytes: u64) -> u32 {
-        self.block(file, offset_bytes).map_or(0, |block| block.newest.load(Relaxed))
+        match self.block_at(file, offset_bytes) {
+            Some(block) => block.newest.load(Relaxed),
+            None => 0,
+        }
     }
 
-    /// The generations that may be read at a place: the oldest and the newest.
+    /// Returns the generations that may be read at a place: the oldest and the newest.
     pub fn readable(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
-        let range = |block: Block<'_>| (block.safe.load(Relaxed), block.newest.load(Relaxed));
-        self.block(file, offset_bytes).map_or((0, 0), range)
+        match self.block_at(file, offset_bytes) {
+            Some(block) => (block.safe.load(Relaxed), block.newest.load(Relaxed)),
+            None => (0, 0),
+        }
     }
 
-    /// Takes note of a write that was acknowledged.
+    /// Notes a write that was acknowledged.
     pub fn acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
         let is_safe = safety == Safety::OnStorage;
-        let Some(block) = self.block(file, offset_bytes) else { return };
+        let Some(block) = self.block_at(file, offset_bytes) else { return };
         let newest = block.newest.load(Relaxed);
         let was_safe = block.safe.load(Relaxed) == block.acknowledged.load(Relaxed);
         block.acknowledged.store(newest, Relaxed);
@@ -166,7 +171,7 @@ impl Journal {
         }
     }
 
-    /// Takes note that all that was acknowledged of a file was said to be safe.
+    /// Notes that all that was acknowledged of a file is now safe.
     pub fn committed(&self, file: u32) {
         let first = u64::from(file) * self.blocks_per_file;
         let range = first as usize * WORDS_PER_BLOCK
@@ -182,12 +187,14 @@ impl Journal {
         self.uncommitted.fetch_sub(made_safe, Relaxed);
     }
 
-    /// Takes note of what a read found: the generation of a whole block of ours, or `None` for
-    /// anything else. Says what became of the block; `None` where it is as it should be.
+    /// Notes what a read found: the generation of a whole block of ours, or `None` for anything
+    /// else. Returns what became of the block; `None` where it is as it should be.
     pub fn found(&self, file: u32, offset_bytes: u64, found: Option<u32>) -> Option<Fate> {
-        let block = self.block(file, offset_bytes)?;
+        let block = self.block_at(file, offset_bytes)?;
         let (newest, safe) = (block.newest.load(Relaxed), block.safe.load(Relaxed));
         let acknowledged = block.acknowledged.load(Relaxed);
+        // A safe generation may not be missing, and one that was never handed on may not appear; a
+        // block may be torn only while a write to it was in flight.
         let fate = match found {
             Some(found) if found < safe || found > newest => Fate::Lost,
             Some(found) if found < acknowledged => Fate::RolledBack,
@@ -199,7 +206,7 @@ impl Journal {
         Some(fate)
     }
 
-    /// Blocks that were acknowledged and are not safe yet.
+    /// Returns the blocks that were acknowledged and are not safe yet.
     pub fn uncommitted(&self) -> u64 {
         self.uncommitted.load(Relaxed)
     }
@@ -216,7 +223,7 @@ impl Journal {
             kept.blocks += 1;
             kept.written += u64::from(block.newest.load(Relaxed) > 0);
             kept.uncommitted += u64::from(safe != acknowledged);
-            let Some((fate, found)) = told_by(block.noted.load(Relaxed)) else { continue };
+            let Some((fate, found)) = parse_note(block.noted.load(Relaxed)) else { continue };
             match fate {
                 Fate::Lost => kept.lost += 1,
                 Fate::RolledBack => kept.rolled_back += 1,
@@ -239,14 +246,14 @@ impl Journal {
         words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::of)
     }
 
-    fn block(&self, file: u32, offset_bytes: u64) -> Option<Block<'_>> {
+    fn block_at(&self, file: u32, offset_bytes: u64) -> Option<Block<'_>> {
         let number = offset_bytes / self.block_bytes;
         if number >= self.blocks_per_file {
             return None;
         }
         let first = (u64::from(file) * self.blocks_per_file + number) as usize * WORDS_PER_BLOCK;
         let words: &[AtomicU32] = self.words.as_ref().as_ref();
-        words.get(first..first + WORDS_PER_BLOCK).and_then(Block::of)
+        Block::of(words.get(first..first + WORDS_PER_BLOCK)?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a read brought back that nobody wrote there, and a log of the first few of them.
+//! Mismatches: content that was read and never written there, and a log of the first few.
 //!
 //! A [`Mismatch`] names the file and the byte and says what stood there; it is a small `Copy` type,
 //! so that the measured loop can note it without allocating. [`Mismatches`] counts all and keeps

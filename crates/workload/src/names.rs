@@ -2,7 +2,7 @@
 //!
 //! A name is a function of a sort and a number alone and is built on the stack, so that the
 //! measured loop can name what each op works on. Every sort has a letter of its own, so names of
-//! different sorts never meet. In which directory a name stands says [`crate::Places`].
+//! different sorts never meet. The directory of a name is decided by [`crate::Places`].
 
 use std::ffi::CStr;
 
@@ -31,9 +31,11 @@ pub enum Sort {
 
 impl Sort {
     /// Says by its letter whether one of our names is that of a directory.
+    /// Says by its letter whether one of our names is that of a directory.
     pub fn is_directory(name: &[u8]) -> bool {
+        let Some(first) = name.first() else { return false };
         let sorts = [Self::Directory, Self::OtherDirectory, Self::Place];
-        name.first().is_some_and(|first| sorts.iter().any(|sort| sort.letter() == *first))
+        sorts.iter().any(|sort| sort.letter() == *first)
     }
 
     const fn letter(self) -> u8 {
@@ -55,7 +57,7 @@ impl Sort {
 pub struct Name([u8; LEN + 1]);
 
 impl Name {
-    /// Length of every name, in bytes.
+    /// The length of every name, in bytes.
     pub const BYTES: usize = LEN;
 
     /// Names number `number` of its sort.
@@ -85,22 +87,28 @@ impl Name {
         Self::new(Sort::File, number)
     }
 
-    /// The number in one of our names; `None` for any other.
+    /// Reads the number in one of our names; `None` for any other.
     pub fn number_of(name: &[u8]) -> Option<u32> {
         let (letter, digits) = name.split_first()?;
-        let is_ours = letter.is_ascii_lowercase()
-            && digits.len() == LEN - 1
-            && digits.iter().all(u8::is_ascii_digit);
-        let value = |sum: u32, digit: &u8| sum * 10 + u32::from(digit - b'0');
-        is_ours.then(|| digits.iter().fold(0, value))
+        if !letter.is_ascii_lowercase() || digits.len() != LEN - 1 {
+            return None;
+        }
+        let mut number = 0;
+        for digit in digits {
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            number = number * 10 + u32::from(digit - b'0');
+        }
+        Some(number)
     }
 
-    /// The name as bytes, as NFS wants it.
+    /// Returns the name as bytes, as NFS wants it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0[..LEN]
     }
 
-    /// The name as a C string, as system calls want it.
+    /// Returns the name as a C string, as system calls want it.
     ///
     /// # Panics
     /// Never: the last byte, and no other, is zero.
@@ -108,7 +116,7 @@ impl Name {
         CStr::from_bytes_with_nul(&self.0).expect("names end with their only zero byte")
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     ///
     /// # Panics
     /// Never: every byte is an ASCII letter or digit.

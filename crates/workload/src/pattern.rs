@@ -57,7 +57,8 @@ impl Pattern {
         content
     }
 
-    /// The same content of which nothing is made yet: [`Self::make`] and [`Self::make_all`] do.
+    /// Prepares the same content of which nothing is made yet: [`Self::make`] and
+    /// [`Self::make_all`] do.
     pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
@@ -69,32 +70,38 @@ impl Pattern {
         Self { seed, pool, dedup_percent, is_zeros, stamps: None, journal: None }
     }
 
-    /// Makes all of it, for whatever may be asked for.
+    /// Makes all of it, for whatever ops will need.
     pub fn make_all(&mut self) {
         self.pool.make_all();
     }
 
-    /// Makes what files of these sizes in bytes hold, for ops that end where their file does. What
-    /// needs a good part of all gets all, which is asked for at less cost.
+    /// Makes the content of files of these sizes in bytes, for ops that end where their file does.
+    /// A set that needs a good part of all gets all, whose slices cost less to look up.
     pub fn make(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
-        let mut bytes = files.clone().map(|(_, bytes)| bytes);
-        let is_much = bytes.try_fold(0, |sum: u64, bytes| {
-            let sum = sum.saturating_add(bytes);
-            (sum < MUCH_BYTES).then_some(sum)
-        });
+        let mut sum: u64 = 0;
+        for (_, bytes) in files.clone() {
+            sum = sum.saturating_add(bytes);
+            if sum >= MUCH_BYTES {
+                break;
+            }
+        }
         // Ops take the first zeros whatever their place; and blocks that repeat stand there.
-        if is_much.is_none() || self.is_zeros || self.dedup_percent > 0 {
+        if sum >= MUCH_BYTES || self.is_zeros || self.dedup_percent > 0 {
             return self.pool.make_all();
         }
-        for (file, bytes) in files.filter(|(_, bytes)| *bytes > 0) {
-            self.pool.make(self.shift(file), bytes as usize);
+        for (file, bytes) in files {
+            if bytes > 0 {
+                self.pool.make(self.shift(file), bytes as usize);
+            }
         }
     }
 
-    /// Takes over what was made for another, where it is the same.
+    /// Shares the pool of another pattern, where the content is the same.
     #[must_use]
     pub fn made_before(mut self, other: Option<&Self>) -> Self {
-        if let Some(other) = other.filter(|other| other.pool.is_like(&self.pool)) {
+        if let Some(other) = other
+            && other.pool.is_like(&self.pool)
+        {
             self.pool = other.pool.clone();
         }
         self
@@ -116,12 +123,12 @@ impl Pattern {
         self
     }
 
-    /// The books on its blocks, where there are any.
+    /// Returns the journal of its blocks, where there is one.
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.journal.as_ref()
     }
 
-    /// The same content as one pass of a run writes and reads it.
+    /// Returns the same content as one pass of a run writes and reads it.
     ///
     /// A pass that writes every block has a generation of its own, its number from 1; the others
     /// write what is there already, since others may read it meanwhile. What is read is at least as
@@ -132,14 +139,11 @@ impl Pattern {
         if let Some(stamps) = &mut content.stamps {
             let passes = spec.passes();
             let here = passes.iter().position(|known| *known == pass).unwrap_or(0);
-            let generation_of = |passes: &[Pass]| {
-                let last = passes.iter().rposition(|pass| pass.writes_every_block());
-                last.map_or(0, |number| number as u32 + 1)
-            };
             let load = &spec.load;
             let is_whole = load.time_max_ms + load.ops_max + load.bytes_max == 0;
-            stamps.generation = generation_of(&passes[..passes.len().min(here + 1)]);
-            stamps.oldest = if is_whole { generation_of(&passes[..here]) } else { 0 };
+            stamps.generation = last_generation(&passes[..passes.len().min(here + 1)]);
+            // A pass that was cut short left blocks of older generations.
+            stamps.oldest = if is_whole { last_generation(&passes[..here]) } else { 0 };
         }
         content
     }
@@ -168,16 +172,16 @@ impl Pattern {
         below(draw(!self.seed, u64::from(file)), grains) as usize * GRAIN
     }
 
-    /// The content of `len` bytes of a file, where it is not copied.
+    /// Returns the content of `len` bytes of a file, where it is not copied.
     ///
     /// # Panics
-    /// As [`Self::range`].
+    /// For the same reasons as [`Self::range`].
     #[inline]
     pub fn slice(&self, file: u32, offset_bytes: u64, len: u32) -> &[u8] {
         &self.pool.bytes()[self.range(file, offset_bytes, len)]
     }
 
-    /// The pool itself, for those who send its slices later.
+    /// Returns the pool itself, for those who send its slices later.
     pub fn pool(&self) -> Arc<Vec<u8>> {
         self.pool.shared()
     }
@@ -225,10 +229,15 @@ impl Pattern {
             return;
         }
         out.copy_from_slice(self.slice(file, offset_bytes, out.len() as u32));
+        // The pool repeats after its period: file and block make each block the only one of its
+        // kind.
         if in_block < UNIQUE_BYTES {
-            let (head, tail) = (u64::from(file).to_le_bytes(), block.to_le_bytes());
-            let both = head.iter().chain(&tail).skip(in_block);
-            out.iter_mut().zip(both).for_each(|(byte, mark)| *byte = *mark);
+            let mut mark = [0; UNIQUE_BYTES];
+            mark[..8].copy_from_slice(&u64::from(file).to_le_bytes());
+            mark[8..].copy_from_slice(&block.to_le_bytes());
+            let rest = &mark[in_block..];
+            let len = rest.len().min(out.len());
+            out[..len].copy_from_slice(&rest[..len]);
         }
     }
 
@@ -276,6 +285,7 @@ impl Pattern {
         let (oldest, generation) = journal.readable(file, offset_bytes);
         let stamps = Stamps { generation, oldest, ..*stamps };
         let checked = self.check_stamped(&stamps, read, file, offset_bytes, in_block);
+        // A part without the stamp says nothing of its generation, so only a mismatch counts.
         let has_stamp = in_block == 0 && read.len() >= STAMP_BYTES;
         let found = match &checked {
             Ok(()) if !has_stamp => return checked,
@@ -307,11 +317,12 @@ impl Pattern {
             let checked = stamps.check_block(read, file, offset_bytes, written);
             return match checked {
                 Ok(vouched) => behind(vouched),
-                // The byte itself says more than a checksum, where it isn't one of the stamp.
+                // The byte itself is better evidence than a checksum, where it isn't one of the
+                // stamp.
                 Err(Mismatch { what: Found::Checksum { .. }, .. }) => {
                     behind(STAMP_BYTES).and(checked.map(|_| ()))
                 }
-                // What was begun with too few bytes for a stamp has none.
+                // A block that was begun with too few bytes for a stamp has none.
                 Err(mismatch @ Mismatch { what: Found::NoStamp(_), .. }) => {
                     behind(0).map_err(|_| mismatch)
                 }
@@ -323,6 +334,14 @@ impl Pattern {
         }
         // How far the stamp reaches stands at its beginning, which is not here; it ends by then.
         behind(STAMP_BYTES.saturating_sub(in_block).min(read.len()))
+    }
+}
+
+/// Returns the generation of the last of these passes that wrote every block; 0 where none did.
+fn last_generation(passes: &[Pass]) -> u32 {
+    match passes.iter().rposition(|pass| pass.writes_every_block()) {
+        Some(number) => number as u32 + 1,
+        None => 0,
     }
 }
 

@@ -118,7 +118,7 @@ impl Places {
         }
     }
 
-    /// Says whether a place is the working directory itself, which nobody has to make.
+    /// Says whether a place is the working directory itself, which need not be made.
     pub fn is_root(&self, place: u32) -> bool {
         self.prefixes[place as usize].is_empty()
     }

@@ -177,7 +177,7 @@ impl Stamps {
     }
 
     /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:
-    /// of fewer than 8 nobody can tell.
+    /// with fewer than 8 it is unknown.
     pub fn is_cut_stamp(block: &[u8]) -> bool {
         block.get(4..8).is_none_or(|magic| magic == MAGIC)
     }

@@ -1,8 +1,7 @@
 //! The ops of one worker in one pass, in their order.
-//!
-//! [`OpStream`] is a function of run, pass, worker and seed. What comes next is said by one small
-//! module per family of passes; here stand what they have in common: bounds, due instants and the
-//! syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
+//! [`OpStream`] is a function of run, pass, worker and seed. The next op is chosen by one small
+//! module per family of passes; here stand what they have in common: bounds, scheduled times and
+//! the syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
 //! when its owner calls [`OpStream::finish`]. Neither `take` nor `next_op` allocates or fails.
 
 mod by_name;
@@ -26,21 +25,21 @@ pub use size::{PassSize, pass_size};
 /// Seed constant that separates arrivals from other draws of the same seed.
 const ARRIVALS: u64 = 0x6172_7269;
 
-/// Ops of one worker.
+/// The ops of one worker.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing in common")]
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,
-    /// How many ops come with an arrival.
+    /// Number of ops that come with an arrival.
     batch: Batch,
     /// Number of the last arrival, where arrivals aren't dealt out in turn.
     shared_number: Option<u64>,
     worker: u32,
     workers: u32,
-    /// Neither due instants nor bytes are to be looked after.
+    /// Neither scheduled times nor bytes have to be counted.
     is_plain: bool,
-    /// Ops that were given, syncs not counted; kept where due instants are asked for.
+    /// Ops that were given, syncs not counted; kept where scheduled times are needed.
     given: u64,
     ops_left: u64,
     bytes_left: u64,
@@ -61,7 +60,7 @@ enum Family {
     Pool(Box<PoolStream>),
     Remains(Remains),
     OpMix(Box<OpMixStream>),
-    /// Somebody else does the work.
+    /// An external tool does the work.
     Nothing,
 }
 
@@ -78,7 +77,7 @@ impl OpStream {
             Pass::Mix => spec.read_percent < 100,
             _ => shared && pass.kinds().contains(&OpKind::Sync),
         };
-        let (ops_left, bytes_left) = size::bounds(spec, pass, worker);
+        let (ops_left, bytes_left) = size::worker_bounds(spec, pass, worker);
         let ops_left = if bytes_left == 0 { 0 } else { ops_left };
         Self {
             family,
@@ -99,7 +98,7 @@ impl OpStream {
         }
     }
 
-    /// Draws due instants from a seed of their own: which ops there are stays the same.
+    /// Draws scheduled times from a seed of their own: which ops there are stays the same.
     #[must_use]
     pub fn scheduled_by(mut self, schedule_seed: u64) -> Self {
         if let Some(arrivals) = &mut self.arrivals {
@@ -108,7 +107,7 @@ impl OpStream {
         self
     }
 
-    /// Says whether time may end the stream: then somebody must call [`Self::finish`].
+    /// Says whether time may end the stream: then the caller must call [`Self::finish`].
     pub const fn is_endless(&self) -> bool {
         self.is_endless
     }
@@ -119,7 +118,7 @@ impl OpStream {
         self.is_ordered
     }
 
-    /// Says whether ops have due instants.
+    /// Says whether ops have scheduled times.
     pub const fn is_open_loop(&self) -> bool {
         self.arrivals.is_some()
     }
@@ -132,8 +131,13 @@ impl OpStream {
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {
             None => {
-                let numbers = (self.given * workers + worker..).step_by(self.workers as usize);
-                numbers.take_while(|number| arrivals.due_ns(*number) < until_ns).count() as u64
+                let mut number = self.given * workers + worker;
+                let mut count = 0;
+                while arrivals.due_ns(number) < until_ns {
+                    count += 1;
+                    number += workers;
+                }
+                count
             }
             Some(number) => {
                 let mut next = number + 1;
@@ -147,7 +151,7 @@ impl OpStream {
         }
     }
 
-    /// Files that a pass over whole files has begun; `None` for other passes.
+    /// Returns the files that a pass over whole files has begun; `None` for other passes.
     pub const fn files_begun(&self) -> Option<u64> {
         match &self.family {
             Family::Sweep(sweep) => Some(sweep.begun()),
@@ -170,7 +174,7 @@ impl OpStream {
 
     /// Appends up to `room` ops, and fewer where something other than ops of one kind after the
     /// other comes next: then [`Self::next_op`] says what it is. Ops of a batch cost a fraction of
-    /// what single ones do.
+    /// the time of single ones.
     #[inline]
     pub fn take(&mut self, room: usize, out: &mut Vec<Op>) {
         if !self.is_plain {
@@ -188,8 +192,8 @@ impl OpStream {
         self.ops_left -= taken as u64;
     }
 
-    /// Gives the next op. In an open loop its `due_ns` counts from the start of the pass and is
-    /// not 0; a sync, and every op of a closed loop, is due at once and has 0.
+    /// Returns the next op. In an open loop its `due_ns` counts from the start of the pass and is
+    /// not 0; a sync, and every op of a closed loop, may start at once and has 0.
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 {
             return self.last_ops();
@@ -199,7 +203,7 @@ impl OpStream {
             return Some(op);
         }
         self.ops_left -= 1;
-        let due_ns = if self.is_plain { 0 } else { self.take_note(op.len_bytes) };
+        let due_ns = if self.is_plain { 0 } else { self.schedule_op(op.len_bytes) };
         Some(Op { due_ns, ..op })
     }
 
@@ -214,8 +218,8 @@ impl OpStream {
         }
     }
 
-    /// Counts bytes that are bounded, and says when the op that was just taken is due.
-    fn take_note(&mut self, len_bytes: u32) -> u64 {
+    /// Counts bytes that are bounded, and returns when the op that was just taken is scheduled.
+    fn schedule_op(&mut self, len_bytes: u32) -> u64 {
         self.bytes_left = self.bytes_left.saturating_sub(u64::from(len_bytes));
         if self.bytes_left == 0 {
             self.ops_left = 0;
@@ -224,7 +228,10 @@ impl OpStream {
         let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
         self.given += 1;
         let number = self.shared_number.unwrap_or(mine);
-        self.arrivals.as_mut().map_or(0, |arrivals| arrivals.due_ns(number))
+        match &mut self.arrivals {
+            Some(arrivals) => arrivals.due_ns(number),
+            None => 0,
+        }
     }
 
     /// Syncs every file, since any worker may have written to any of them; each worker begins at
@@ -272,7 +279,7 @@ impl Family {
         }
     }
 
-    /// Number of the last op's arrival, where it isn't that of its worker's turn.
+    /// Returns the number of the last op's arrival, where it isn't that of its worker's turn.
     const fn number(&self) -> Option<u64> {
         match self {
             Self::Pool(pool) => Some(pool.number()),

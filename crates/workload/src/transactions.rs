@@ -70,7 +70,7 @@ impl PoolStream {
     }
 
     /// Lists the rest of the pool after all transactions, for the worker to remove; the pool as it
-    /// began where a bound may have cut them short, since it is made anew then.
+    /// began where a bound may have cut them short, since it is made again then.
     pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {

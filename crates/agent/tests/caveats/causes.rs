@@ -233,8 +233,8 @@ fn slots_that_a_server_grants_bound_the_depth() {
             .filter(|caveat| caveat.code == CaveatCode::SlotsLimited)
             .map(|caveat| caveat.evidence.as_str())
             .collect();
-        let evidence = "a queue depth of 8 was asked of each connection, and 4 slots are granted \
-                        (CREATE_SESSION)";
+        let evidence = "a queue depth of 8 was requested of each connection, and 4 slots are \
+                        granted (CREATE_SESSION)";
         let expected = if is_limited { vec![evidence] } else { Vec::new() };
         assert_eq!(limited, expected, "{version:?} {queue_depth}");
         let slots = if is_limited { 4 } else { queue_depth };

@@ -14,7 +14,7 @@ const KINDS: usize = OperationKind::ALL.len();
 pub struct Calls([u64; KINDS]);
 
 impl Calls {
-    /// Takes over what somebody else has counted of each kind.
+    /// Adopts the counts of each kind that were made elsewhere.
     pub fn from_counts(count: impl Fn(OperationKind) -> u64) -> Self {
         let mut calls = Self::default();
         for kind in OperationKind::ALL {

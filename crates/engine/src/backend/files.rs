@@ -150,8 +150,8 @@ impl Files {
     /// The bytes that an update writes, once it has read those of its place into `buffer`.
     ///
     /// They go back as they came, as in every program that reads, changes and writes: out of memory
-    /// that is in a cache, and damage stays for a later reader to find. Stamps alone are made anew,
-    /// since they say which pass wrote them.
+    /// that is in a cache, and damage stays for a later reader to find. Stamps alone are made
+    /// again, since they say which pass wrote them.
     #[inline]
     pub fn returning<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
         if self.pattern.is_stamped() {

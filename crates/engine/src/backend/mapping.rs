@@ -1,8 +1,9 @@
 //! A file mapped into memory, as iozone -B does: data moves by copying, and page faults do the I/O.
 //!
 //! A [`Mapping`] is as long as the file was when it was made and stays so; transfers beyond its end
-//! are refused. Whoever cuts the file short meanwhile, or lets the file system run full under a
-//! sparse one, has the process killed (`SIGBUS`), which is why the site reserves the space first.
+//! are refused. A process that cuts the file short meanwhile, or lets the file system run full
+//! under a sparse one, has the process killed (`SIGBUS`), which is why the site reserves the space
+//! first.
 //! **Source:** mmap(2), msync(2).
 #![allow(unsafe_code)]
 
@@ -51,10 +52,10 @@ impl Mapping {
     }
 
     /// The whole file as words that may be changed at any moment, by other processes, too; what
-    /// is left at its end is no part of them. For whoever never copies into it.
+    /// is left at its end is no part of them. For callers that never copy into it.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: the mapping begins at a page, lasts as long as `self`, was made to be written,
-        // and has so many whole words; whoever changes them does so as atomics.
+        // and has so many whole words; they are changed as atomics only.
         unsafe {
             let words = self.len / size_of::<AtomicU32>();
             std::slice::from_raw_parts(self.start.cast::<AtomicU32>().cast_const(), words)

@@ -57,7 +57,7 @@ impl Regions {
         } else {
             own.copy_from_slice(place);
         }
-        // Whoever optimises must not find out that nobody looks.
+        // The optimiser must not find out that the result is never read.
         std::hint::black_box(&mut self.region);
     }
 }

@@ -1,6 +1,6 @@
 //! Executes nothing: what is left is the tool's own cost.
 //!
-//! Every report states what this backend reaches, so that nobody takes a figure near it for the
+//! Every report states what this backend reaches, so that no reader takes a figure near it for the
 //! speed of a file system.
 
 use std::sync::Arc;

@@ -219,7 +219,7 @@ impl Backend for Tcp {
             self.heard_ns = now_ns;
         }
         self.waiting.extend(batch[..accepted].iter().map(|op| (*op, now_ns)));
-        // A connection that is gone tells whoever waits for it.
+        // A connection that is gone is noticed by the thread that waits for it.
         let _ = self.pump();
         accepted
     }

@@ -219,7 +219,7 @@ impl Backend for Uring {
             (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
             if is_call(op.kind) {
                 self.call(slot);
-                // Whoever follows was held up by it.
+                // The ops that follow were held up by it.
                 sent_ns = self.clock.now_ns();
                 continue;
             }

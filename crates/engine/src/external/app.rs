@@ -95,7 +95,7 @@ fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), SiteError> {
     let wrong = |why| SiteError::Program(format!("set-up {}: {why}", tree::WORD));
     let wanted = tree::wanted(arguments).map_err(wrong)?;
     for program in wanted.needs {
-        bench.version(program, "--version")?;
+        bench.read_version(program, "--version")?;
     }
     tree::make(&bench.directory, wanted.files).map_err(|error| wrong(error.to_string()))
 }

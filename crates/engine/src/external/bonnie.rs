@@ -2,10 +2,10 @@
 //!
 //! Rates are in KiB/s and seeks per second, each with its share of a processor. A test that ended
 //! within half a second is printed as `+++++`: all that is known then is a lower bound, which is
-//! given as such, with a caveat. Of single ops only the longest time is known; it is a fact.
+//! given as such, with a caveat. The only known time of a single op is the longest; it is a fact.
 //!
-//! Each test ends with an `fsync` of its file, inside the time that is printed, whatever is asked
-//! for. Its `-b` ("fsync after every write") does so in the seeks alone.
+//! Each test ends with an `fsync` of its file, inside the time that is printed, whatever the plan
+//! says. Its `-b` ("fsync after every write") does so in the seeks alone.
 //!
 //! **Source:** bonnie++'s documentation and `bon_csv2txt.1`; outputs of bonnie++ 2.00a, whose CSV
 //! has version 1.98; its calls under strace, with `fsync` delayed; README-2.00 (syncs on close).
@@ -32,7 +32,7 @@ const SEEKS: usize = 7;
 const RATES: usize = 9;
 /// Column of the first longest time.
 const LATENCIES: usize = 38;
-/// A line of CSV version 1.98 has so many columns.
+/// Number of columns of a line of CSV version 1.98.
 const COLUMNS: usize = 50;
 
 /// A test that took less is printed as `+++++`, in nanoseconds.
@@ -43,7 +43,7 @@ const CHARACTERS: u64 = 20 << 20;
 
 /// The report of bonnie++ on one test.
 #[derive(Clone, Debug, PartialEq)]
-struct Said {
+struct TestReport {
     /// KiB/s or seeks/s; `None` where it was too fast to tell.
     rate: Option<f64>,
     /// Share of a processor, in percent.
@@ -54,31 +54,38 @@ struct Said {
 /// Runs bonnie++ once, for all passes.
 ///
 /// # Errors
-/// When bonnie++ fails, or can't do what is asked for.
+/// When bonnie++ fails, or can't do what the plan says.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
     let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
-    let ended = bench.tool(&command)?;
+    let ended = bench.run_tool(&command)?;
     ended_well("bonnie++", &ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
-    let (seeks, said) = parse(&printed).ok_or_else(|| Failed::unread("bonnie++", &printed))?;
+    let Some((seeks, reports)) = parse_line(&printed) else {
+        return Err(Failed::unread("bonnie++", &printed));
+    };
     let line = Fact::new("target", "command", command.join(" "), "bonnie++");
     let used_ns = ended.usage.user_ns + ended.usage.system_ns;
     let whole_share = used_ns as f64 / ended.wall_ns as f64;
     let mut made = Vec::new();
-    for ((pass, kind), said) in TESTS.into_iter().zip(&said) {
-        let Some(said) = said.as_ref().filter(|_| spec.passes().contains(&pass)) else { continue };
-        let (ops, bytes) = amount(spec, pass, seeks);
+    for ((pass, kind), report) in TESTS.into_iter().zip(&reports) {
+        let Some(report) = report else { continue };
+        if !spec.passes().contains(&pass) {
+            continue;
+        }
+        let (ops, bytes) = test_amount(spec, pass, seeks);
+        // Rates are in seeks or KiB per second.
         let of_rate = if pass == Pass::Seeks { ops as f64 } else { bytes as f64 / 1024.0 };
-        let mut figures = figures(said, Kind::counted(kind, ops, bytes), of_rate, whole_share);
+        let kind = Kind::counted(kind, ops, bytes);
+        let mut figures = test_figures(report, kind, of_rate, whole_share);
         if pass.writes() {
             figures.kinds.push(Kind::counted(OpKind::Sync, 1, 0));
-            figures.caveats.extend(synced_unasked(spec.durability));
+            figures.caveats.extend(check_durability(spec.durability));
         }
         figures.facts.push(line.clone());
         figures.facts.push(Fact::new(
             "target",
             format!("slowest op of {pass}"),
-            said.slowest.clone(),
+            report.slowest.clone(),
             "bonnie++",
         ));
         made.push((pass, figures));
@@ -86,8 +93,8 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
     Ok(made)
 }
 
-/// Ops and bytes of a test.
-fn amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
+/// Returns the ops and bytes of a test.
+fn test_amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
     let io_size = u64::from(spec.io_size_bytes);
     match pass {
         Pass::Seeks => (seeks, seeks * io_size),
@@ -99,36 +106,38 @@ fn amount(spec: &RunSpec, pass: Pass, seeks: u64) -> (u64, u64) {
     }
 }
 
-/// `of_rate` is what the rate counts: KiB or seeks. A test that took less than half a second of a
-/// processor has no share of it in print: `whole_share`, that of the whole process, stands for it.
-fn figures(said: &Said, kind: Kind, of_rate: f64, whole_share: f64) -> Figures {
-    let window_ns = said.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
+/// Makes the figures of a test; `of_rate` is what the rate counts: KiB or seeks. A test that took
+/// less than half a second of a processor has no share of it in print: `whole_share`, that of the
+/// whole process, stands for it.
+fn test_figures(report: &TestReport, kind: Kind, of_rate: f64, whole_share: f64) -> Figures {
+    let window_ns = report.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
     let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
-    if said.rate.is_none() {
+    if report.rate.is_none() {
         let evidence = "bonnie++ printed +++++: less than 0.5 s; the figure is a lower bound";
         figures.caveats.push(CaveatCode::TooShort.because(evidence));
     }
-    let share = said.cpu_percent.map_or(whole_share, |percent| percent / 100.0);
+    let share = report.cpu_percent.map_or(whole_share, |percent| percent / 100.0);
     figures.cpu_ns = (figures.window_ns as f64 * share) as u64;
     figures
 }
 
-/// Says that what was asked for is not how bonnie++ works.
-fn synced_unasked(asked: Durability) -> Option<Caveat> {
-    (asked != Durability::Sync).then(|| {
-        CaveatCode::OptionNotInForce.because(format!(
-            "durability {} asked for, sync in force: bonnie++ syncs its file in every test",
-            asked.name()
-        ))
-    })
+/// Raises a caveat where the plan's durability is not how bonnie++ works.
+fn check_durability(wanted: Durability) -> Option<Caveat> {
+    if wanted == Durability::Sync {
+        return None;
+    }
+    Some(CaveatCode::OptionNotInForce.because(format!(
+        "durability {} requested, sync effective: bonnie++ syncs its file in every test",
+        wanted.name()
+    )))
 }
 
-/// The command for all passes.
+/// Makes the command for all passes.
 fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
-    if let Some(pass) =
-        spec.passes().iter().find(|pass| TESTS.iter().all(|(test, _)| test != *pass))
-    {
-        return Err(format!("bonnie++ has no pass {pass}"));
+    for pass in spec.passes() {
+        if TESTS.iter().all(|(test, _)| test != pass) {
+            return Err(format!("bonnie++ has no pass {pass}"));
+        }
     }
     if spec.workers != 1 || spec.files != 1 {
         let (workers, files) = (spec.workers, spec.files);
@@ -154,26 +163,38 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     if !spec.passes().iter().any(|pass| matches!(pass, Pass::CharWrite | Pass::CharRead)) {
         words.push("-f".to_owned());
     }
-    words.extend(spec.direct.then(|| "-D".to_owned()));
+    if spec.direct {
+        words.push("-D".to_owned());
+    }
     words.extend(spec.command.run.iter().cloned());
     Ok(words)
 }
 
 /// Reads the last line of CSV: how many seeks were made, and each test that was.
-fn parse(printed: &str) -> Option<(u64, [Option<Said>; 6])> {
+fn parse_line(printed: &str) -> Option<(u64, [Option<TestReport>; 6])> {
     let line = printed.lines().rev().find(|line| line.starts_with("1.98,"))?;
     let columns: Vec<&str> = line.split(',').collect();
     if columns.len() != COLUMNS {
         return None;
     }
-    let number =
-        |text: &str| text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
-    let said = std::array::from_fn(|test| {
+    let reports = std::array::from_fn(|test| {
         let [rate, cpu] = [columns[RATES + 2 * test], columns[RATES + 2 * test + 1]];
-        let (was_made, slowest) = (!rate.is_empty(), columns[LATENCIES + test].to_owned());
-        was_made.then(|| Said { rate: number(rate), cpu_percent: number(cpu), slowest })
+        // A test that was not made leaves its columns empty.
+        if rate.is_empty() {
+            return None;
+        }
+        let slowest = columns[LATENCIES + test].to_owned();
+        Some(TestReport { rate: positive_number(rate), cpu_percent: positive_number(cpu), slowest })
     });
-    Some((columns[SEEKS].parse().unwrap_or(0), said))
+    Some((columns[SEEKS].parse().unwrap_or(0), reports))
+}
+
+/// Reads a number above 0; `None` for `+++++` and anything else.
+fn positive_number(text: &str) -> Option<f64> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Some(number),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -191,28 +212,29 @@ mod tests {
 
     #[test]
     fn what_bonnie_2_00a_printed_is_read() {
-        let (seeks, said) = parse(include_str!("fixtures/bonnie.csv")).unwrap();
+        let (seeks, said) = parse_line(include_str!("fixtures/bonnie.csv")).unwrap();
         assert_eq!(seeks, 8192);
         let rates = said.each_ref().map(|said| said.as_ref().unwrap().rate.unwrap() as u64);
         assert_eq!(rates, [760, 654_179, 902_053, 890, 1_733_655, 6125]);
         let write = said[1].as_ref().unwrap();
         assert_eq!((write.cpu_percent, write.slowest.as_str()), (Some(30.0), "50004us"));
-        let (ops, bytes) = amount(&spec(), Pass::Write, seeks);
+        let (ops, bytes) = test_amount(&spec(), Pass::Write, seeks);
         let of_write =
-            figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64, 0.9);
+            test_figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64, 0.9);
         assert_eq!((ops, of_write.window_ns / 1_000_000), (49_152, 4_808));
         assert_eq!(of_write.cpu_ns / 1_000_000, 1_442);
         let seek = said[5].as_ref().unwrap();
-        let of_seeks = figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0, 0.9);
+        let of_seeks = test_figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0, 0.9);
         assert_eq!(of_seeks.window_ns / 1_000_000, 1_337);
     }
 
     #[test]
     fn a_test_too_fast_to_tell_is_a_lower_bound_with_a_caveat() {
-        let (_, said) = parse(TOO_FAST).unwrap();
+        let (_, said) = parse_line(TOO_FAST).unwrap();
         assert_eq!(said[0], None);
         let write = said[1].as_ref().unwrap();
-        let of_write = figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
+        let of_write =
+            test_figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
         assert_eq!(of_write.window_ns, SHORTEST_NS);
         let share = of_write.cpu_ns as f64 / SHORTEST_NS as f64;
         assert!((share - 0.9).abs() < 1e-6, "no share in print: that of the process, not none");
@@ -222,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_no_csv_is_refused() {
         for printed in ["", "1.98,", "1.97,2.00a", "Writing with putc()...done"] {
-            assert_eq!(parse(printed), None, "{printed}");
+            assert_eq!(parse_line(printed), None, "{printed}");
         }
     }
 

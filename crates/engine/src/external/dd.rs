@@ -1,6 +1,6 @@
 //! dd: each file in turn, one block after the other; it writes zeros.
 //!
-//! dd says bytes, blocks and seconds on stderr, for each file; the pass is their sum. Times of
+//! dd reports bytes, blocks and seconds on stderr, for each file; the pass is their sum. Times of
 //! single blocks are not known.
 //!
 //! **Source:** the GNU coreutils manual, "dd invocation"; outputs of coreutils 9.1.
@@ -27,12 +27,15 @@ struct Copied {
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
     let (mut ops, mut bytes, mut seconds, mut cpu_ns, mut stored) = (0, 0, 0.0, 0, 0);
     for file in 0..spec.files {
-        let command =
-            arguments(spec, pass, file).ok_or_else(|| Failed::no_such_pass(spec.workload, pass))?;
-        let ended = bench.tool(&command)?;
+        let Some(command) = arguments(spec, pass, file) else {
+            return Err(Failed::no_such_pass(spec.workload, pass));
+        };
+        let ended = bench.run_tool(&command)?;
         ended_well("dd", &ended)?;
-        let said = ended.stderr();
-        let copied = parse(&said).ok_or_else(|| Failed::unread("dd", &said))?;
+        let printed = ended.stderr();
+        let Some(copied) = parse_summary(&printed) else {
+            return Err(Failed::unread("dd", &printed));
+        };
         ops += copied.blocks;
         bytes += copied.bytes;
         seconds += copied.seconds;
@@ -40,11 +43,10 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
         stored += ended.usage.storage_read_bytes;
     }
     let kind = if pass.writes() { OpKind::Write } else { OpKind::Read };
+    let mut kinds = vec![Kind::counted(kind, ops, bytes)];
+    kinds.extend(Kind::syncs(spec.durability, pass, spec.files));
     Ok(Figures {
-        kinds: [Kind::counted(kind, ops, bytes)]
-            .into_iter()
-            .chain(Kind::syncs(spec.durability, pass, spec.files))
-            .collect(),
+        kinds,
         window_ns: (seconds * 1e9) as u64,
         cpu_ns,
         storage_read_bytes: Some(stored),
@@ -56,12 +58,12 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     })
 }
 
-/// The command for one file; `None` where dd can't do the pass.
+/// Makes the command for one file; `None` where dd can't do the pass.
 fn arguments(spec: &RunSpec, pass: Pass, file: u32) -> Option<Vec<String>> {
     let name = Name::file(file);
     let (name, io_size, size) = (name.as_str(), spec.io_size_bytes, spec.file_size_bytes);
     let mut words = vec!["dd".to_owned(), format!("bs={io_size}"), format!("count={size}")];
-    let direct = |flag: &'static str| spec.direct.then_some(flag);
+    let direct = if spec.direct { Some("direct") } else { None };
     match pass {
         Pass::Write | Pass::Rewrite => {
             let stable = match spec.durability {
@@ -69,37 +71,40 @@ fn arguments(spec: &RunSpec, pass: Pass, file: u32) -> Option<Vec<String>> {
                 Durability::Osync => Some("sync"),
                 _ => None,
             };
-            let keep = (pass == Pass::Rewrite).then_some("notrunc");
-            let sync = (spec.durability == Durability::Sync).then_some("fsync");
+            let keep = if pass == Pass::Rewrite { Some("notrunc") } else { None };
+            let sync = if spec.durability == Durability::Sync { Some("fsync") } else { None };
             words.extend(["if=/dev/zero".to_owned(), format!("of={name}")]);
             words.push("iflag=count_bytes".to_owned());
-            words.extend(flags("oflag", [direct("direct"), stable]));
-            words.extend(flags("conv", [keep, sync]));
+            words.extend(join_flags("oflag", [direct, stable]));
+            words.extend(join_flags("conv", [keep, sync]));
         }
         Pass::Read | Pass::Reread => {
             words.extend([format!("if={name}"), "of=/dev/null".to_owned()]);
-            words.extend(flags("iflag", [Some("count_bytes"), direct("direct")]));
+            words.extend(join_flags("iflag", [Some("count_bytes"), direct]));
         }
         _ => return None,
     }
     Some(words)
 }
 
-fn flags(name: &str, flags: [Option<&str>; 2]) -> Option<String> {
+fn join_flags(name: &str, flags: [Option<&str>; 2]) -> Option<String> {
     let flags: Vec<&str> = flags.into_iter().flatten().collect();
-    (!flags.is_empty()).then(|| format!("{name}={}", flags.join(",")))
+    if flags.is_empty() { None } else { Some(format!("{name}={}", flags.join(","))) }
 }
 
-/// Reads what dd says at its end, whatever it said before.
-fn parse(said: &str) -> Option<Copied> {
-    let records = said.lines().rev().find(|line| line.ends_with(" records out"))?;
+/// Reads the summary that dd prints last, whatever it printed before.
+fn parse_summary(printed: &str) -> Option<Copied> {
+    let records = printed.lines().rev().find(|line| line.ends_with(" records out"))?;
     let (whole, partial) = records.strip_suffix(" records out")?.split_once('+')?;
     let blocks = whole.parse::<u64>().ok()?.checked_add(partial.parse().ok()?)?;
-    let copied = said.lines().rev().find(|line| line.contains(" copied, "))?;
+    let copied = printed.lines().rev().find(|line| line.contains(" copied, "))?;
     let bytes = copied.split(' ').next()?.parse().ok()?;
     let (_, rest) = copied.split_once(" copied, ")?;
     let seconds: f64 = rest.split(' ').next()?.parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0).then_some(Copied { bytes, blocks, seconds })
+    if !seconds.is_finite() || seconds < 0.0 {
+        return None;
+    }
+    Some(Copied { bytes, blocks, seconds })
 }
 
 #[cfg(test)]
@@ -113,14 +118,17 @@ mod tests {
         let said = "15+1 records in\n15+1 records out\n\
             1000000 bytes (1.0 MB, 977 KiB) copied, 0.000505842 s, 2.0 GB/s\n";
         let read = Copied { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };
-        assert_eq!(parse(said), Some(read));
+        assert_eq!(parse_summary(said), Some(read));
         let one = "1+0 records in\n1+0 records out\n1 byte copied, 0.000136665 s, 7.3 kB/s\n";
-        assert_eq!(parse(one), Some(Copied { bytes: 1, blocks: 1, seconds: 0.000_136_665 }));
+        assert_eq!(
+            parse_summary(one),
+            Some(Copied { bytes: 1, blocks: 1, seconds: 0.000_136_665 })
+        );
         let none = "0+0 records in\n0+0 records out\n0 bytes copied, 3.9513e-05 s, 0.0 kB/s\n";
-        assert_eq!(parse(none), Some(Copied { bytes: 0, blocks: 0, seconds: 3.9513e-5 }));
-        assert_eq!(parse("2+0 records in\n2+0 records out\n"), None);
-        assert_eq!(parse("x+y records out\n1 byte copied, inf s"), None);
-        assert_eq!(parse(""), None);
+        assert_eq!(parse_summary(none), Some(Copied { bytes: 0, blocks: 0, seconds: 3.9513e-5 }));
+        assert_eq!(parse_summary("2+0 records in\n2+0 records out\n"), None);
+        assert_eq!(parse_summary("x+y records out\n1 byte copied, inf s"), None);
+        assert_eq!(parse_summary(""), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) struct Figures {
     pub kinds: Vec<Kind>,
     /// How long the pass took.
     pub window_ns: u64,
-    /// How long its fastest worker took; as long as the pass, where nobody says.
+    /// How long its fastest worker took; as long as the pass, where the tool doesn't report it.
     pub first_done_ns: Option<u64>,
     /// Processor time, where the program or the kernel says it.
     pub cpu_ns: u64,
@@ -92,7 +92,7 @@ impl Failed {
         Self::Site(SiteError::Program(format!("{workload} has no pass {pass}")))
     }
 
-    /// Output that nobody can read.
+    /// Output that can't be read.
     pub fn unread(tool: &str, what: &str) -> Self {
         Self::Site(SiteError::Program(format!("can't read what {tool} printed: {what}")))
     }

@@ -51,10 +51,15 @@ struct Times {
 /// # Errors
 /// When fio fails, or has no such pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
-    let command = arguments(spec, pass).ok_or_else(|| Failed::no_such_pass(spec.workload, pass))?;
-    let ended = bench.tool(&command)?;
+    let Some(command) = arguments(spec, pass) else {
+        return Err(Failed::no_such_pass(spec.workload, pass));
+    };
+    let ended = bench.run_tool(&command)?;
     ended_well("fio", &ended)?;
-    let mut figures = parse(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
+    let mut figures = match parse_output(&ended.stdout) {
+        Ok(figures) => figures,
+        Err(why) => return Err(Failed::unread("fio", &why)),
+    };
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
     figures.kinds.extend(Kind::syncs(spec.durability, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
@@ -64,7 +69,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     Ok(figures)
 }
 
-/// The command of a pass; `None` where fio can't do it.
+/// Makes the command of a pass; `None` where fio can't do it.
 fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
     let how = match pass {
         Pass::Write | Pass::Rewrite => "write",
@@ -106,7 +111,7 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
         set("rwmixread", &spec.read_percent.to_string());
         set("percentage_random", &spec.layout.random_percent.to_string());
     }
-    // Else random bytes, which fio alters a little for each write.
+    // The default is random bytes, which fio alters a little for each write.
     if spec.data.fill == Fill::Zeros {
         set("zero_buffers", "1");
     }
@@ -121,48 +126,54 @@ fn arguments(spec: &RunSpec, pass: Pass) -> Option<Vec<String>> {
 }
 
 /// Reads fio's JSON; messages before it are skipped.
-fn parse(printed: &[u8]) -> Result<Figures, String> {
+fn parse_output(printed: &[u8]) -> Result<Figures, String> {
     let start = printed.iter().position(|byte| *byte == b'{').ok_or("no JSON")?;
     let output: Output =
         serde_json::from_slice(&printed[start..]).map_err(|error| error.to_string())?;
     if output.jobs.is_empty() {
         return Err("no jobs".to_owned());
     }
-    if let Some(job) = output.jobs.iter().find(|job| job.error != 0) {
-        return Err(format!("a job ended with error {}", job.error));
+    for job in &output.jobs {
+        if job.error != 0 {
+            return Err(format!("a job ended with error {}", job.error));
+        }
     }
     let mut figures = Figures::default();
-    for (kind, side) in
-        [(OpKind::Read, (|job| &job.read) as fn(&Job) -> &Side), (OpKind::Write, |job| &job.write)]
-    {
-        figures.kinds.extend(kind_of(kind, &output.jobs, side)?);
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for job in &output.jobs {
+        reads.push(&job.read);
+        writes.push(&job.write);
+        // The window lasts until the slowest job has ended.
+        let window_ns = job.read.runtime.max(job.write.runtime).saturating_mul(1_000_000);
+        figures.window_ns = figures.window_ns.max(window_ns);
+        let first_ns = figures.first_done_ns.unwrap_or(u64::MAX);
+        figures.first_done_ns = Some(first_ns.min(window_ns));
+        figures.cpu_ns += cpu_ns(job);
     }
-    let windows = output.jobs.iter().map(|job| job.read.runtime.max(job.write.runtime));
-    let windows_ns = windows.map(|ms: u64| ms.saturating_mul(1_000_000));
-    figures.first_done_ns = windows_ns.clone().min();
-    figures.window_ns = windows_ns.max().unwrap_or(0);
-    figures.cpu_ns = output.jobs.iter().map(cpu_ns).sum();
+    figures.kinds.extend(sum_sides(OpKind::Read, &reads)?);
+    figures.kinds.extend(sum_sides(OpKind::Write, &writes)?);
     figures.facts = vec![Fact::new("target", "window", "whole milliseconds", "runtime of fio")];
     Ok(figures)
 }
 
-/// Processor time of a job: fio prints its share of the job's run time, in percent.
+/// Returns the processor time of a job: fio prints its share of the job's run time, in percent.
 fn cpu_ns(job: &Job) -> u64 {
     ((job.usr_cpu + job.sys_cpu) / 100.0 * job.job_runtime as f64 * 1e6) as u64
 }
 
-/// Adds the jobs up; `None` where they did nothing of the kind.
-fn kind_of(kind: OpKind, jobs: &[Job], side: fn(&Job) -> &Side) -> Result<Option<Kind>, String> {
+/// Adds up one side of all jobs; `None` where they did nothing of the kind.
+fn sum_sides(kind: OpKind, jobs: &[&Side]) -> Result<Option<Kind>, String> {
     let (mut ops, mut bytes, mut times) = (0_u64, 0_u64, Histogram::new());
-    for job in jobs.iter().map(side) {
+    for job in jobs {
         ops = ops.checked_add(job.total_ios).ok_or("too many ops")?;
         bytes = bytes.checked_add(job.io_bytes).ok_or("too many bytes")?;
         for (value_ns, count) in &job.clat_ns.bins {
             let value_ns = value_ns.parse().map_err(|_| format!("a bin of {value_ns}"))?;
+            // A damaged count must not claim more times than there were ops.
             times.record_n(value_ns, (*count).min(job.total_ios));
         }
     }
-    Ok((ops > 0).then_some(Kind { kind, ops, bytes, times }))
+    if ops > 0 { Ok(Some(Kind { kind, ops, bytes, times })) } else { Ok(None) }
 }
 
 #[cfg(test)]
@@ -173,13 +184,13 @@ mod tests {
 
     #[test]
     fn what_fio_3_33_printed_is_read() {
-        let figures = parse(include_bytes!("fixtures/fio-write.json")).unwrap();
+        let figures = parse_output(include_bytes!("fixtures/fio-write.json")).unwrap();
         let [write] = figures.kinds.as_slice() else { panic!("{figures:?}") };
         assert_eq!((write.kind, write.ops, write.bytes), (OpKind::Write, 128, 8 << 20));
         assert_eq!((figures.window_ns, figures.first_done_ns), (4_000_000, Some(3_000_000)));
         assert_eq!(write.times.count(), 128);
 
-        let figures = parse(include_bytes!("fixtures/fio-mix.json")).unwrap();
+        let figures = parse_output(include_bytes!("fixtures/fio-mix.json")).unwrap();
         let [read, write] = figures.kinds.as_slice() else { panic!("{figures:?}") };
         assert_eq!((read.kind, write.kind), (OpKind::Read, OpKind::Write));
         assert_eq!(read.times.count(), read.ops);
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn what_is_no_output_is_refused() {
         for printed in ["", "{", "fio: killed", "{\"jobs\": []}", "{\"jobs\": 7}"] {
-            assert!(parse(printed.as_bytes()).is_err(), "{printed}");
+            assert!(parse_output(printed.as_bytes()).is_err(), "{printed}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Runs one program to its end: in a process group of its own, timed, its output bounded.
 //!
 //! No shell is involved: a command is an argument vector. [`run`] ends with the program, with the
-//! time it may take, or with a wish to stop; the last two end the whole group, first politely. What
-//! the program left behind in its group is killed in any case, so nothing goes on afterwards.
+//! time it may take, or with a request to stop; the last two end the whole group, first politely.
+//! What the program left behind in its group is killed in any case, so nothing goes on afterwards.
 //! Memory is bounded whatever the program prints.
 //!
 //! **Source:** wait4(2), getrusage(2), pidfd_open(2), setpgid(2).
@@ -10,7 +10,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -33,7 +33,7 @@ const STDERR_KEPT: usize = 4 << 10;
 /// Lines of a message that are shown.
 const LINES_SHOWN: usize = 5;
 
-/// A command, and what it may use.
+/// A command and the resources that it may use.
 pub(super) struct Request<'a> {
     /// Program and arguments.
     pub command: &'a [String],
@@ -47,10 +47,10 @@ pub(super) struct Request<'a> {
     pub plain_locale: bool,
 }
 
-/// Who watches a program.
+/// The watcher of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
-    /// Set by whoever wants it to stop.
+    /// Set to make the program stop.
     pub stop: &'a Stop,
     /// The clock that times it.
     pub clock: &'a dyn Clock,
@@ -65,7 +65,7 @@ pub(super) enum How {
     Killed(i32),
     /// By us, after the time that it may take.
     TimedOut,
-    /// By us, because somebody asked to stop.
+    /// By us, because the pass was asked to stop.
     Stopped,
 }
 
@@ -93,7 +93,7 @@ pub(super) struct Finished {
     pub usage: Usage,
     /// The end of what it printed.
     pub stdout: Vec<u8>,
-    /// The end of what it had to say.
+    /// The end of its standard error.
     stderr: Vec<u8>,
 }
 
@@ -103,7 +103,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// Why it did not end well, with its last lines; `None` where it did.
+    /// Describes why it did not end well, with its last lines; `None` where it did.
     pub fn failure(&self) -> Option<String> {
         let wall = model::units::Nanos(self.wall_ns);
         let how = match self.how {
@@ -113,10 +113,10 @@ impl Finished {
             How::TimedOut => format!("no end after {wall}, killed (hint: a longer timeout)"),
             How::Stopped => format!("stopped after {wall}"),
         };
-        // Some say what went wrong on stdout.
-        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
-        let said = String::from_utf8_lossy(said);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        // Some tools report what went wrong on stdout.
+        let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let output = String::from_utf8_lossy(output);
+        let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
         Some(if last.is_empty() { how } else { format!("{how}: {}", last.join(" | ")) })
     }
@@ -130,6 +130,7 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
     let begun_ns = watch.clock.now_ns();
     let mut running = Running::start(request)?;
     let mut how = None;
+    // First the end of the time it may take, then that of the grace after SIGTERM.
     let mut deadline_ns = request.limit_ns.map(|limit| begun_ns + limit);
     while !running.wait(TICK)? {
         let now_ns = watch.clock.now_ns();
@@ -146,6 +147,7 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
         }
     }
     let wall_ns = watch.clock.now_ns() - begun_ns;
+    // What is left of the group must be gone before the pipes are drained: it may hold them open.
     let (ended, usage) = running.reap();
     running.drain()?;
     let [stdout, stderr] = running.pipes.map(|pipe| pipe.kept);
@@ -160,7 +162,7 @@ struct Running {
     guard: Guard,
 }
 
-/// Kills and reaps a group that nobody has reaped.
+/// Kills and reaps a group that was not reaped.
 struct Guard {
     group: Pid,
     reaped: bool,
@@ -175,7 +177,7 @@ struct Pipe {
 
 impl Running {
     fn start(request: &Request<'_>) -> std::io::Result<Self> {
-        let child = spawn(request)?;
+        let child = spawn_program(request)?;
         let group = Pid::from_child(&child);
         let guard = Guard { group, reaped: false };
         let ended = pidfd_open(group, PidfdFlags::empty())?;
@@ -193,38 +195,40 @@ impl Running {
     /// Waits for the end or for output, no longer than `most`; says whether it has ended.
     fn wait(&mut self, most: Duration) -> std::io::Result<bool> {
         let most = Timespec::try_from(most).map_err(std::io::Error::other)?;
-        let open = |pipe: &Pipe| pipe.stream.is_some();
-        let is_open = [open(&self.pipes[0]), open(&self.pipes[1])];
         let mut polled = Vec::with_capacity(3);
         polled.push(PollFd::new(&self.ended, PollFlags::IN));
-        for pipe in &self.pipes {
-            polled.extend(pipe.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        // Which pipe each further entry stands for: one that was closed has none.
+        let mut open = Vec::with_capacity(2);
+        for (number, pipe) in self.pipes.iter().enumerate() {
+            if let Some(stream) = &pipe.stream {
+                polled.push(PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
+                open.push(number);
+            }
         }
         match poll(&mut polled, Some(&most)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
         let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
-        let mut at = 1;
-        for (pipe, is_open) in self.pipes.iter_mut().zip(is_open) {
-            if is_open {
-                if ready[at] {
-                    pipe.read()?;
-                }
-                at += 1;
+        for (number, is_ready) in open.into_iter().zip(&ready[1..]) {
+            if *is_ready {
+                self.pipes[number].read_available()?;
             }
         }
         Ok(ready[0])
     }
 
-    /// Takes what is left in the pipes.
+    /// Reads the rest of the pipes.
     fn drain(&mut self) -> std::io::Result<()> {
-        self.pipes.iter_mut().try_for_each(Pipe::read)
+        for pipe in &mut self.pipes {
+            pipe.read_available()?;
+        }
+        Ok(())
     }
 
     /// Ends what the program left behind, and takes its status and usage.
     fn reap(&mut self) -> (How, Usage) {
-        // Before the status is taken: until then nobody else can have this number.
+        // Before the status is taken: until then no other process can get this number.
         self.signal(Signal::KILL);
         self.guard.reaped = true;
         wait4(self.group)
@@ -249,12 +253,8 @@ impl Pipe {
         Ok(Self { stream, kept: Vec::new(), kept_max })
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.as_ref().map(AsFd::as_fd)
-    }
-
-    /// Takes what is there; a stream that has ended is closed.
-    fn read(&mut self) -> std::io::Result<()> {
+    /// Reads what is there; a stream that has ended is closed.
+    fn read_available(&mut self) -> std::io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         let mut piece = [0; 16 << 10];
         loop {
@@ -274,7 +274,7 @@ impl Pipe {
     }
 }
 
-fn spawn(request: &Request<'_>) -> std::io::Result<Child> {
+fn spawn_program(request: &Request<'_>) -> std::io::Result<Child> {
     let Some((program, arguments)) = request.command.split_first() else {
         return Err(std::io::Error::new(ErrorKind::InvalidInput, "an empty command"));
     };
@@ -300,14 +300,16 @@ fn spawn(request: &Request<'_>) -> std::io::Result<Child> {
 fn wait4(child: Pid) -> (How, Usage) {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both pointers are to memory of ours that is large enough and outlives the call.
-    let waited = || unsafe {
-        libc::wait4(child.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
+    let result = loop {
+        // SAFETY: both pointers are to memory of ours that is large enough and outlives the call.
+        let result = unsafe {
+            libc::wait4(child.as_raw_nonzero().get(), &raw mut status, 0, usage.as_mut_ptr())
+        };
+        if result >= 0 || std::io::Error::last_os_error().kind() != ErrorKind::Interrupted {
+            break result;
+        }
     };
-    let result = std::iter::repeat_with(waited).find(|result| {
-        *result >= 0 || std::io::Error::last_os_error().kind() != ErrorKind::Interrupted
-    });
-    if result.is_none_or(|result| result < 0) {
+    if result < 0 {
         return (How::Killed(0), Usage::default());
     }
     // SAFETY: it was all zeros, which is a valid value, and wait4 may have written to it.
@@ -317,15 +319,17 @@ fn wait4(child: Pid) -> (How, Usage) {
     } else {
         How::Exited(libc::WEXITSTATUS(status))
     };
-    let nanos =
-        |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     let usage = Usage {
-        user_ns: nanos(usage.ru_utime),
-        system_ns: nanos(usage.ru_stime),
+        user_ns: timeval_ns(usage.ru_utime),
+        system_ns: timeval_ns(usage.ru_stime),
+        // The kernel counts memory in KiB, and storage in sectors of 512 bytes: getrusage(2).
         rss_max_bytes: usage.ru_maxrss as u64 * 1024,
         storage_read_bytes: usage.ru_inblock as u64 * 512,
     };
     (how, usage)
+}
+const fn timeval_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use super::{Site, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
 
 /// The content of a run's files, for ops of every size that the run issues; with stamps where that
-/// is asked for, those of whoever works in a directory of this name. Nothing of it is made yet: see
-/// [`Site::make_content`] and [`Site::make_content_of`].
+/// is asked for, those of the agents that work in a directory of this name. Nothing of it is made
+/// yet: see [`Site::make_content`] and [`Site::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
     if !spec.data.stamp {

@@ -279,7 +279,7 @@ impl Place for NfsSite {
             }
             Err(failure) => {
                 let failed = self.failed("remove", "", &failure);
-                // Whoever does not answer here does not answer there either.
+                // A server that does not answer here does not answer there either.
                 if failure.call().is_some_and(|call| call.answered().is_some()) {
                     self.unmount();
                 }

@@ -83,7 +83,7 @@ impl Patience {
         *state = State { job, begun_ns: now_ns, progress_ns: now_ns, ..*state };
     }
 
-    /// Takes note that something was removed.
+    /// Notes that something was removed.
     pub(super) fn note_progress(&self) {
         let now_ns = self.0.clock.now_ns();
         self.state().progress_ns = now_ns;

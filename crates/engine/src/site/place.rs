@@ -42,7 +42,7 @@ pub(super) trait Place: Send + Sync {
     /// Takes a working directory that was joined for its own.
     fn inherit(&mut self) {}
 
-    /// Lists settings of the target that are in force.
+    /// Lists the effective settings of the target.
     fn facts(&self) -> Vec<Fact> {
         Vec::new()
     }

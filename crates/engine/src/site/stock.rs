@@ -42,7 +42,7 @@ struct Present {
     links: bool,
     /// A pass left what only it knows: some files and not others.
     mixed: bool,
-    /// A bound cut a pass short that makes, takes away or renames: nobody knows what is there.
+    /// A bound cut a pass short that makes, removes or renames: it is unknown what is there.
     cut: bool,
 }
 
@@ -73,7 +73,7 @@ impl Made {
         todo
     }
 
-    /// Takes all files as made: somebody else made them, and is gone.
+    /// Takes all files as made: another agent made them, and is gone.
     pub(super) fn take_over(&self) {
         self.present().files = true;
     }
@@ -98,7 +98,7 @@ impl Present {
         }
     }
 
-    /// Takes note of what a pass leaves behind.
+    /// Notes what a pass leaves behind.
     fn passed(&mut self, spec: &RunSpec, pass: Pass) {
         let opens_files = pass.opens() != Opens::Nothing;
         self.cut |= spec.is_cut() && !opens_files && pass.writes();
@@ -165,7 +165,7 @@ mod tests {
         spec.load.time_max_ms = 5;
         let passes = [Pass::Create, Pass::Stat, Pass::Rename, Pass::Remove, Pass::Create];
         let made = (true, 3, 0);
-        // Whoever only looks leaves everything as it is.
+        // Passes that only look leave everything as it is.
         let expected = [(false, 0, 0), made, (false, 0, 0), made, (true, 0, 0)];
         assert_eq!(todo(&spec, &passes), expected);
         let passes = [Pass::Mkdir, Pass::RenameDirs, Pass::Rmdir, Pass::Mkdir];

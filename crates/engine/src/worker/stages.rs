@@ -32,14 +32,14 @@ impl Shared {
         Self { workers, ..Self::default() }
     }
 
-    /// Takes note of a worker that starts.
+    /// Notes a worker that starts.
     pub(super) fn starts(&self) {
         if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
             self.stage.fetch_max(ALL_BUSY, Relaxed);
         }
     }
 
-    /// Takes note of a worker that has done all its ops.
+    /// Notes a worker that has done all its ops.
     pub(super) fn is_done(&self) {
         self.stage.fetch_max(FIRST_DONE, Relaxed);
     }

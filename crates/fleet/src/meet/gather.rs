@@ -1,9 +1,9 @@
-//! The controller's side: listens until all agents have come.
+//! The controller's side of a rendezvous: listens until all agents have connected.
 //!
-//! One thread serves all who knock, without waiting for any of them: a stranger holds one of
+//! One thread serves all connections, without waiting for any of them: a stranger holds one of
 //! [`KNOCKING_MAX`] places for [`KNOCK_WITHIN`] at most, and the oldest gives way where all are
-//! taken. An agent that is known gets a stream at once, so that each side knows that the other
-//! lives while the rest is awaited.
+//! taken. An agent that has proved the token gets a stream at once, so that each side knows that
+//! the other lives while the rest is awaited.
 #![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::stream::Stream;
 use crate::wire::{Greeting, WireError};
 use crate::{Order, Remote, Report, Transport as _};
 
-/// How long a knock may take, on a host that is busy with starting a thousand agents, too.
+/// How long a handshake may take, on a host that is busy with starting a thousand agents, too.
 const KNOCK_WITHIN: Duration = Duration::from_secs(10);
 
 /// Connections that may be in the middle of a handshake, at most.
@@ -33,10 +33,10 @@ const KNOCKING_MAX: usize = 1_024;
 /// Connections that the kernel keeps for us, at most.
 const BACKLOG: i32 = 4_096;
 
-/// How often the wish to stop and the launcher are looked at.
+/// How often a request to stop and the launcher are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Those that were not let in are told apart up to so many.
+/// Refused connections that are told apart, at most.
 const REFUSALS_MAX: usize = 8;
 
 /// An address where agents meet a controller; listens as long as it lives.
@@ -45,13 +45,13 @@ pub struct Meeting {
     token: Token,
 }
 
-/// Who is to come, and how long they are waited for.
+/// The agents that are to come, and how long they are waited for.
 pub struct Wanted {
     /// How many agents.
     pub count: u32,
     /// How long all of them may take.
     pub within: Duration,
-    /// The user's wish to stop.
+    /// Set when the user wants to stop.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -59,13 +59,13 @@ pub struct Wanted {
 pub struct Met {
     /// Its name: that of its host, and its rank where several share one.
     pub name: String,
-    /// Who it says it is.
+    /// The introduction of the agent.
     pub hello: Hello,
-    /// The way to it.
+    /// The transport to it.
     pub agent: Remote,
 }
 
-/// All that came.
+/// All agents that came.
 pub struct Gathered {
     /// The agents, by rank.
     pub agents: Vec<Met>,
@@ -73,10 +73,10 @@ pub struct Gathered {
     pub refused: Vec<String>,
 }
 
-/// Why agents could not be gathered.
+/// The reason why agents could not be gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetError {
-    /// Nobody can listen there.
+    /// The address can't be listened on.
     #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
     Listen {
         /// The address to listen on.
@@ -95,7 +95,7 @@ pub enum MeetError {
         within_s: u64,
         /// The agents that are missing.
         missing: String,
-        /// Who was not let in.
+        /// The connections that were refused.
         refused: String,
         /// A hint at what to do.
         hint: &'static str,
@@ -106,7 +106,7 @@ pub enum MeetError {
         hello.rank, hello.host, hello.size
     )]
     OtherSize {
-        /// Who says so.
+        /// The introduction of the agent.
         hello: Hello,
         /// How many are wanted.
         count: u32,
@@ -131,7 +131,7 @@ pub enum MeetError {
         /// How the launcher ended.
         why: String,
     },
-    /// Somebody asked to stop.
+    /// Stopped while agents were awaited.
     #[error("stopped while agents were awaited: {came} of {count} had come")]
     Stopped {
         /// How many came.
@@ -147,13 +147,10 @@ impl Meeting {
     /// # Errors
     /// When the address is not this host's, or its port is taken.
     pub fn open(address: SocketAddr, token: Token) -> Result<Self, MeetError> {
-        let listen = || {
-            let listener = TcpListener::bind(address)?;
-            listener.set_nonblocking(true)?;
-            rustix::net::listen(&listener, BACKLOG)?;
-            Ok(listener)
+        let listener = match listen_at(address) {
+            Ok(listener) => listener,
+            Err(error) => return Err(MeetError::Listen { address, error }),
         };
-        let listener = listen().map_err(|error| MeetError::Listen { address, error })?;
         Ok(Self { listener, token })
     }
 
@@ -167,8 +164,8 @@ impl Meeting {
 
     /// Waits until all agents have come, and listens no longer.
     ///
-    /// `launcher` is asked now and then whether whatever starts the agents still can; its error
-    /// ends the waiting.
+    /// `launcher` reports now and then whether whatever starts the agents still can; its error ends
+    /// the waiting.
     ///
     /// # Errors
     /// When they don't come, or others come. Those that came see their controller go.
@@ -177,7 +174,7 @@ impl Meeting {
         wanted: &Wanted,
         launcher: &mut dyn FnMut() -> Result<(), String>,
     ) -> Result<Gathered, MeetError> {
-        let mut hall = Hall {
+        let mut lobby = Lobby {
             meeting: self,
             count: wanted.count,
             knocking: Vec::new(),
@@ -185,23 +182,32 @@ impl Meeting {
             refused: Vec::new(),
         };
         let deadline = Instant::now() + wanted.within;
-        while hall.came.len() < wanted.count as usize {
+        while lobby.came.len() < wanted.count as usize {
             if wanted.stop.load(Relaxed) {
-                return Err(MeetError::Stopped { came: hall.came.len(), count: wanted.count });
+                return Err(MeetError::Stopped { came: lobby.came.len(), count: wanted.count });
             }
             if let Err(why) = launcher() {
-                return Err(hall.without_launcher(why));
+                return Err(lobby.without_launcher(why));
             }
             if Instant::now() > deadline {
-                return Err(hall.too_few(wanted.within));
+                return Err(lobby.too_few(wanted.within));
             }
-            hall.turn()?;
+            lobby.run_once()?;
         }
-        hall.close(&wanted.stop)
+        lobby.close(&wanted.stop)
     }
 }
 
-/// Somebody who has connected.
+/// Begins to listen without waiting for connections.
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    // Thousands of agents may connect at once: more than the standard library keeps waiting.
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+/// A connection in the middle of its handshake.
 struct Knocking {
     socket: TcpStream,
     from: IpAddr,
@@ -216,8 +222,8 @@ struct Came {
     stream: Stream<Report, Order>,
 }
 
-/// Those who are outside, at the door, and in.
-struct Hall {
+/// The connections in their handshakes, and the agents that have come.
+struct Lobby {
     meeting: Meeting,
     count: u32,
     knocking: Vec<Knocking>,
@@ -225,58 +231,67 @@ struct Hall {
     refused: Vec<(IpAddr, String)>,
 }
 
-impl Hall {
-    /// Waits a little for whatever happens, and sees to it.
-    fn turn(&mut self) -> Result<(), MeetError> {
-        let ready = self.wait();
+impl Lobby {
+    /// Waits a little for input and handles it.
+    fn run_once(&mut self) -> Result<(), MeetError> {
+        let ready = self.wait_readable();
+        // From the last to the first: a removal moves the last one, which was handled by then.
         for index in ready.into_iter().rev() {
             let knocking = &mut self.knocking[index];
-            match knocking.hear() {
+            match knocking.read_step() {
                 Ok(None) => {}
                 Ok(Some((hello, keys))) => {
                     let known = self.knocking.swap_remove(index);
-                    self.receive(known, hello, keys)?;
+                    self.receive_agent(known, hello, keys)?;
                 }
                 Err(why) => {
                     let from = self.knocking.swap_remove(index).from;
-                    self.refuse(from, why);
+                    self.note_refusal(from, why);
                 }
             }
         }
         let now = Instant::now();
         while let Some(index) = self.knocking.iter().position(|it| now - it.since > KNOCK_WITHIN) {
             let from = self.knocking.swap_remove(index).from;
-            self.refuse(from, format!("it said too little for {} s", KNOCK_WITHIN.as_secs()));
+            self.note_refusal(from, format!("it sent too little for {} s", KNOCK_WITHIN.as_secs()));
         }
-        self.accept();
+        self.accept_waiting();
         Ok(())
     }
 
-    /// Waits until somebody connects, speaks, or a while has passed; tells who spoke, by index.
-    fn wait(&self) -> Vec<usize> {
+    /// Waits until a connection is made or can be read from, or a while has passed; returns the
+    /// places of those that can be read from.
+    fn wait_readable(&self) -> Vec<usize> {
         let mut watched = vec![PollFd::new(&self.meeting.listener, PollFlags::IN)];
-        let sockets = self.knocking.iter().map(|it| PollFd::new(&it.socket, PollFlags::IN));
-        watched.extend(sockets);
+        for knocking in &self.knocking {
+            watched.push(PollFd::new(&knocking.socket, PollFlags::IN));
+        }
         // An interrupted wait is a short one.
         let _ = poll(&mut watched, Some(&TICK));
-        let spoke = watched.iter().skip(1).enumerate();
-        spoke.filter(|(_, fd)| !fd.revents().is_empty()).map(|(index, _)| index).collect()
+        let mut readable = Vec::new();
+        for (index, fd) in watched[1..].iter().enumerate() {
+            if !fd.revents().is_empty() {
+                readable.push(index);
+            }
+        }
+        readable
     }
 
-    /// Lets all who wait outside come to the door.
-    fn accept(&mut self) {
+    /// Accepts all connections that wait in the kernel.
+    fn accept_waiting(&mut self) {
         loop {
             match self.meeting.listener.accept() {
-                Ok((socket, address)) => self.admit(socket, address.ip()),
+                Ok((socket, address)) => self.begin_handshake(socket, address.ip()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Mostly there are no descriptors left: those who wait outside stay there.
+                // Mostly there are no descriptors left: connections stay in the kernel until there
+                // are.
                 Err(_) => return,
             }
         }
     }
 
-    fn admit(&mut self, socket: TcpStream, from: IpAddr) {
+    fn begin_handshake(&mut self, socket: TcpStream, from: IpAddr) {
         // A socket that can't be set up can't be used; its owner sees it closed.
         if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
             return;
@@ -285,37 +300,46 @@ impl Hall {
             let oldest = (0..KNOCKING_MAX).min_by_key(|index| self.knocking[*index].since);
             if let Some(index) = oldest {
                 let from = self.knocking.swap_remove(index).from;
-                self.refuse(from, "others crowded it out".to_owned());
+                self.note_refusal(from, "others crowded it out".to_owned());
             }
         }
         let door = Door::new(&self.meeting.token);
         self.knocking.push(Knocking { socket, from, since: Instant::now(), door });
     }
 
-    /// Notes that somebody was not let in.
-    fn refuse(&mut self, from: IpAddr, why: String) {
+    /// Notes that a connection was refused.
+    fn note_refusal(&mut self, from: IpAddr, why: String) {
         if !self.refused.iter().any(|known| known.0 == from && known.1 == why) {
             self.refused.push((from, why));
             self.refused.truncate(REFUSALS_MAX);
         }
     }
 
-    /// Takes in somebody who knows the token.
-    fn receive(&mut self, known: Knocking, hello: Hello, keys: Keys) -> Result<(), MeetError> {
+    /// Takes in an agent that has proved the token.
+    fn receive_agent(
+        &mut self,
+        known: Knocking,
+        hello: Hello,
+        keys: Keys,
+    ) -> Result<(), MeetError> {
         let wrong_size = hello.size != self.count || hello.rank >= self.count;
-        let refusal = if wrong_size {
-            Some(format!("it is one of {}, and {} are wanted", hello.size, self.count))
-        } else {
-            self.came.get(&hello.rank).map(|other| {
-                format!("rank {} is there already, from host {}", hello.rank, other.hello.host)
-            })
-        };
+        let mut refusal = None;
+        if wrong_size {
+            refusal = Some(format!("it is one of {}, and {} are wanted", hello.size, self.count));
+        } else if let Some(other) = self.came.get(&hello.rank) {
+            let host = &other.hello.host;
+            refusal = Some(format!("rank {} is there already, from host {host}", hello.rank));
+        }
         let from = known.from;
-        let answer = refusal.clone().map_or(Answer::Welcome, Answer::Refused);
-        let (link, output) = match welcome(known.socket, keys, &answer) {
+        // The agent learns the reason, too: its own message is often read first.
+        let answer = match &refusal {
+            Some(why) => Answer::Refused(why.clone()),
+            None => Answer::Welcome,
+        };
+        let (link, output) = match send_answer(known.socket, keys, &answer) {
             Ok(both) => both,
             Err(error) => {
-                self.refuse(from, format!("it left: {error}"));
+                self.note_refusal(from, format!("it left: {error}"));
                 return Ok(());
             }
         };
@@ -323,7 +347,7 @@ impl Hall {
             return Err(MeetError::OtherSize { hello, count: self.count });
         }
         if let Some(why) = refusal {
-            self.refuse(from, why);
+            self.note_refusal(from, why);
             return Ok(());
         }
         let stream = Stream::open(Opener::new(Arc::clone(&link), 1), output);
@@ -331,12 +355,12 @@ impl Hall {
         Ok(())
     }
 
-    fn refusals(&self) -> Vec<String> {
+    fn list_refusals(&self) -> Vec<String> {
         self.refused.iter().map(|(from, why)| format!("{from}: {why}")).collect()
     }
 
     fn too_few(&self, within: Duration) -> MeetError {
-        let refused = self.refusals();
+        let refused = self.list_refusals();
         let hint = if refused.is_empty() && self.came.is_empty() {
             " (hint: can its hosts reach this one? --listen names an address that they can)"
         } else {
@@ -346,18 +370,18 @@ impl Hall {
             came: self.came.len(),
             count: self.count,
             within_s: within.as_secs(),
-            missing: self.missing(),
-            refused: told(&refused),
+            missing: self.list_missing(),
+            refused: describe_refusals(&refused),
             hint,
         }
     }
 
     fn without_launcher(&self, why: String) -> MeetError {
         let (came, count) = (self.came.len(), self.count);
-        MeetError::Launcher { came, count, missing: self.missing(), why }
+        MeetError::Launcher { came, count, missing: self.list_missing(), why }
     }
 
-    fn missing(&self) -> String {
+    fn list_missing(&self) -> String {
         let one = self.came.len() + 1 == self.count as usize;
         format!(
             "{} {}",
@@ -368,14 +392,16 @@ impl Hall {
 
     /// Ends the listening and makes agents of those that came.
     fn close(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
-        let refused = self.refusals();
+        let refused = self.list_refusals();
         let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
         let names = names::of(&hellos);
         let mut agents = Vec::with_capacity(names.len());
         for (name, Came { hello, link, stream }) in names.into_iter().zip(self.came.into_values()) {
             let mut agent = Remote::met(&name, stream, link, Arc::clone(stop));
-            let there = agent.look();
-            there.map_err(|gone| MeetError::LostAgain { rank: hello.rank, why: gone.0 })?;
+            // One that came early may have failed while the others were awaited.
+            if let Err(gone) = agent.look() {
+                return Err(MeetError::LostAgain { rank: hello.rank, why: gone.0 });
+            }
             agents.push(Met { name, hello, agent });
         }
         Ok(Gathered { agents, refused })
@@ -383,8 +409,8 @@ impl Hall {
 }
 
 impl Knocking {
-    /// Hears what was said, and answers; with who it is, once that is known.
-    fn hear(&mut self) -> Result<Option<(Hello, Keys)>, String> {
+    /// Reads what was sent, and answers; returns who it is, once that is known.
+    fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, String> {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
             Ok(0) => return Err("it left before it said who it is".to_owned()),
@@ -395,32 +421,35 @@ impl Knocking {
         match self.door.take(&bytes[..len]) {
             Ok(Step::More) => Ok(None),
             Ok(Step::Known(hello, keys)) => Ok(Some((hello, *keys))),
-            Ok(Step::Send(answer)) => self.say(&answer).map(|()| None),
+            Ok(Step::Send(answer)) => {
+                self.send_bytes(&answer)?;
+                Ok(None)
+            }
             Err(refusal) => Err(self.turn_away(&refusal)),
         }
     }
 
-    /// A few hundred bytes always fit into what the system keeps for a fresh socket.
-    fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// Sends a few hundred bytes, which always fit into what the system keeps for a fresh socket.
+    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.socket.write_all(bytes).map_err(|error| format!("it was lost: {error}"))
     }
 
-    /// Tells a dfsbench, which has greeted, who this is; others learn nothing.
+    /// Sends our greeting to a dfsbench, which has greeted; others learn nothing.
     fn turn_away(&mut self, refusal: &Refusal) -> String {
         if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
-            // Nothing is to be done where it has left.
-            let _ = self.say(&Greeting::ours().to_bytes());
+            // A failure means that it has left already.
+            let _ = self.send_bytes(&Greeting::ours().to_bytes());
         }
         refusal.to_string()
     }
 }
 
-fn told(refused: &[String]) -> String {
+fn describe_refusals(refused: &[String]) -> String {
     if refused.is_empty() { String::new() } else { format!("; not let in: {}", refused.join("; ")) }
 }
 
 /// Answers an agent that is known, and makes its socket one that may be waited on.
-fn welcome(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
+fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
     let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;

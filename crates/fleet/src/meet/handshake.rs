@@ -1,10 +1,10 @@
-//! How two ends of a connection find out that they know the same token, without any socket.
+//! The handshake by which two ends of a connection prove the same token, without any socket.
 //!
 //! [`Knock`] is the agent's half, [`Door`] the controller's. The agent greets and sends the first
-//! message of Noise's NNpsk0, whose key is the token; the controller greets only whoever greeted
-//! rightly, and sends the second. Then the agent says who it is, sealed: only a record of *this*
-//! handshake opens, so whoever replays what another agent sent gets no further. The greetings are
-//! in the clear, so that two versions can name each other; the handshake covers them.
+//! message of Noise's NNpsk0, whose key is the token; the controller greets only a side that
+//! greeted rightly, and sends the second. Then the agent introduces itself, sealed: only a record
+//! of *this* handshake opens, so a replay of what another agent sent gets no further. The greetings
+//! are in the clear, so that two versions can name each other; the handshake covers them.
 //!
 //! **Source:** the Noise Protocol Framework, revision 34, sections 7.4 (NN) and 9 (psk0).
 
@@ -21,13 +21,13 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Bytes of a message of the handshake: a public key and a tag.
 const MESSAGE_BYTES: usize = 32 + 16;
 
-/// Bytes of the record in which an agent says who it is, at most.
+/// Bytes of the record in which an agent introduces itself, at most.
 const HELLO_BYTES_MAX: usize = 1 << 10;
 
 /// Bytes of a host's name, at most. **Source:** gethostname(2), HOST_NAME_MAX; RFC 1035, 2.3.4.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Who an agent is.
+/// The introduction of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Rank of the agent, from 0.
@@ -39,7 +39,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Whether the host's name can be one: it becomes part of messages, tables and file names.
+    /// Says whether the host's name can be one: it becomes part of messages, tables and file names.
     pub fn is_plain(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         (1..=NAME_BYTES_MAX).contains(&self.host.len()) && self.host.bytes().all(plain)
@@ -55,7 +55,7 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-/// Why a handshake can't go on.
+/// The reason why a handshake can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The other side is another dfsbench, or none.
@@ -79,8 +79,9 @@ enum Side {
     Controller,
 }
 
-/// Makes one half.
-fn half(token: &Token, side: Side) -> HandshakeState {
+/// Makes one half of the handshake. The greetings are its prologue, so that it fails where one of
+/// them was altered on its way.
+fn build_half(token: &Token, side: Side) -> HandshakeState {
     let greeting = Greeting::ours().to_bytes();
     let builder = Builder::new(PATTERN.parse().expect("the pattern is one that snow knows"));
     let builder = builder.psk(0, token.bytes()).and_then(|it| it.prologue(&greeting));
@@ -97,9 +98,9 @@ pub(super) struct Knock {
 }
 
 impl Knock {
-    /// Begins; with the bytes to be sent first.
+    /// Begins the handshake; returns the bytes to be sent first, too.
     pub(super) fn begin(token: &Token) -> (Self, Vec<u8>) {
-        let mut noise = half(token, Side::Agent);
+        let mut noise = build_half(token, Side::Agent);
         let mut bytes = Greeting::ours().to_bytes();
         let begin = bytes.len();
         bytes.resize(begin + MESSAGE_BYTES, 0);
@@ -107,15 +108,15 @@ impl Knock {
         (Self { noise }, bytes)
     }
 
-    /// Bytes of the answer that follows the controller's greeting.
+    /// Returns the size of the answer that follows the controller's greeting.
     pub(super) const fn answer_bytes() -> usize {
         MESSAGE_BYTES
     }
 
-    /// Ends with that answer; with the keys, and the record that says who this agent is.
+    /// Ends with that answer; returns the keys, and the record that introduces this agent.
     ///
     /// # Errors
-    /// When whoever answered does not know the token.
+    /// When the answer was made without the token.
     pub(super) fn end(mut self, answer: &[u8], hello: &Hello) -> Result<(Keys, Vec<u8>), Refusal> {
         self.noise.read_message(answer, &mut []).map_err(|_| Refusal::Token)?;
         let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
@@ -132,7 +133,7 @@ pub(super) enum Step {
     More,
     /// It sends this and waits for more.
     Send(Vec<u8>),
-    /// It knows who knocks.
+    /// It knows who has connected.
     Known(Hello, Box<Keys>),
 }
 
@@ -145,7 +146,7 @@ pub(super) struct Door {
 enum State {
     /// A greeting and the first message are awaited.
     Closed(Box<HandshakeState>),
-    /// Who is there is awaited.
+    /// The agent's introduction is awaited.
     Ajar(Box<Keys>),
     /// Nothing more is awaited.
     Ended,
@@ -153,24 +154,25 @@ enum State {
 
 impl Door {
     pub(super) fn new(token: &Token) -> Self {
-        let noise = half(token, Side::Controller);
+        let noise = build_half(token, Side::Controller);
         Self { input: Vec::new(), state: State::Closed(Box::new(noise)) }
     }
 
-    /// Takes what came.
+    /// Takes bytes that came.
     ///
     /// # Errors
-    /// When whoever knocks is not to be let in.
+    /// When the connection is to be refused.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         self.input.extend(bytes);
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Closed(noise) => self.closed(noise),
-            State::Ajar(keys) => self.ajar(keys),
+            State::Closed(noise) => self.answer_first(noise),
+            State::Ajar(keys) => self.read_hello(keys),
             State::Ended => Err(Refusal::Nonsense),
         }
     }
 
-    fn closed(&mut self, mut noise: Box<HandshakeState>) -> Result<Step, Refusal> {
+    /// Awaits greeting and first message, and answers both at once.
+    fn answer_first(&mut self, mut noise: Box<HandshakeState>) -> Result<Step, Refusal> {
         let Some(greeting) = Greeting::expect_in(&self.input)? else {
             self.state = State::Closed(noise);
             return Ok(Step::More);
@@ -193,7 +195,7 @@ impl Door {
         Ok(Step::Send(answer))
     }
 
-    fn ajar(&mut self, keys: Box<Keys>) -> Result<Step, Refusal> {
+    fn read_hello(&mut self, keys: Box<Keys>) -> Result<Step, Refusal> {
         let len = match self.input[..] {
             [high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
             _ => HELLO_BYTES_MAX,
@@ -205,7 +207,7 @@ impl Door {
             self.state = State::Ajar(keys);
             return Ok(Step::More);
         }
-        // Nothing is said behind it before it is answered.
+        // An agent sends nothing more before it is answered.
         if self.input.len() > 2 + len {
             return Err(Refusal::Replayed);
         }

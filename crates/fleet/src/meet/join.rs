@@ -1,7 +1,7 @@
 //! The agent's way to its controller.
 //!
-//! [`join`] tries again while nobody listens, since schedulers start processes in any order; what
-//! a controller refuses is final. It ends with the two halves of a sealed stream.
+//! [`join`] tries again while no controller listens, since schedulers start processes in any order;
+//! what a controller refuses is final. It ends with the two halves of a sealed stream.
 #![allow(clippy::disallowed_methods, reason = "whether a peer answers is a matter of real time")]
 
 use std::io::{self, ErrorKind, Read, Write as _};
@@ -31,7 +31,7 @@ const ANSWER_BYTES_MAX: u64 = 4 << 10;
 /// Why an agent could not meet its controller.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// Nobody listens there.
+    /// No controller listens there.
     #[error(
         "no controller at {address} in {within_s} s: {error} (hint: it listens only until all of \
          its agents have come)"
@@ -66,7 +66,7 @@ pub enum JoinError {
         /// The reason that it gives.
         why: String,
     },
-    /// Somebody wants this agent to end.
+    /// This agent was asked to end.
     #[error("it was ended while it looked for its controller")]
     Left,
 }
@@ -148,7 +148,7 @@ fn introduce(
     socket.set_write_timeout(Some(ANSWER_WITHIN))?;
     let stranger =
         |refusal| Trouble::Final(JoinError::Stranger { address: address.to_owned(), refusal });
-    // Whoever has greeted and then leaves did so because of what was said.
+    // A controller that greets and then leaves did so because of what was sent.
     let shut = |_| Trouble::Final(JoinError::Shut(address.to_owned()));
     let (knock, bytes) = Knock::begin(token);
     socket.write_all(&bytes)?;

@@ -1,7 +1,7 @@
 //! Where agents that something else has started meet their controller.
 //!
 //! A scheduler starts processes on its hosts; each of them knows an address and a [`Token`] from
-//! its environment and comes by TCP ([`join`]). The controller lets in whoever proves that it
+//! its environment and comes by TCP ([`join`]). The controller lets in an agent that proves that it
 //! knows the token, and proves the same ([`Meeting`]); all that follows is encrypted. Then it is
 //! an agent as any other. The address listens only until all have come. What strangers send costs
 //! a bounded time and a bounded memory, and never keeps an agent out.

@@ -43,7 +43,7 @@ impl Link {
         &self.socket
     }
 
-    /// Ends both directions at once: whoever reads or writes returns.
+    /// Ends both directions at once: reads and writes in progress return.
     pub(crate) fn cut(&self) {
         // It may have ended already.
         let _ = self.socket.shutdown(Shutdown::Both);

@@ -1,4 +1,4 @@
-//! A program as it is put on another host: its name there is its hash.
+//! A program that is put on another host: its name there is its hash.
 //!
 //! **Source:** elf(5), `e_ident` and `e_machine`.
 
@@ -29,12 +29,13 @@ impl Binary {
         let mut file = File::open(path).map_err(failed)?;
         let mut head = Vec::new();
         (&mut file).take(20).read_to_end(&mut head).map_err(failed)?;
-        let machine = machine_of(&head)
-            .ok_or_else(|| format!("{} is no program for Linux", path.display()))?;
+        let Some(machine) = machine_of(&head) else {
+            return Err(format!("{} is no program for Linux", path.display()));
+        };
         file.rewind().map_err(failed)?;
         let mut hasher = Sha256::new();
         let len_bytes = io::copy(&mut file, &mut hasher).map_err(failed)?;
-        let hash = hexadecimal(&hasher.finalize());
+        let hash = to_hexadecimal(&hasher.finalize());
         Ok(Self { path: path.to_owned(), hash, len_bytes, machine })
     }
 
@@ -48,9 +49,14 @@ impl Binary {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+fn to_hexadecimal(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 0xf] {
+            digits.extend(char::from_digit(digit.into(), 16));
+        }
+    }
+    digits
 }
 
 /// Tells which machine a program is made for, by its first 20 bytes.

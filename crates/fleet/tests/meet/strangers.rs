@@ -249,5 +249,5 @@ fn a_stranger_that_says_nothing_is_left_after_a_while() {
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();
     let MeetError::TooFew { refused, .. } = &error else { panic!("{error}") };
-    assert_eq!(refused, "; not let in: 127.0.0.1: it said too little for 10 s");
+    assert_eq!(refused, "; not let in: 127.0.0.1: it sent too little for 10 s");
 }

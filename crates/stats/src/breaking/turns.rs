@@ -3,7 +3,7 @@
 //! The best of many trials is good by chance, too, and one trial is slow for many reasons. So both
 //! loads are tried again, in turns, and [`Turns`] compares what came of them by ranks, which know
 //! no shape of noise. The trials that raised the suspicion don't count: they were picked by how
-//! they look. Where the turns end without an answer, nobody can tell.
+//! they look. Where the turns end without an answer, it stays unknown.
 
 use crate::rank::rank_test;
 use crate::summary::median;

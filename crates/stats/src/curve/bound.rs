@@ -31,14 +31,14 @@ impl BoundSearch {
         Some(self.steps_to_load(self.next_steps()?))
     }
 
-    /// Takes note that the load that was to be tried kept the bound.
+    /// Notes that the load that was to be tried kept the bound.
     pub fn note_kept(&mut self) {
         if let Some(steps) = self.next_steps() {
             self.kept = steps;
         }
     }
 
-    /// Takes note that the load that was to be tried broke the bound.
+    /// Notes that the load that was to be tried broke the bound.
     pub fn note_broken(&mut self) {
         if let Some(steps) = self.next_steps() {
             self.broken = steps;

@@ -1,7 +1,7 @@
 //! Shares of a mix from what a host counted: the output of `nfsstat`, or a file of the kernel's.
 //!
 //! [`shares`] adds up every table of calls that a text holds, of clients and servers and of all
-//! versions. Calls that a mix has no kind for are left out, and so is what takes away more than is
+//! versions. Calls that a mix has no kind for are left out, and so are removals beyond what is
 //! made: a file system that only shrinks would be empty soon.
 //!
 //! **Source:** `nfsstat(8)`; `net/sunrpc/stats.c` and `fs/nfs/nfs3xdr.c` of Linux (`proc2` and
@@ -9,9 +9,9 @@
 
 use model::OpKind;
 
-use super::shares::{PAIRS, apportioned};
+use super::shares::{PAIRS, apportion_block};
 
-/// Procedures of version 2 by number; those that nobody calls have no name.
+/// Procedures of version 2 by number; unused ones have their historical names.
 const V2: [&str; 18] = [
     "null", "getattr", "setattr", "root", "lookup", "readlink", "read", "wrcache", "write",
     "create", "remove", "rename", "link", "symlink", "mkdir", "rmdir", "readdir", "fsstat",
@@ -43,7 +43,7 @@ const V3: [&str; 22] = [
     "commit",
 ];
 
-/// Why a text gives no mix.
+/// The reason why a text gives no mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NfsstatError {
     /// It holds no table of calls.
@@ -63,57 +63,73 @@ impl std::fmt::Display for NfsstatError {
 
 impl std::error::Error for NfsstatError {}
 
-/// Shares in hundredths of a percent, together 10,000, in the order of kinds.
+/// Reads shares in hundredths of a percent, together 10,000, in the order of kinds.
 ///
 /// # Errors
-/// [`NfsstatError`].
+/// [`NfsstatError`], where the text holds no counts.
 pub fn shares(text: &str) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
-    let counted = counts(text);
+    let counted = parse_counts(text);
     if counted.is_empty() {
         return Err(NfsstatError::NoCounts);
     }
-    let of = |kind: OpKind| -> u128 {
-        let same = counted.iter().filter(|(name, _)| kind_of(name) == Some(kind));
-        same.map(|(_, count)| u128::from(*count)).sum()
-    };
-    let kept = |kind: OpKind| match PAIRS.iter().find(|(_, takes)| *takes == kind) {
-        Some((makes, _)) => of(kind).min(of(*makes)),
-        None => of(kind),
-    };
-    let kinds = model::Pass::OpMix.kinds().iter().map(|kind| (*kind, kept(*kind)));
-    let weights: Vec<(OpKind, u128)> = kinds.filter(|(_, weight)| *weight > 0).collect();
+    let mut weights = Vec::new();
+    for kind in model::Pass::OpMix.kinds() {
+        let mut weight = sum_of(&counted, *kind);
+        if let Some((makes, _)) = PAIRS.iter().find(|(_, takes)| takes == kind) {
+            weight = weight.min(sum_of(&counted, *makes));
+        }
+        if weight > 0 {
+            weights.push((*kind, weight));
+        }
+    }
     if weights.is_empty() {
         return Err(NfsstatError::Idle);
     }
-    let mut shares = apportioned(&weights);
+    let mut shares = apportion_block(&weights);
     shares.retain(|(_, share)| *share > 0);
     Ok(shares)
 }
 
-/// The kind that stands for a call.
+/// Adds up the calls of a kind.
+fn sum_of(counted: &[(&str, u64)], kind: OpKind) -> u128 {
+    let mut sum = 0;
+    for (name, count) in counted {
+        if kind_of(name) == Some(kind) {
+            sum += u128::from(*count);
+        }
+    }
+    sum
+}
+
+/// Returns the kind that stands for a call.
 fn kind_of(name: &str) -> Option<OpKind> {
     let kind = match name {
         "statfs" => OpKind::Fsstat,
         _ => OpKind::from_name(name)?,
     };
-    // A kind of ours that is no call by this name.
+    // Some kinds of ours have names that no call has.
     let is_call = !matches!(kind, OpKind::LookupMissing | OpKind::Unlink);
-    (is_call && model::Pass::OpMix.kinds().contains(&kind)).then_some(kind)
+    if !is_call || !model::Pass::OpMix.kinds().contains(&kind) {
+        return None;
+    }
+    Some(kind)
 }
 
-/// Every call that is counted, by its name.
-fn counts(text: &str) -> Vec<(&str, u64)> {
+/// Reads every call that is counted, by its name. `nfsstat` prints a line of names, and below it
+/// one of counts and percentages; the kernel's files have a line of counts by procedure number.
+fn parse_counts(text: &str) -> Vec<(&str, u64)> {
     let mut counts = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let numbers = || words.iter().filter(|word| !word.ends_with('%'));
+        let numbers: Vec<&str> =
+            words.iter().copied().filter(|word| !word.ends_with('%')).collect();
         match words.as_slice() {
-            ["proc2", _, rest @ ..] => counts.extend(numbered(&V2, rest)),
-            ["proc3", _, rest @ ..] => counts.extend(numbered(&V3, rest)),
-            _ if !names.is_empty() && numbers().all(|word| word.parse::<u64>().is_ok()) => {
-                let values = numbers().filter_map(|word| word.parse().ok());
-                counts.extend(names.drain(..).zip(values));
+            ["proc2", _, rest @ ..] => counts.extend(name_counts(&V2, rest)),
+            ["proc3", _, rest @ ..] => counts.extend(name_counts(&V3, rest)),
+            _ if !names.is_empty() && numbers.iter().all(|word| word.parse::<u64>().is_ok()) => {
+                counts.extend(name_counts(&names, &numbers));
+                names.clear();
             }
             // Other tables count packets and caches; none has a column of these names.
             _ if words.iter().any(|word| kind_of(word).is_some()) => names.clone_from(&words),
@@ -123,9 +139,12 @@ fn counts(text: &str) -> Vec<(&str, u64)> {
     counts
 }
 
-fn numbered<'a>(names: &[&'a str], values: &[&str]) -> Vec<(&'a str, u64)> {
-    let values = values.iter().map(|value| value.parse().unwrap_or(0));
-    names.iter().copied().zip(values).collect()
+fn name_counts<'a>(names: &[&'a str], values: &[&str]) -> Vec<(&'a str, u64)> {
+    let mut counts = Vec::with_capacity(names.len());
+    for (name, value) in names.iter().zip(values) {
+        counts.push((*name, value.parse().unwrap_or(0)));
+    }
+    counts
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Pool {
         self.slots / 2
     }
 
-    /// The number behind the last slot; makes that nobody takes back go on from here.
+    /// The number behind the last slot; files that are never removed are numbered from here.
     const fn end(&self) -> u32 {
         self.first + self.slots
     }

@@ -32,7 +32,7 @@ pub struct OpMixSet {
     pub(super) data_files: u32,
     /// Those of them that are in use.
     pub(super) used_files: u32,
-    /// From one file in use to the next, and back: see `number_of`.
+    /// Steps from one file in use to the next, and back: see `number_of`.
     step: u64,
     step_back: u64,
     pub(super) renamed: Renamed,
@@ -44,14 +44,12 @@ pub struct OpMixSet {
 }
 
 impl OpMixSet {
-    /// The set of a run.
+    /// Makes the set of a run.
     pub fn of(spec: &RunSpec) -> Self {
         let mix = &spec.op_mix;
         let profile = profile_of(mix);
         let (counts, _) = requests_of_block(mix, spec.io_size_bytes);
-        let count = |kind: OpKind| {
-            counts.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| *count)
-        };
+        let count = |kind| count_of(&counts, kind);
         let data_files = data_files(spec, profile);
         let used = u64::from(data_files) * u64::from(mix.accessed_percent.min(100));
         let pool_min = POOL_MIN.max((u64::from(data_files) * POOL_PERCENT / 100) as u32);
@@ -72,32 +70,32 @@ impl OpMixSet {
         }
     }
 
-    /// Every file that is there beforehand has a number below this.
+    /// Returns the number below which every file has its own that is there beforehand.
     pub const fn files(&self) -> u32 {
         self.data_files + self.renamed.slots() + self.files.filled()
     }
 
-    /// Directories that are there beforehand, from number 0 on.
+    /// Returns the directories that are there beforehand, from number 0 on.
     pub const fn directories(&self) -> u32 {
         self.directories.filled()
     }
 
-    /// Symbolic links that are there beforehand, from number 0 on.
+    /// Returns the symbolic links that are there beforehand, from number 0 on.
     pub const fn links(&self) -> u32 {
         LINKS_READ + self.links.filled()
     }
 
-    /// Size of a file in bytes; `None` where it is not there beforehand.
+    /// Returns the size of a file in bytes; `None` where it is not there beforehand.
     pub fn size(&self, file: u32) -> Option<u64> {
         if file < self.data_files {
             // The inverse of `number_of`.
             let rank = u64::from(file) * self.step_back % u64::from(self.data_files);
             return Some(self.size_of(rank as u32));
         }
-        (file < self.files()).then_some(0)
+        if file < self.files() { Some(0) } else { None }
     }
 
-    /// Files that are there beforehand, and their bytes.
+    /// Returns the files that are there beforehand, and their bytes.
     pub fn census(&self) -> (u64, u64) {
         let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
@@ -105,29 +103,26 @@ impl OpMixSet {
         (u64::from(self.files()), whole + rest)
     }
 
-    /// Bytes that a run is expected to append: what it writes there in its time, but no more than
+    /// Estimates the bytes that a run appends: what it writes there in its time, but no more than
     /// one largest request for each file in use, since appends of one file overlap.
     pub fn appended_bytes(&self, spec: &RunSpec) -> u64 {
-        let ranges = self.profile.writes;
-        let largest = ranges.iter().map(|range| range.most_kib).max().unwrap_or(0);
-        let twice_mean_kib: u32 = ranges
-            .iter()
-            .map(|range| (range.least_kib + range.most_kib) * range.percent)
-            .sum::<u32>()
-            / 100;
+        let mut twice_mean_kib = 0;
+        for range in self.profile.writes {
+            twice_mean_kib += (range.least_kib + range.most_kib) * range.percent;
+        }
+        twice_mean_kib /= 100;
         let (counts, calls_of_block) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
-        let writes = counts.iter().find(|(kind, _)| *kind == OpKind::Write);
         let time_ms = u128::from(spec.warmup_ns() / 1_000_000 + spec.duration_ms);
         // Calls of a block are counted in 84,000ths, and time in thousandths of seconds.
         let requests = u128::from(spec.load.rate_per_s)
             * time_ms
             * 84
-            * writes.map_or(0, |(_, count)| u128::from(*count))
+            * u128::from(count_of(&counts, OpKind::Write))
             / u128::from(calls_of_block.max(1));
         let appends = requests * u128::from(spec.op_mix.append_percent) / 100;
         let bytes = appends * u128::from(twice_mean_kib << 10) / 2;
-        let most = u64::from(self.used_files) * (u64::from(largest) << 10);
-        u64::try_from(bytes).map_or(most, |bytes| bytes.min(most))
+        let most = u64::from(self.used_files) * self.largest_write_bytes();
+        u64::try_from(bytes).unwrap_or(u64::MAX).min(most)
     }
 
     /// Returns the end of all writes to a file, in bytes: what is appended lies behind its size. 0
@@ -137,24 +132,32 @@ impl OpMixSet {
         if file >= self.data_files || rank >= u64::from(self.used_files) {
             return 0;
         }
-        let largest = self.profile.writes.iter().map(|range| range.most_kib).max().unwrap_or(0);
-        self.size_of(rank as u32) + (u64::from(largest) << 10)
+        self.size_of(rank as u32) + self.largest_write_bytes()
     }
 
-    /// The file that LINK number `rank` of a block gives a second name, and the number of that. All
-    /// files have their turn; nobody takes the names back.
+    /// Returns the largest size of a WRITE request, in bytes.
+    fn largest_write_bytes(&self) -> u64 {
+        let mut largest_kib = 0;
+        for range in self.profile.writes {
+            largest_kib = largest_kib.max(range.most_kib);
+        }
+        u64::from(largest_kib) << 10
+    }
+
+    /// Returns the file that LINK number `rank` of a block gives a second name, and the number of
+    /// that name. All files have their turn; no op removes the names.
     pub(super) const fn linked(&self, block: u64, rank: u32) -> (u32, u64) {
         let number = (block * self.second_names as u64 + rank as u64) % NAMES_MAX;
         (self.number_of((number % self.data_files as u64) as u32), number)
     }
 
-    /// Number of the data file of this rank; those in use have the first ranks.
+    /// Returns the number of the data file of this rank; those in use have the first ranks.
     #[inline]
     pub(super) const fn number_of(&self, rank: u32) -> u32 {
         (rank as u64 * self.step % self.data_files as u64) as u32
     }
 
-    /// Size of the data file of this rank, in bytes.
+    /// Returns the size of the data file of this rank, in bytes.
     #[inline]
     pub(super) fn size_of(&self, rank: u32) -> u64 {
         let mut place = (u64::from(rank) * SIZE_STEP % 100) as u32;
@@ -167,42 +170,59 @@ impl OpMixSet {
         1 << 10
     }
 
-    /// Share of the profile's popularity law, in hundredths.
+    /// Returns the profile that the mix follows.
     pub(super) const fn profile(&self) -> &'static Profile {
         self.profile
     }
 }
 
-/// Data files of a run: as many as its offered load asks for, or as many as were asked for.
+/// Counts the requests of a kind in a block.
+fn count_of(counts: &[(OpKind, u32)], kind: OpKind) -> u32 {
+    for (known, count) in counts {
+        if *known == kind {
+            return *count;
+        }
+    }
+    0
+}
+
+/// Returns the data files of a run: as many as its offered load needs, or as many as the plan says.
 fn data_files(spec: &RunSpec, profile: &Profile) -> u32 {
     let wanted = u128::from(spec.op_mix.set_bytes_per_rate) * u128::from(spec.load.rate_per_s);
     if wanted == 0 {
         return spec.files.max(1);
     }
     let hundred_bytes = u128::from(profile.kib_of_hundred()) << 10;
-    // Names have eight digits, and some are kept for what comes and goes.
+    // Names have eight digits, and some are kept for files that come and go.
     (wanted * 100 / hundred_bytes.max(1)).clamp(1, 50_000_000) as u32
 }
 
-/// A step that visits all of `count` numbers in turn, far apart, and the step that undoes it.
+/// Finds a step that visits all of `count` numbers in turn, far apart, and the step that undoes it.
 ///
 /// **Source:** the golden ratio spreads multiples evenly (Knuth, TAOCP 3, 6.4); the inverse is
 /// Euclid's.
 fn steps(count: u64) -> (u64, u64) {
     let start = ((count as u128 * 0x9e37_79b9_7f4a_7c15) >> 64) as u64;
-    let candidates = start.max(1)..;
-    let found = candidates.map(|step| (step, inverse(step, count)));
-    found.take(1000).find_map(|(step, back)| Some((step, back?))).unwrap_or((1, 1))
+    for step in (start.max(1)..).take(1000) {
+        // Only a step without a common divisor has an inverse, and visits all.
+        if let Some(back) = inverse_of(step, count) {
+            return (step, back);
+        }
+    }
+    (1, 1)
 }
 
-/// The number whose product with `step` leaves the remainder 1 when divided by `count`.
-fn inverse(step: u64, count: u64) -> Option<u64> {
+/// Finds the number whose product with `step` leaves the remainder 1 when divided by `count`.
+fn inverse_of(step: u64, count: u64) -> Option<u64> {
     let (mut old, mut new) = ((i128::from(step), 1_i128), (i128::from(count), 0_i128));
     while new.0 != 0 {
         let quotient = old.0 / new.0;
         (old, new) = (new, (old.0 - quotient * new.0, old.1 - quotient * new.1));
     }
-    (old.0 == 1).then(|| old.1.rem_euclid(i128::from(count.max(1))) as u64)
+    if old.0 != 1 {
+        return None;
+    }
+    Some(old.1.rem_euclid(i128::from(count.max(1))) as u64)
 }
 
 #[cfg(test)]

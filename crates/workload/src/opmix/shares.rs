@@ -1,4 +1,4 @@
-//! From the shares of a mix to the kinds of its requests.
+//! The kinds of the requests of a mix, from its shares.
 //!
 //! Shares count calls, as those of SPEC's rules do; a request may take several of them.
 
@@ -9,16 +9,16 @@ use super::profile::{MISSING_PERCENT, Profile};
 /// Requests of a block, in which each kind has its share.
 pub const BLOCK: u32 = 10_000;
 
-/// Why a mix can't be executed.
+/// The reason why a mix can't be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MixError {
     /// There is no such mix, and none of its shares is given.
     Unknown(String),
     /// Shares are hundredths of a percent and add up to this instead of 10,000.
     Sum(u64),
-    /// Nothing in a mix can be asked for by this kind.
+    /// This kind is none that a mix can contain.
     Kind(OpKind),
-    /// More is taken away by the second kind than the first one makes.
+    /// More is removed by the second kind than the first one makes.
     Shrinks(OpKind, OpKind),
 }
 
@@ -39,17 +39,17 @@ impl std::fmt::Display for MixError {
 
 impl std::error::Error for MixError {}
 
-/// Kinds that come in pairs: the first makes what the second takes away.
+/// Kinds that come in pairs: the first makes what the second removes.
 pub(super) const PAIRS: [(OpKind, OpKind); 3] = [
     (OpKind::Create, OpKind::Remove),
     (OpKind::Mkdir, OpKind::Rmdir),
     (OpKind::Symlink, OpKind::Unlink),
 ];
 
-/// Checks what a plan asks for.
+/// Checks the mix of a plan.
 ///
 /// # Errors
-/// [`MixError`]; the caller tells the user which setting is wrong.
+/// [`MixError`]; the caller says which setting is wrong.
 pub fn check(mix: &OpMix) -> Result<(), MixError> {
     if mix.shares.is_empty() {
         return match Profile::named(&mix.name) {
@@ -57,38 +57,50 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
             None => Err(MixError::Unknown(mix.name.clone())),
         };
     }
-    let share = |kind: OpKind| -> u64 {
-        let of_kind = mix.shares.iter().filter(|(known, _)| *known == kind);
-        of_kind.map(|(_, share)| u64::from(*share)).sum()
-    };
-    let is_known = |kind: OpKind| model::Pass::OpMix.kinds().contains(&kind);
-    if let Some((kind, _)) = mix.shares.iter().find(|(kind, _)| !is_known(*kind)) {
-        return Err(MixError::Kind(*kind));
+    for (kind, _) in &mix.shares {
+        if !model::Pass::OpMix.kinds().contains(kind) {
+            return Err(MixError::Kind(*kind));
+        }
     }
-    let sum = mix.shares.iter().map(|(_, share)| u64::from(*share)).sum();
+    let mut sum = 0;
+    for (_, share) in &mix.shares {
+        sum += u64::from(*share);
+    }
     if sum != u64::from(BLOCK) {
         return Err(MixError::Sum(sum));
     }
-    match PAIRS.iter().find(|(makes, takes)| share(*takes) > share(*makes)) {
-        Some((makes, takes)) => Err(MixError::Shrinks(*makes, *takes)),
-        None => Ok(()),
+    for (makes, takes) in PAIRS {
+        // A mix that removes more than it makes would run out of names.
+        if share_of(mix, takes) > share_of(mix, makes) {
+            return Err(MixError::Shrinks(makes, takes));
+        }
     }
+    Ok(())
 }
 
-/// Shares of calls that a mix asks for, in hundredths of a percent; empty where its study counted
+/// Adds up the shares of a kind, which may be given in parts.
+fn share_of(mix: &OpMix, kind: OpKind) -> u64 {
+    let mut sum = 0;
+    for (known, share) in &mix.shares {
+        sum += if *known == kind { u64::from(*share) } else { 0 };
+    }
+    sum
+}
+
+/// Returns the shares of calls of a mix, in hundredths of a percent; empty where its study counted
 /// requests, of several calls each.
 pub fn call_shares(mix: &OpMix) -> Vec<(OpKind, u32)> {
     let counts_calls = !mix.shares.is_empty() || profile_of(mix).counts_calls;
     if counts_calls { shares_of(mix) } else { Vec::new() }
 }
 
-/// The profile of a run, and the one that lends a mix of the user's own its sizes.
+/// Returns the profile of a run, and the one that lends a mix of the user's own its sizes.
 pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
     Profile::named(&mix.name).unwrap_or(Profile::of_custom_mixes())
 }
 
-/// Requests of each kind in a block, and the mean number of calls of a block's requests times
-/// 84,000.
+/// Counts the requests of each kind in a block, and the mean number of calls of a block's requests
+/// times 84,000.
 pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)>, u64) {
     let profile = profile_of(mix);
     let calls = |kind: OpKind| match kind {
@@ -97,19 +109,20 @@ pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)
         _ => 84_000,
     };
     // Weights are shares of requests; a share of calls is so much smaller a share of requests.
-    let weights: Vec<(OpKind, u128)> = shares_of(mix)
-        .into_iter()
-        .map(|(kind, share)| {
-            let per_call = if profile.counts_calls { calls(kind) } else { 84_000 };
-            (kind, u128::from(share) * (1 << 40) * 84_000 / u128::from(per_call))
-        })
-        .collect();
-    let counts = apportioned(&weights);
-    let all = counts.iter().map(|(kind, count)| u64::from(*count) * calls(*kind)).sum();
+    let mut weights = Vec::new();
+    for (kind, share) in shares_of(mix) {
+        let per_call = if profile.counts_calls { calls(kind) } else { 84_000 };
+        weights.push((kind, u128::from(share) * (1 << 40) * 84_000 / u128::from(per_call)));
+    }
+    let counts = apportion_block(&weights);
+    let mut all = 0;
+    for (kind, count) in &counts {
+        all += u64::from(*count) * calls(*kind);
+    }
     (counts, all)
 }
 
-/// Shares in hundredths of a percent, lookups split by whether their names are there.
+/// Lists shares in hundredths of a percent, lookups split by whether their names are there.
 fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
     if !mix.shares.is_empty() {
         return mix.shares.clone();
@@ -129,12 +142,16 @@ fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
 /// Deals [`BLOCK`] requests out by weight: whole parts first, the rest to the largest remainders.
 ///
 /// **Source:** Hamilton's method of apportionment.
-pub(super) fn apportioned(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
+pub(super) fn apportion_block(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
     let total = weights.iter().map(|(_, weight)| weight).sum::<u128>().max(1);
     let exact = |weight: u128| weight * u128::from(BLOCK);
-    let mut counts: Vec<(OpKind, u32)> =
-        weights.iter().map(|(kind, weight)| (*kind, (exact(*weight) / total) as u32)).collect();
-    let dealt: u32 = counts.iter().map(|(_, count)| count).sum();
+    let mut counts = Vec::with_capacity(weights.len());
+    let mut dealt = 0;
+    for (kind, weight) in weights {
+        let whole = (exact(*weight) / total) as u32;
+        counts.push((*kind, whole));
+        dealt += whole;
+    }
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(exact(weights[*at].1) % total));
     let left = BLOCK.saturating_sub(dealt) as usize;

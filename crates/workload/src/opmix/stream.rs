@@ -1,6 +1,6 @@
 //! The ops of one worker of an op mix.
 //!
-//! Which op comes next follows from the seed, the file set and the shares alone.
+//! The order of ops follows from the seed, the file set and the shares alone.
 
 use model::random::{below, draw};
 use model::{Op, OpKind, RunSpec};
@@ -17,8 +17,8 @@ const TRIES: u64 = 400;
 
 /// The ops of one worker.
 ///
-/// Request i goes to worker `i mod workers`, but for those that make, take away or rename: they
-/// go where the others of the same name go. So each worker looks at all requests.
+/// Request i goes to worker `i mod workers`, but for those that make, remove or rename: they go
+/// where the others of the same name go. So each worker looks at all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct OpMixStream {
     set: OpMixSet,
@@ -52,16 +52,19 @@ enum Start {
 impl OpMixStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
-        let of_kind =
-            |(at, (_, count)): (u8, &(OpKind, u32))| (0..*count).map(move |r| (at, r as u16));
-        let places = (0..).zip(&kinds).flat_map(of_kind).collect();
+        let mut places = Vec::with_capacity(BLOCK as usize);
+        for (at, (_, count)) in kinds.iter().enumerate() {
+            for rank in 0..*count {
+                places.push((at as u8, rank as u16));
+            }
+        }
         let set = OpMixSet::of(spec);
         let skew = set.profile().skew_hundredths;
         Self {
-            popular: (skew > 0).then(|| Zipf::new(skew, u64::from(set.used_files))),
+            popular: if skew > 0 { Some(Zipf::new(skew, u64::from(set.used_files))) } else { None },
             set,
             kinds,
-            places,
+            places: places.into_boxed_slice(),
             calls,
             append_percent: u64::from(spec.op_mix.append_percent),
             seed,
@@ -75,24 +78,25 @@ impl OpMixStream {
         }
     }
 
-    /// Calls and requests of a block, in the same unit.
+    /// Returns the calls and requests of a block, in the same unit.
     pub(crate) const fn calls_per_request(&self) -> Batch {
         Batch { ops: self.calls, arrivals: BLOCK as u64 * 84_000 }
     }
 
-    /// Number of the request that the last op belongs to.
+    /// Returns the number of the request that the last op belongs to.
     pub(crate) const fn number(&self) -> u64 {
         self.next - 1
     }
 
-    /// The next op; a mix has no end.
+    /// Returns the next op; a mix has no end.
     pub(crate) fn next(&mut self) -> Op {
         if let Some(op) = self.rest.take() {
-            return self.piece(op);
+            return self.next_piece(op);
         }
         loop {
             let number = self.next;
             self.next += 1;
+            // Each block is a permutation of its own, so that every block has the exact shares.
             let (block, within) = (number / u64::from(BLOCK), number % u64::from(BLOCK));
             if within == 0 {
                 self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
@@ -104,9 +108,13 @@ impl OpMixStream {
                 Some((op, None)) => (Some(op), number),
                 None => (None, number),
             };
-            if owner % self.workers == self.worker {
-                return op.unwrap_or_else(|| self.request(kind, draw(!self.seed, number)));
+            if owner % self.workers != self.worker {
+                continue;
             }
+            return match op {
+                Some(op) => op,
+                None => self.draw_request(kind, draw(!self.seed, number)),
+            };
         }
     }
 
@@ -121,18 +129,19 @@ impl OpMixStream {
             return Some((Op::new(kind, file, number, 0), None));
         }
         let pools = [self.set.files, self.set.directories, self.set.links];
-        let found = PAIRS.iter().zip(pools).find_map(|((makes, takes), pool)| {
-            if kind == *makes {
-                Some(pool.made(block, rank))
-            } else {
-                (kind == *takes).then(|| pool.taken(block, rank))
+        for ((makes, takes), pool) in PAIRS.into_iter().zip(pools) {
+            if kind != makes && kind != takes {
+                continue;
             }
-        });
-        found.map(|(number, slot)| (Op::new(kind, number, 0, 0), slot))
+            let (number, slot) =
+                if kind == makes { pool.made(block, rank) } else { pool.taken(block, rank) };
+            return Some((Op::new(kind, number, 0, 0), slot));
+        }
+        None
     }
 
     /// Draws an op that only looks, reads or writes.
-    fn request(&mut self, kind: OpKind, seed: u64) -> Op {
+    fn draw_request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {
             OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, Start::AtRandom),
@@ -141,14 +150,14 @@ impl OpMixStream {
                 let start = if appends { Start::AtEnd } else { Start::AtRandom };
                 self.transfer(kind, seed, self.set.profile().writes, start)
             }
-            OpKind::Commit => Op::new(kind, self.set.number_of(self.used(seed)), 0, 0),
+            OpKind::Commit => Op::new(kind, self.set.number_of(self.used_rank(seed)), 0, 0),
             OpKind::Readlink => Op::new(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
             _ => Op::new(kind, any, 0, 0),
         }
     }
 
-    /// Rank of a file in use.
-    fn used(&self, seed: u64) -> u32 {
+    /// Draws the rank of a file in use.
+    fn used_rank(&self, seed: u64) -> u32 {
         match &self.popular {
             None => below(seed, u64::from(self.set.used_files)) as u32,
             Some(zipf) => zipf.rank(seed) as u32,
@@ -164,7 +173,7 @@ impl OpMixStream {
         let mut bytes = request_bytes(sizes, draw(seed, 1));
         let (mut rank, mut size) = (0, 0);
         for attempt in 0..TRIES {
-            rank = self.used(draw(seed, 10 + attempt));
+            rank = self.used_rank(draw(seed, 10 + attempt));
             size = self.set.size_of(rank);
             if appends || size >= bytes {
                 break;
@@ -179,11 +188,11 @@ impl OpMixStream {
             below(draw(seed, 2), (size - bytes) / io_size + 1) * io_size
         };
         self.rest_bytes = bytes;
-        self.piece(Op::new(kind, file, offset, 0))
+        self.next_piece(Op::new(kind, file, offset, 0))
     }
 
-    /// The next call of a request, of which `rest_bytes` are left.
-    fn piece(&mut self, mut op: Op) -> Op {
+    /// Returns the next call of a request, of which `rest_bytes` are left.
+    fn next_piece(&mut self, mut op: Op) -> Op {
         let len = u64::from(self.io_size).min(self.rest_bytes);
         op.len_bytes = len as u32;
         self.rest_bytes -= len;

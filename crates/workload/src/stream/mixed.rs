@@ -44,14 +44,14 @@ impl Own {
         Self { worker: worker.into(), every: soak.commit_every_ops, since: 0, next: 0 }
     }
 
-    /// The file of this worker's in the place of any.
+    /// Returns the file of this worker's in the place of any.
     const fn instead_of(self, file: u64, workers: u64, files: u64) -> u64 {
         let file = file - file % workers + self.worker;
         if file < files { file } else { self.worker }
     }
 
-    /// The sync that is due, if one is.
-    fn sync(&mut self, workers: u64, files: u64) -> Option<Op> {
+    /// Returns the sync that is due, if one is.
+    fn next_sync(&mut self, workers: u64, files: u64) -> Option<Op> {
         if self.every == 0 || self.since < self.every {
             self.since += 1;
             return None;
@@ -116,8 +116,11 @@ impl Mixed {
             },
             first_percent: if seeks { SEEKS_UPDATED_PERCENT } else { u64::from(spec.read_percent) },
             random_percent: u64::from(random_percent),
-            popular: (skew > 0)
-                .then(|| (Zipf::new(skew, set_blocks), Permutation::new(seed, set_blocks))),
+            popular: if skew > 0 {
+                Some((Zipf::new(skew, set_blocks), Permutation::new(seed, set_blocks)))
+            } else {
+                None
+            },
             workers: u64::from(spec.workers),
             own: spec.soak.as_deref().map(|soak| Own::new(soak, worker)),
             run,
@@ -137,46 +140,51 @@ impl Mixed {
         }
     }
 
-    /// The next op.
+    /// Returns the next op.
     pub(super) fn next(&mut self) -> Op {
-        if let Some(sync) = self.own.as_mut().and_then(|own| own.sync(self.workers, self.files)) {
+        if let Some(own) = &mut self.own
+            && let Some(sync) = own.next_sync(self.workers, self.files)
+        {
             return sync;
         }
         let seed = draw(self.seed, self.index);
         if self.run == 1 && self.random_percent >= 100 {
             self.index += self.workers;
-            self.at = self.place(seed);
+            self.at = self.draw_block(seed);
         } else {
             self.follow(seed);
         }
-        self.op(seed, self.at / self.blocks, self.at % self.blocks)
+        self.make_op(seed, self.at / self.blocks, self.at % self.blocks)
     }
 
-    /// The next op where all are spread over the set evenly: what [`Self::next`] gives, without a
-    /// division.
+    /// Returns the next op where all are spread over the set evenly: what [`Self::next`] gives,
+    /// without a division.
     #[inline]
     fn anywhere(&mut self) -> Op {
         let seed = draw(self.seed, self.index);
         self.index += self.workers;
         // A share of the files is the same share of the blocks, rounded down to a file's first.
         let file = below(seed, self.files);
-        self.op(seed, file, below(seed, self.set_blocks) - file * self.blocks)
+        self.make_op(seed, file, below(seed, self.set_blocks) - file * self.blocks)
     }
 
-    /// One draw places the op in the whole set; a draw from that draw decides its kind.
+    /// Makes an op: one draw places it in the whole set; a draw from that draw decides its kind.
     #[inline]
-    fn op(&self, seed: u64, file: u64, block: u64) -> Op {
+    fn make_op(&self, seed: u64, file: u64, block: u64) -> Op {
         let is_first = match self.first_percent {
             100.. => true,
             percent => below(draw(seed, 0), 100) < percent,
         };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
-        let file = self.own.map_or(file, |own| own.instead_of(file, self.workers, self.files));
+        let file = match self.own {
+            Some(own) => own.instead_of(file, self.workers, self.files),
+            None => file,
+        };
         Op::new(kind, file as u32, block * u64::from(self.io_size), self.io_size)
     }
 
     #[inline]
-    fn place(&self, seed: u64) -> u64 {
+    fn draw_block(&self, seed: u64) -> u64 {
         match &self.popular {
             None => below(seed, self.set_blocks),
             // The popular blocks are spread over the set.
@@ -189,7 +197,7 @@ impl Mixed {
     fn follow(&mut self, seed: u64) {
         let is_random = below(draw(seed, 1), 100) < self.random_percent;
         self.at = if is_random {
-            self.place(seed)
+            self.draw_block(seed)
         } else if self.run_left == self.run {
             self.index % self.set_blocks
         } else {

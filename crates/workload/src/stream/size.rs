@@ -1,13 +1,13 @@
-//! How much a pass will do, and how much of it each worker.
+//! The amount of work of a pass, and of each worker in it.
 //!
-//! Exact where files bound the pass; where time does, nobody knows beforehand.
+//! Exact where files bound the pass; where time does, it is unknown beforehand.
 
 use model::{Load, Pass, RunSpec, Workload};
 
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
 
-/// How much a pass will do, as far as it is known beforehand.
+/// The amount of work of a pass, as far as it is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassSize {
     /// Ops of all workers; `None` where time may be the bound, or bytes that ops move in unequal
@@ -17,8 +17,8 @@ pub struct PassSize {
     pub bytes: Option<u64>,
 }
 
-/// Says how much a pass will do, syncs not counted. What a pool has left after its transactions is
-/// not known here: its removal has neither.
+/// Computes how much a pass will do, syncs not counted. The rest of a pool after its transactions
+/// is not known here: its removal has neither.
 pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
     if spec.time_max_ns(pass).is_some() || pass == Pass::App {
         return PassSize { ops: None, bytes: None };
@@ -28,23 +28,26 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
         let all = 2 * spec.transactions.count;
         // Files, and so ops, fall to workers at random: their bounds are reached at different ends.
         let whole = pass == Pass::Transactions && !is_bounded(&spec.load);
-        return PassSize { ops: whole.then_some(all), bytes: None };
+        return PassSize { ops: if whole { Some(all) } else { None }, bytes: None };
     }
     let (mut ops, mut bytes) = (0_u64, Some(0_u64));
     for worker in 0..spec.workers {
-        let (bound, bytes_bound) = bounds(spec, pass, worker);
+        let (bound, bytes_bound) = worker_bounds(spec, pass, worker);
         if bytes_bound != u64::MAX {
             return PassSize { ops: None, bytes: None };
         }
-        let (share, share_bytes) = natural(spec, pass, worker);
+        let (share, share_bytes) = unbounded_share(spec, pass, worker);
         ops = ops.saturating_add(share.min(bound));
         let known = if share <= bound { share_bytes } else { equal_bytes(spec, pass, bound) };
-        bytes = bytes.zip(known).map(|(sum, known)| sum.saturating_add(known));
+        bytes = match (bytes, known) {
+            (Some(sum), Some(known)) => Some(sum.saturating_add(known)),
+            _ => None,
+        };
     }
-    PassSize { ops: (ops != u64::MAX).then_some(ops), bytes }
+    PassSize { ops: if ops == u64::MAX { None } else { Some(ops) }, bytes }
 }
 
-/// Bytes of so many ops, where all are equal.
+/// Returns the bytes of so many ops, where all are equal.
 fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     let io_size = u64::from(spec.io_size_bytes);
     let whole = spec.file_size_bytes.is_multiple_of(io_size);
@@ -52,7 +55,8 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
         Pass::Mix | Pass::Seeks => Some(ops * io_size),
         _ if pass.moves_blocks() => {
             let block = spec.layout.block_size_bytes;
-            (whole && block.is_multiple_of(io_size)).then_some(ops * io_size)
+            let is_equal = whole && block.is_multiple_of(io_size);
+            if is_equal { Some(ops * io_size) } else { None }
         }
         Pass::Create | Pass::ReadFiles if spec.workload == Workload::Metadata => {
             Some(ops * spec.file_size_bytes)
@@ -62,8 +66,8 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     }
 }
 
-/// Ops and bytes of one worker where nothing but the files bounds the pass.
-fn natural(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
+/// Returns the ops and bytes of one worker where nothing but the files bounds the pass.
+fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let set = || FileSet::of(spec, 0);
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
@@ -84,7 +88,7 @@ fn natural(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         Pass::Create | Pass::ReadFiles => {
             let bytes = match spec.workload {
-                // The seed has a say in it.
+                // Sizes are drawn from the seed, which is not known here.
                 Workload::Transactions => None,
                 _ => set().size(0).map(|size| size * numbers),
             };
@@ -98,14 +102,10 @@ const fn is_bounded(load: &Load) -> bool {
     load.ops_max > 0 || load.bytes_max > 0
 }
 
-/// Most ops and bytes of one worker: its share of what bounds all of them.
+/// Returns the most ops and bytes of one worker: its share of what bounds all of them.
 ///
 /// Where all ops move as much, bytes are a number of ops.
-pub(super) fn bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
-    let share = |all: u64| {
-        let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
-        all / workers + u64::from(worker < all % workers)
-    };
+pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let (mut ops, mut bytes) = (spec.load.ops_max, spec.load.bytes_max);
     let is_equal = pass.moves_blocks() || pass == Pass::Mix || pass == Pass::Seeks;
     if is_equal && bytes > 0 {
@@ -116,6 +116,15 @@ pub(super) fn bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     if pass == Pass::Seeks && ops == 0 && spec.time_max_ns(pass).is_none() {
         ops = mixed::SEEKS;
     }
-    let or_none = |all: u64| if all == 0 { u64::MAX } else { share(all) };
-    (or_none(ops), or_none(bytes))
+    (bound_share(spec, worker, ops), bound_share(spec, worker, bytes))
+}
+
+/// Returns a worker's share of a bound of all; a bound of 0 is none.
+fn bound_share(spec: &RunSpec, worker: u32, all: u64) -> u64 {
+    if all == 0 {
+        return u64::MAX;
+    }
+    let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
+    // The first workers do one more each where it doesn't divide evenly.
+    all / workers + u64::from(worker < all % workers)
 }

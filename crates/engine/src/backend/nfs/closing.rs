@@ -27,7 +27,7 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
     let count = common.set.files.len();
     let commits = common.books.is_some();
     let closes = common.set.closable;
-    // The clients' books are on ops that somebody asked for.
+    // The clients' records are of ops of the plan only.
     let clients = std::mem::take(&mut common.set.clients);
     let mut ended = Vec::new();
     let mut closed = Ok(());

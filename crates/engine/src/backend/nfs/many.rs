@@ -1,8 +1,8 @@
 //! Many clients on one thread: each has its own connection, and its own ops in flight.
 //!
 //! Every client is a closed loop: it gets its next op when one of its own has ended. Sockets are
-//! watched by epoll; timers (datagrams to send again, calls that were put off, connections to make
-//! anew) are looked at every tick. All tables are made before the start.
+//! watched by epoll; timers (datagrams to send again, calls that were put off, connections to
+//! reopen) are checked every tick. All tables are made before the start.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -29,7 +29,7 @@ use crate::limits::{REAP_ROUNDS_MAX, TICK};
 /// Sockets that one wait reports at most.
 const EVENTS_MAX: usize = 256;
 
-/// Executes ops as the calls of many clients.
+/// A backend that executes ops as the calls of many clients.
 pub struct Many {
     members: Vec<Member>,
     epoll: OwnedFd,
@@ -47,7 +47,7 @@ pub struct Many {
     is_coarse: bool,
 }
 
-/// One connection of a client, and what the kernel was told of its socket.
+/// One connection of a client, and the events that the kernel watches its socket for.
 struct Member {
     connection: Connection,
     transfers: Transfers,
@@ -84,7 +84,7 @@ impl Many {
             members: members.collect(),
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             ready: Vec::with_capacity(EVENTS_MAX),
-            tickets: tickets(&depths),
+            tickets: make_tickets(&depths),
             touched: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
@@ -93,13 +93,13 @@ impl Many {
             is_coarse: false,
         };
         for number in 0..count {
-            many.watch(number)?;
+            many.register_events(number)?;
         }
         Ok(many)
     }
 
-    /// Tells the kernel what a member waits for, where that has changed.
-    fn watch(&mut self, number: usize) -> Result<(), Errno> {
+    /// Registers the events that a member waits for, where they have changed.
+    fn register_events(&mut self, number: usize) -> Result<(), Errno> {
         let member = &mut self.members[number];
         let connection = &member.connection;
         let mut wanted = EventFlags::IN;
@@ -119,7 +119,7 @@ impl Many {
     }
 
     /// Starts and sends what a member has to, and hands over what has ended.
-    fn see_to(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn drive_member(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let clock = &self.clock;
         let now = || clock.now_ns();
         let Member { connection, transfers, is_touched, .. } = &mut self.members[number];
@@ -129,8 +129,9 @@ impl Many {
         let before = out.len();
         transfers.drain_into(out);
         self.common.set.clients.record_ended(number, &out[before..]);
+        // Each op that ended lets its client have another one: a ticket for each.
         self.tickets.extend((before..out.len()).map(|_| number as u32));
-        self.watch(number).map_err(|errno| Lost(format!("epoll: {errno}")))
+        self.register_events(number).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
 
     /// Takes what a member's socket has.
@@ -143,16 +144,16 @@ impl Many {
         received.map(drop).map_err(|error| Lost(error.to_string()))
     }
 
-    /// Sees to whoever was given ops, or waits for others to write their data again.
-    fn see_to_touched(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    /// Drives the members that were given ops, or wait for others to write their data again.
+    fn drive_touched(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
         while let Some(number) = self.touched.pop() {
-            self.see_to(number as usize, out)?;
+            self.drive_member(number as usize, out)?;
         }
         Ok(())
     }
 
-    /// Looks at all timers, now and then: it walks all members.
-    fn tick(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    /// Checks all timers, now and then only: it walks all members.
+    fn check_timers(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.ticked_ns) < TICK.as_nanos() as u64 {
             return Ok(());
@@ -172,14 +173,14 @@ impl Many {
             let checked = member.connection.check_timeout(now_ns, timeout_ns);
             checked.map_err(|error| Lost(error.to_string()))?;
             if is_due || member.transfers.is_waiting() {
-                self.see_to(number, out)?;
+                self.drive_member(number, out)?;
             }
         }
         Ok(())
     }
 
     /// Waits until a socket is ready, but no longer than until an instant, and notes whose are.
-    fn wait(&mut self, until_ns: u64) -> Result<(), Lost> {
+    fn wait_ready(&mut self, until_ns: u64) -> Result<(), Lost> {
         let mut patience = patience(self.clock.as_ref(), until_ns);
         if self.is_coarse {
             patience = Duration::from_millis(patience.as_millis() as u64);
@@ -203,8 +204,9 @@ impl Many {
     }
 }
 
-/// A ticket for each op that each member may have in flight, in turn while all have some left.
-fn tickets(depths: &[usize]) -> VecDeque<u32> {
+/// Makes a ticket for each op that each member may have in flight. Members take turns as long as
+/// they have some left, so that a short batch doesn't go to the first of them alone.
+fn make_tickets(depths: &[usize]) -> VecDeque<u32> {
     let mut tickets = VecDeque::with_capacity(depths.iter().sum());
     for round in 0..depths.iter().copied().max().unwrap_or(0) {
         for (number, depth) in (0..).zip(depths) {
@@ -234,17 +236,17 @@ impl Backend for Many {
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let wanted = out.len() + min;
-        self.see_to_touched(out)?;
+        self.drive_touched(out)?;
         let mut rounds = 0;
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
-            self.wait(until_ns)?;
+            self.wait_ready(until_ns)?;
             for at in 0..self.ready.len() {
                 let number = self.ready[at] as usize;
                 self.receive(number)?;
-                self.see_to(number, out)?;
+                self.drive_member(number, out)?;
             }
-            self.tick(out)?;
+            self.check_timers(out)?;
             if self.ready.is_empty() || self.common.rewrites_in_vain() {
                 break;
             }

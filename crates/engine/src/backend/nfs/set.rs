@@ -1,7 +1,7 @@
 //! What all clients of a worker share: the files, and the books on what they wrote.
 //!
-//! [`Common`] is the one place that knows which handles are in force: a file that had to be opened
-//! anew is replaced here, for every op that follows.
+//! [`Common`] is the one place that knows which handles are current: a file that had to be opened
+//! again is replaced here, for every op that follows.
 
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ pub struct NfsFiles {
     pub queue_depth: usize,
     /// A reply that takes longer is a failure.
     pub timeout_ns: u64,
-    /// The files can be closed over the first connection, and nobody else relies on these opens.
+    /// The files can be closed over the first connection, and no other worker relies on these
+    /// opens.
     pub closable: bool,
     /// How many connections, the first ones, are those of the client that opened the files; the
     /// others do without what it opened.
@@ -186,7 +187,7 @@ impl Common {
         &self.set.files[self.index(number)]
     }
 
-    /// Puts a file that was opened anew in the place of the one with this number.
+    /// Puts a file that was opened again in the place of the one with this number.
     pub(super) fn replace(&mut self, number: u32, file: File) {
         let index = self.index(number);
         self.set.files[index] = file;

@@ -7,7 +7,7 @@
 //! each start, and a transfer without one is continued when a slot is free. An op goes through
 //! stages ([`steps`]), each of one call or of as many as carry its data ([`calls`]). Recovery lives
 //! here too: blocks that a restarted server lost are written again before anything is committed,
-//! and calls whose open was forgotten wait until their file is open anew.
+//! and calls whose open was forgotten wait until their file is open again.
 //!
 //! **Source:** RFC 1813, 3.3.7 (write verifiers); RFC 8881, 8.4 (lost state).
 
@@ -30,7 +30,7 @@ use calls::NotStarted;
 use judge::{Judged, is_state_lost, judge, opened};
 pub(super) use steps::Stage;
 
-/// The tag of the call that opens a file anew: the largest that is ours, far above all transfers.
+/// The tag of the call that opens a file again: the largest that is ours, far above all transfers.
 const REOPEN: u32 = u32::MAX - 1;
 
 /// Whose opens the files of a connection's client have.
@@ -55,7 +55,7 @@ pub(super) struct Transfers {
     finished: Vec<Completion>,
     /// Transfers that wait until their file is open again.
     parked: Vec<u32>,
-    /// Number of the file that is being opened anew.
+    /// Number of the file that is being opened again.
     reopening: Option<u32>,
     /// Error of a repeated WRITE; the next sync or commit fails with it.
     again_error: Option<OpError>,

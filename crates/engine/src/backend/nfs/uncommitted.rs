@@ -121,7 +121,7 @@ pub(super) struct Uncommitted {
     dirty: Bits,
     /// Something was written where there is no block: not all of it is known.
     beyond: bool,
-    /// Answered under the verifier in force, not committed.
+    /// Answered under the current verifier, not committed.
     taken: Bits,
     /// Answered under an earlier one.
     lost: Bits,
@@ -167,7 +167,7 @@ impl Uncommitted {
         !self.taken.0.is_empty() && !self.beyond
     }
 
-    /// Takes note of an unstable WRITE of so many bytes that was answered with this verifier.
+    /// Notes an unstable WRITE of so many bytes that was answered with this verifier.
     pub(super) fn written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
         self.look_at(verifier);
         self.dirty.set(file);
@@ -187,7 +187,7 @@ impl Uncommitted {
         }
     }
 
-    /// Takes note of a COMMIT of a whole file, and says whether all of it is safe.
+    /// Notes a COMMIT of a whole file, and says whether all of it is safe.
     pub(super) fn committed(&mut self, file: usize, verifier: Verifier) -> bool {
         let safe = !self.look_at(verifier);
         if safe {
@@ -198,7 +198,7 @@ impl Uncommitted {
         safe
     }
 
-    /// Takes note of data that the server took for the first time, or that is safe.
+    /// Notes data that the server took for the first time, or that is safe.
     pub(super) const fn note_progress(&mut self) {
         // What is still to be written again is as much as before.
         (self.rewritten, self.lost_most) = (0, self.lost_count as u64);
@@ -231,7 +231,7 @@ impl Uncommitted {
         Some(self.grid.piece(first, count))
     }
 
-    /// Compares a verifier with the one in force; another one means that all that was taken so far
+    /// Compares a verifier with the current one; another one means that all that was taken so far
     /// is lost. Says whether it is another one.
     fn look_at(&mut self, verifier: Verifier) -> bool {
         if *self.verifier.get_or_insert(verifier) == verifier {

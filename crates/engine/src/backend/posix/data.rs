@@ -18,7 +18,7 @@ pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpErr
     let buffer = &mut buffer[..op.len_bytes as usize];
     if let Some(map) = set.map(op.file) {
         map.read(op.offset_bytes, buffer)?;
-        // The copy is what is measured: nobody may leave it out.
+        // The copy is what is measured: the optimiser may not leave it out.
         black_box(&*buffer);
     } else {
         read_at(set.file(op.file)?, buffer, op.offset_bytes)?;
@@ -78,7 +78,7 @@ pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, O
 }
 
 /// Puts the characters of a place into a buffer, each by itself. What has to be put together, such
-/// as a stamp, is put in first, and then each character goes through the hands once more.
+/// as a stamp, is put in first, and then each character is copied again.
 pub(in super::super) fn put_each(
     pattern: &Pattern,
     file: u32,

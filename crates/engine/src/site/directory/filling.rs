@@ -32,12 +32,12 @@ impl DirectorySite {
             self.wipe()?;
         }
         self.make_places(config)?;
-        self.fill(todo.make, set, spec, config)
+        self.write_fixtures(todo.make, set, spec, config)
     }
 
     fn wipe(&self) -> Result<(), SiteError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
-            empty(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
+            empty_directory(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
         }
         Ok(())
     }
@@ -45,7 +45,10 @@ impl DirectorySite {
     /// Makes the directories that everything stands in, where they are not there yet.
     fn make_places(&self, config: &SiteConfig) -> Result<(), SiteError> {
         for work in &self.works {
-            for place in (0..self.places.count()).filter(|place| !self.places.is_root(*place)) {
+            for place in 0..self.places.count() {
+                if self.places.is_root(place) {
+                    continue;
+                }
                 interrupted(config)?;
                 let path = work.path.join(self.places.path_of(place).as_str());
                 match fs::create_dir(&path) {
@@ -59,7 +62,7 @@ impl DirectorySite {
         Ok(())
     }
 
-    fn fill(
+    fn write_fixtures(
         &self,
         stock: Stock,
         set: &FileSet,
@@ -75,7 +78,7 @@ impl DirectorySite {
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
             let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
-            write(&path, number, bytes, step, config)
+            write_file(&path, number, bytes, step, config)
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in (0..stock.directories).filter(own) {
@@ -92,7 +95,7 @@ impl DirectorySite {
         interrupted(config)
     }
 
-    /// The path of a number under a sort of name.
+    /// Returns the path of a number under a sort of name.
     pub(super) fn path(&self, sort: Sort, number: u32) -> PathBuf {
         let place = self.places.of_number(number);
         let path = self.places.path(place, Name::new(sort, number));
@@ -101,7 +104,7 @@ impl DirectorySite {
 }
 
 /// Writes a file whole, so many bytes at a time, and waits until it is on storage.
-fn write(
+fn write_file(
     path: &Path,
     number: u32,
     bytes: u64,
@@ -121,7 +124,7 @@ fn write(
 }
 
 /// Removes everything in a directory, but not the directory.
-fn empty(directory: &Path) -> std::io::Result<()> {
+fn empty_directory(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {

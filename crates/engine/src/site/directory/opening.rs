@@ -25,7 +25,7 @@ use crate::backend::uring::{Uring, calls_instead};
 /// Allows as many open files as the system lets this process have; a pass opens all its files.
 pub(super) fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // A refusal is told where a file can't be opened.
+    // A refusal is reported where a file can't be opened.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -44,11 +44,13 @@ impl DirectorySite {
         if spec.backend == BackendKind::Uring {
             match Uring::new(set, clock.clone()) {
                 Ok(uring) => {
-                    let caveats = calls_instead(pass).into_iter().collect();
+                    let mut caveats = Vec::new();
+                    caveats.extend(calls_instead(pass));
                     let backend = Box::new(uring);
                     return Ok(Opened { backend, caveats, kernel_counts: false, queue_depth });
                 }
                 Err(error) => {
+                    // The ring took the set with it, so the files are opened again.
                     let set = self.open_files(spec, pass, worker, config)?;
                     let reason = format!("io_uring_setup: {error}; posix did the work");
                     let caveats = vec![CaveatCode::BackendFallback.because(reason)];
@@ -57,7 +59,8 @@ impl DirectorySite {
                 }
             }
         }
-        let caveats = one_at_a_time(spec.queue_depth).into_iter().collect();
+        let mut caveats = Vec::new();
+        caveats.extend(check_queue_depth(spec.queue_depth));
         let backend = Box::new(Posix::new(set, clock));
         Ok(Opened { backend, caveats, kernel_counts, queue_depth })
     }
@@ -79,13 +82,20 @@ impl DirectorySite {
             Handles::Own(self.open_each(spec, &set, pass, numbers)?)
         };
         let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
-        let maps =
-            if is_mapped { self.map(spec.file_size_bytes, pass, &files)? } else { Vec::new() };
-        let root = |work: &super::Work| {
-            work.handle()?.try_clone().map_err(|error| io_error("open", &work.path, &error))
+        let maps = if is_mapped {
+            self.map_files(spec.file_size_bytes, pass, &files)?
+        } else {
+            Vec::new()
         };
+        let mut roots = Vec::with_capacity(self.works.len());
+        for work in &self.works {
+            match work.handle()?.try_clone() {
+                Ok(root) => roots.push(root),
+                Err(error) => return Err(io_error("open", &work.path, &error)),
+            }
+        }
         Ok(Files {
-            roots: self.works.iter().map(root).collect::<Result<_, _>>()?,
+            roots,
             places: Arc::clone(&self.places),
             files,
             maps,
@@ -94,7 +104,7 @@ impl DirectorySite {
             verify: spec.verify,
             mismatches: Cell::default(),
             direct: spec.direct,
-            durable: durable(spec.durability),
+            durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
                 && spec.workload == Workload::Transactions,
             io_size_bytes: largest_op(spec) as usize,
@@ -102,7 +112,7 @@ impl DirectorySite {
         })
     }
 
-    /// Opens files for all workers together; whoever comes first does it.
+    /// Opens files for all workers together; the first worker does it, under the lock.
     fn open_shared(
         &self,
         spec: &RunSpec,
@@ -135,13 +145,15 @@ impl DirectorySite {
         };
         flags.set(OFlags::DIRECT, spec.direct);
         if pass.writes() {
-            flags |= durable(spec.durability);
+            flags |= sync_flags(spec.durability);
         }
-        let open = |number| {
+        let mut files = Vec::with_capacity(numbers.size_hint().0);
+        for number in numbers {
             let wanted = set.size(number).unwrap_or(0);
-            self.open_one(spec.data.fill, wanted, pass, number, flags | OFlags::CLOEXEC)
-        };
-        numbers.map(open).collect()
+            let flags = flags | OFlags::CLOEXEC;
+            files.push(self.open_one(spec.data.fill, wanted, pass, number, flags)?);
+        }
+        Ok(files)
     }
 
     fn open_one(
@@ -171,27 +183,42 @@ impl DirectorySite {
         Ok(file)
     }
 
-    /// Maps files; those that are written anew get their size and their space first.
-    fn map(&self, bytes: u64, pass: Pass, files: &[OwnedFd]) -> Result<Vec<Mapping>, SiteError> {
-        let map = |file: &OwnedFd| -> Result<Mapping, Errno> {
-            if pass.opens() == Opens::Anew {
-                match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS) => rustix::fs::ftruncate(file, bytes)?,
-                    reserved => reserved?,
+    /// Maps files into memory.
+    fn map_files(
+        &self,
+        bytes: u64,
+        pass: Pass,
+        files: &[OwnedFd],
+    ) -> Result<Vec<Mapping>, SiteError> {
+        let mut maps = Vec::with_capacity(files.len());
+        for file in files {
+            match map_file(file, bytes, pass) {
+                Ok(map) => maps.push(map),
+                Err(errno) => {
+                    return Err(io_error("map a file in", &self.works[0].path, &errno.into()));
                 }
             }
-            match pass.opens() {
-                Opens::ToRead => Mapping::read_only(file, bytes as usize),
-                _ => Mapping::writable(file, bytes as usize),
-            }
-        };
-        let place = &self.works[0].path;
-        let map = |file| map(file).map_err(|errno| io_error("map a file in", place, &errno.into()));
-        files.iter().map(map).collect()
+        }
+        Ok(maps)
     }
 }
 
-/// Bytes from the start of a file on that somebody has written: up to its first hole. Where zeros
+/// Maps a file; one that is written anew gets its size and its space first, since a store into a
+/// page without space would kill the process.
+fn map_file(file: &OwnedFd, bytes: u64, pass: Pass) -> Result<Mapping, Errno> {
+    if pass.opens() == Opens::Anew {
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => rustix::fs::ftruncate(file, bytes)?,
+            reserved => reserved?,
+        }
+    }
+    match pass.opens() {
+        Opens::ToRead => Mapping::read_only(file, bytes as usize),
+        _ => Mapping::writable(file, bytes as usize),
+    }
+}
+
+/// Returns the bytes from the start of a file that were written: up to its first hole. Where zeros
 /// are written a file system may keep them as a hole, and the size has to do.
 fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     let size = rustix::fs::fstat(file)?.st_size.cast_unsigned();
@@ -200,13 +227,13 @@ fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
     }
     match rustix::fs::seek(file, SeekFrom::Hole(0)) {
         Ok(hole) => Ok(hole),
-        // Whoever knows no holes has none to tell.
+        // A file system without holes has written all of it.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NXIO) => Ok(size),
         Err(errno) => Err(errno),
     }
 }
 
-const fn durable(durability: Durability) -> OFlags {
+const fn sync_flags(durability: Durability) -> OFlags {
     match durability {
         Durability::Dsync => OFlags::DSYNC,
         Durability::Osync => OFlags::SYNC,
@@ -214,10 +241,11 @@ const fn durable(durability: Durability) -> OFlags {
     }
 }
 
-fn one_at_a_time(queue_depth: u32) -> Option<Caveat> {
-    (queue_depth > 1).then(|| {
-        CaveatCode::OptionNotInForce.because(format!(
-            "queue_depth {queue_depth} asked for, 1 in force: posix calls are synchronous"
-        ))
-    })
+fn check_queue_depth(queue_depth: u32) -> Option<Caveat> {
+    if queue_depth <= 1 {
+        return None;
+    }
+    Some(CaveatCode::OptionNotInForce.because(format!(
+        "queue_depth {queue_depth} requested, 1 effective: posix calls are synchronous"
+    )))
 }

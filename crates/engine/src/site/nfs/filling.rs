@@ -28,9 +28,10 @@ impl NfsSite {
         self.patience.begin(Job::SetUp);
         *self.lock_shared() = None;
         if todo.wipe {
-            if self.is_ours {
-                let emptied = self.with_mount(|mount| self.empty(mount));
-                emptied.map_err(|failure| self.failed("empty", "", &failure))?;
+            if self.is_ours
+                && let Err(failure) = self.with_mount(|mount| self.empty(mount))
+            {
+                return Err(self.failed("empty", "", &failure));
             }
             self.set_places(Vec::new());
         }
@@ -39,16 +40,19 @@ impl NfsSite {
         }
         let places = Places::of(spec);
         let Stock { files, directories, links } = todo.make;
-        let own = |number: &u32| config.share.owns(*number, spec.workers);
-        for number in (0..files).filter(own) {
-            if let Some(bytes) = set.size(number) {
-                self.fill(number, bytes, &places, spec, config)?;
+        for number in 0..files {
+            if let Some(bytes) = set.size(number)
+                && config.share.owns(number, spec.workers)
+            {
+                self.fill_file(number, bytes, &places, spec, config)?;
             }
         }
         for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
-            for number in (0..count).filter(own) {
-                interrupted(config)?;
-                self.make(sort, number, &places, spec)?;
+            for number in 0..count {
+                if config.share.owns(number, spec.workers) {
+                    interrupted(config)?;
+                    self.make_entry(sort, number, &places, spec)?;
+                }
             }
         }
         Ok(())
@@ -68,18 +72,19 @@ impl NfsSite {
                 made.push(self.work);
                 continue;
             }
+            // Parents have lower numbers than what stands in them, so theirs are made by now.
             let parent = places.parent(place).map_or(self.work, |parent| made[parent as usize]);
             let name = places.name(place);
-            let directory = make_or_join(&mut self.mount(), parent, name.as_str(), spec);
-            let directory =
-                directory.map_err(|failure| self.failed("make", name.as_str(), &failure));
-            made.push(directory?.0);
+            match make_or_join(&mut self.mount(), parent, name.as_str(), spec) {
+                Ok((directory, _)) => made.push(directory),
+                Err(failure) => return Err(self.failed("make", name.as_str(), &failure)),
+            }
         }
         Ok(made)
     }
 
     /// Makes a directory or a link.
-    fn make(
+    fn make_entry(
         &self,
         sort: Sort,
         number: u32,
@@ -97,7 +102,7 @@ impl NfsSite {
     }
 
     /// Writes a file whole and commits it.
-    fn fill(
+    fn fill_file(
         &self,
         number: u32,
         bytes: u64,
@@ -128,7 +133,7 @@ impl NfsSite {
     }
 }
 
-/// Makes a directory, or finds the one that another agent made; with whether it is ours.
+/// Makes a directory, or finds the one that another agent made; the flag says whether it is ours.
 pub(super) fn make_or_join(
     mount: &mut Mount,
     parent: File,
@@ -136,14 +141,15 @@ pub(super) fn make_or_join(
     spec: &RunSpec,
 ) -> Result<(File, bool), CallFailure> {
     match make_directory(mount, parent, name, spec) {
+        Ok(made) => Ok((made, true)),
         Err(failure) if failure.status() == Some(Status::Exist) => {
-            mount.lookup(parent, name).map(|found| (found, false))
+            Ok((mount.lookup(parent, name)?, false))
         }
-        made => made.map(|made| (made, true)),
+        Err(failure) => Err(failure),
     }
 }
 
-/// Makes a directory; clients with other uids than the mount's work in it too.
+/// Makes a directory; clients with other uids than the mount's work in it, too.
 pub(super) fn make_directory(
     mount: &mut Mount,
     parent: File,
@@ -157,7 +163,7 @@ pub(super) fn make_directory(
     Ok(made)
 }
 
-/// Makes an empty file for everybody who works in the directory.
+/// Makes an empty file for all clients that work in the directory.
 pub(super) fn make_file(
     mount: &mut Mount,
     directory: File,
