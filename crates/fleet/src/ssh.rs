@@ -174,6 +174,7 @@ impl Launcher {
         let Put { path, seen } = self.put_program(host)?;
         let seen = if seen.is_empty() { UNSEEN } else { &seen };
         let mut command = self.ssh_command(host);
+        // The agent removes the program at its end, unless the time shows another campaign's use.
         command.arg(format!("{path} agent --stdio --pushed {seen}"));
         Remote::start(&mut command, &host.name, Arc::clone(stop))
     }
@@ -205,6 +206,7 @@ impl Launcher {
             // there.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
             let mut seen = found.seen.clone();
+            // The name holds the hash, but only the content proves what is there.
             if found.hash != binary.hash {
                 seen = self.push_program(host, binary, &found.directory)?;
                 remove = self.note_removal(host, &found, binary, &seen);
@@ -323,6 +325,7 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        // Removals go over the shared connections, so these are closed only afterwards.
         for some in left.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for (host, remove) in some {

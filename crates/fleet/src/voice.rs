@@ -106,6 +106,7 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
 impl Way {
     /// Writes a short message where nothing waits and the stream has space; says whether it did.
     fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
+        // Messages must arrive in the order in which they were sent: none overtakes a queued one.
         if self.waiting.load(Acquire) > 0 {
             return Ok(false);
         }
@@ -194,6 +195,7 @@ fn write_messages<Out: Serialize>(
             }
         };
         silence = Duration::ZERO;
+        // Counted down only once it is written, so that nothing overtakes it meanwhile.
         way.write_blocking(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
         way.waiting.fetch_sub(waited, AcqRel);
     }

@@ -99,7 +99,7 @@ pub struct Interaction {
 pub struct Within {
     /// The other factor's level.
     pub under: usize,
-    /// The level.
+    /// The level whose effect it is.
     pub level: usize,
     /// The level that it is compared with.
     pub against: usize,

@@ -250,6 +250,7 @@ impl Lobby {
                 }
             }
         }
+        // Strangers that say nothing must not hold their places for ever.
         let now = Instant::now();
         while let Some(index) = self.knocking.iter().position(|it| now - it.since > KNOCK_WITHIN) {
             let from = self.knocking.swap_remove(index).from;
@@ -450,6 +451,7 @@ fn describe_refusals(refused: &[String]) -> String {
 
 /// Answers an agent that is known, and makes its socket one that may be waited on.
 fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
+    // From here on a thread of its own reads from it, and may block.
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
     let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;

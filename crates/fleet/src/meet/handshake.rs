@@ -182,6 +182,7 @@ impl Door {
             self.state = State::Closed(noise);
             return Ok(Step::More);
         }
+        // An agent waits for the answer, so more bytes than the message are not an agent's.
         if rest.len() > MESSAGE_BYTES || noise.read_message(rest, &mut []).is_err() {
             return Err(Refusal::Token);
         }
@@ -200,6 +201,7 @@ impl Door {
             [high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
             _ => HELLO_BYTES_MAX,
         };
+        // Before the record is opened its length is unproved: it bounds what is buffered.
         if len > HELLO_BYTES_MAX {
             return Err(Refusal::Replayed);
         }

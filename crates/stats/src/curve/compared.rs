@@ -23,7 +23,7 @@ pub const PAIRS_MIN: usize = 3;
 /// A figure with the ends between which it lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The figure.
+    /// The figure itself.
     pub at: f64,
     /// The lower end.
     pub low: f64,

@@ -212,7 +212,7 @@ impl Transfers {
                 return;
             }
             let is_vain = commits && self.again_error.is_some();
-            if is_vain || (syncs && common.books.is_none()) {
+            if is_vain || (syncs && common.uncommitted.is_none()) {
                 self.waiting.pop_front();
                 state.error = self.again_error.take();
                 self.finish(slot, now_ns);
