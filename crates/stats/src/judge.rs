@@ -248,6 +248,7 @@ pub fn is_settled(run: &Run) -> bool {
         return false;
     }
     for pass in run.spec.passes() {
+        // The slowest pass to settle decides: a run ends as a whole.
         let summary = Sorted::of(run, *pass).summarize(pass_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
@@ -326,6 +327,7 @@ impl<'a> Sorted<'a> {
     fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
         let mut figures = rates_of(self.used_trials(), rate);
         let kept = self.adjust_trimmed(summary(&figures)?);
+        // All were set aside: their summary is shown, but nothing was discarded from it.
         if self.sound.is_empty() {
             return Some(kept);
         }
