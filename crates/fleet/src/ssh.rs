@@ -246,7 +246,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, script, WORD_WITHIN);
         let ended = ended.map_err(|error| of_host(host, &error))?;
         if !ended.worked() {
-            return Err(refusal(host, &ended, "there is no space for the agent"));
+            return Err(describe_refusal(host, &ended, "there is no space for the agent"));
         }
         if let Some(found) = Found::parse(&ended.stdout) {
             return Ok(found);
@@ -269,7 +269,11 @@ impl Launcher {
             return Ok(parse_time(&ended.stdout).to_owned());
         }
         let mib = binary.len_bytes.div_ceil(1 << 20);
-        Err(refusal(host, &ended, &format!("{directory} does not take the agent of {mib} MiB")))
+        Err(describe_refusal(
+            host,
+            &ended,
+            &format!("{directory} does not take the agent of {mib} MiB"),
+        ))
     }
 
     /// Runs a command on a host; its own failure is a result, only that of ssh is an error.
@@ -279,7 +283,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, String::new(), WORD_WITHIN);
         let ended = ended.map_err(|error| of_host(host, &error))?;
         if ended.code == Some(SSH_FAILED) {
-            return Err(refusal(host, &ended, ""));
+            return Err(describe_refusal(host, &ended, ""));
         }
         Ok(ended)
     }
@@ -294,14 +298,14 @@ impl Launcher {
     /// Ends the connection to a host.
     fn disconnect(&self, host: &Host) {
         let mut leave = self.ssh_options(host);
-        leave.args(["-O", "exit", "--"]).arg(address(host));
+        leave.args(["-O", "exit", "--"]).arg(ssh_address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
     }
 
     /// Makes an ssh to a host, without a command for its shell.
     fn ssh_command(&self, host: &Host) -> Command {
         let mut command = self.ssh_options(host);
-        command.arg("--").arg(address(host));
+        command.arg("--").arg(ssh_address(host));
         command
     }
 
@@ -396,7 +400,7 @@ fn remove_stale_folders(folder: &Path, mine: &Path) {
 }
 
 /// Returns the address of a host, in ssh's words.
-fn address(host: &Host) -> &str {
+fn ssh_address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
 }
 
@@ -416,13 +420,13 @@ fn of_host(host: &Host, why: &dyn std::fmt::Display) -> Gone {
 }
 
 /// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what`.
-fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
+fn describe_refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
     let said = ended.last_words.as_deref().unwrap_or("ssh says nothing");
     if ended.code != Some(SSH_FAILED) {
         return of_host(host, &format!("{what}: {said}"));
     }
     let with_config = host.ssh_config.as_ref().map(|config| format!("-F {} ", config.display()));
-    let name = format!("{}{}", with_config.unwrap_or_default(), address(host));
+    let name = format!("{}{}", with_config.unwrap_or_default(), ssh_address(host));
     let why = if ended.is_another {
         format!(
             "it has another host key than ssh knows: {said} (hint: `ssh {name}` says which; make \
@@ -567,7 +571,7 @@ mod tests {
             let is_another = words.contains("known otherwise");
             let stdout = String::new();
             let ended = Ended { code: Some(SSH_FAILED), stdout, last_words, is_another };
-            refusal(&host, &ended, "").to_string()
+            describe_refusal(&host, &ended, "").to_string()
         };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),

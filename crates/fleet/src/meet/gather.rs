@@ -194,7 +194,7 @@ impl Meeting {
             }
             lobby.run_once()?;
         }
-        lobby.close(&wanted.stop)
+        lobby.finish_gathering(&wanted.stop)
     }
 }
 
@@ -386,16 +386,16 @@ impl Lobby {
         let one = self.came.len() + 1 == self.count as usize;
         format!(
             "{} {}",
-            names::missing(|rank| self.came.contains_key(&rank), self.count),
+            names::list_missing(|rank| self.came.contains_key(&rank), self.count),
             if one { "is" } else { "are" }
         )
     }
 
     /// Ends the listening and makes agents of those that came.
-    fn close(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
+    fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
         let refused = self.list_refusals();
         let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
-        let names = names::of(&hellos);
+        let names = names::agent_names(&hellos);
         let mut agents = Vec::with_capacity(names.len());
         for (name, Came { hello, link, stream }) in names.into_iter().zip(self.came.into_values()) {
             let mut agent = Remote::met(&name, stream, link, Arc::clone(stop));

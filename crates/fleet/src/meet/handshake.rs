@@ -122,7 +122,7 @@ impl Knock {
         let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
         let text = postcard::to_stdvec(hello).map_err(|_| Refusal::Nonsense)?;
         let mut record = Vec::new();
-        sealed::seal(&keys, 0, &text, &mut record).map_err(|_| Refusal::Nonsense)?;
+        sealed::seal_record(&keys, 0, &text, &mut record).map_err(|_| Refusal::Nonsense)?;
         Ok((keys, record))
     }
 }
@@ -214,7 +214,7 @@ impl Door {
             return Err(Refusal::Replayed);
         }
         let mut text = Vec::new();
-        let opened = sealed::open(&keys, 0, &self.input[2..], &mut text);
+        let opened = sealed::open_record(&keys, 0, &self.input[2..], &mut text);
         opened.map_err(|_| Refusal::Replayed)?;
         match postcard::take_from_bytes::<Hello>(&text) {
             Ok((hello, [])) if hello.is_plain() => Ok(Step::Known(hello, keys)),
