@@ -81,7 +81,7 @@ pub trait Backend: Send {
     }
 }
 
-/// How long a backend may wait that was told to wait until an instant: a tick at most.
+/// Returns how long a backend may wait that is to wait until an instant: a tick at most.
 pub(crate) fn patience(clock: &dyn Clock, until_ns: u64) -> Duration {
     if until_ns == NO_LIMIT {
         return TICK;

@@ -1,8 +1,8 @@
-//! The books of a soak in a file, which outlives a process that is killed.
+//! The acknowledgement journal of a soak in a file, which outlives a process that is killed.
 //!
-//! Principal type: [`Books`]. What is journaled is in the kernel's memory at once, so that an agent
-//! that comes after a killed process finds all that it knew. The room is reserved before, since a
-//! mapping of a file that can't grow kills its process.
+//! Principal type: [`JournalFile`]. What is journaled is in the kernel's memory at once, so that an
+//! agent that comes after a killed process finds all that it knew. The room is reserved before,
+//! since a mapping of a file that can't grow kills its process.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -20,17 +20,17 @@ use workload::Journal;
 use crate::backend::mapping::Mapping;
 
 /// Words in a file.
-pub struct Books(Mapping);
+pub struct JournalFile(Mapping);
 
 // SAFETY: the mapping is reached as atomics only.
-unsafe impl Sync for Books {}
+unsafe impl Sync for JournalFile {}
 
 /// Begins the journal of a soak in a file.
 ///
 /// # Errors
 /// When the file is there already, or can't be made.
 pub fn begin_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
-    Ok(journal_over(Books::begin(path, journal_words(spec))?, spec))
+    Ok(journal_over(JournalFile::begin(path, journal_words(spec))?, spec))
 }
 
 /// Continues the journal of a soak that an earlier process left in a file.
@@ -38,18 +38,18 @@ pub fn begin_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
 /// # Errors
 /// When there is no such file, or it is that of another run.
 pub fn continue_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
-    Ok(journal_over(Books::go_on(path, journal_words(spec))?, spec))
+    Ok(journal_over(JournalFile::reopen(path, journal_words(spec))?, spec))
 }
 
 fn journal_words(spec: &RunSpec) -> usize {
     Journal::words(spec.files, spec.file_size_bytes, spec.io_size_bytes)
 }
 
-fn journal_over(books: Books, spec: &RunSpec) -> Journal {
-    Journal::over(Box::new(books), spec.file_size_bytes, spec.io_size_bytes)
+fn journal_over(file: JournalFile, spec: &RunSpec) -> Journal {
+    Journal::over(Box::new(file), spec.file_size_bytes, spec.io_size_bytes)
 }
 
-impl Books {
+impl JournalFile {
     /// Makes a file with so many words, all 0.
     ///
     /// # Errors
@@ -69,12 +69,12 @@ impl Books {
     ///
     /// # Errors
     /// When there is no such file, or it has not so many words.
-    pub fn go_on(path: &Path, words: usize) -> io::Result<Self> {
+    pub fn reopen(path: &Path, words: usize) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let bytes = words.max(1) * size_of::<AtomicU32>();
         let found = file.metadata()?.len();
         if found != bytes as u64 {
-            let what = format!("{found} B of books where there should be {bytes}");
+            let what = format!("{found} B of journal where there should be {bytes}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         Self::of(file, bytes)
@@ -85,7 +85,7 @@ impl Books {
     }
 }
 
-impl AsRef<[AtomicU32]> for Books {
+impl AsRef<[AtomicU32]> for JournalFile {
     fn as_ref(&self) -> &[AtomicU32] {
         self.0.words()
     }
@@ -98,17 +98,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_there_for_whoever_comes_next() {
+    fn words_are_there_for_the_next_agent() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("books");
-        let books = Books::begin(&path, 8).unwrap();
-        books.as_ref()[7].store(42, Relaxed);
-        assert!(Books::begin(&path, 8).is_err(), "they are somebody's");
-        drop(books);
-        let left = Books::go_on(&path, 8).unwrap();
+        let path = folder.path().join("journal");
+        let first = JournalFile::begin(&path, 8).unwrap();
+        first.as_ref()[7].store(42, Relaxed);
+        assert!(JournalFile::begin(&path, 8).is_err(), "they belong to another agent");
+        drop(first);
+        let left = JournalFile::reopen(&path, 8).unwrap();
         assert_eq!(left.as_ref().len(), 8);
         assert_eq!((left.as_ref()[7].load(Relaxed), left.as_ref()[0].load(Relaxed)), (42, 0));
-        assert!(Books::go_on(&path, 9).is_err());
-        assert!(Books::go_on(&folder.path().join("none"), 8).is_err());
+        assert!(JournalFile::reopen(&path, 9).is_err());
+        assert!(JournalFile::reopen(&folder.path().join("none"), 8).is_err());
     }
 }

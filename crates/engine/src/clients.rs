@@ -1,6 +1,6 @@
 //! What each emulated client of a worker did, where that is asked for.
 //!
-//! [`ClientBooks`] belongs to the backend, the only one that knows which connection an op went
+//! [`ClientRecords`] belongs to the backend, the only one that knows which connection an op went
 //! over. All of its memory ([`model::client::CLIENT_RECORD_BYTES`] for each client) is taken
 //! before the start; where they are not wanted, it has no records and keeps none.
 
@@ -8,14 +8,14 @@ use model::{ClientRecord, ClientResult, Completion};
 
 /// The records of a worker's clients.
 #[derive(Debug, Default)]
-pub struct ClientBooks {
+pub struct ClientRecords {
     records: Vec<ClientRecord>,
     worker: u32,
     workers: u32,
     nconnect: usize,
 }
 
-impl ClientBooks {
+impl ClientRecords {
     /// Makes a record for each of `clients`: the clients of worker number `worker` out of
     /// `workers`, each of which has `nconnect` connections that stand one after the other.
     pub fn new(clients: usize, worker: u32, workers: u32, nconnect: u32) -> Self {

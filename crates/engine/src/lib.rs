@@ -6,13 +6,13 @@
 //! end no worker allocates, locks, formats or logs; a test counts allocations.
 
 pub mod backend;
-pub mod beat;
 pub mod books;
 pub mod buffers;
 pub mod clients;
 pub mod clock;
 mod course;
 pub mod external;
+pub mod intervals;
 pub mod limits;
 pub mod measure;
 pub mod pace;

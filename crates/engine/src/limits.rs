@@ -35,8 +35,8 @@ pub const REAP_ROUNDS_MAX: u32 = 256;
 /// than the window itself.
 pub const DUE_DRAIN_MAX: Duration = Duration::from_secs(5);
 
-/// So many ops that were never started are told the time that they waited, each by itself; of a
-/// backlog that is longer only the number is known.
+/// So many ops that were never started are recorded with the time that they waited, each by itself;
+/// of a backlog that is longer only the number is known.
 pub const UNANSWERED_TIMED_MAX: u64 = 1_000_000;
 
 /// How long the ops in flight have to end once a stop was requested: a server that puts them off

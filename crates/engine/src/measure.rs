@@ -18,10 +18,10 @@ use workload::OpStream;
 use workload::journal::Safety;
 
 use crate::backend::{Lost, Tally};
-use crate::beat::{Beat, Beats};
 use crate::clock::Clock;
+use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
-use crate::pace::{Booked, Pace, Timing};
+use crate::pace::{Journaled, Pace, Timing};
 use crate::recorder::Recorder;
 use crate::site::{Opened, Site, SiteError};
 use crate::thread_io::ThreadIo;
@@ -72,10 +72,10 @@ pub fn measure(
 ) -> Result<Measured, SiteError> {
     let shared = Shared::new(share.count);
     let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
-    let is_booked = spec.soak.is_some() && site.journal().is_some();
-    let mut beats: Vec<Arc<Beat>> = Vec::new();
-    if is_booked {
-        beats.resize_with(progress.len(), Arc::default);
+    let is_journaled = spec.soak.is_some() && site.journal().is_some();
+    let mut intervals: Vec<Arc<IntervalCounts>> = Vec::new();
+    if is_journaled {
+        intervals.resize_with(progress.len(), Arc::default);
     }
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
@@ -84,14 +84,14 @@ pub fn measure(
         let _stops = StopsAtPanic(&shared);
         let mut gates = Vec::with_capacity(progress.len());
         for (index, (worker, progress)) in share.workers().zip(&progress).enumerate() {
-            let beat = beats.get(index).cloned();
+            let counts = intervals.get(index).cloned();
             let (gate, start) = mpsc::channel::<u64>();
             let shared = &shared;
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = catch_panic(worker, shared, || {
                     let opened = Ready::new(site, spec, pass, worker, seed)?;
-                    Ok(opened.with_journal(site, spec, worker, beat))
+                    Ok(opened.with_journal(site, spec, worker, counts))
                 });
                 // Where the receiver is gone, the gate is closed, too.
                 let _ = ready.send(opened.is_ok());
@@ -122,8 +122,8 @@ pub fn measure(
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
         let mut watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
-        if is_booked {
-            watch = watch.with_beats(Beats::new(beats, site.journal().cloned()));
+        if is_journaled {
+            watch = watch.with_intervals(IntervalWatch::new(intervals, site.journal().cloned()));
         }
         // Other hosts work at the same moment: their progress curves are laid over this one.
         if follows {
@@ -210,13 +210,16 @@ impl Ready {
         site: &Site,
         spec: &RunSpec,
         worker: u32,
-        beat: Option<Arc<Beat>>,
+        counts: Option<Arc<IntervalCounts>>,
     ) -> Self {
-        let (Some(journal), Some(beat)) = (site.journal(), beat) else { return self };
+        let (Some(journal), Some(counts)) = (site.journal(), counts) else { return self };
         let journal = Arc::clone(journal);
         let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
-        let booked = Booked { journal, beat, safety, worker, workers: spec.workers };
-        Self { pace: Some(Pace::booking(self.pace, booked, self.opened.queue_depth)), ..self }
+        let journaled = Journaled { journal, counts, safety, worker, workers: spec.workers };
+        Self {
+            pace: Some(Pace::with_journal(self.pace, journaled, self.opened.queue_depth)),
+            ..self
+        }
     }
 
     /// Does the worker's part of the pass from `begun_ns` on.

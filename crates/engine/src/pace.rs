@@ -13,7 +13,7 @@ use workload::journal::Safety;
 use workload::{Journal, OpStream};
 
 use crate::backend::NO_LIMIT;
-use crate::beat::Beat;
+use crate::intervals::IntervalCounts;
 use crate::limits::{CAP_CREDIT_NS, DUE_DRAIN_MAX};
 
 /// The instants of one worker's pass, in nanoseconds of its clock.
@@ -53,6 +53,7 @@ impl Timing {
     pub fn counting_as_one(mut self, begun_ns: u64) -> Self {
         let warmup_ns = self.counts_ns - self.start_ns;
         if warmup_ns > 0 {
+            // All of this worker's instants move earlier by as much as it started late.
             let late_ns = self.counts_ns - begun_ns.saturating_add(warmup_ns).max(self.start_ns);
             self.counts_ns -= late_ns;
             for end_ns in [&mut self.deadline_ns, &mut self.drained_ns] {
@@ -90,15 +91,15 @@ pub struct Pace {
     /// Files with an op in flight, where ops on a file must follow each other.
     busy: Option<Vec<Subject>>,
     /// The journal of what is acknowledged, in a soak.
-    booked: Option<Booked>,
+    journaled: Option<Journaled>,
 }
 
 /// The journal of a worker in a soak.
-pub struct Booked {
+pub struct Journaled {
     /// Acknowledgements of each block.
     pub journal: Arc<Journal>,
     /// Interval statistics of this worker.
-    pub beat: Arc<Beat>,
+    pub counts: Arc<IntervalCounts>,
     /// How safe a write is once it is answered.
     pub safety: Safety,
     /// Files with these numbers, modulo the number of workers, are its own.
@@ -107,7 +108,7 @@ pub struct Booked {
     pub workers: u32,
 }
 
-impl Booked {
+impl Journaled {
     fn note_start(&self, op: &Op) {
         if op.kind == OpKind::Write {
             self.journal.begin(op.file, op.offset_bytes);
@@ -115,7 +116,7 @@ impl Booked {
     }
 
     fn note_end(&self, completion: &Completion) {
-        self.beat.record_ended(completion);
+        self.counts.record_ended(completion);
         let Op { kind, file, offset_bytes, .. } = completion.op;
         match (kind, completion.outcome) {
             (OpKind::Write, Outcome::Done(_)) => {
@@ -163,29 +164,29 @@ impl Pace {
             byte_time: u64::try_from(byte_time).unwrap_or(u64::MAX),
             allowed_ns: 0,
             busy: if is_ordered { Some(Vec::with_capacity(queue_depth)) } else { None },
-            booked: None,
+            journaled: None,
         })
     }
 
     /// Makes the pace of a worker of a soak: one op at a time is in flight for each block, and its
     /// outcome is journaled. With two, the order of their writes would be unknown.
     #[must_use]
-    pub fn booking(pace: Option<Self>, booked: Booked, queue_depth: usize) -> Self {
+    pub fn with_journal(pace: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
         let pace = pace.unwrap_or_else(|| Self {
             think_time_ns: 0,
             thinking: VecDeque::new(),
             byte_time: 0,
             allowed_ns: 0,
             busy: None,
-            booked: None,
+            journaled: None,
         });
         let busy = Some(Vec::with_capacity(queue_depth));
-        Self { busy, booked: Some(booked), ..pace }
+        Self { busy, journaled: Some(journaled), ..pace }
     }
 
     /// Says whether the outcome of each block is journaled.
-    pub const fn is_booking(&self) -> bool {
-        self.booked.is_some()
+    pub const fn is_journaling(&self) -> bool {
+        self.journaled.is_some()
     }
 
     /// Returns the places in the queue whose pause has not ended, and when the first of them is
@@ -223,8 +224,8 @@ impl Pace {
         if let Some(busy) = &mut self.busy {
             busy.push(subject);
         }
-        if let Some(booked) = &self.booked {
-            booked.note_start(op);
+        if let Some(journaled) = &self.journaled {
+            journaled.note_start(op);
         }
     }
 
@@ -239,15 +240,15 @@ impl Pace {
         {
             busy.swap_remove(at);
         }
-        if let Some(booked) = &self.booked {
-            booked.note_end(completion);
+        if let Some(journaled) = &self.journaled {
+            journaled.note_end(completion);
         }
     }
 
     /// Returns the object that an op works on; a block where a file is journaled.
     const fn subject(&self, op: &Op) -> Subject {
         let (sort, number) = numbered(op);
-        (sort, number, if self.is_booking() { op.offset_bytes } else { 0 })
+        (sort, number, if self.is_journaling() { op.offset_bytes } else { 0 })
     }
 }
 

@@ -128,6 +128,7 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_issued(&mut self, ops: &[Op]) {
+        // A batch is mostly of one kind: one addition for each run of them.
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
             self.kind_mut(alike[0].kind).issued += alike.len() as u64;
         }
@@ -272,6 +273,7 @@ impl Kind {
         let known = self.errors.iter().position(|(seen, n)| *seen == error || *n == 0);
         // Errors beyond the table's room are counted with its last entry.
         let at = known.unwrap_or(ERROR_KINDS_MAX - 1);
+        // The first free entry is taken, and entries are never freed.
         if self.errors[at].1 == 0 {
             self.errors[at].0 = error;
         }

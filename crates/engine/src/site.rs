@@ -356,7 +356,7 @@ impl Site {
         &self.config.clock
     }
 
-    /// The books on what was acknowledged, where they are kept.
+    /// Returns the journal of what was acknowledged, where one is kept.
     pub const fn journal(&self) -> Option<&Arc<Journal>> {
         self.config.pattern.journal()
     }

@@ -181,6 +181,7 @@ impl Bits {
         }
         let units = self.units_of(file);
         let first = units.start + (offset >> self.unit_shift);
+        // Ops without data, or beyond what has units, still touch the file itself.
         if bytes == 0 || first >= units.end {
             set_bit(&mut self.files, file);
             return true;

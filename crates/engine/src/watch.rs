@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use model::{CoursePoint, IntervalSample, Pulse, RunSpec, Stall, Stalls, Work};
 
-use crate::beat::Beats;
 use crate::clock::Clock;
 use crate::course::Course;
+use crate::intervals::IntervalWatch;
 use crate::limits::WATCH_TICK;
 use crate::stop::Stop;
 use crate::worker::Progress;
@@ -49,7 +49,7 @@ pub struct Watch<'a> {
     /// Progress curve; only where other hosts work at the same moment.
     course: Option<Course>,
     /// Interval statistics of the workers of a soak.
-    beats: Option<Beats>,
+    intervals: Option<IntervalWatch>,
     /// Processor time when the pass began to count; `None` until then.
     cpu_before_ns: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
             course: None,
-            beats: None,
+            intervals: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: if at_once { Some((monitor.client_cpu_ns)()) } else { None },
         }
@@ -105,8 +105,8 @@ impl<'a> Watch<'a> {
 
     /// Keeps interval statistics, too.
     #[must_use]
-    pub fn with_beats(mut self, beats: Beats) -> Self {
-        self.beats = Some(beats);
+    pub fn with_intervals(mut self, intervals: IntervalWatch) -> Self {
+        self.intervals = Some(intervals);
         self
     }
 
@@ -139,6 +139,7 @@ impl<'a> Watch<'a> {
         if let Some(course) = &mut self.course {
             course.look(now_ns, || sum_work(progress));
         }
+        // Live progress has a fixed tick, samples the interval of the plan.
         if now_ns >= self.next.0 {
             (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
             self.standing.look(self.progress, at_ns);
@@ -161,15 +162,15 @@ impl<'a> Watch<'a> {
             stalls: self.standing.end(),
             client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
             course: self.course.map_or(Vec::new(), Course::finish),
-            pulses: self.beats.map_or(Vec::new(), Beats::finish),
+            pulses: self.intervals.map_or(Vec::new(), IntervalWatch::finish),
         }
     }
 
     fn close_interval(&mut self, at_ns: u64) {
         let taken = take_sample(sum_work(self.progress), &mut self.seen.1, at_ns);
         self.samples.push(taken);
-        if let Some(beats) = &mut self.beats {
-            beats.close_interval(at_ns);
+        if let Some(intervals) = &mut self.intervals {
+            intervals.close_interval(at_ns);
         }
     }
 }
@@ -237,6 +238,7 @@ impl Standing {
             self.close_stall();
             return;
         }
+        // Workers that stand still at the same time are one stall, from the first of them on.
         let stall = self.current.get_or_insert(Stall { at_ns: since_ns, ..Stall::default() });
         stall.at_ns = stall.at_ns.min(since_ns);
         stall.lasts_ns = at_ns - stall.at_ns;

@@ -165,6 +165,7 @@ impl Worker<'_> {
         if ending == Ending::Complete {
             self.shared.is_done();
         }
+        // A worker that has ended stalls no more.
         self.progress.idle.store(true, Relaxed);
         if matches!(ending, Ending::Lost(_)) {
             self.recorder.fail_in_flight();
@@ -212,6 +213,7 @@ impl Worker<'_> {
             if pipe.in_flight == 0 && (pipe.exhausted || ending != Ending::Complete) {
                 return ending;
             }
+            // With nothing in flight a reap would wait for ever.
             if pipe.in_flight == 0 && pipe.waiting.is_empty() {
                 self.sleep_until(pipe.wake_ns);
             } else if let Err(Lost(reason)) = self.reap(pipe) {
@@ -243,7 +245,7 @@ impl Worker<'_> {
     /// Says whether no number of failures ends the pass: a soak waits until its server is back.
     fn endures(&self) -> bool {
         match &self.pace {
-            Some(pace) => pace.is_booking(),
+            Some(pace) => pace.is_journaling(),
             None => false,
         }
     }
@@ -253,6 +255,7 @@ impl Worker<'_> {
         if self.pace.is_some() {
             return self.refill_in_time(pipe);
         }
+        // Streams give runs of like ops in batches; single ops fill what is left of the queue.
         if pipe.sync.is_none() && !pipe.exhausted {
             let taken = pipe.waiting.len() + pipe.in_flight;
             self.stream.take(self.queue_depth.saturating_sub(taken), &mut pipe.waiting);
@@ -263,6 +266,7 @@ impl Worker<'_> {
         {
             match self.stream.next_op() {
                 None => pipe.exhausted = true,
+                // Held back: a sync covers what was written before it only if that has ended.
                 Some(op) if op.kind == OpKind::Sync => pipe.sync = Some(op),
                 Some(op) => pipe.waiting.push(op),
             }
@@ -369,6 +373,7 @@ impl Worker<'_> {
         let accepted = self.backend.submit(&pipe.waiting);
         self.recorder.record_issued(&pipe.waiting[..accepted]);
         pipe.in_flight += accepted;
+        // Clearing is the usual case, and cheaper than moving what a drain leaves.
         if accepted == pipe.waiting.len() {
             pipe.waiting.clear();
         } else {
@@ -407,6 +412,7 @@ impl Worker<'_> {
         if pipe.syncing {
             pipe.end_sync(self.progress);
         }
+        // The last completion is as good a clock as another reading of it.
         if self.pace.is_none()
             && self.stream.is_endless()
             && pipe.completions.last().is_some_and(|last| last.done_ns >= self.timing.deadline_ns)

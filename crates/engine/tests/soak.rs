@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use engine::beat::resident_bytes;
+use engine::intervals::resident_bytes;
 use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
 use model::testing::RunBuilder;
 use model::{Load, Pass, RunSpec, Share, Soak, Workload};
@@ -11,7 +11,7 @@ use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 /// A fast machine needs two seconds for them, which is twenty intervals.
 const OPS: u64 = 8_000_000;
 
-/// A mix that nobody executes, booked as a soak is.
+/// A mix that nobody executes, journaled as a soak is.
 fn spec() -> RunSpec {
     let mut spec = RunBuilder::new(Workload::Mixed)
         .files(16)
@@ -54,8 +54,8 @@ fn memory_is_steady_over_millions_of_ops() {
     let measured = measure(&site, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
-    let booked: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
-    assert_eq!(booked, OPS, "every op is in an interval");
+    let journaled: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
+    assert_eq!(journaled, OPS, "every op is in an interval");
     let kept = site.journal().unwrap().kept(|_| true);
     // Each block is written about 1,000 times; what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));

@@ -32,7 +32,7 @@ impl Bell {
 
     /// Wakes the thread that waits, or waits next.
     pub fn ring(&self) {
-        let mut rung = self.rung();
+        let mut rung = self.lock_rung();
         rung.has_rung = true;
         rung.numbers.insert(self.number);
         drop(rung);
@@ -41,33 +41,34 @@ impl Bell {
 
     /// Waits until it is signalled, or was since the last wait, but no longer than this.
     pub fn wait(&self, limit: Duration) {
-        let waited = self.shared.1.wait_timeout_while(self.rung(), limit, |rung| !rung.has_rung);
+        let waited =
+            self.shared.1.wait_timeout_while(self.lock_rung(), limit, |rung| !rung.has_rung);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_rung = false;
     }
 
     /// Returns the numbers under which it was signalled since this was called last.
     pub fn who_rang(&self) -> BTreeSet<u32> {
-        std::mem::take(&mut self.rung().numbers)
+        std::mem::take(&mut self.lock_rung().numbers)
     }
 
-    fn rung(&self) -> MutexGuard<'_, Rung> {
+    fn lock_rung(&self) -> MutexGuard<'_, Rung> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The wakeup of one transport, once it has one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rope(Arc<OnceLock<Bell>>);
+pub(crate) struct BellHandle(Arc<OnceLock<Bell>>);
 
-impl Rope {
+impl BellHandle {
     /// Attaches it to a wakeup, where it has none.
-    pub(crate) fn hang(&self, bell: &Bell) {
+    pub(crate) fn attach_to(&self, bell: &Bell) {
         // One controller has one wakeup, so the first is the only one.
         let _ = self.0.set(bell.clone());
     }
 
     /// Signals, where there is a wakeup.
-    pub(crate) fn pull(&self) {
+    pub(crate) fn ring_bell(&self) {
         if let Some(bell) = self.0.get() {
             bell.ring();
         }
@@ -81,10 +82,10 @@ mod tests {
     #[test]
     fn a_bell_that_rang_before_anybody_waited_is_heard_once() {
         let bell = Bell::default();
-        let rope = Rope::default();
-        rope.pull();
-        rope.hang(&bell);
-        rope.pull();
+        let rope = BellHandle::default();
+        rope.ring_bell();
+        rope.attach_to(&bell);
+        rope.ring_bell();
         // It would wait for ever.
         bell.wait(Duration::MAX);
         bell.wait(Duration::from_millis(1));

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use crate::bell::Rope;
+use crate::bell::BellHandle;
 use crate::{Bell, Gone, Order, Report, Transport};
 
 /// The controller's end.
 pub struct InProcess {
     orders: Sender<Option<Order>>,
     reports: Receiver<Report>,
-    rope: Rope,
+    rope: BellHandle,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) type Tell = dyn FnMut(Report) + Send;
 /// Takes them to a controller in this process.
 struct Reports {
     sender: Option<Sender<Report>>,
-    rope: Rope,
+    rope: BellHandle,
 }
 
 /// Makes the two ends.
@@ -45,7 +45,7 @@ pub fn pair() -> (InProcess, AgentEnd) {
     let (orders_in, orders_out) = channel();
     let (reports_in, reports_out) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let rope = Rope::default();
+    let rope = BellHandle::default();
     let controller = InProcess {
         orders: orders_in,
         reports: reports_out,
@@ -60,14 +60,14 @@ impl Reports {
     fn tell(&self, report: Report) {
         // A controller that is gone needs no answer.
         let _ = self.sender.as_ref().map(|sender| sender.send(report));
-        self.rope.pull();
+        self.rope.ring_bell();
     }
 }
 
 impl Drop for Reports {
     fn drop(&mut self) {
         self.sender = None;
-        self.rope.pull();
+        self.rope.ring_bell();
     }
 }
 
@@ -89,7 +89,7 @@ impl Transport for InProcess {
     }
 
     fn ring(&mut self, bell: &Bell) {
-        self.rope.hang(bell);
+        self.rope.attach_to(bell);
     }
 
     fn cancel(&mut self) {

@@ -91,6 +91,7 @@ impl Way {
     fn await_end(&mut self, events: &Receiver<Event<Report>>, deadline: Instant) -> bool {
         match self {
             Self::Process(child, _) => {
+                // The process is polled: its pipes may be closed long before it ends.
                 while matches!(child.try_wait(), Ok(None)) {
                     if Instant::now() >= deadline {
                         return false;
@@ -133,6 +134,7 @@ impl Remote {
         let words = Words::of(stderr);
         let way = Way::Process(child, words);
         let mut remote = Self::new(host, way, stream, stop);
+        // A login on a slow host comes before the greeting, so silence may last longer here.
         match remote.next_event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
             _ => Err(remote.disconnect("the agent did not greet")),
@@ -222,6 +224,7 @@ impl Remote {
 
     /// Cuts the agent off and keeps the reason, with its last words.
     fn disconnect(&mut self, why: &str) -> Gone {
+        // The end of the stream tells the agent that its controller is gone.
         self.stream = None;
         let said = self.way.cut_off().map_or(String::new(), |line| format!(": {line}"));
         let gone = Gone(format!("host {}: {why}{said}", self.host));
@@ -311,6 +314,7 @@ impl Transport for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
+        // An agent that was left to restore its host must not be killed.
         let left = self.await_end();
         let is_left = self.lost.as_ref().is_some_and(|gone| gone.0.contains(LEFT_TO_AGENT));
         if left.is_none() && !is_left {

@@ -174,6 +174,7 @@ impl Launcher {
         let Put { path, seen } = self.put_program(host)?;
         let seen = if seen.is_empty() { UNSEEN } else { &seen };
         let mut command = self.ssh_command(host);
+        // The agent removes the program at its end, unless the time shows another campaign's use.
         command.arg(format!("{path} agent --stdio --pushed {seen}"));
         Remote::start(&mut command, &host.name, Arc::clone(stop))
     }
@@ -205,6 +206,7 @@ impl Launcher {
             // there.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
             let mut seen = found.seen.clone();
+            // The name holds the hash, but only the content proves what is there.
             if found.hash != binary.hash {
                 seen = self.push_program(host, binary, &found.directory)?;
                 remove = self.note_removal(host, &found, binary, &seen);
@@ -244,7 +246,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, script, WORD_WITHIN);
         let ended = ended.map_err(|error| of_host(host, &error))?;
         if !ended.worked() {
-            return Err(refusal(host, &ended, "there is no space for the agent"));
+            return Err(describe_refusal(host, &ended, "there is no space for the agent"));
         }
         if let Some(found) = Found::parse(&ended.stdout) {
             return Ok(found);
@@ -267,7 +269,11 @@ impl Launcher {
             return Ok(parse_time(&ended.stdout).to_owned());
         }
         let mib = binary.len_bytes.div_ceil(1 << 20);
-        Err(refusal(host, &ended, &format!("{directory} does not take the agent of {mib} MiB")))
+        Err(describe_refusal(
+            host,
+            &ended,
+            &format!("{directory} does not take the agent of {mib} MiB"),
+        ))
     }
 
     /// Runs a command on a host; its own failure is a result, only that of ssh is an error.
@@ -277,7 +283,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, String::new(), WORD_WITHIN);
         let ended = ended.map_err(|error| of_host(host, &error))?;
         if ended.code == Some(SSH_FAILED) {
-            return Err(refusal(host, &ended, ""));
+            return Err(describe_refusal(host, &ended, ""));
         }
         Ok(ended)
     }
@@ -292,14 +298,14 @@ impl Launcher {
     /// Ends the connection to a host.
     fn disconnect(&self, host: &Host) {
         let mut leave = self.ssh_options(host);
-        leave.args(["-O", "exit", "--"]).arg(address(host));
+        leave.args(["-O", "exit", "--"]).arg(ssh_address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
     }
 
     /// Makes an ssh to a host, without a command for its shell.
     fn ssh_command(&self, host: &Host) -> Command {
         let mut command = self.ssh_options(host);
-        command.arg("--").arg(address(host));
+        command.arg("--").arg(ssh_address(host));
         command
     }
 
@@ -323,6 +329,7 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        // Removals go over the shared connections, so these are closed only afterwards.
         for some in left.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for (host, remove) in some {
@@ -393,7 +400,7 @@ fn remove_stale_folders(folder: &Path, mine: &Path) {
 }
 
 /// Returns the address of a host, in ssh's words.
-fn address(host: &Host) -> &str {
+fn ssh_address(host: &Host) -> &str {
     host.ssh.as_deref().unwrap_or("localhost")
 }
 
@@ -413,13 +420,13 @@ fn of_host(host: &Host, why: &dyn std::fmt::Display) -> Gone {
 }
 
 /// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what`.
-fn refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
+fn describe_refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
     let said = ended.last_words.as_deref().unwrap_or("ssh says nothing");
     if ended.code != Some(SSH_FAILED) {
         return of_host(host, &format!("{what}: {said}"));
     }
     let with_config = host.ssh_config.as_ref().map(|config| format!("-F {} ", config.display()));
-    let name = format!("{}{}", with_config.unwrap_or_default(), address(host));
+    let name = format!("{}{}", with_config.unwrap_or_default(), ssh_address(host));
     let why = if ended.is_another {
         format!(
             "it has another host key than ssh knows: {said} (hint: `ssh {name}` says which; make \
@@ -564,7 +571,7 @@ mod tests {
             let is_another = words.contains("known otherwise");
             let stdout = String::new();
             let ended = Ended { code: Some(SSH_FAILED), stdout, last_words, is_another };
-            refusal(&host, &ended, "").to_string()
+            describe_refusal(&host, &ended, "").to_string()
         };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),

@@ -52,7 +52,7 @@ pub fn agent_end(
     let cancels = Arc::clone(&cancelled);
     let hear = move |event, voice: Option<Voice<Report>>| {
         match event {
-            Event::Said(Order::Perish) => perish(),
+            Event::Said(Order::Perish) => crash_process(),
             Event::Said(Order::Clock) => {
                 // A controller that is gone needs no answer.
                 let report = Message::Said(Report::Clock(read_clocks()));
@@ -70,7 +70,7 @@ pub fn agent_end(
         move |event| hear(event, voice())
     });
     let (is_there, ended) = channel();
-    thread::spawn(move || watch(&heard, &leave, &ended, left));
+    thread::spawn(move || watch_controller(&heard, &leave, &ended, left));
     let mut teller = Teller { voice, held: None, told: Instant::now(), _is_there: is_there };
     AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
 }
@@ -90,7 +90,7 @@ impl Drop for Over {
 }
 
 /// Watches whether the controller is there and whether it is to be left, until the agent ends.
-fn watch(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
+fn watch_controller(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
     while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
         if leave.load(Relaxed) || heard.silence() > LOST_AFTER {
             break;
@@ -111,7 +111,7 @@ struct Teller {
 }
 
 /// Kills this process, as a machine that loses power ends its programs.
-fn perish() {
+fn crash_process() {
     // A process may always kill itself; nothing after it is executed.
     let _ = kill_process(getpid(), Signal::KILL);
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Bell;
-use crate::bell::Rope;
+use crate::bell::BellHandle;
 use crate::voice::{Output, Voice};
 use crate::wire::{self, Greeting, Message, WireError};
 
@@ -48,7 +48,7 @@ pub(crate) struct Stream<In, Out> {
     /// The writer to the other side; the stream ends with the last of its clones.
     pub voice: Voice<Out>,
     heard: Arc<Heard>,
-    rope: Rope,
+    rope: BellHandle,
 }
 
 impl<In, Out> Stream<In, Out>
@@ -59,7 +59,7 @@ where
     /// Opens a stream of messages.
     pub(crate) fn open(input: impl Read + Send + 'static, output: impl Output + 'static) -> Self {
         let (happen, events) = channel();
-        let rope = Rope::default();
+        let rope = BellHandle::default();
         let happen = Happen { sender: Some(happen), rope: rope.clone() };
         let (voice, heard) = open(input, output, |_| move |event| happen.tell(event));
         Self { events, voice, heard, rope }
@@ -79,21 +79,21 @@ impl<In, Out> Stream<In, Out> {
 
     /// Rings a bell from now on for each event.
     pub(crate) fn ring(&self, bell: &Bell) {
-        self.rope.hang(bell);
+        self.rope.attach_to(bell);
     }
 }
 
 /// The destination of events: a queue, and the wakeup for each event and at the end.
 struct Happen<In> {
     sender: Option<Sender<Event<In>>>,
-    rope: Rope,
+    rope: BellHandle,
 }
 
 impl<In> Happen<In> {
     /// Passes one on; whether anybody wants to know.
     fn tell(&self, event: Event<In>) -> bool {
         let is_wanted = self.sender.as_ref().is_some_and(|to| to.send(event).is_ok());
-        self.rope.pull();
+        self.rope.ring_bell();
         is_wanted
     }
 }
@@ -101,7 +101,7 @@ impl<In> Happen<In> {
 impl<In> Drop for Happen<In> {
     fn drop(&mut self) {
         self.sender = None;
-        self.rope.pull();
+        self.rope.ring_bell();
     }
 }
 

@@ -36,7 +36,7 @@ pub trait Output: Write + AsFd + Send {}
 impl<O: Write + AsFd + Send> Output for O {}
 
 /// A sender of messages; the stream ends with the last one of its clones.
-pub(crate) struct Voice<Out>(Arc<Mouth<Out>>);
+pub(crate) struct Voice<Out>(Arc<VoiceShared<Out>>);
 
 impl<Out> Clone for Voice<Out> {
     fn clone(&self) -> Self {
@@ -45,13 +45,13 @@ impl<Out> Clone for Voice<Out> {
 }
 
 /// The state that all clones of a writer share.
-struct Mouth<Out> {
+struct VoiceShared<Out> {
     later: Sender<Message<Out>>,
-    way: Arc<Way>,
+    queue: Arc<WriterQueue>,
 }
 
 /// The queue that senders and the writing thread share.
-struct Way {
+struct WriterQueue {
     /// `None` once it has failed.
     output: Mutex<Option<Open>>,
     /// How many messages the thread has yet to write; the greeting is one.
@@ -73,12 +73,12 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
     /// Starts the thread, which greets at once.
     pub(crate) fn begin(output: impl Output + 'static) -> Self {
         let open = Open { output: Box::new(output), said: Instant::now() };
-        let way = Way { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
+        let queue = WriterQueue { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
         let (later, outgoing) = channel();
-        let mouth = Mouth { later, way: Arc::new(way) };
-        let way = Arc::clone(&mouth.way);
-        thread::spawn(move || run_writer(&way, &outgoing));
-        Self(Arc::new(mouth))
+        let shared = VoiceShared { later, queue: Arc::new(queue) };
+        let queue = Arc::clone(&shared.queue);
+        thread::spawn(move || run_writer(&queue, &outgoing));
+        Self(Arc::new(shared))
     }
 
     /// Sends a message, without waiting.
@@ -86,26 +86,27 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
     /// # Errors
     /// When nothing can be sent any more.
     pub(crate) fn say(&self, message: Message<Out>) -> Result<(), Unheard> {
-        let Mouth { later, way } = &*self.0;
-        if way.write_at_once(&message)? {
+        let VoiceShared { later, queue } = &*self.0;
+        if queue.write_at_once(&message)? {
             return Ok(());
         }
         // Counted before it is queued: from here on no other sender may overtake it.
-        way.waiting.fetch_add(1, AcqRel);
+        queue.waiting.fetch_add(1, AcqRel);
         later.send(message).map_err(|_| Unheard)
     }
 
     /// Returns a function that gives this sender, or `None` once the stream has ended: for holders
     /// that must not keep it open.
     pub(crate) fn downgrade(&self) -> impl Fn() -> Option<Self> + Send + use<Out> {
-        let mouth = Arc::downgrade(&self.0);
-        move || mouth.upgrade().map(Self)
+        let shared = Arc::downgrade(&self.0);
+        move || shared.upgrade().map(Self)
     }
 }
 
-impl Way {
+impl WriterQueue {
     /// Writes a short message where nothing waits and the stream has space; says whether it did.
     fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
+        // Messages must arrive in the order in which they were sent: none overtakes a queued one.
         if self.waiting.load(Acquire) > 0 {
             return Ok(false);
         }
@@ -115,7 +116,7 @@ impl Way {
         if !has_room(&open.output) {
             return Ok(false);
         }
-        // A message without a frame ends the stream by way of the thread.
+        // A message without a frame ends the stream in the thread.
         let Ok(frame) = wire::to_frame(message) else { return Ok(false) };
         if frame.len() > SHORT_BYTES {
             return Ok(false);
@@ -169,24 +170,24 @@ fn has_room(output: &impl AsFd) -> bool {
 /// Writes queued messages, and heartbeats in between, until no sender is left.
 ///
 /// A peer that can't be written to can't be read from either: the reading side reports it.
-fn run_writer<Out: Serialize>(way: &Way, outgoing: &Receiver<Message<Out>>) {
-    let _ = write_messages(way, outgoing);
-    way.close();
+fn run_writer<Out: Serialize>(queue: &WriterQueue, outgoing: &Receiver<Message<Out>>) {
+    let _ = write_messages(queue, outgoing);
+    queue.close();
 }
 
 fn write_messages<Out: Serialize>(
-    way: &Way,
+    queue: &WriterQueue,
     outgoing: &Receiver<Message<Out>>,
 ) -> Result<(), Unheard> {
-    way.write_blocking(&Greeting::ours().to_bytes())?;
-    way.waiting.fetch_sub(1, AcqRel);
+    queue.write_blocking(&Greeting::ours().to_bytes())?;
+    queue.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
     loop {
         let (message, waited) = match outgoing.recv_timeout(BEAT_EVERY.saturating_sub(silence)) {
             Ok(message) => (message, 1),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
-                silence = way.silence();
+                silence = queue.silence();
                 if silence < BEAT_EVERY {
                     continue;
                 }
@@ -194,8 +195,9 @@ fn write_messages<Out: Serialize>(
             }
         };
         silence = Duration::ZERO;
-        way.write_blocking(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
-        way.waiting.fetch_sub(waited, AcqRel);
+        // Counted down only once it is written, so that nothing overtakes it meanwhile.
+        queue.write_blocking(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
+        queue.waiting.fetch_sub(waited, AcqRel);
     }
 }
 
@@ -211,7 +213,7 @@ mod tests {
         let (here, mut there) = UnixStream::pair().unwrap();
         let voice = Voice::begin(here);
         Greeting::expect(&mut there).unwrap();
-        while voice.0.way.waiting.load(Acquire) > 0 {
+        while voice.0.queue.waiting.load(Acquire) > 0 {
             thread::yield_now();
         }
         (voice, there)
@@ -256,7 +258,7 @@ mod tests {
         for _ in 0..count {
             voice.say(Message::Said(short.clone())).unwrap();
         }
-        assert!(voice.0.way.waiting.load(Acquire) > 0);
+        assert!(voice.0.queue.waiting.load(Acquire) > 0);
         drop(voice);
         assert_eq!(std::iter::from_fn(|| heard(&mut there)).count(), count);
     }

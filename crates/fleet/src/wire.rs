@@ -111,10 +111,10 @@ impl Greeting {
     pub fn expect(input: &mut impl Read) -> Result<(), WireError> {
         let mut head = Vec::new();
         while head.len() < MAGIC.len() && MAGIC.starts_with(&head) {
-            head.push(byte(input, &head)?);
+            head.push(read_byte(input, &head)?);
         }
         if head != MAGIC {
-            return Err(stranger(input, head));
+            return Err(describe_stranger(input, head));
         }
         let mut fixed = [0; 5];
         input.read_exact(&mut fixed)?;
@@ -151,7 +151,7 @@ impl Greeting {
 const HEAD_BYTES: usize = MAGIC.len() + 5;
 
 /// Reads one byte of a greeting; what came before the end of the stream is worth to be told.
-fn byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
+fn read_byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
     let mut byte = [0];
     match input.read_exact(&mut byte) {
         Ok(()) => Ok(byte[0]),
@@ -163,7 +163,7 @@ fn byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
 }
 
 /// Names who is there by the rest of the first line, as far as it comes at once.
-fn stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
+fn describe_stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
     let mut more = [0; 80];
     if !head.contains(&b'\n') {
         let len = input.read(&mut more).unwrap_or(0);
@@ -215,7 +215,7 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     if head.is_empty() {
         return Ok(None);
     }
-    let head: [u8; 4] = head.try_into().map_err(|_| ended())?;
+    let head: [u8; 4] = head.try_into().map_err(|_| stream_ended())?;
     let len = u32::from_be_bytes(head);
     if len > FRAME_BYTES_MAX {
         return Err(WireError::TooLong(len));
@@ -223,7 +223,7 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     let mut body = Vec::with_capacity((len as usize).min(STEP_BYTES));
     input.take(u64::from(len)).read_to_end(&mut body)?;
     if body.len() < len as usize {
-        return Err(ended());
+        return Err(stream_ended());
     }
     let garbage = |reason: String| WireError::Garbage { len: body.len(), reason };
     match postcard::take_from_bytes(&body) {
@@ -233,6 +233,6 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     }
 }
 
-fn ended() -> WireError {
+fn stream_ended() -> WireError {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the stream ended within a message").into()
 }

@@ -348,6 +348,7 @@ impl Search {
                 self.choose_next();
             }
             Some(Suspicion::Behind(how)) if is_again => self.give_in(load, how),
+            // Arrivals are random: once behind may be chance, twice in a row is not.
             Some(Suspicion::Behind(_)) => self.next = Next::Again(load),
             Some(Suspicion::Worse { pass, way, reference }) => {
                 self.next = Next::InTurns(Turns::new(load, reference, pass, way));
@@ -408,6 +409,7 @@ impl Search {
     fn give_in(&mut self, load: u32, how: How) {
         self.gave_in = Some((load, how));
         self.recovery = None;
+        // Nothing lighter was borne: there is no load to see the server recover with.
         let lighter = self.borne.is_some();
         self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
     }
@@ -423,6 +425,7 @@ impl Search {
             self.recovery = Some(Recovery::Back { from_ms: bad_ms, to_ms: at_ms });
             return self.choose_next();
         }
+        // Before the time is up it may still recover: the lightest load is tried again.
         if !is_late {
             self.next = Next::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
             return;
@@ -544,6 +547,7 @@ impl Search {
         let best = rates.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp)?;
         let (from, _) = *rates.iter().find(|(_, rate)| *rate >= best * SATURATED_SHARE)?;
         let (heaviest, _) = *rates.last()?;
+        // Only a load twice as heavy shows that more gains nothing.
         if heaviest >= from.saturating_mul(2) { Some(from) } else { None }
     }
 }

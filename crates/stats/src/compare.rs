@@ -72,6 +72,7 @@ impl Comparison {
         let (lo, hi) = self.interval;
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
         let improbable = self.adjusted <= 1.0 - CONFIDENCE;
+        // The effect is a factor: 5 % up is 1.05, and as much down 1 / 1.05.
         if improbable && lo > 1.0 && self.ratio >= smallest.1 {
             Outcome::Higher
         } else if improbable && hi < 1.0 && self.ratio <= smallest.0 {
@@ -100,6 +101,7 @@ impl Comparison {
         let distance = (limit.ln() - self.ratio.ln()).abs();
         let now = self.trials.0.min(self.trials.1);
         let mut wanted = now.max((now as f64 * (width / distance).powi(2)).ceil() as usize);
+        // So few trials may be unable to show anything, however narrow their interval is.
         while wanted <= TRIALS_MAX && is_blind(wanted, wanted, self.family) {
             wanted += 1;
         }
@@ -171,6 +173,7 @@ fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64,
         ratios.push((above.of(after) / below.of(before), *times));
     }
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    // Ratios are weighted by how often they were drawn, so places count draws, not ratios.
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
     (ranked(&ratios, cut), ranked(&ratios, RESAMPLES - 1 - cut))
 }
@@ -193,6 +196,7 @@ fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();
     for _ in 0..RESAMPLES {
+        // Both sides are drawn in each resample: their errors are independent.
         let below = draw_middle(before, &mut random, &mut counts);
         let above = draw_middle(after, &mut random, &mut counts);
         *found.entry((below, above)).or_default() += 1;

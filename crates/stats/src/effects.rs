@@ -107,7 +107,7 @@ pub struct Interaction {
 pub struct Within {
     /// The other factor's level.
     pub under: usize,
-    /// The level.
+    /// The level whose effect it is.
     pub level: usize,
     /// The level that it is compared with.
     pub against: usize,
@@ -127,6 +127,7 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     let nesting = Nesting::of(levels, observations);
     let columns = Columns::new(&nesting);
     let products = columns.sum_products(observations);
+    // The main model: every factor, no pair. It needs an observation to spare to know its noise.
     let main = products.fit(columns.main_columns(&[]));
     let whole = products.fit([INTERCEPT]).residual();
     if main.freedom() == 0 || whole <= f64::EPSILON {
@@ -279,6 +280,7 @@ fn level_effect(
     let deviation = (fit.residual() / freedom * fit.variance_share(column)).sqrt();
     let t = StudentsT::new(0.0, 1.0, freedom)
         .map_or(f64::INFINITY, |t| t.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)));
+    // The model is one of logarithms, so the interval is around a ratio.
     let half = if deviation > 0.0 { t * deviation } else { 0.0 };
     LevelEffect { against, ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
 }
@@ -328,6 +330,7 @@ impl Ground<'_> {
         if added == 0 || self.full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
             return None;
         }
+        // Noise is what all pairs together leave, so that one pair is not blamed for another.
         let noise = self.full.residual() / self.full.freedom() as f64;
         let f = gained / added as f64 / noise;
         let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;

@@ -44,6 +44,7 @@ impl Fairness {
     /// Compares the clients of some passes; `None` where they were not recorded apart.
     pub(crate) fn of(passes: &[&PassResult]) -> Option<Self> {
         let mut clients: BTreeMap<u32, ClientResult> = BTreeMap::new();
+        // Ops of all trials over the time of all trials: a mean that weighs trials by length.
         let mut window_ns = 0;
         for pass in passes {
             window_ns += pass.window_ns;

@@ -16,6 +16,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut reached: f64 = 0.0;
     for (rank, &at) in order.iter().enumerate() {
         let factor = (probabilities.len() - rank) as f64;
+        // Adjusted probabilities keep the order of those that they are made from.
         reached = reached.max(probabilities[at] * factor).min(1.0);
         adjusted[at] = reached;
     }

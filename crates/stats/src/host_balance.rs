@@ -32,7 +32,7 @@ pub const BUSY_MIN_NS: u64 = 20_000_000;
 /// The work of one host, over all trials behind the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostShare {
-    /// Its name.
+    /// Name of the host.
     pub host: String,
     /// Its rate while it worked: the median over the trials.
     pub rate: Rate,

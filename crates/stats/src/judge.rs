@@ -248,6 +248,7 @@ pub fn is_settled(run: &Run) -> bool {
         return false;
     }
     for pass in run.spec.passes() {
+        // The slowest pass to settle decides: a run ends as a whole.
         let summary = Sorted::of(run, *pass).summarize(pass_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
@@ -340,6 +341,7 @@ impl<'a> Sorted<'a> {
     fn summarize(&self, rate: fn(&PassResult) -> Option<f64>) -> Option<Summary> {
         let mut figures = rates_of(self.used_trials(), rate);
         let kept = self.adjust_trimmed(summary(&figures)?);
+        // All were set aside: their summary is shown, but nothing was discarded from it.
         // Cached trials measure something else, and say nothing of how far the others spread.
         if self.sound.is_empty() || self.rule == Discard::Cached {
             return Some(kept);

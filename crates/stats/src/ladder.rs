@@ -129,6 +129,7 @@ pub fn climb(rungs: &[Measured]) -> Option<Climbed> {
             agreed = share;
         }
     }
+    // A percentile interval: both tails are cut off the sorted draws.
     gains.sort_unstable_by(f64::total_cmp);
     let cut = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
     let next = ladder.walk(&ladder.times_without(usual.limit, &times)).limit;
@@ -321,6 +322,7 @@ impl Built {
     fn slowest_part(&self, at: usize, times: &[(f64, f64)], whole_ns: f64) -> Option<usize> {
         let (mut found, mut open) = (None, self.parts[at].clone());
         while let Some(part) = open.pop() {
+            // Such a part did other work in its own measurement, such as without a cache.
             if times[part].0 > whole_ns * CROSSED {
                 open.extend(&self.parts[part]);
             } else if found.is_none_or(|known: usize| times[part].0 > times[known].0) {

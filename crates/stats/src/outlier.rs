@@ -42,6 +42,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     let distances: Vec<f64> = figures.iter().map(|x| (x - centre).abs()).collect();
     let deviation = median(&distances).unwrap_or(0.0);
     let mean_deviation = distances.iter().sum::<f64>() / distances.len() as f64;
+    // More than half of the figures may be the same: then the median deviation is 0.
     let scale = if deviation > 0.0 {
         NORMAL_QUARTILE / deviation
     } else if mean_deviation > 0.0 {

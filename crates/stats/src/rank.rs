@@ -25,6 +25,7 @@ pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() || !finite {
         return 1.0;
     }
+    // Doubled midranks are whole numbers, so that sums can be counted exactly.
     let ranks = doubled_ranks(a, b);
     if ranks.len() <= EXACT_MAX {
         exact_probability(&ranks, a.len())
@@ -67,6 +68,7 @@ fn exact_probability(ranks: &[usize], n: usize) -> f64 {
     // ways[k][s]: how many choices of k ranks add up to s.
     let mut ways = vec![vec![0.0_f64; total + 1]; n + 1];
     ways[0][0] = 1.0;
+    // Ranks are added one by one; from the largest k down, so that none is taken twice.
     for (seen, rank) in ranks.iter().enumerate() {
         for k in (1..=n.min(seen + 1)).rev() {
             let (fewer, more) = ways.split_at_mut(k);

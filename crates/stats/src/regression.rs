@@ -56,6 +56,7 @@ impl CrossProducts {
         };
         for column in columns {
             let at = column * self.size + column;
+            // What the columns before leave of this one: almost nothing where they determine it.
             if fit.swept[at] > PIVOT_SHARE_MIN * self.sums[at] {
                 fit.sweep(column);
             }
@@ -78,6 +79,7 @@ impl Fit {
                 continue;
             }
             let factor = self.swept[row * n + pivot];
+            // Most products of sparse columns are 0, and need no work.
             if factor != 0.0 {
                 for column in 0..n {
                     self.swept[row * n + column] -= factor * self.swept[pivot * n + column];

@@ -334,6 +334,7 @@ impl Soaked {
                 && effect.detect_ns.is_some()
                 && effect.recover_ns.is_none();
         }
+        // Lost data outweighs everything; a server that never came back, single failed ops.
         if self.data == Data::Lost {
             Verdict::LosesData
         } else if self.gave_up || unrecovered || (self.failure.is_some() && made) {
@@ -522,6 +523,7 @@ impl Usual {
         let is_few =
             self.per_s.is_some_and(|before| intervals.per_s(index) < before * HELD_UP_SHARE);
         let is_late = self.longest_ns.is_some_and(|usual| pulse.max_ns as f64 > usual * LATE_TIMES);
+        // Without usual figures only what is wrong in itself counts.
         pulse.errors > 0 || pulse.ops == 0 || is_few || is_late
     }
 }

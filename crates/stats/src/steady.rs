@@ -76,6 +76,7 @@ pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     }
     let samples = whole_samples(spec.sampling.interval_ns(), result);
     let is_open = spec.load.rate_per_s > 0;
+    // Arrivals at random need more ops to even out.
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
     for (round, rate) in rounds.rates.iter_mut().enumerate() {
@@ -105,6 +106,7 @@ fn whole_samples(interval_ns: u64, result: &PassResult) -> Vec<(u64, &IntervalSa
     let mut whole = Vec::new();
     for sample in &result.samples {
         let lasts_ns = sample.at_ns.saturating_sub(begins_ns);
+        // Before the last start and after the first end some workers do nothing.
         let all_busy = begins_ns + slack_ns >= result.start_skew_ns
             && sample.at_ns <= result.first_done_ns + slack_ns;
         if all_busy && lasts_ns + slack_ns >= interval_ns {

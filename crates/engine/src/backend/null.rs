@@ -10,7 +10,7 @@ use model::{Completion, Op, Outcome};
 use super::{Backend, Lost, Tally};
 use crate::clock::Clock;
 
-/// The null backend; it can be told to lose ops, which is how the accounting is tested.
+/// The null backend; it can be set to lose ops, which is how the accounting is tested.
 pub struct Null {
     clock: Arc<dyn Clock>,
     queue: Vec<Op>,

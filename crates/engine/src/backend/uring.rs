@@ -3,10 +3,10 @@
 //! Each op in flight has a slot: a piece of the aligned region for its data, its names, its stage.
 //! Most ops are one ring entry (`entries`); those that open a file by name are several, one after
 //! the other (`stages`). What the kernel has no entry for is done by the calls of `posix` when it
-//! is submitted, and told by [`calls_instead`]. Registration is tried and done without where the
-//! kernel refuses it, for example for want of lockable memory. Every entry points into memory that
-//! this type owns and that outlives the ring: `Drop` waits for what is in flight before the memory
-//! goes.
+//! is submitted, and reported by [`calls_instead`]. Registration is tried and done without where
+//! the kernel refuses it, for example for want of lockable memory. Every entry points into memory
+//! that this type owns and that outlives the ring: `Drop` waits for what is in flight before the
+//! memory goes.
 #![allow(unsafe_code)]
 
 mod entries;
@@ -172,7 +172,7 @@ impl Uring {
         let pushed = self.ring.submission().len() as u32;
         // SAFETY: no argument is passed, and the entries keep what `push` promises.
         let looked = unsafe { self.ring.submitter().enter::<()>(pushed, 0, GETEVENTS, None) };
-        forgive(looked)?;
+        allow_retry(looked)?;
         if min == 0 || !self.called.is_empty() || !self.ring.completion().is_empty() {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Uring {
         }
         let timeout = Timespec::from(patience);
         let arguments = SubmitArgs::new().timespec(&timeout);
-        forgive(self.ring.submitter().submit_with_args(min, &arguments))
+        allow_retry(self.ring.submitter().submit_with_args(min, &arguments))
     }
 
     fn collect(&mut self, out: &mut Vec<Completion>) {
@@ -281,7 +281,7 @@ impl Drop for Uring {
 }
 
 /// Takes the results that only say "not now" for success: the caller comes again.
-fn forgive(result: io::Result<usize>) -> io::Result<()> {
+fn allow_retry(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
         Err(error) => match Errno::from_io_error(&error) {

@@ -38,7 +38,7 @@ const COLUMNS: usize = 50;
 /// A test that took less is printed as `+++++`, in nanoseconds.
 const SHORTEST_NS: u64 = 500_000_000;
 
-/// Bytes of the tests by character, where bonnie++ isn't told otherwise.
+/// Bytes of the tests by character, where no option of bonnie++ says otherwise.
 const CHARACTERS: u64 = 20 << 20;
 
 /// The report of bonnie++ on one test.

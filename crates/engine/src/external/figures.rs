@@ -48,7 +48,7 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// Syncs inside the window, which a tool was told to make.
+    /// Syncs inside the window, which a tool was configured to make.
     pub fn syncs(durability: Durability, pass: Pass, files: u32) -> Option<Self> {
         let makes = durability == Durability::Sync && pass.writes();
         makes.then(|| Self::counted(OpKind::Sync, files.into(), 0))

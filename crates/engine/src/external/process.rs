@@ -142,6 +142,7 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
                 running.signal(Signal::TERM);
                 deadline_ns = Some(now_ns + GRACE.as_nanos() as u64);
             }
+            // The grace is over.
             Some(_) if late => running.signal(Signal::KILL),
             _ => {}
         }
@@ -268,6 +269,7 @@ impl Pipe {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
+            // Only the end is kept: figures and errors are printed last.
             let surplus = self.kept.len().saturating_sub(self.kept_max);
             self.kept.drain(..surplus);
         }

@@ -304,6 +304,7 @@ fn check_target(target: &Path) -> Result<(), SiteError> {
 
 /// Checks whether a target has room for its share of the files.
 fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), SiteError> {
+    // A file system that doesn't tell its space is not refused for it.
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let whole_blocks = spec.file_size_bytes.next_multiple_of(found.f_frsize.max(1));

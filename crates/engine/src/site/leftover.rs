@@ -97,7 +97,7 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Sit
     let job = Job::Mount(options.timeout);
     let patience = Patience::new(Stop::default(), Arc::new(SystemClock::new()), job);
     let options = MountOptions { interrupt: patience.interrupt(), ..options };
-    let mut mount = connect(&options).map_err(|error| nfs::told(&shown, &error))?;
+    let mut mount = connect(&options).map_err(|error| nfs::mount_error(&shown, &error))?;
     patience.begin(Job::CleanUp);
     let swept = remove_from(&mut mount, &patience, begin, &shown);
     // A server that no longer answers MOUNT loses nothing by it.

@@ -77,7 +77,7 @@ impl NfsSite {
             ..MountOptions::from_target(target)
         };
         let shown = target.to_string();
-        let mut mount = connect(&options).map_err(|error| told(&shown, &error))?;
+        let mut mount = connect(&options).map_err(|error| mount_error(&shown, &error))?;
         let work_name = config.work_name.clone();
         let root = mount.root();
         patience.begin(Job::SetUp);
@@ -152,6 +152,7 @@ impl NfsSite {
         if !call.is_some_and(CallFailure::is_connection_lost) {
             return first;
         }
+        // Without a new connection the first failure says more than the second.
         let Ok(fresh) = connect(mount.options()) else { return first };
         *mount = fresh;
         job(&mut mount)
@@ -295,7 +296,7 @@ fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailur
 }
 
 /// Says in one line what the client says in two.
-pub(super) fn told(shown: &str, error: &MountError) -> SiteError {
+pub(super) fn mount_error(shown: &str, error: &MountError) -> SiteError {
     let text = error.to_string();
     SiteError::Nfs(match text.split_once("\n  hint: ") {
         Some((what, hint)) => format!("{shown}: {what} (hint: {hint})"),

@@ -194,7 +194,7 @@ impl Meeting {
             }
             lobby.run_once()?;
         }
-        lobby.close(&wanted.stop)
+        lobby.finish_gathering(&wanted.stop)
     }
 }
 
@@ -250,6 +250,7 @@ impl Lobby {
                 }
             }
         }
+        // Strangers that say nothing must not hold their places for ever.
         let now = Instant::now();
         while let Some(index) = self.knocking.iter().position(|it| now - it.since > KNOCK_WITHIN) {
             let from = self.knocking.swap_remove(index).from;
@@ -385,16 +386,16 @@ impl Lobby {
         let one = self.came.len() + 1 == self.count as usize;
         format!(
             "{} {}",
-            names::missing(|rank| self.came.contains_key(&rank), self.count),
+            names::list_missing(|rank| self.came.contains_key(&rank), self.count),
             if one { "is" } else { "are" }
         )
     }
 
     /// Ends the listening and makes agents of those that came.
-    fn close(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
+    fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
         let refused = self.list_refusals();
         let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
-        let names = names::of(&hellos);
+        let names = names::agent_names(&hellos);
         let mut agents = Vec::with_capacity(names.len());
         for (name, Came { hello, link, stream }) in names.into_iter().zip(self.came.into_values()) {
             let mut agent = Remote::met(&name, stream, link, Arc::clone(stop));
@@ -450,6 +451,7 @@ fn describe_refusals(refused: &[String]) -> String {
 
 /// Answers an agent that is known, and makes its socket one that may be waited on.
 fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
+    // From here on a thread of its own reads from it, and may block.
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
     let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;

@@ -122,7 +122,7 @@ impl Knock {
         let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
         let text = postcard::to_stdvec(hello).map_err(|_| Refusal::Nonsense)?;
         let mut record = Vec::new();
-        sealed::seal(&keys, 0, &text, &mut record).map_err(|_| Refusal::Nonsense)?;
+        sealed::seal_record(&keys, 0, &text, &mut record).map_err(|_| Refusal::Nonsense)?;
         Ok((keys, record))
     }
 }
@@ -182,6 +182,7 @@ impl Door {
             self.state = State::Closed(noise);
             return Ok(Step::More);
         }
+        // An agent waits for the answer, so more bytes than the message are not an agent's.
         if rest.len() > MESSAGE_BYTES || noise.read_message(rest, &mut []).is_err() {
             return Err(Refusal::Token);
         }
@@ -200,6 +201,7 @@ impl Door {
             [high, low, ..] => usize::from(u16::from_be_bytes([high, low])),
             _ => HELLO_BYTES_MAX,
         };
+        // Before the record is opened its length is unproved: it bounds what is buffered.
         if len > HELLO_BYTES_MAX {
             return Err(Refusal::Replayed);
         }
@@ -212,7 +214,7 @@ impl Door {
             return Err(Refusal::Replayed);
         }
         let mut text = Vec::new();
-        let opened = sealed::open(&keys, 0, &self.input[2..], &mut text);
+        let opened = sealed::open_record(&keys, 0, &self.input[2..], &mut text);
         opened.map_err(|_| Refusal::Replayed)?;
         match postcard::take_from_bytes::<Hello>(&text) {
             Ok((hello, [])) if hello.is_plain() => Ok(Step::Known(hello, keys)),

@@ -96,7 +96,7 @@ pub fn join(
             return Err(JoinError::Left);
         }
         let error = match connect(address) {
-            Ok(socket) => match introduce(socket, address, token, hello) {
+            Ok(socket) => match introduce_agent(socket, address, token, hello) {
                 Err(Trouble::Lost(error)) => error,
                 Err(Trouble::Final(error)) => return Err(error),
                 Ok(joined) => return Ok(joined),
@@ -137,7 +137,7 @@ impl From<io::Error> for Trouble {
     }
 }
 
-fn introduce(
+fn introduce_agent(
     mut socket: TcpStream,
     address: &str,
     token: &Token,

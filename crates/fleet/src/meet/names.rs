@@ -11,7 +11,7 @@ const RANGES_MAX: usize = 8;
 /// Names agents by their hosts; those that share a host by their ranks, too.
 ///
 /// Where a host is called as an agent of another one would be, all are named by their ranks.
-pub(super) fn of(hellos: &[&Hello]) -> Vec<String> {
+pub(super) fn agent_names(hellos: &[&Hello]) -> Vec<String> {
     let mut on_host: BTreeMap<&str, usize> = BTreeMap::new();
     for hello in hellos {
         *on_host.entry(&hello.host).or_default() += 1;
@@ -28,7 +28,7 @@ pub(super) fn of(hellos: &[&Hello]) -> Vec<String> {
 }
 
 /// Tells ranks that are missing, as in `ranks 1, 4 to 7`.
-pub(super) fn missing(has_come: impl Fn(u32) -> bool, count: u32) -> String {
+pub(super) fn list_missing(has_come: impl Fn(u32) -> bool, count: u32) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let mut ranks = 0_u32;
     for rank in (0..count).filter(|rank| !has_come(*rank)) {
@@ -62,7 +62,7 @@ mod tests {
         let size = agents.len() as u32;
         let hello = |(host, rank): &(&str, u32)| Hello { rank: *rank, size, host: (*host).into() };
         let hellos: Vec<Hello> = agents.iter().map(hello).collect();
-        of(&hellos.iter().collect::<Vec<_>>())
+        agent_names(&hellos.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn missing_ranks_are_told_in_ranges_and_not_endlessly() {
-        assert_eq!(missing(|rank| rank < 2, 3), "rank 2");
-        assert_eq!(missing(|rank| [0, 3].contains(&rank), 8), "ranks 1, 2, 4 to 7");
-        let told = missing(|rank| rank % 2 == 0, 100);
+        assert_eq!(list_missing(|rank| rank < 2, 3), "rank 2");
+        assert_eq!(list_missing(|rank| [0, 3].contains(&rank), 8), "ranks 1, 2, 4 to 7");
+        let told = list_missing(|rank| rank % 2 == 0, 100);
         assert_eq!(told, "ranks 1, 3, 5, 7, 9, 11, 13, 15 and others");
-        assert_eq!(missing(|_| false, 65_536), "ranks 0 to 65535");
+        assert_eq!(list_missing(|_| false, 65_536), "ranks 0 to 65535");
     }
 }

@@ -51,24 +51,34 @@ impl Link {
 }
 
 /// Puts a text of at most [`TEXT_BYTES_MAX`] into the record of that number, its length before it.
-pub(super) fn seal(keys: &Keys, number: u64, text: &[u8], record: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn seal_record(
+    keys: &Keys,
+    number: u64,
+    text: &[u8],
+    record: &mut Vec<u8>,
+) -> io::Result<()> {
     record.resize(2 + text.len() + TAG_BYTES, 0);
     let len =
-        keys.write_message(number, text, &mut record[2..]).map_err(|error| unsealed(&error))?;
+        keys.write_message(number, text, &mut record[2..]).map_err(|error| seal_error(&error))?;
     let head = u16::try_from(len).map_err(|_| ErrorKind::InvalidInput)?;
     record[..2].copy_from_slice(&head.to_be_bytes());
     Ok(())
 }
 
 /// Opens the record of that number, without its length, into `text`.
-pub(super) fn open(keys: &Keys, number: u64, record: &[u8], text: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn open_record(
+    keys: &Keys,
+    number: u64,
+    record: &[u8],
+    text: &mut Vec<u8>,
+) -> io::Result<()> {
     text.resize(record.len(), 0);
-    let len = keys.read_message(number, record, text).map_err(|error| unsealed(&error))?;
+    let len = keys.read_message(number, record, text).map_err(|error| seal_error(&error))?;
     text.truncate(len);
     Ok(())
 }
 
-fn unsealed(error: &snow::Error) -> io::Error {
+fn seal_error(error: &snow::Error) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("a record was damaged or forged ({error})"))
 }
 
@@ -101,7 +111,7 @@ impl Write for Sealer {
         if self.text.is_empty() {
             return Ok(());
         }
-        seal(&self.link.keys, self.number, &self.text, &mut self.record)?;
+        seal_record(&self.link.keys, self.number, &self.text, &mut self.record)?;
         self.number += 1;
         self.text.clear();
         (&self.link.socket).write_all(&self.record)
@@ -161,7 +171,7 @@ impl Opener {
         }
         self.record.resize(len, 0);
         self.input.read_exact(&mut self.record)?;
-        open(&self.input.get_ref().0.keys, self.number, &self.record, &mut self.text)?;
+        open_record(&self.input.get_ref().0.keys, self.number, &self.record, &mut self.text)?;
         self.number += 1;
         self.taken = 0;
         Ok(true)

@@ -23,7 +23,7 @@ pub const PAIRS_MIN: usize = 3;
 /// A figure with the ends between which it lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
-    /// The figure.
+    /// The figure itself.
     pub at: f64,
     /// The lower end.
     pub low: f64,
@@ -124,6 +124,7 @@ fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
     }
     let between = points.windows(2).find(|pair| pair[0].0 < load && load < pair[1].0)?;
     let (from, to) = (between[0], between[1]);
+    // Response times rise slowly enough between neighbours for a straight line.
     let share = (load - from.0) as f64 / (to.0 - from.0) as f64;
     Some((from.1 + share * (to.1 - from.1), true))
 }

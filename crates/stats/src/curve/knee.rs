@@ -119,6 +119,7 @@ fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> 
         x_mean += point.0 / n;
         y_mean += figure(*point) / n;
     }
+    // Centred sums lose fewer digits than sums of squares far from 0.
     let (mut products, mut spread) = (0.0, 0.0);
     for point in at {
         products += (point.0 - x_mean) * (figure(*point) - y_mean);

@@ -25,7 +25,7 @@ pub(super) trait Closing: Backend {
 pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Result<(), Lost> {
     let (_, common) = backend.first();
     let count = common.set.files.len();
-    let commits = common.books.is_some();
+    let commits = common.uncommitted.is_some();
     let closes = common.set.closable;
     // The clients' records are of ops of the plan only.
     let clients = std::mem::take(&mut common.set.clients);

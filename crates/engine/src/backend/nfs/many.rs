@@ -169,6 +169,7 @@ impl Many {
                 handled.map_err(|error| Lost(error.to_string()))?;
                 self.receive(number)?;
             }
+            // A server that answers nothing for the whole timeout is gone.
             let member = &self.members[number];
             let checked = member.connection.check_timeout(now_ns, timeout_ns);
             checked.map_err(|error| Lost(error.to_string()))?;
@@ -238,6 +239,7 @@ impl Backend for Many {
         let wanted = out.len() + min;
         self.drive_touched(out)?;
         let mut rounds = 0;
+        // Calls of one op may need several rounds; the bound keeps the worker's own checks alive.
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
             self.wait_ready(until_ns)?;

@@ -1,4 +1,5 @@
-//! What all clients of a worker share: the files, and the books on what they wrote.
+//! The state that all clients of a worker share: the files, and what they wrote and is not safe
+//! yet.
 //!
 //! [`Common`] is the one place that knows which handles are current: a file that had to be opened
 //! again is replaced here, for every op that follows.
@@ -14,7 +15,7 @@ use workload::{Mismatches, Pattern, Places};
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
 use crate::backend::{BadReply, Lost};
-use crate::clients::ClientBooks;
+use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
 /// The call that is made to list names with their attributes.
@@ -48,7 +49,7 @@ pub struct NfsFiles {
     pub stride: u32,
     /// Unstable data may be written to the files.
     pub is_written: bool,
-    /// The blocks that the files are written in, where they are not too many to keep books on: what
+    /// The blocks that the files are written in, where they are not too many to track: what
     /// a server lost can be written again then.
     pub grid: Option<Grid>,
     /// How safe a WRITE is to be before it is answered.
@@ -72,7 +73,7 @@ pub struct NfsFiles {
     /// others do without what it opened.
     pub own: usize,
     /// The record of the work of each client.
-    pub clients: ClientBooks,
+    pub clients: ClientRecords,
 }
 
 /// See the module.
@@ -83,7 +84,7 @@ pub(super) struct Common {
     /// Scratch memory in which the data of a WRITE is put together, if that has to be.
     pub(super) scratch: Vec<u8>,
     /// Only where WRITEs are unstable; elsewhere nothing is ever uncommitted.
-    pub(super) books: Option<Uncommitted>,
+    pub(super) uncommitted: Option<Uncommitted>,
     /// The rest of a block that is written again: no call was started for it yet.
     rest: Option<Piece>,
     /// WRITEs made again that have not ended.
@@ -103,14 +104,14 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn new(mut set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
-        let books = (unstable && set.is_written).then(|| match set.grid.take() {
+        let uncommitted = (unstable && set.is_written).then(|| match set.grid.take() {
             Some(grid) => Uncommitted::new(grid),
             None => Uncommitted::without_blocks(set.files.len()),
         });
         Self {
             calls: CallCounts::default(),
             scratch: vec![0; set.wsize as usize],
-            books,
+            uncommitted,
             rest: None,
             again_out: 0,
             resent_bytes: 0,
@@ -125,16 +126,16 @@ impl Common {
     /// Says whether a sync of the file with this number takes a COMMIT: a server may have answered
     /// all WRITEs as durable, however they were asked for, and then there is nothing to commit.
     pub(super) fn needs_commit(&self, number: u32) -> bool {
-        match &self.books {
+        match &self.uncommitted {
             // Nothing is known of files that are found by name.
-            Some(books) => self.known(number).is_none() || books.is_dirty(self.index(number)),
+            Some(data) => self.known(number).is_none() || data.is_dirty(self.index(number)),
             None => false,
         }
     }
 
     /// Says whether what a server lost can be written again.
     pub(super) fn can_rewrite(&self) -> bool {
-        self.books.as_ref().is_some_and(Uncommitted::knows_blocks)
+        self.uncommitted.as_ref().is_some_and(Uncommitted::knows_blocks)
     }
 
     /// Fails where the server changes its verifier so often that writing again leads nowhere.
@@ -152,7 +153,7 @@ impl Common {
     /// Says whether writing again leads nowhere.
     #[inline]
     pub(super) fn rewrites_in_vain(&self) -> bool {
-        self.books.as_ref().is_some_and(Uncommitted::is_in_vain)
+        self.uncommitted.as_ref().is_some_and(Uncommitted::is_in_vain)
     }
 
     /// The place that a number stands in.
@@ -205,13 +206,15 @@ impl Common {
 
     /// Says whether a piece waits to be written again.
     pub(super) fn has_piece(&self) -> bool {
-        self.rest.is_some() || self.books.as_ref().is_some_and(Uncommitted::has_lost)
+        self.rest.is_some() || self.uncommitted.as_ref().is_some_and(Uncommitted::has_lost)
     }
 
     /// Takes the next piece that has to be written again, no larger than a WRITE may be.
     pub(super) fn take_piece(&mut self) -> Option<Piece> {
-        let piece =
-            self.rest.take().or_else(|| self.books.as_mut().and_then(Uncommitted::take_lost))?;
+        let piece = self
+            .rest
+            .take()
+            .or_else(|| self.uncommitted.as_mut().and_then(Uncommitted::take_lost))?;
         let len = piece.len.min(self.set.wsize);
         if len < piece.len {
             let offset = piece.offset + u64::from(len);

@@ -135,7 +135,7 @@ pub(super) struct Uncommitted {
 }
 
 impl Uncommitted {
-    /// Keeps books on these blocks.
+    /// Starts to track these blocks.
     pub(super) fn new(grid: Grid) -> Self {
         let blocks = grid.blocks();
         Self {
@@ -297,103 +297,103 @@ mod tests {
     const FIRST: Verifier = Verifier([1; 8]);
     const SECOND: Verifier = Verifier([2; 8]);
 
-    fn all_lost(books: &mut Uncommitted) -> Vec<(usize, u64, u32)> {
-        std::iter::from_fn(|| books.take_lost())
+    fn all_lost(uncommitted: &mut Uncommitted) -> Vec<(usize, u64, u32)> {
+        std::iter::from_fn(|| uncommitted.take_lost())
             .map(|piece| (piece.file, piece.offset, piece.len))
             .collect()
     }
 
     #[test]
     fn what_was_taken_under_an_earlier_verifier_is_written_again() {
-        let mut books = Uncommitted::new(Grid::even(2, 250, 100));
-        books.written(0, 0, 10, FIRST);
-        books.written(1, 200, 10, FIRST);
-        assert!(!books.has_lost());
-        books.written(1, 0, 10, SECOND);
-        assert!(books.has_lost());
-        assert_eq!(all_lost(&mut books), [(0, 0, 100), (1, 200, 50)]);
-        assert!(!books.has_lost());
+        let mut uncommitted = Uncommitted::new(Grid::even(2, 250, 100));
+        uncommitted.written(0, 0, 10, FIRST);
+        uncommitted.written(1, 200, 10, FIRST);
+        assert!(!uncommitted.has_lost());
+        uncommitted.written(1, 0, 10, SECOND);
+        assert!(uncommitted.has_lost());
+        assert_eq!(all_lost(&mut uncommitted), [(0, 0, 100), (1, 200, 50)]);
+        assert!(!uncommitted.has_lost());
     }
 
     #[test]
     fn a_commit_under_the_same_verifier_ends_the_books_of_its_file_only() {
-        let mut books = Uncommitted::new(Grid::even(2, 200, 100));
-        books.written(0, 100, 10, FIRST);
-        books.written(1, 100, 10, FIRST);
-        assert!(books.committed(0, FIRST));
-        assert!(!books.committed(1, SECOND));
-        assert_eq!(all_lost(&mut books), [(1, 100, 100)]);
+        let mut uncommitted = Uncommitted::new(Grid::even(2, 200, 100));
+        uncommitted.written(0, 100, 10, FIRST);
+        uncommitted.written(1, 100, 10, FIRST);
+        assert!(uncommitted.committed(0, FIRST));
+        assert!(!uncommitted.committed(1, SECOND));
+        assert_eq!(all_lost(&mut uncommitted), [(1, 100, 100)]);
     }
 
     #[test]
     fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
-        let mut books = Uncommitted::without_blocks(4);
-        assert!(!books.knows_blocks());
-        books.written(17, 1 << 40, 10, FIRST);
-        assert!(books.committed(3, FIRST));
-        assert!(!books.committed(3, SECOND));
-        assert!(!books.has_lost());
-        assert!(books.committed(3, SECOND));
+        let mut uncommitted = Uncommitted::without_blocks(4);
+        assert!(!uncommitted.knows_blocks());
+        uncommitted.written(17, 1 << 40, 10, FIRST);
+        assert!(uncommitted.committed(3, FIRST));
+        assert!(!uncommitted.committed(3, SECOND));
+        assert!(!uncommitted.has_lost());
+        assert!(uncommitted.committed(3, SECOND));
     }
 
     #[test]
     fn files_of_all_sizes_are_written_again_in_whole_runs() {
         let ends = [300, 0, 1000, 100];
-        let mut books = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
-        books.written(0, 100, 200, FIRST);
-        books.written(2, 0, 600, FIRST);
-        books.written(2, 900, 100, FIRST);
-        books.written(3, 0, 100, FIRST);
-        assert!(!books.committed(1, SECOND));
+        let mut uncommitted = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
+        uncommitted.written(0, 100, 200, FIRST);
+        uncommitted.written(2, 0, 600, FIRST);
+        uncommitted.written(2, 900, 100, FIRST);
+        uncommitted.written(3, 0, 100, FIRST);
+        assert!(!uncommitted.committed(1, SECOND));
         // No longer than a piece, and never from one file into the next.
         let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
-        assert_eq!(all_lost(&mut books), runs);
-        assert!(books.knows_blocks());
-        books.written(1, 0, 10, FIRST);
-        assert!(!books.knows_blocks(), "there is no block for it");
-        books.written(2, 500, 100, SECOND);
-        assert!(books.committed(2, SECOND) && !books.committed(0, FIRST));
-        assert_eq!(all_lost(&mut books), []);
+        assert_eq!(all_lost(&mut uncommitted), runs);
+        assert!(uncommitted.knows_blocks());
+        uncommitted.written(1, 0, 10, FIRST);
+        assert!(!uncommitted.knows_blocks(), "there is no block for it");
+        uncommitted.written(2, 500, 100, SECOND);
+        assert!(uncommitted.committed(2, SECOND) && !uncommitted.committed(0, FIRST));
+        assert_eq!(all_lost(&mut uncommitted), []);
     }
 
     #[test]
     fn a_verifier_that_always_changes_is_given_up_and_progress_forgives() {
         let verifier = |number: u64| Verifier(number.to_be_bytes());
-        let mut books = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..4).for_each(|block| books.written(0, block * 100, 100, verifier(0)));
+        let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
+        (0..4).for_each(|block| uncommitted.written(0, block * 100, 100, verifier(0)));
         for round in 1..=4 {
-            assert!(!books.committed(0, verifier(round)));
-            for (_, offset, len) in all_lost(&mut books) {
-                books.written(0, offset, len, verifier(round));
+            assert!(!uncommitted.committed(0, verifier(round)));
+            for (_, offset, len) in all_lost(&mut uncommitted) {
+                uncommitted.written(0, offset, len, verifier(round));
             }
-            assert!(!books.is_in_vain(), "round {round}");
+            assert!(!uncommitted.is_in_vain(), "round {round}");
         }
-        assert!(!books.committed(0, verifier(5)));
-        all_lost(&mut books);
-        assert!(books.is_in_vain());
-        books.note_progress();
-        assert!(!books.is_in_vain());
+        assert!(!uncommitted.committed(0, verifier(5)));
+        all_lost(&mut uncommitted);
+        assert!(uncommitted.is_in_vain());
+        uncommitted.note_progress();
+        assert!(!uncommitted.is_in_vain());
     }
 
     #[test]
     fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
-        let mut books = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..3).for_each(|block| books.written(0, block * 100, 100, FIRST));
+        let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
+        (0..3).for_each(|block| uncommitted.written(0, block * 100, 100, FIRST));
         // Answered under the new verifier, as it was in flight when the server restarted.
-        books.written(0, 300, 100, SECOND);
-        books.note_progress();
-        assert_eq!(all_lost(&mut books).len(), 3);
-        assert!(!books.is_in_vain());
+        uncommitted.written(0, 300, 100, SECOND);
+        uncommitted.note_progress();
+        assert_eq!(all_lost(&mut uncommitted).len(), 3);
+        assert!(!uncommitted.is_in_vain());
     }
 
     #[test]
     fn many_blocks_come_back_once_each() {
-        let mut books = Uncommitted::new(Grid::even(3, 64 * 300, 64));
+        let mut uncommitted = Uncommitted::new(Grid::even(3, 64 * 300, 64));
         for file in 0..3 {
-            (0..300).step_by(7).for_each(|block| books.written(file, block * 64, 10, FIRST));
+            (0..300).step_by(7).for_each(|block| uncommitted.written(file, block * 64, 10, FIRST));
         }
-        books.written(2, 0, 10, SECOND);
-        let mut lost = all_lost(&mut books);
+        uncommitted.written(2, 0, 10, SECOND);
+        let mut lost = all_lost(&mut uncommitted);
         assert_eq!(lost.len(), 3 * 43);
         lost.dedup();
         assert_eq!(lost.len(), 3 * 43);

@@ -18,10 +18,10 @@ use workload::{FileSet, Name, Places};
 use super::super::patience::Job;
 use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opened_files};
 use super::filling::make_file;
-use super::{NfsSite, Shared, told};
+use super::{NfsSite, Shared, mount_error};
 use crate::backend::Backend;
 use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
-use crate::clients::ClientBooks;
+use crate::clients::ClientRecords;
 use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
@@ -43,7 +43,7 @@ impl NfsSite {
         let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
         set.own = if is_owner { nconnect as usize } else { 0 };
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
-        set.clients = ClientBooks::new(recorded, worker, spec.workers, nconnect);
+        set.clients = ClientRecords::new(recorded, worker, spec.workers, nconnect);
         let per_connection = set.queue_depth.div_ceil(nconnect as usize);
         // Data that is checked, or handed out byte by byte, must stay in memory; else it is
         // dropped.
@@ -121,7 +121,7 @@ impl NfsSite {
             timeout_ns: self.timeout.as_nanos() as u64,
             own: 0,
             closable: false,
-            clients: ClientBooks::default(),
+            clients: ClientRecords::default(),
         })
     }
 
@@ -236,7 +236,7 @@ impl NfsSite {
             for _ in 0..nconnect {
                 match Connection::open(mount, &options) {
                     Ok(connection) => connections.push(connection),
-                    Err(error) => return Err(told(&self.shown, &error)),
+                    Err(error) => return Err(mount_error(&self.shown, &error)),
                 }
             }
         }

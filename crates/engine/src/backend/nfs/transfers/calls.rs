@@ -156,7 +156,7 @@ impl Transfers {
 pub(super) enum NotStarted {
     /// Others hold all slots for now: a renewal of the lease, or the server granted fewer.
     NoSlot,
-    /// It can never be: what a server told before does not fit the version that is spoken.
+    /// It can never be: what a server answered before does not fit the version that is spoken.
     Failed(OpError),
 }
 

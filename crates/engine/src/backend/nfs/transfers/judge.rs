@@ -1,7 +1,7 @@
 //! What the end of a call means for its op.
 //!
 //! [`judge`] compares an answer with what was asked: bytes that came or went, bytes that differ,
-//! data that is safe. It keeps the books on unstable writes; it starts nothing.
+//! data that is safe. It tracks unstable writes; it starts nothing.
 
 use model::{OpError, OpKind};
 use nfs_client::proto::CallError;
@@ -73,18 +73,20 @@ pub(super) fn judge(
             }
             let index = common.index(transfer.file);
             let is_uncommitted = in_set && committed == StableHow::Unstable;
-            if let Some(books) = common.books.as_mut().filter(|_| is_uncommitted) {
-                books.written(index, transfer.offset, count, verifier);
+            if let Some(uncommitted) = common.uncommitted.as_mut().filter(|_| is_uncommitted) {
+                uncommitted.written(index, transfer.offset, count, verifier);
                 if !transfer.writes_again() {
-                    books.note_progress();
+                    uncommitted.note_progress();
                 }
             }
             Ok(Judged::Moved(count))
         }
         Outcome::Committed { verifier } => {
             let index = common.index(transfer.file);
-            let is_safe =
-                common.books.as_mut().is_none_or(|books| books.committed(index, verifier));
+            let is_safe = common
+                .uncommitted
+                .as_mut()
+                .is_none_or(|uncommitted| uncommitted.committed(index, verifier));
             Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
         }
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {

@@ -1,9 +1,10 @@
 //! Interval statistics of one worker of a soak: counts and times that its watcher reads.
 //!
-//! A [`Beat`] is written by its worker alone and read by the watcher, with relaxed atomics; it only
-//! ever grows, so [`Beats`] finds an interval's part by the difference to the last look.
-//! ever grows, so [`Beats`] finds what an interval brought by the difference to the last look.
-//! Every octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 % from the true value.
+//! A [`IntervalCounts`] is written by its worker alone and read by the watcher, with relaxed
+//! atomics; it only ever grows, so [`IntervalWatch`] finds an interval's part by the difference to
+//! the last look. ever grows, so [`IntervalWatch`] finds what an interval brought by the difference
+//! to the last look. Every octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 %
+//! from the true value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -20,21 +21,21 @@ const BUCKETS: usize = bucket_of::<SUB_BITS>(TIME_NS_MAX) + 1;
 
 /// Counts of one worker.
 #[derive(Debug)]
-pub struct Beat {
+pub struct IntervalCounts {
     failed: AtomicU64,
     /// The longest time since the watcher looked.
     max_ns: AtomicU64,
     times: [AtomicU32; BUCKETS],
 }
 
-impl Default for Beat {
+impl Default for IntervalCounts {
     fn default() -> Self {
         let times = [const { AtomicU32::new(0) }; BUCKETS];
         Self { failed: AtomicU64::new(0), max_ns: AtomicU64::new(0), times }
     }
 }
 
-impl Beat {
+impl IntervalCounts {
     /// Counts an op that ended; a sync counts only where it failed, as in rates.
     ///
     /// Its worker is the only writer, so a load and a store do for an addition.
@@ -56,8 +57,8 @@ impl Beat {
 }
 
 /// The interval statistics of all workers, as the watcher reads them.
-pub struct Beats {
-    workers: Vec<Arc<Beat>>,
+pub struct IntervalWatch {
+    workers: Vec<Arc<IntervalCounts>>,
     journal: Option<Arc<Journal>>,
     /// Failed ops at the last look.
     failed: u64,
@@ -65,9 +66,9 @@ pub struct Beats {
     pulses: Vec<Pulse>,
 }
 
-impl Beats {
+impl IntervalWatch {
     /// Watches these workers from now on.
-    pub fn new(workers: Vec<Arc<Beat>>, journal: Option<Arc<Journal>>) -> Self {
+    pub fn new(workers: Vec<Arc<IntervalCounts>>, journal: Option<Arc<Journal>>) -> Self {
         Self { workers, journal, failed: 0, times: vec![0; BUCKETS], pulses: Vec::new() }
     }
 
@@ -76,10 +77,10 @@ impl Beats {
         let mut pulse = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
         let mut failed = 0;
         let mut totals = [0_u32; BUCKETS];
-        for beat in &self.workers {
-            failed += beat.failed.load(Relaxed);
-            pulse.max_ns = pulse.max_ns.max(beat.max_ns.swap(0, Relaxed));
-            for (total, count) in totals.iter_mut().zip(&beat.times) {
+        for counts in &self.workers {
+            failed += counts.failed.load(Relaxed);
+            pulse.max_ns = pulse.max_ns.max(counts.max_ns.swap(0, Relaxed));
+            for (total, count) in totals.iter_mut().zip(&counts.times) {
                 *total = total.wrapping_add(count.load(Relaxed));
             }
         }
@@ -135,15 +136,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn ended(beat: &Beat, kind: OpKind, took_ns: u64, outcome: Outcome) {
+    fn ended(counts: &IntervalCounts, kind: OpKind, took_ns: u64, outcome: Outcome) {
         let op = Op { due_ns: 1_000, offset_bytes: 0, len_bytes: 1, file: 0, kind };
-        beat.record_ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
+        counts.record_ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
     }
 
     #[test]
     fn an_interval_holds_what_it_brought_and_nothing_of_the_one_before() {
-        let workers = vec![Arc::new(Beat::default()), Arc::new(Beat::default())];
-        let mut beats = Beats::new(workers.clone(), None);
+        let workers =
+            vec![Arc::new(IntervalCounts::default()), Arc::new(IntervalCounts::default())];
+        let mut intervals = IntervalWatch::new(workers.clone(), None);
         let done = Outcome::Done(1);
         for _ in 0..98 {
             ended(&workers[0], OpKind::Read, 2 * MS, done);
@@ -152,11 +154,11 @@ mod tests {
         ended(&workers[1], OpKind::Write, 70 * MS, done);
         ended(&workers[1], OpKind::Sync, 900 * MS, done);
         ended(&workers[1], OpKind::Sync, 900 * MS, Outcome::Failed(OpError(5)));
-        beats.close_interval(1_000);
+        intervals.close_interval(1_000);
         ended(&workers[0], OpKind::Read, MS, done);
-        beats.close_interval(2_000);
-        beats.close_interval(3_000);
-        let pulses = beats.finish();
+        intervals.close_interval(2_000);
+        intervals.close_interval(3_000);
+        let pulses = intervals.finish();
         let close = |ns: u64, ms: u64| ns.abs_diff(ms * MS) <= ms * MS / 16;
         assert_eq!((pulses[0].at_ns, pulses[0].ops, pulses[0].errors), (1_000, 100, 1));
         assert!(close(pulses[0].p50_ns, 2) && close(pulses[0].p99_ns, 60), "{:?}", pulses[0]);
