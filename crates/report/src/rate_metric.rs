@@ -1,7 +1,7 @@
 //! Chooses the rate by which the rows of a kind of pass are compared.
 //!
-//! A mix is reported in ops per second. Where its rows move ops of different sizes, more ops per second
-//! are not better: such rows are compared, ranked and drawn by the bytes that they move.
+//! A mix is reported in ops per second. Where its rows move ops of different sizes, more ops per
+//! second are not better: such rows are compared, ranked and drawn by the bytes that they move.
 
 use model::Pass;
 use stats::{Judged, Rate, Summary};
