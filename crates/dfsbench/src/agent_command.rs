@@ -43,7 +43,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     };
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
-        let Joined { input, output } = meet(&args.meet_within, &leave)?;
+        let Joined { input, output } = connect_to_controller(&args.meet_within, &leave)?;
         fleet::stdio::agent_end(input, output, read_clocks, (stop, leave))
     } else {
         fleet::stdio::agent_end(io::stdin(), io::stdout(), read_clocks, (stop, leave))
@@ -53,13 +53,13 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         output::message(sentence);
     }
     if let (Some(seen), Ok(program)) = (&args.pushed, std::env::current_exe()) {
-        remove(&program, seen);
+        remove_program(&program, seen);
     }
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
 }
 
 /// Goes to the controller that the environment names.
-fn meet(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
+fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     let place = Place::of_environment(&variable).map_err(Failure::Usage)?;
     let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("agent, {place}: {why}"));
@@ -84,7 +84,7 @@ fn meet(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
 
 /// Removes a program that a controller put here, and its folder unless others use it; where another
 /// one has looked at the program since it was `seen`, that one takes it away.
-fn remove(program: &Path, seen: &str) {
+fn remove_program(program: &Path, seen: &str) {
     let ours = program.file_name().is_some_and(|name| name.to_string_lossy().contains("dfsbench-"));
     if !ours {
         return;

@@ -69,7 +69,7 @@ impl Agents {
         if let Some(host) = hosts.iter().find(|host| host.ssh.is_some())
             && self.launcher.is_none()
         {
-            match programs(host).and_then(Launcher::new) {
+            match candidate_programs(host).and_then(Launcher::new) {
                 Ok(launcher) => self.launcher = Some(launcher),
                 Err(gone) => return hosts.iter().map(|_| Err(gone.clone())).collect(),
             }
@@ -127,11 +127,15 @@ fn start_caught(
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Remote, Gone> {
-    panicked::catch(|| start(host, launcher, stop))
+    panicked::catch(|| start_remote(host, launcher, stop))
         .unwrap_or_else(|panicked| Err(Gone(format!("host {}: {panicked}", host.name))))
 }
 
-fn start(host: &Host, launcher: Option<&Launcher>, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+fn start_remote(
+    host: &Host,
+    launcher: Option<&Launcher>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Remote, Gone> {
     if let Some(launcher) = launcher.filter(|_| host.ssh.is_some()) {
         return launcher.launch(host, stop);
     }
@@ -158,7 +162,7 @@ fn by_place<'h>(hosts: &[&'h Host], some: impl Iterator<Item = usize>) -> Vec<Pl
 }
 
 /// Programs that a host may be able to run, the best first.
-fn programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
+fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(vec![named.into()]);
     }

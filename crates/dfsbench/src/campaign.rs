@@ -133,7 +133,7 @@ pub fn make(
     let trials = controller::steps(plan).len();
     prepare(means)?;
     let mut told = Told::new(means, Progress::new(plan, means.visibility()), trials)?;
-    let made = measured(means, plan, stored, stop, &mut told);
+    let made = measure_plan(means, plan, stored, stop, &mut told);
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
     told.end(&made);
     Ok(made?.0.into())
@@ -204,7 +204,7 @@ impl Means<'_> {
 }
 
 /// Makes a plan's campaign with everything that it needs of this host.
-fn measured(
+fn measure_plan(
     means: &Means<'_>,
     plan: &mut Plan,
     stored: Option<i64>,
@@ -374,7 +374,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
     } else if means.visibility() == Visibility::Shown {
         output::message(&summary);
     }
-    Ok(if counts(campaign) { End::Ok } else { End::Invalid })
+    Ok(if is_complete(campaign) { End::Ok } else { End::Invalid })
 }
 
 const NEXT: &str = "
@@ -385,7 +385,7 @@ next:    dfsbench run DIR --direct true           a directory of yours, past the
 ";
 
 /// Every trial that could be made was, and every figure stands.
-fn counts(campaign: &Campaign) -> bool {
+fn is_complete(campaign: &Campaign) -> bool {
     let mut trials = campaign.runs.iter().flat_map(|run| &run.trials);
     campaign.state == CampaignState::Complete
         && campaign.runs.iter().all(|run| !run.trials.is_empty() || run.spec.impossible().is_some())

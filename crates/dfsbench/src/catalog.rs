@@ -28,7 +28,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
             && args.name.as_ref().is_none_or(|name| line.name.contains(name));
         if wanted {
             let campaign = store.outline(line.id)?;
-            campaigns.push(listed(&store, line, &campaign)?);
+            campaigns.push(list_campaign(&store, line, &campaign)?);
         }
     }
     output::data(::report::list(&campaigns, args.format).as_bytes())?;
@@ -46,7 +46,7 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let text = if args.plan {
         campaign.plan_toml
     } else {
-        let listed = listed(&store, store.line(id)?, &campaign)?;
+        let listed = list_campaign(&store, store.line(id)?, &campaign)?;
         let notes = store.notes(id)?.into_iter();
         let notes: Vec<Remark> = notes
             .map(|note| Remark { written_unix_ms: note.written_unix_ms, text: note.text })
@@ -64,7 +64,7 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 /// When there is no such campaign, or the file can't be written to.
 pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
     let note = Note { written_unix_ms: calendar::now_unix_ms(), text: args.text.clone() };
-    changing(&args.results)?.add_note(args.campaign, &note)?;
+    open_to_change(&args.results)?.add_note(args.campaign, &note)?;
     Ok(End::Ok.into())
 }
 
@@ -73,7 +73,7 @@ pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// As [`note`]; also when a word can't be a tag.
 pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
-    changing(&args.results)?.set_tags(args.campaign, &args.tags, &args.remove)?;
+    open_to_change(&args.results)?.set_tags(args.campaign, &args.tags, &args.remove)?;
     Ok(End::Ok.into())
 }
 
@@ -84,7 +84,7 @@ pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
 pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     let id = args.campaign;
     let line = Store::open_existing(&args.results)?.line(id)?;
-    let what = format!("campaign {id} ({}), {}", line.name, counted(&line));
+    let what = format!("campaign {id} ({}), {}", line.name, count_runs(&line));
     match args.really {
         Some(again) if again == id => {}
         again => {
@@ -95,7 +95,7 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
             )));
         }
     }
-    let mut store = changing(&args.results)?;
+    let mut store = open_to_change(&args.results)?;
     store.remove(id)?;
     output::message(&format!("removed {what}"));
     if let Err(error) = store.compact() {
@@ -117,9 +117,9 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         let from = &merged.from;
         let name = from.name.escape_debug();
         let became = match merged.to {
-            Merged::New(id) => format!("is campaign {id}, {}", counted(from)),
+            Merged::New(id) => format!("is campaign {id}, {}", count_runs(from)),
             Merged::Known { id, gained } => {
-                format!("is here already as campaign {id}{}", told(gained))
+                format!("is here already as campaign {id}{}", describe_gained(gained))
             }
         };
         // Writing to a string never fails.
@@ -146,32 +146,39 @@ pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Opens a file that must be there already, to change it.
-fn changing(path: &Path) -> Result<Store, Failure> {
+fn open_to_change(path: &Path) -> Result<Store, Failure> {
     Store::open_existing(path)?;
     Ok(Store::open_or_create(path)?)
 }
 
-fn listed(store: &Store, line: CampaignLine, campaign: &Campaign) -> Result<Listed, Failure> {
+fn list_campaign(
+    store: &Store,
+    line: CampaignLine,
+    campaign: &Campaign,
+) -> Result<Listed, Failure> {
     let size_bytes = store.size_bytes(line.id)?;
     Ok(Listed { size_bytes, verdicts: Verdicts::of(campaign), line })
 }
 
 /// `3 runs with 12 trials`.
-fn counted(line: &CampaignLine) -> String {
+fn count_runs(line: &CampaignLine) -> String {
     let [runs, trials] = [line.runs, line.trials].map(|count| count as usize);
-    format!("{} with {}", noun(runs, "run"), noun(trials, "trial"))
+    format!("{} with {}", count_noun(runs, "run"), count_noun(trials, "trial"))
 }
 
-fn noun(count: usize, noun: &str) -> String {
+fn count_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Describes the additions to a campaign from its copy, to stand after its number.
-fn told(gained: Gained) -> String {
+fn describe_gained(gained: Gained) -> String {
     let Gained { runs, trials, notes, tags, differ } = gained;
     let all = [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")];
-    let some: Vec<String> =
-        all.iter().filter(|(count, _)| *count > 0).map(|(count, of)| noun(*count, of)).collect();
+    let some: Vec<String> = all
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, of)| count_noun(*count, of))
+        .collect();
     let gained =
         if some.is_empty() { String::new() } else { format!(", which gained {}", some.join(", ")) };
     if differ == 0 {
@@ -179,6 +186,6 @@ fn told(gained: Gained) -> String {
     }
     format!(
         "{gained}; {} made at another time there, those of this file stay",
-        noun(differ, "trial")
+        count_noun(differ, "trial")
     )
 }

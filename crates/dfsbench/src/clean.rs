@@ -39,12 +39,12 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
         let elsewhere = plan_source::read_plan(path)?.hosts.into_iter();
         hosts.extend(elsewhere.filter(|host| host.ssh.is_some()));
     }
-    hosts.extend(args.host.iter().map(|name| named(name, args)));
+    hosts.extend(args.host.iter().map(|name| find_host(name, args)));
     let mut refused = cleaned.left;
     for host in &hosts {
-        match clean(host, &stop) {
+        match clean_host(host, &stop) {
             Ok(puttings) => {
-                output::data(told(&host.name, &puttings).as_bytes())?;
+                output::data(describe_restored(&host.name, &puttings).as_bytes())?;
                 refused.extend(puttings.into_iter().filter_map(|putting| {
                     let why = putting.refused?;
                     Some(format!("host {}: {}: {why}", host.name, putting.what))
@@ -59,12 +59,12 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn named(name: &str, args: &CleanArgs) -> Host {
+fn find_host(name: &str, args: &CleanArgs) -> Host {
     Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
 }
 
 /// Has a host put back what it finds in its undo log.
-fn clean(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
+fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
     let mut agents = Agents::new(Arc::clone(stop));
     let (order, answer) = request::clean().into_parts();
     let ask = || {
@@ -78,7 +78,7 @@ fn clean(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
     }
 }
 
-fn told(host: &str, puttings: &[Putting]) -> String {
+fn describe_restored(host: &str, puttings: &[Putting]) -> String {
     if puttings.is_empty() {
         return format!("{host}: nothing to put back\n");
     }
@@ -95,14 +95,14 @@ mod tests {
 
     #[test]
     fn what_was_put_back_is_told_and_that_there_was_nothing_too() {
-        assert_eq!(told("web", &[]), "web: nothing to put back\n");
+        assert_eq!(describe_restored("web", &[]), "web: nothing to put back\n");
         let of = |what: &str, refused: Option<&str>| Putting {
             campaign: "7".into(),
             what: what.into(),
             refused: refused.map(str::to_owned),
         };
         assert_eq!(
-            told("web", &[of("mount", None), of("sysctl", Some("busy"))]),
+            describe_restored("web", &[of("mount", None), of("sysctl", Some("busy"))]),
             "web: put back: mount (campaign 7)\nweb: not put back: sysctl (campaign 7)\n"
         );
     }

@@ -36,9 +36,9 @@ const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 /// When a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let rules = read_rules(args)?;
-    let before = load(&args.before, &args.results)?;
+    let before = load_campaign(&args.before, &args.results)?;
     let after = match &args.after {
-        Some(after) => load(after, &args.results)?,
+        Some(after) => load_campaign(after, &args.results)?,
         None if args.only.len() == 2 => before.clone(),
         None => {
             return Err(Failure::Usage(
@@ -64,7 +64,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         None => output::data(text.as_bytes())?,
         Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
-    Ok(verdict(&compared, args.inconclusive).into())
+    Ok(decide_end(&compared, args.inconclusive).into())
 }
 
 /// Refuses what has no row on one side, or, where no bound asks for it, no pair.
@@ -99,7 +99,7 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
 /// # Errors
 /// When the campaign can't be found, or nothing in it varies.
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
-    let campaign = load(&args.campaign, &args.results)?;
+    let campaign = load_campaign(&args.campaign, &args.results)?;
     let governing = Governing::of(&campaign);
     if !governing.found_any() {
         return Err(no_factors(&campaign, &governing));
@@ -120,7 +120,7 @@ fn no_factors(campaign: &Campaign, governing: &Governing) -> Failure {
     })
 }
 
-fn verdict(compared: &Compared, inconclusive: Inconclusive) -> End {
+fn decide_end(compared: &Compared, inconclusive: Inconclusive) -> End {
     if compared.has_lost() {
         End::Lost
     } else if compared.is_undecided() && inconclusive == Inconclusive::Fail {
@@ -132,7 +132,7 @@ fn verdict(compared: &Compared, inconclusive: Inconclusive) -> End {
 }
 
 /// Finds a campaign: `3`, `last`, `file.db`, `file.db:3`.
-fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
+fn load_campaign(named: &str, results: &Path) -> Result<Campaign, Failure> {
     let (file, id) = match (named, named.parse::<i64>()) {
         ("last", _) => (results.to_owned(), None),
         (_, Ok(id)) => (results.to_owned(), Some(id)),
@@ -152,10 +152,10 @@ fn load(named: &str, results: &Path) -> Result<Campaign, Failure> {
 fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
-        bounds.push(Bound { measure: Measure::Rate, share: share("--max-loss", text, 1.0)? });
+        bounds.push(Bound { measure: Measure::Rate, share: parse_share("--max-loss", text, 1.0)? });
     }
     for text in &args.max_slowdown {
-        for bound in slowdown(text)? {
+        for bound in parse_slowdown(text)? {
             if bounds.iter().any(|known| known.measure == bound.measure) {
                 let name = bound.measure.name();
                 return Err(Failure::Usage(format!("--max-slowdown: {name} is given twice")));
@@ -166,7 +166,7 @@ fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
     let smallest = bounds.iter().map(|bound| bound.share).fold(EFFECT_MIN, f64::min);
     let effect = match &args.effect {
         None => smallest,
-        Some(text) => share("--effect", text, 1.0)?,
+        Some(text) => parse_share("--effect", text, 1.0)?,
     };
     if let Some(bound) = bounds.iter().find(|bound| bound.share < effect) {
         return Err(Failure::Usage(format!(
@@ -181,10 +181,10 @@ fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
 }
 
 /// Reads `20%` or `p99=20%`.
-fn slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
+fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
     const FLAG: &str = "--max-slowdown";
     let Some((name, value)) = text.split_once('=') else {
-        let share = share(FLAG, text, SLOWDOWN_MAX)?;
+        let share = parse_share(FLAG, text, SLOWDOWN_MAX)?;
         return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
@@ -195,11 +195,11 @@ fn slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
             names.join(", ")
         )));
     };
-    Ok(vec![Bound { measure, share: share(FLAG, value, SLOWDOWN_MAX)? }])
+    Ok(vec![Bound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
 }
 
 /// Reads a share in percent, from 0 to less than `end`.
-fn share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
+fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(percent) if percent >= 0.0 && percent / 100.0 < end => Ok(percent / 100.0),
@@ -224,10 +224,10 @@ fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], 
             return Err(Failure::Usage(format!("{what} (hint: join settings by commas)")));
         }
     };
-    Ok([selection(texts[0], sides[0])?, selection(texts[1], sides[1])?])
+    Ok([parse_selection(texts[0], sides[0])?, parse_selection(texts[1], sides[1])?])
 }
 
-fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
+fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     let known = setting_names(campaign);
     let one = |part: &str| {
         let (name, value) =
@@ -246,7 +246,7 @@ fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         if values.iter().any(|known| is_same(known, &value)) {
             return Ok((name, value));
         }
-        let values = few(&values);
+        let values = name_few(&values);
         Err(Failure::Usage(format!(
             "--where: no run of campaign {id} has {name} {value} (there are: {values})"
         )))
@@ -255,7 +255,7 @@ fn selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
 }
 
 /// Names the first values of a setting, and how many more there are.
-fn few(values: &[String]) -> String {
+fn name_few(values: &[String]) -> String {
     match values.split_at_checked(VALUES_MAX) {
         Some((first, more)) if !more.is_empty() => {
             format!("{} and {} more", first.join(", "), more.len())

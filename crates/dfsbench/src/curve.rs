@@ -50,7 +50,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
         Some(per_s) => LoadMaximum { per_s, found: None },
         None => maximum::find(&means, light, &stop)?,
     };
-    let loads_per_s = loads(maximum.per_s, args.points);
+    let loads_per_s = spread_loads(maximum.per_s, args.points);
     let mut plan = ask.plan(&loads_per_s)?;
     let mut asked = CurveAsked { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
@@ -84,7 +84,7 @@ impl Asking<'_> {
     fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
         let points = self.args.points;
         let text = match self.args.max_load {
-            Some(per_s) => dry_run::describe(&self.plan(&loads(per_s, points))?),
+            Some(per_s) => dry_run::describe(&self.plan(&spread_loads(per_s, points))?),
             None => format!(
                 "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
                  --max-load names it\none load point:\n{}",
@@ -98,7 +98,7 @@ impl Asking<'_> {
 }
 
 /// So many loads, evenly spaced up to the heaviest.
-fn loads(max_per_s: u64, points: u32) -> Vec<u64> {
+fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
     let load = |point: u32| u128::from(max_per_s) * u128::from(point) / u128::from(points);
     (1..=points).map(|point| (load(point) as u64).max(1)).collect()
 }
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn load_points_are_evenly_spaced_and_end_at_the_heaviest() {
-        assert_eq!(loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
-        let uneven = loads(1_234, 10);
+        assert_eq!(spread_loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
+        let uneven = spread_loads(1_234, 10);
         assert_eq!((uneven[0], uneven[9], uneven.len()), (123, 1_234, 10));
         assert!(uneven.windows(2).all(|pair| (123..=124).contains(&(pair[1] - pair[0]))));
     }

@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 10;
 pub fn describe(plan: &Plan) -> String {
     let estimate = estimate(plan);
     let varying = plan.varying();
-    let mut rows = vec![header(&varying)];
+    let mut rows = vec![table_header(&varying)];
     for (index, (run, cost)) in plan.runs.iter().zip(&estimate.runs).enumerate() {
         let settings = run.settings();
         let value = |name: &str| {
@@ -28,7 +28,7 @@ pub fn describe(plan: &Plan) -> String {
         };
         let mut row = vec![format!("{}", index + 1)];
         row.extend(varying.iter().map(|name| value(name)));
-        row.push(passes(run));
+        row.push(name_passes(run));
         row.push(Size(cost.bytes_written).to_string());
         row.push(Size(cost.bytes_read).to_string());
         row.push(Nanos(cost.duration_ms * 1_000_000).to_string());
@@ -58,12 +58,12 @@ pub fn describe(plan: &Plan) -> String {
     text
 }
 
-fn header(varying: &[&str]) -> Vec<String> {
+fn table_header(varying: &[&str]) -> Vec<String> {
     let names = std::iter::once("run").chain(varying.iter().copied());
     names.chain(["passes", "written", "read", "time"]).map(str::to_owned).collect()
 }
 
-fn passes(run: &RunSpec) -> String {
+fn name_passes(run: &RunSpec) -> String {
     if let Some(why) = run.impossible() {
         return format!("none: {why}");
     }
@@ -82,7 +82,7 @@ fn describe_hosts(plan: &Plan) -> String {
     let mut text = String::from("\nhosts:\n");
     for host in hosts {
         // Writing to a String never fails.
-        let _ = writeln!(text, "  {}: {}", host.name, reached(host));
+        let _ = writeln!(text, "  {}: {}", host.name, host_address(host));
     }
     text.push_str(&who_works(plan));
     if plan.runs.iter().all(|run| run.lab.is_none()) {
@@ -90,15 +90,15 @@ fn describe_hosts(plan: &Plan) -> String {
     }
     let mut seen: Vec<&LabSpec> = Vec::new();
     let mut applied: Vec<LabStep> = Vec::new();
-    let changes = changes(plan);
+    let changes = group_by_hosts(plan);
     for (runs, lab) in changes.iter().map(|group| (group, group_lab(plan, group))) {
         let Some(lab) = lab.filter(|lab| !seen.contains(lab)) else { continue };
         seen.push(lab);
-        let _ = writeln!(text, "\nstate {}, for {}:", seen.len(), numbers(runs));
+        let _ = writeln!(text, "\nstate {}, for {}:", seen.len(), run_numbers(runs));
         match compose(lab) {
             Ok(steps) => {
-                transition(&mut text, &applied, &steps);
-                invalidation(&mut text, lab, &steps);
+                write_transition(&mut text, &applied, &steps);
+                write_invalidation(&mut text, lab, &steps);
                 applied = steps;
             }
             Err(error) => {
@@ -107,7 +107,7 @@ fn describe_hosts(plan: &Plan) -> String {
         }
     }
     text.push_str("\nat the end all of it is undone, the last first\n");
-    let _ = writeln!(text, "{}", told(plan, changes.len()));
+    let _ = writeln!(text, "{}", describe_changes(plan, changes.len()));
     for (host, device) in plan.destroys() {
         let device = device.display();
         let _ = writeln!(text, "lost:     all on {device} of {host} (--allow-destroy {device})");
@@ -115,7 +115,7 @@ fn describe_hosts(plan: &Plan) -> String {
     text
 }
 
-fn reached(host: &Host) -> String {
+fn host_address(host: &Host) -> String {
     match (&host.ssh, &host.ssh_config) {
         (Some(ssh), Some(config)) => format!("ssh -F {} {ssh}", config.display()),
         (Some(ssh), None) => format!("ssh {ssh}"),
@@ -142,18 +142,18 @@ fn who_works(plan: &Plan) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let runs = numbers(&runs);
+        let runs = run_numbers(&runs);
         let _ = writeln!(text, "  at work in {runs}: {}{more}", first.join(", "));
     }
     text
 }
 
 /// Runs that are made one after the other without a change of hosts between them.
-fn changes(plan: &Plan) -> Vec<Vec<usize>> {
+fn group_by_hosts(plan: &Plan) -> Vec<Vec<usize>> {
     let possible = |run: &usize| plan.runs[*run].impossible().is_none();
     let mut changes: Vec<Vec<usize>> = Vec::new();
     for run in plan.order().into_iter().map(|step| step.run).filter(possible) {
-        match changes.last_mut().filter(|last| alike(plan, last[0], run)) {
+        match changes.last_mut().filter(|last| same_hosts(plan, last[0], run)) {
             Some(last) if last.contains(&run) => {}
             Some(last) => last.push(run),
             None => changes.push(vec![run]),
@@ -162,7 +162,7 @@ fn changes(plan: &Plan) -> Vec<Vec<usize>> {
     changes
 }
 
-fn alike(plan: &Plan, one: usize, other: usize) -> bool {
+fn same_hosts(plan: &Plan, one: usize, other: usize) -> bool {
     match (&plan.runs[one].lab, &plan.runs[other].lab) {
         (Some(one), Some(other)) => one.agrees(other, LabSpec::LAYERS),
         (one, other) => one.is_none() && other.is_none(),
@@ -174,7 +174,7 @@ fn group_lab<'a>(plan: &'a Plan, runs: &[usize]) -> Option<&'a LabSpec> {
 }
 
 /// Numbers of runs as the matrix above has them.
-fn numbers(runs: &[usize]) -> String {
+fn run_numbers(runs: &[usize]) -> String {
     let mut numbers: Vec<usize> = runs.iter().map(|run| run + 1).collect();
     numbers.sort_unstable();
     let shown: Vec<String> = numbers.iter().map(usize::to_string).collect();
@@ -182,7 +182,7 @@ fn numbers(runs: &[usize]) -> String {
 }
 
 /// Describes the steps left, reverted and applied between two states.
-fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
+fn write_transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
     let (stay, stand) = stays(applied, steps);
     let others = |steps: &'_ [LabStep], left: Vec<bool>| -> Vec<LabStep> {
         let changed = steps.iter().zip(left).filter(|(_, left)| !left);
@@ -207,7 +207,7 @@ fn transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
     }
 }
 
-fn invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
+fn write_invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     let again = steps.len() - redo_from(steps, lab.invalidation);
     let _ = match lab.invalidation {
         Invalidation::None => Ok(()),
@@ -219,7 +219,7 @@ fn invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     };
 }
 
-fn told(plan: &Plan, changes: usize) -> String {
+fn describe_changes(plan: &Plan, changes: usize) -> String {
     let order = plan.order;
     let least = plan.groups().len();
     match changes {

@@ -46,15 +46,15 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     }
     if plan.server == clean || settings.is_empty() {
         let all = [settings, without_faults].concat();
-        return Ok(Some(Embedded { usual: run(&clean, &all)?, faultless: None }));
+        return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
     }
     let needs_clean = !without_faults.is_empty();
-    let faultless = needs_clean.then(|| run(&clean, &without_faults)).transpose()?;
-    Ok(Some(Embedded { usual: run(&plan.server, &settings)?, faultless }))
+    let faultless = needs_clean.then(|| start_server(&clean, &without_faults)).transpose()?;
+    Ok(Some(Embedded { usual: start_server(&plan.server, &settings)?, faultless }))
 }
 
 /// Starts one server for whoever speaks with it so.
-fn run(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
+fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
     let config = ServerConfig {
         udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
         tls: settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls).then(TlsConfig::default),
@@ -98,7 +98,7 @@ impl Embedded {
         LocalServer {
             thread_ids,
             counts: Box::new(move || counts_of(&servers)),
-            blow: Some(Arc::new(move |blow, lasts_ms| disturb(&disturbed, blow, lasts_ms))),
+            blow: Some(Arc::new(move |blow, lasts_ms| disturb_server(&disturbed, blow, lasts_ms))),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Running {
 }
 
 /// Disturbs the server as a soak asks for.
-fn disturb(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
+fn disturb_server(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
     let lasts = Duration::from_millis(lasts_ms);
     match blow {
         Blow::ServerStall => server.stall_now(lasts),

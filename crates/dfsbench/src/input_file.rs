@@ -29,7 +29,8 @@ const MIX_BYTES_MAX: u64 = 1 << 20;
 
 /// Says whether a path stands for a pipe that is open already, as `<(...)` does.
 pub fn is_pipe(path: &Path) -> bool {
-    is_descriptor(path) && std::fs::metadata(path).is_ok_and(|found| kind(&found) == FileType::Fifo)
+    is_descriptor(path)
+        && std::fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
 }
 
 /// Says whether a path can't be read by another process, or again by this one.
@@ -45,7 +46,7 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
     let read = if path.as_os_str() == STDIN {
         read_bounded(io::stdin().lock(), PLAN_BYTES_MAX)
     } else {
-        open(path).and_then(|file| read_bounded(file, PLAN_BYTES_MAX))
+        open_input(path).and_then(|file| read_bounded(file, PLAN_BYTES_MAX))
     };
     read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
 }
@@ -55,11 +56,11 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// As [`read_plan`], in a sentence without the path.
 pub fn read_mix(path: &str) -> Result<String, String> {
-    open(Path::new(path)).and_then(|file| read_bounded(file, MIX_BYTES_MAX))
+    open_input(Path::new(path)).and_then(|file| read_bounded(file, MIX_BYTES_MAX))
 }
 
 /// Opens a regular file, or a pipe that is open already.
-fn open(path: &Path) -> Result<File, String> {
+fn open_input(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.read(true);
     if !is_descriptor(path) {
@@ -68,7 +69,7 @@ fn open(path: &Path) -> Result<File, String> {
     }
     let file = options.open(path).map_err(|error| error.to_string())?;
     let found = file.metadata().map_err(|error| error.to_string())?;
-    match kind(&found) {
+    match file_kind(&found) {
         FileType::RegularFile => Ok(file),
         FileType::Fifo | FileType::CharacterDevice if is_descriptor(path) => Ok(file),
         FileType::Fifo => {
@@ -93,6 +94,6 @@ fn is_descriptor(path: &Path) -> bool {
     DESCRIPTORS.iter().any(|begin| text.starts_with(begin))
 }
 
-fn kind(found: &Metadata) -> FileType {
+fn file_kind(found: &Metadata) -> FileType {
     FileType::from_raw_mode(found.mode())
 }

@@ -49,15 +49,15 @@ impl Job {
     /// When the arguments make no sense, or not all agents come.
     pub fn bring(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
         let Some(launcher) = args.launcher else { unreachable!("it is asked for by its launcher") };
-        let count = count(args, launcher)?;
-        let within = within(&args.meet_within)?;
+        let count = count_agents(args, launcher)?;
+        let within = parse_deadline(&args.meet_within)?;
         let starts = launcher != Launcher::Wait;
         if !starts && args.launch_with.is_some() {
             return Err(Failure::Usage(
                 "--launch-with starts nothing with `--launcher wait`".to_owned(),
             ));
         }
-        let token = if starts { drawn()? } else { given()? };
+        let token = if starts { draw_token()? } else { given_token()? };
         // Agents that are started elsewhere may need any address of this host.
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let place = Place::read(args.listen.as_deref(), default_ip)?;
@@ -68,7 +68,7 @@ impl Job {
         let meet = place.for_agents(port);
         let mut starter = if starts {
             let mut command = command::of(launcher, args.launch_with.as_deref(), count)?;
-            Some(start(command.env(MEET, &meet).env(TOKEN, token.to_secret_text()))?)
+            Some(start_launcher(command.env(MEET, &meet).env(TOKEN, token.to_secret_text()))?)
         } else {
             output::message(&format!("waiting for {count} agents with {MEET}={meet}"));
             None
@@ -111,7 +111,7 @@ impl Job {
 /// # Errors
 /// When nobody says how many there will be.
 pub fn stand_ins(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
-    args.launcher.map(|launcher| Ok(unnamed(count(args, launcher)?))).transpose()
+    args.launcher.map(|launcher| Ok(unnamed(count_agents(args, launcher)?))).transpose()
 }
 
 /// So many of them.
@@ -157,7 +157,7 @@ fn make_whole(path: &mut PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-fn start(command: &mut Command) -> Result<Starter, Failure> {
+fn start_launcher(command: &mut Command) -> Result<Starter, Failure> {
     let hear = |line: &str| output::message(&format!("job: {line}"));
     Starter::start(command, hear).map_err(|gone| {
         let hint = "(hint: --launch-with names what starts agents)";
@@ -166,7 +166,7 @@ fn start(command: &mut Command) -> Result<Starter, Failure> {
 }
 
 /// How many agents are to come.
-fn count(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
+fn count_agents(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
     const SLURM: [&str; 2] = ["SLURM_NTASKS", "SLURM_NNODES"];
     let in_allocation = || {
         let said = SLURM.iter().find_map(|name| std::env::var(name).ok())?;
@@ -181,18 +181,18 @@ fn count(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
     }
 }
 
-fn within(text: &str) -> Result<Duration, Failure> {
+fn parse_deadline(text: &str) -> Result<Duration, Failure> {
     let ns = units::parse_time_ns(text)
         .map_err(|error| Failure::Usage(format!("--meet-within {text}: {error}")))?;
     Ok(Duration::from_nanos(ns))
 }
 
-fn drawn() -> Result<Token, Failure> {
+fn draw_token() -> Result<Token, Failure> {
     Token::draw().map_err(|error| Failure::Lab(format!("the system has no random bytes: {error}")))
 }
 
 /// The token that whoever starts the agents gives them, too.
-fn given() -> Result<Token, Failure> {
+fn given_token() -> Result<Token, Failure> {
     let Ok(text) = std::env::var(TOKEN) else {
         return Err(Failure::Usage(format!(
             "`--launcher wait` needs the token that the agents get, in {TOKEN} (hint: export \

@@ -36,7 +36,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let source_name = args.plan.display().to_string();
     let plan = plan_source::plan_of_job(&text, &source_name, args.agents)?;
     let name = args.name.clone().unwrap_or_else(|| usual_name(&plan.name));
-    let manifests = manifests(args, &name, &text)?;
+    let manifests = make_manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)
         .map_err(|error| Failure::Usage(format!("the manifests can't be written: {error}")))?;
     output::data(format!("{json}\n").as_bytes())?;
@@ -86,7 +86,7 @@ impl Mounted {
     }
 }
 
-fn manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
+fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
     check_name("--name", name, NAME_CHARACTERS_MAX)?;
     if args.image.trim().is_empty() {
         return Err(Failure::Usage("--image: an image has a name".to_owned()));
@@ -173,7 +173,7 @@ impl Cast<'_> {
             "--results",
             "/results/dfsbench.db",
         ];
-        let env = [token()];
+        let env = [token_source()];
         Ok(self.job("controller", 1, &[plan, results], &json!(command), &json!(env)))
     }
 
@@ -202,7 +202,7 @@ impl Cast<'_> {
         let node = json!({ "fieldRef": { "fieldPath": "spec.nodeName" } });
         let env = json!([
             { "name": MEET, "value": meet },
-            token(),
+            token_source(),
             { "name": "DFSBENCH_SIZE", "value": self.args.agents.to_string() },
             { "name": "DFSBENCH_HOST", "valueFrom": node },
         ]);
@@ -257,7 +257,7 @@ impl Cast<'_> {
 }
 
 /// The token, which only the cluster knows.
-fn token() -> Value {
+fn token_source() -> Value {
     json!({
         "name": TOKEN,
         "valueFrom": { "secretKeyRef": { "name": "dfsbench-token", "key": "token" } },

@@ -25,7 +25,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         let hint = "name the hosts in a plan";
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }
-    let (raw, ladder) = read(args)?.into_ladder(beside)?;
+    let (raw, ladder) = read_plan(args)?.into_ladder(beside)?;
     let mut plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
@@ -43,7 +43,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Reads the plan that the arguments name; the in-memory server where they name none.
-fn read(args: &LadderArgs) -> Result<RawPlan, Failure> {
+fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
     if args.run.target.is_some() {
         return plan_source::read(&args.run);
     }

@@ -70,7 +70,7 @@ impl Record {
         }
         let path = place_of(results, campaign);
         let said = Said { campaign: campaign.to_owned(), pid: std::process::id(), targets };
-        let file = write(&path, &said).map_err(|error| Failure::Output {
+        let file = write_record(&path, &said).map_err(|error| Failure::Output {
             what: path.display().to_string(),
             reason: error.to_string(),
             hint: "keep results where files can be made: --results",
@@ -104,7 +104,7 @@ pub struct Cleaned {
 /// Removes what killed processes left that kept their results in this file.
 pub fn clean(results: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    for abandoned in abandoned(results) {
+    for abandoned in find_abandoned(results) {
         let mut is_done = true;
         for worked in &abandoned.said.targets {
             is_done &= clean_target(worked, &abandoned.said.campaign, &mut cleaned);
@@ -120,7 +120,7 @@ pub fn clean(results: &Path) -> Cleaned {
 /// Says of each target of these runs what a killed process may have left there.
 pub fn warn(results: &Path, runs: &[RunSpec]) {
     let ours = targets_of(runs);
-    for abandoned in abandoned(results) {
+    for abandoned in find_abandoned(results) {
         for worked in abandoned.said.targets.iter().filter(|worked| ours.contains(worked)) {
             let shown = results.display();
             output::message(&format!(
@@ -168,7 +168,7 @@ struct Abandoned {
 }
 
 /// Finds the records of processes that are gone.
-fn abandoned(results: &Path) -> Vec<Abandoned> {
+fn find_abandoned(results: &Path) -> Vec<Abandoned> {
     let shared = place_of(results, "");
     let Some(name) = shared.file_name() else { return Vec::new() };
     let begin = name.as_bytes().strip_suffix(NAME[1].as_bytes()).unwrap_or_default();
@@ -179,7 +179,7 @@ fn abandoned(results: &Path) -> Vec<Abandoned> {
         let name = entry.file_name();
         let is_record =
             name.as_bytes().starts_with(begin) && name.as_bytes().ends_with(NAME[1].as_bytes());
-        if is_record && let Some((said, file)) = read(&entry.path()) {
+        if is_record && let Some((said, file)) = read_record(&entry.path()) {
             found.push(Abandoned { path: entry.path(), said, _file: file });
         }
     }
@@ -187,7 +187,7 @@ fn abandoned(results: &Path) -> Vec<Abandoned> {
 }
 
 /// Reads a record that nobody holds, and that the user of this process, or root, has made.
-fn read(path: &Path) -> Option<(Said, File)> {
+fn read_record(path: &Path) -> Option<(Said, File)> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path).ok()?;
@@ -204,7 +204,7 @@ fn read(path: &Path) -> Option<(Said, File)> {
 }
 
 /// Writes a record and syncs it, with its folder: it must outlive what is made next.
-fn write(path: &Path, said: &Said) -> io::Result<File> {
+fn write_record(path: &Path, said: &Said) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(path)?;
@@ -270,7 +270,7 @@ mod tests {
         fs::create_dir(&target).unwrap();
         let runs = [run_on(&target)];
         let record = Record::begin(&results, "ab", &runs).unwrap().unwrap();
-        assert_eq!((files(folder.path()), abandoned(&results).len()), (2, 0));
+        assert_eq!((files(folder.path()), find_abandoned(&results).len()), (2, 0));
         drop(record);
         assert_eq!(files(folder.path()), 1);
         let record = Record::begin(&results, "ab", &runs).unwrap();
@@ -298,14 +298,14 @@ mod tests {
             targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new() }],
         };
         let path = place_of(&results, "ab");
-        drop(write(&path, &said).unwrap());
+        drop(write_record(&path, &said).unwrap());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         clean(&results);
         assert!(work.exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let link = place_of(&results, "cd");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert_eq!(abandoned(&results).len(), 1);
+        assert_eq!(find_abandoned(&results).len(), 1);
         clean(&results);
         assert!(!work.exists() && link.symlink_metadata().is_ok());
     }

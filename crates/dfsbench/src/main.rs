@@ -54,10 +54,10 @@ use exit::Failure;
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
     exit::note_panics();
-    exit::caught(command).unwrap_or_else(|failure| Failure::end(&failure))
+    exit::caught(run_command).unwrap_or_else(|failure| Failure::end(&failure))
 }
 
-fn command() -> Result<ExitCode, Failure> {
+fn run_command() -> Result<ExitCode, Failure> {
     if let Some(args) = AgentArgs::alone(std::env::args_os()) {
         return agent_command::run(&args);
     }

@@ -31,7 +31,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut root = Args::command();
     let Some(directory) = directory else {
-        output::data(&page(&root)?)?;
+        output::data(&render_page(&root)?)?;
         return Ok(End::Ok.into());
     };
     // Gives each command the name of its page, such as `dfsbench-run`.
@@ -44,14 +44,14 @@ pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
 /// Writes the page of a command and of all below it.
 fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-    output_file::write(&directory.join(format!("{name}.1")), &page(command)?, None)?;
+    output_file::write(&directory.join(format!("{name}.1")), &render_page(command)?, None)?;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_pages(below, directory)?;
     }
     Ok(())
 }
 
-fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+fn render_page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut text).map_err(|error| Failure::Output {
         what: "the manual page".to_owned(),

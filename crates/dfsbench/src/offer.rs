@@ -27,15 +27,15 @@ pub fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
         memory_limit_bytes: server.memory_bytes,
         threads: server.threads as usize,
         store: if server.discard { StoreMode::Discard } else { StoreMode::Keep },
-        versions: versions(&server.versions),
+        versions: server_versions(&server.versions),
         // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
         congestion_control: Some("cubic".to_owned()),
-        faults: faults(server)?,
+        faults: fault_plan(server)?,
         ..ServerConfig::default()
     })
 }
 
-fn versions(offered: &[NfsVersion]) -> Versions {
+fn server_versions(offered: &[NfsVersion]) -> Versions {
     let has = |version| offered.contains(&version);
     Versions {
         v2: has(NfsVersion::V2),
@@ -46,10 +46,10 @@ fn versions(offered: &[NfsVersion]) -> Versions {
     }
 }
 
-fn faults(server: &ServerPlan) -> Result<FaultPlan, Failure> {
+fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
     let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
     for fault in &server.faults {
-        add(&mut plan, *fault).ok_or_else(|| {
+        add_fault(&mut plan, *fault).ok_or_else(|| {
             let text = fault.text();
             Failure::Usage(format!("fault `{text}`: no version of NFS has such a call or error"))
         })?;
@@ -58,26 +58,27 @@ fn faults(server: &ServerPlan) -> Result<FaultPlan, Failure> {
 }
 
 /// Adds a fault to a plan; `None` where a word has no number.
-fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
+fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
     match fault {
         PlannedFault::ServiceTime { times, calls: Calls::All } => {
             plan.service_time = service_time(times);
         }
         PlannedFault::ServiceTime { times, calls } => {
             let time = service_time(times);
-            let each = faulted(calls)?.into_iter().map(|calls| CallServiceTime { calls, time });
+            let each =
+                faulted_calls(calls)?.into_iter().map(|calls| CallServiceTime { calls, time });
             plan.service_times.extend(each);
         }
         PlannedFault::Bandwidth { bytes_per_s, wire } => {
             let counts = if wire { CappedBytes::Wire } else { CappedBytes::Payload };
             plan.bandwidth = Some(BandwidthCap { bytes_per_s, counts });
         }
-        PlannedFault::Drop(share) => plan.drop_reply = ppm(share),
+        PlannedFault::Drop(share) => plan.drop_reply = parts_per_million(share),
         PlannedFault::Delay { share, time_ns } => {
-            plan.delay_reply = DelayFault { share: ppm(share), delay_ns: time_ns };
+            plan.delay_reply = DelayFault { share: parts_per_million(share), delay_ns: time_ns };
         }
-        PlannedFault::Duplicate(share) => plan.duplicate_reply = ppm(share),
-        PlannedFault::ShortWrites(share) => plan.short_write = ppm(share),
+        PlannedFault::Duplicate(share) => plan.duplicate_reply = parts_per_million(share),
+        PlannedFault::ShortWrites(share) => plan.short_write = parts_per_million(share),
         PlannedFault::WriteStability(ClaimedStability::Unstable) => {
             plan.write_stability = Some(StableHow::Unstable);
         }
@@ -85,8 +86,8 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.write_stability = Some(StableHow::FileSync);
         }
         PlannedFault::Error { calls, error, share } => {
-            let (status, share) = (status(error)?, ppm(share));
-            let each = faulted(calls)?.into_iter();
+            let (status, share) = (parse_status(error)?, parts_per_million(share));
+            let each = faulted_calls(calls)?.into_iter();
             plan.errors.extend(each.map(|calls| ErrorFault { calls, status, share }));
         }
         PlannedFault::Stall { lasts_ns, at_ns } => {
@@ -120,12 +121,12 @@ fn add(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.changing_verifier = ChangingVerifier::EveryWrite;
         }
         PlannedFault::SessionSlots(slots) => plan.session_slots_max = Some(slots),
-        PlannedFault::WrongXid(share) => plan.damage.wrong_xid = ppm(share),
+        PlannedFault::WrongXid(share) => plan.damage.wrong_xid = parts_per_million(share),
         PlannedFault::CutReplies { share, close } => {
-            plan.damage.cut = ppm(share);
+            plan.damage.cut = parts_per_million(share);
             plan.damage.cut_closes = close;
         }
-        PlannedFault::OversizedRecords(share) => plan.damage.oversized = ppm(share),
+        PlannedFault::OversizedRecords(share) => plan.damage.oversized = parts_per_million(share),
         PlannedFault::DirectoryLoops => plan.quirks.directory_loops = true,
         PlannedFault::SymlinkLoops => plan.quirks.symlink_loops = true,
         PlannedFault::ChangingHandles(calls) => plan.quirks.handle_calls = Some(calls),
@@ -141,12 +142,12 @@ const fn service_time(times: Times) -> ServiceTime {
     }
 }
 
-const fn ppm(share: Share) -> PartsPerMillion {
+const fn parts_per_million(share: Share) -> PartsPerMillion {
     PartsPerMillion(share.0)
 }
 
 /// The numbers of a call in the versions that are meant; `None` where none has it.
-fn faulted(calls: Calls) -> Option<Vec<FaultedCalls>> {
+fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
     let Calls::Named { version, name } = calls else { return Some(vec![FaultedCalls::All]) };
     let number = |position: Option<usize>| position.map(|number| number as u32);
     let v2 = number(nfs2::Procedure::ALL.iter().position(|call| call.name() == name));
@@ -163,7 +164,7 @@ fn faulted(calls: Calls) -> Option<Vec<FaultedCalls>> {
 }
 
 /// The status of a name without its prefix.
-fn status(error: &str) -> Option<Status> {
+fn parse_status(error: &str) -> Option<Status> {
     let named = |version: Version, prefix: &str| {
         let same = |status: &&Status| status.name_in(version).strip_prefix(prefix) == Some(error);
         Status::ALL.iter().find(same).copied()
@@ -179,17 +180,17 @@ mod tests {
     #[test]
     fn every_word_of_a_fault_has_its_number() {
         for name in CALLS {
-            assert!(faulted(Calls::Named { version: None, name }).is_some(), "{name}");
+            assert!(faulted_calls(Calls::Named { version: None, name }).is_some(), "{name}");
         }
         for error in ERRORS {
-            assert!(status(error).is_some_and(|status| status != Status::Ok), "{error}");
+            assert!(parse_status(error).is_some_and(|status| status != Status::Ok), "{error}");
         }
-        assert_eq!(status("DELAY"), status("JUKEBOX"));
-        assert_eq!(status("ACCES").map(Status::number), Some(13));
-        let read = |version| faulted(Calls::Named { version, name: "READ" }).unwrap();
+        assert_eq!(parse_status("DELAY"), parse_status("JUKEBOX"));
+        assert_eq!(parse_status("ACCES").map(Status::number), Some(13));
+        let read = |version| faulted_calls(Calls::Named { version, name: "READ" }).unwrap();
         assert_eq!(read(Some(2)), [FaultedCalls::V2(6)]);
         assert_eq!(read(None), [FaultedCalls::V2(6), FaultedCalls::V3(6), FaultedCalls::V4(25)]);
-        assert_eq!(faulted(Calls::Named { version: Some(2), name: "OPEN" }), None);
+        assert_eq!(faulted_calls(Calls::Named { version: Some(2), name: "OPEN" }), None);
     }
 
     #[test]

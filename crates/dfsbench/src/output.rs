@@ -22,25 +22,25 @@ pub fn data(bytes: &[u8]) -> Result<(), StdoutError> {
 /// Lines that are held back while something else has the terminal; `None` while nothing has.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-fn held() -> MutexGuard<'static, Option<Vec<String>>> {
+fn lock_held_output() -> MutexGuard<'static, Option<Vec<String>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Holds messages back from now on.
 pub fn hold() {
-    held().get_or_insert_default();
+    lock_held_output().get_or_insert_default();
 }
 
 /// Writes the messages that were held back, and holds back none any more.
 pub fn release() {
-    for line in held().take().unwrap_or_default() {
+    for line in lock_held_output().take().unwrap_or_default() {
         message(&line);
     }
 }
 
 /// Writes a line to stderr; a stderr that is gone is nobody's loss.
 pub fn message(line: &str) {
-    match held().as_mut() {
+    match lock_held_output().as_mut() {
         Some(lines) => lines.push(line.to_owned()),
         None => _ = writeln!(anstream::stderr().lock(), "{line}"),
     }

@@ -40,7 +40,7 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
         return Ok(output::data(content)?);
     }
     check(path, results)?;
-    write_checked(path, content).map_err(|error| describe(path, &error))
+    write_checked(path, content).map_err(|error| describe_failure(path, &error))
 }
 
 /// Refuses what must not be written to, before time is spent on what would be written.
@@ -163,12 +163,12 @@ fn is_database(path: &Path) -> bool {
 fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
     let place = follow_links(path)?;
     match fs::metadata(&place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => create(&place, content),
+        Err(error) if error.kind() == ErrorKind::NotFound => create_file(&place, content),
         Err(error) => Err(error),
         Ok(found) if found.is_file() && found.nlink() == 1 && !is_open_file(path) => {
             // Who may not write to the file may not replace it, whatever its folder allows.
             OpenOptions::new().write(true).open(&place)?;
-            replace(&place, content, &found)
+            replace_file(&place, content, &found)
         }
         Ok(found) => write_in_place(&place, content, &found),
     }
@@ -200,7 +200,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Makes a file that is not there yet.
-fn create(place: &Path, content: &[u8]) -> io::Result<()> {
+fn create_file(place: &Path, content: &[u8]) -> io::Result<()> {
     let (part, mut file) = make_part(place)?;
     let written = file.write_all(content).and_then(|()| fs::rename(&part, place));
     remove_on_failure(&part, written)
@@ -208,7 +208,7 @@ fn create(place: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Puts a new file with the mode and the owner of the old one in its place; writes to the old one
 /// where no other can be made beside it, or none of its owner.
-fn replace(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
+fn replace_file(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
     let Ok((part, mut file)) = make_part(place) else {
         return write_in_place(place, content, found);
     };
@@ -256,7 +256,7 @@ fn write_in_place(place: &Path, content: &[u8], found: &Metadata) -> io::Result<
     file.flush()
 }
 
-fn describe(path: &Path, error: &io::Error) -> Failure {
+fn describe_failure(path: &Path, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded => {
             "make room, or name a file elsewhere"

@@ -23,7 +23,7 @@ use crate::{output, target};
 /// # Errors
 /// When the address can't be read, nothing answers there, or the export named isn't one.
 pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
-    let address = address(&args.server)?;
+    let address = parse_address(&args.server)?;
     let timeout_ns = parse_time_ns(&args.timeout)
         .ok()
         .filter(|time| *time > 0)
@@ -40,8 +40,8 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     };
     let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("{}: {why}", args.server));
     let mut probe = Probe::run(&options).map_err(|error| failed(&error))?;
-    if !answers(&probe) {
-        return Err(failed(&silence(&probe, &options)));
+    if !has_answer(&probe) {
+        return Err(failed(&describe_silence(&probe, &options)));
     }
     keep_named(&mut probe, &address.path).map_err(|why| failed(&why))?;
     let text = match args.format {
@@ -53,7 +53,7 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Reads `nfs://host[:port][/export]` or a bare host.
-fn address(text: &str) -> Result<NfsAddress, Failure> {
+fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     // A server can be asked without naming an export.
@@ -73,13 +73,13 @@ fn bad_timeout(text: &str) -> Failure {
 }
 
 /// Whether any question had an answer.
-fn answers(probe: &Probe) -> bool {
+fn has_answer(probe: &Probe) -> bool {
     let mut services = probe.nfs.iter().chain(&probe.mount);
     probe.portmap.is_ok() || probe.rpcbind.is_ok() || services.any(|service| service.null.is_ok())
 }
 
 /// Says that nothing answers, with what was tried.
-fn silence(probe: &Probe, options: &ProbeOptions) -> String {
+fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
     let mut tried = Vec::new();
     if let Err(why) = &probe.portmap {
         tried.push(format!("portmapper on port {}: {why}", options.portmap_port));
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn an_address_needs_no_export() {
         let read = |text: &str| {
-            let address = address(text).unwrap();
+            let address = parse_address(text).unwrap();
             (address.host, address.port, address.path)
         };
         let host = || "h".to_owned();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(read("nfs://h:99?mountport=5"), (host(), Some(99), "/".to_owned()));
         assert_eq!(read("nfs://h:99/e/f"), (host(), Some(99), "/e/f".to_owned()));
         for text in ["", "nfs://", "http://h", "nfs://h:x"] {
-            assert!(address(text).is_err(), "{text}");
+            assert!(parse_address(text).is_err(), "{text}");
         }
     }
 }

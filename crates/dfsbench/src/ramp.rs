@@ -60,7 +60,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     around.job = job::stand_ins(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
-        None => quick()?,
+        None => quick_plan()?,
         Some(text) => plan_source::named(text)?,
     };
     plan_source::apply(&mut raw, &args.run)?;
@@ -75,11 +75,11 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         recovery_ms: recovery / 1_000_000,
         slow_factor: args.slower,
     };
-    make(&args.run, &raw, &around, &wish)
+    search_plan(&args.run, &raw, &around, &wish)
 }
 
 /// The plan where nothing is named: a mix on the in-memory server.
-fn quick() -> Result<RawPlan, Failure> {
+fn quick_plan() -> Result<RawPlan, Failure> {
     let mut raw = RawPlan::for_target(TargetArg::embedded(User::default()));
     let mix = vec![Workload::Mixed.name().to_owned()];
     let usual = Overrides { workload: mix, ..Overrides::default() };
@@ -97,11 +97,11 @@ pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failur
     around.job = job::stand_ins(&args.job)?;
     let RampAsked { recovery_ms, slow_factor, .. } = RampAsked::default();
     let wish = Wish { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
-    make(args, &raw, &around, &wish)
+    search_plan(args, &raw, &around, &wish)
 }
 
 /// Searches for each run of the plan, whatever it says of the load.
-fn make(
+fn search_plan(
     args: &RunArgs,
     raw: &RawPlan,
     around: &Surroundings,
@@ -129,16 +129,16 @@ fn make(
     let mut told = Told::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
     let searched = campaign::with_agents(&means, &plan, local, &stop, &mut told, |walk| {
-        search(walk, &means, &raising)
+        search_runs(walk, &means, &raising)
     });
-    let made = searched.and_then(|stored| conclude(&means, stored, &raising.asked));
+    let made = searched.and_then(|stored| report_campaign(&means, stored, &raising.asked));
     drop(raising);
     told.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found. That some trials failed was wanted.
-fn conclude(
+fn report_campaign(
     means: &Means<'_>,
     stored: Campaign,
     asked: &RampAsked,
@@ -162,7 +162,7 @@ struct Raising<'a> {
 impl<'a> Raising<'a> {
     fn of(raw: &'a RawPlan, around: &'a Surroundings, wish: &Wish) -> Result<Self, Failure> {
         let plan = Plan::resolve(raw, around)?;
-        let (setting, first, max) = raised(raw, around, &plan, wish)?;
+        let (setting, first, max) = find_raised(raw, around, &plan, wish)?;
         let asked = RampAsked {
             setting: setting.key().to_owned(),
             first: wish.from.unwrap_or(first),
@@ -222,7 +222,7 @@ impl<'a> Raising<'a> {
 }
 
 /// Finds the setting of a plan that can be raised: the setting, its first and its last value.
-fn raised(
+fn find_raised(
     raw: &RawPlan,
     around: &Surroundings,
     plan: &Plan,
@@ -259,7 +259,7 @@ fn raised(
 }
 
 /// Searches for each run, all in one campaign.
-fn search(
+fn search_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
     raising: &Raising<'_>,

@@ -42,7 +42,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         soak::apply(&mut plan, soak)?;
     }
     let mut pairs = stored.runs.iter().zip(&plan.runs);
-    let same = pairs.all(|(run, spec)| lasting(&run.spec) == lasting(spec));
+    let same = pairs.all(|(run, spec)| lasting_spec(&run.spec) == lasting_spec(spec));
     if has_job && !same {
         return Err(other_hosts(id, &stored, &plan));
     }
@@ -80,7 +80,7 @@ fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
 }
 
 /// A run without what each start of the in-memory server chooses anew.
-fn lasting(spec: &RunSpec) -> RunSpec {
+fn lasting_spec(spec: &RunSpec) -> RunSpec {
     let mut spec = spec.clone();
     if let Some(nfs) = spec.target.nfs_mut()
         && nfs.embedded

@@ -29,10 +29,10 @@ pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
 /// # Errors
 /// When there is not, or the file can't be read.
 pub fn check_room(store: &Store, ids: &[i64]) -> Result<(), Failure> {
-    check(store, ids, available())
+    check_memory(store, ids, available_memory())
 }
 
-fn check(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(), Failure> {
+fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(), Failure> {
     let lines = store.list()?;
     let trials = |id: i64| -> u64 {
         lines.iter().filter(|line| line.id == id).map(|line| u64::from(line.trials)).sum()
@@ -65,7 +65,7 @@ fn check(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(),
 /// Memory that this host can give, in bytes; `None` where it does not say.
 ///
 /// **Source:** `proc_meminfo(5)`, `MemAvailable`.
-fn available() -> Option<u64> {
+fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -94,12 +94,15 @@ mod tests {
         .unwrap();
         drop(db);
         let store = Store::open_existing(&path).unwrap();
-        assert!(check(&store, &[1], Some(1 << 40)).is_ok() && check(&store, &[1], None).is_ok());
-        let refused = check(&store, &[1], Some(1 << 10)).unwrap_err().to_string();
+        assert!(
+            check_memory(&store, &[1], Some(1 << 40)).is_ok()
+                && check_memory(&store, &[1], None).is_ok()
+        );
+        let refused = check_memory(&store, &[1], Some(1 << 10)).unwrap_err().to_string();
         assert!(refused.contains("20001 trials") && refused.contains("export"), "{refused}");
         // Two at once take the room of two.
-        let both = check(&store, &[1, 1], Some(1 << 10)).unwrap_err().to_string();
+        let both = check_memory(&store, &[1, 1], Some(1 << 10)).unwrap_err().to_string();
         assert!(both.starts_with("campaigns 1 and 1, 40002 trials"), "{both}");
-        assert!(available().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -38,11 +38,11 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         }
     }
     let server_plan = plan_of(args)?;
-    let config = config(args, &server_plan)?;
+    let config = server_config(args, &server_plan)?;
     let stop = signals::stop_flag()?;
     embedded::raise_descriptor_limit();
     let udp = config.udp;
-    let server = Server::start(config).map_err(|error| told(&error))?;
+    let server = Server::start(config).map_err(|error| explain_start_failure(&error))?;
     if let (Some(path), Some(pem)) = (&args.tls_ca_out, server.certificate_pem()) {
         output_file::write(path, pem.as_bytes(), None)?;
     }
@@ -81,7 +81,7 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
     })
 }
 
-fn config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
+fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
     let listen: IpAddr = args.listen.parse().map_err(|_| {
         let hint = "an address of this host, such as 127.0.0.1, 0.0.0.0 or ::";
         Failure::Usage(format!("--listen: `{}` is no address (hint: {hint})", args.listen))
@@ -109,12 +109,12 @@ fn config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure
         port: args.port,
         udp: !args.no_udp,
         portmap: args.portmapper.map_or(Portmap::Off, Portmap::Port),
-        tls: tls(args)?,
+        tls: tls_config(args)?,
         ..offer::config(server)?
     })
 }
 
-fn tls(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
+fn tls_config(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
     if !args.tls {
         let named = args.tls_cert.is_some() || args.tls_ca_out.is_some();
         let error = "--tls-cert and --tls-ca-out have no effect without --tls";
@@ -138,7 +138,7 @@ fn tls(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
 }
 
 /// Adds what to do about a port that can't be had.
-fn told(error: &ServerError) -> Failure {
+fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {
             std::io::ErrorKind::PermissionDenied => " (hint: ports below 1024 need the right to)",

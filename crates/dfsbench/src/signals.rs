@@ -59,14 +59,14 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let failed = |error| Failure::Lab(format!("can't handle signals: {error}"));
     let (heard, told) = UnixStream::pair().map_err(failed)?;
     for &signal in &signals {
-        register(signal, &stop, &is_second, &told).map_err(failed)?;
+        register_handler(signal, &stop, &is_second, &told).map_err(failed)?;
     }
     let wait = move || end_at_second(heard, &is_second);
     thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
     let stopped = Arc::clone(&stop);
     let bound = move || bound_end(&stopped);
     thread::Builder::new().name("end".into()).spawn(bound).map_err(failed)?;
-    *handled() = signals;
+    *lock_handled() = signals;
     Ok(stop)
 }
 
@@ -74,12 +74,12 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// file I/O doesn't come back. What merely takes its time, such as removing many files, may go on.
 fn bound_end(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
-        pause(TICK);
+        sleep_uninterrupted(TICK);
     }
-    pause(END_WITHIN.saturating_sub(TICK * STUCK_LOOKS));
+    sleep_uninterrupted(END_WITHIN.saturating_sub(TICK * STUCK_LOOKS));
     loop {
         // This takes what is left of the time.
-        let is_stuck = agent::is_stuck(STUCK_LOOKS, || pause(TICK));
+        let is_stuck = agent::is_stuck(STUCK_LOOKS, || sleep_uninterrupted(TICK));
         let hosts = agents::reached();
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
@@ -100,11 +100,11 @@ fn bound_end(stop: &AtomicBool) {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the limit of a signal is a matter of real time")]
-fn pause(duration: Duration) {
+fn sleep_uninterrupted(duration: Duration) {
     thread::sleep(duration);
 }
 
-fn register(
+fn register_handler(
     signal: i32,
     stop: &Arc<AtomicBool>,
     is_second: &Arc<AtomicBool>,
@@ -163,7 +163,7 @@ pub fn forget_directory() {
     *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-fn handled() -> MutexGuard<'static, Vec<i32>> {
+fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
     SIGNALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -193,7 +193,7 @@ pub fn hear_all() -> io::Result<Heard> {
     stream.set_nonblocking(true)?;
     let mut heard = Heard { stream, ids: Vec::new() };
     IS_AWAITED_ELSEWHERE.store(true, Relaxed);
-    for &signal in handled().iter() {
+    for &signal in lock_handled().iter() {
         heard.ids.push(pipe::register(signal, told.try_clone()?)?);
     }
     Ok(heard)

@@ -23,7 +23,7 @@ const AROUND_MINUTES: u64 = 10;
 /// # Errors
 /// When the plan can't be used, or a word can't stand in a script.
 pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
-    let agents = agents(args)?;
+    let agents = count_agents(args)?;
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {
         return Err(Failure::Usage(format!(
@@ -40,11 +40,11 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         None => std::env::current_exe()
             .map_err(|error| Failure::Lab(format!("where is this program? {error}")))?,
     };
-    output::data(script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
+    output::data(job_script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
     Ok(End::Ok.into())
 }
 
-fn agents(args: &SlurmArgs) -> Result<u32, Failure> {
+fn count_agents(args: &SlurmArgs) -> Result<u32, Failure> {
     let agents = args.nodes.checked_mul(args.agents_per_node);
     agents.filter(|agents| (1..=fleet::meet::AGENTS_MAX).contains(agents)).ok_or_else(|| {
         Failure::Usage(format!(
@@ -56,7 +56,7 @@ fn agents(args: &SlurmArgs) -> Result<u32, Failure> {
     })
 }
 
-fn script(
+fn job_script(
     args: &SlurmArgs,
     name: &str,
     agents: u32,
@@ -86,7 +86,8 @@ fn script(
         // Writing to a string never fails.
         let _ = writeln!(text, "#SBATCH --{key}{value}");
     }
-    let words = [program, &args.plan, &args.results].map(|path| quoted(&path.to_string_lossy()));
+    let words =
+        [program, &args.plan, &args.results].map(|path| quote_word(&path.to_string_lossy()));
     let [program, plan, results] = words;
     let _ = write!(
         text,
@@ -97,7 +98,7 @@ fn script(
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:=@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -113,7 +114,7 @@ mod tests {
 
     fn written(words: &[&str]) -> Result<String, Failure> {
         let args = SlurmArgs::parse_from([&["slurm"], words].concat());
-        script(&args, "scaling", agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
+        job_script(&args, "scaling", count_agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{calendar, dry_run, job, output, plan_source, signals};
 /// When it can't be begun; what was measured before a later error is in the results file.
 pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     settings::refuse_meaningless(args)?;
-    let mut raw = read(args)?;
+    let mut raw = read_plan(args)?;
     let (soak, planned) = settings::soak(args, &raw)?;
     add_defaults(&mut raw, &soak)?;
     let mut around = plan_source::surroundings();
@@ -80,7 +80,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
 }
 
 /// Reads the plan that the arguments name; the in-memory server where they name none.
-fn read(args: &SoakArgs) -> Result<RawPlan, Failure> {
+fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
         Some(_) => plan_source::read_disturbed(&args.run)?,

@@ -19,13 +19,13 @@ use crate::output;
 const STEP: u32 = 1 << 20;
 
 /// The user and group of this process.
-fn caller() -> (u32, u32) {
+fn caller_ids() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
 }
 
 /// Returns what only this process and its clock know of a plan.
 pub fn surroundings(seed: u64) -> Surroundings {
-    let (uid, gid) = caller();
+    let (uid, gid) = caller_ids();
     Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed, job: None }
 }
 

@@ -55,12 +55,12 @@ struct Shared {
 /// When the file can't be read, or nothing can listen.
 pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
-    let listener = listen(args.port)?;
+    let listener = listen_on_loopback(args.port)?;
     let stop = signals::stop_flag()?;
     let news = Arc::new(News::default());
     news.look(&store.list()?);
     let shared = Arc::new(Shared {
-        token: token()?,
+        token: make_token()?,
         port: listener.local_addr().map_err(|error| no_server(args.port, &error))?.port(),
         pages: Pages::new(store, Arc::clone(&news))?,
         news,
@@ -72,12 +72,12 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     output::data(format!("{url}\n").as_bytes())?;
     output::message("Serving this host alone; ctrl-C ends it. The address is the key to it.");
     if !args.no_open {
-        open(&url);
+        open_browser(&url);
     }
-    watch(args.results.clone(), Arc::clone(&shared.news));
+    watch_file(args.results.clone(), Arc::clone(&shared.news));
     while !stop.load(Relaxed) {
         match listener.accept() {
-            Ok((stream, _)) => take(stream, &shared),
+            Ok((stream, _)) => serve_in_thread(stream, &shared),
             Err(_) => std::thread::sleep(TICK),
         }
     }
@@ -85,13 +85,11 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-fn listen(port: u16) -> Result<TcpListener, Failure> {
-    let listen = || {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|error| no_server(port, &error))
+fn listen_on_loopback(port: u16) -> Result<TcpListener, Failure> {
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| no_server(port, &error))?;
+    listener.set_nonblocking(true).map_err(|error| no_server(port, &error))?;
+    Ok(listener)
 }
 
 fn no_server(port: u16, error: &std::io::Error) -> Failure {
@@ -101,7 +99,7 @@ fn no_server(port: u16, error: &std::io::Error) -> Failure {
 }
 
 /// Makes an unguessable word.
-fn token() -> Result<String, Failure> {
+fn make_token() -> Result<String, Failure> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
@@ -111,7 +109,7 @@ fn token() -> Result<String, Failure> {
 }
 
 /// Opens a browser where there is a screen; who has none reads the address.
-fn open(url: &str) {
+fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_screen =
         ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
@@ -124,7 +122,7 @@ fn open(url: &str) {
 }
 
 /// Looks at the file again and again, in a thread of its own.
-fn watch(path: std::path::PathBuf, news: Arc<News>) {
+fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
     std::thread::spawn(move || {
         let mut open: Option<(Store, i64)> = None;
         loop {
@@ -150,17 +148,17 @@ fn watch(path: std::path::PathBuf, news: Arc<News>) {
 }
 
 /// Gives a connection a thread, if there is one left.
-fn take(mut stream: TcpStream, shared: &Arc<Shared>) {
+fn serve_in_thread(mut stream: TcpStream, shared: &Arc<Shared>) {
     let taken = Taken::of(shared, |shared| &shared.connections, CONNECTIONS_MAX);
     let _ = stream.set_nonblocking(false);
     let Some(taken) = taken else {
         let _ = stream.set_write_timeout(Some(TICK));
-        let full = error("503 Service Unavailable", "", "Too many connections; try again.");
+        let full = error_answer("503 Service Unavailable", "", "Too many connections; try again.");
         let _ = http::write(&mut stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
     let spawned = std::thread::Builder::new().name("view".into()).spawn(move || {
-        answer(&mut stream, &taken.shared);
+        answer_request(&mut stream, &taken.shared);
     });
     // Without a thread the connection closes, as it does where there are too many.
     drop(spawned);
@@ -185,16 +183,16 @@ impl Drop for Taken {
     }
 }
 
-fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
+fn answer_request(stream: &mut TcpStream, shared: &Arc<Shared>) {
     let request = match http::read(stream) {
         Ok(request) => request,
         Err(why) => {
-            let refused = error("400 Bad Request", "", why);
+            let refused = error_answer("400 Bad Request", "", why);
             let _ = http::write(stream, &refused, &shared.policy, http::Body::Sent);
             return;
         }
     };
-    let answer = match allowed(&request, shared) {
+    let answer = match path_below_token(&request, shared) {
         Ok("events") => return listen_to_news(stream, &request, shared),
         Ok(page) => shared.pages.answer(page, &request),
         Err(refused) => refused,
@@ -205,10 +203,10 @@ fn answer(stream: &mut TcpStream, shared: &Arc<Shared>) {
 }
 
 /// Returns the path below the token; a client that lacks the token learns nothing else.
-fn allowed<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
+fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         let sentence = "Pages are read with GET; nothing can be changed here.";
-        return Err(error("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
+        return Err(error_answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
     }
     // A name that an attacker's server gave this address is not ours: "DNS rebinding".
     let is_ours = |host: &str| {
@@ -216,7 +214,7 @@ fn allowed<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer>
     };
     if !request.host.as_deref().is_some_and(is_ours) {
         let sentence = "The Host field of the request does not name this host.";
-        return Err(error("400 Bad Request", "", sentence));
+        return Err(error_answer("400 Bad Request", "", sentence));
     }
     let path = request.path.strip_prefix('/').unwrap_or_default();
     match path.split_once('/') {
@@ -231,18 +229,23 @@ fn is_same(guess: &str, token: &str) -> bool {
     guess.len() == token.len() && std::hint::black_box(differ) == 0
 }
 
-fn error(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
+fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
     Answer { status, fields, body: served::error_page(status, sentence) }
 }
 
 fn not_found() -> Answer {
-    error("404 Not Found", "", "There is no such page: take the address that dfsbench printed.")
+    error_answer(
+        "404 Not Found",
+        "",
+        "There is no such page: take the address that dfsbench printed.",
+    )
 }
 
 /// Tells a connection of changes as long as it is there.
 fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared>) {
     let Some(_taken) = Taken::of(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
-        let full = error("503 Service Unavailable", "", "Too many pages wait for news already.");
+        let full =
+            error_answer("503 Service Unavailable", "", "Too many pages wait for news already.");
         let _ = http::write(stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn tokens_are_compared_as_a_whole_and_never_come_twice() {
-        let [one, other] = [token().unwrap(), token().unwrap()];
+        let [one, other] = [make_token().unwrap(), make_token().unwrap()];
         assert_eq!(one.len(), 2 * TOKEN_BYTES);
         assert!(is_same(&one, &one) && !is_same(&one, &other));
         assert!(!is_same("", &one) && !is_same(&one[..31], &one) && !is_same(&one, &one[..31]));

@@ -3,14 +3,14 @@
 //! [`answer`] is the way in. "Faster" is said only where the 95 % intervals of two figures are
 //! apart, "within the noise" where they overlap, neither where a figure rests on fewer than
 //! three trials. Invalid figures are never compared, nor are figures of different targets whose
-//! shared settings differ. Where doubts make a comparison hollow, it says so beside it.
+//! shared settings differ. Where caveats qualify a comparison, it says so beside it.
 
 mod compare;
 mod doubts;
 mod findings;
 mod group;
-mod hollow;
 mod lead;
+mod qualifiers;
 mod relation;
 mod trend;
 
@@ -56,12 +56,12 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
                 .to_owned(),
         );
     }
-    remarks.extend(hollow::remark(&groups));
+    remarks.extend(qualifiers::remark(&groups));
     let lead = lead::lead(sheet, &governing, &groups, &findings);
     let said = |(group, finding): (&Group<'_>, Option<Finding>)| PassAnswer {
         pass: group.name.clone(),
         figures: group.figures(),
-        finding: finding.map(|finding| hollow::with_notes(group, &finding.sentence)),
+        finding: finding.map(|finding| qualifiers::with_notes(group, &finding.sentence)),
     };
     Answer { lead, passes: groups.iter().zip(findings).map(said).collect(), remarks }
 }

@@ -15,9 +15,9 @@ use stats::effects::{FactorEffect, Interaction, LevelEffect};
 use stats::{Effects, Observation, effects};
 
 use crate::Format;
+use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
-use crate::yardstick::Yardstick;
 
 /// So many levels of all factors together are taken apart: the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
@@ -114,7 +114,7 @@ impl PassFactors {
         let mut factors: Vec<Factor> =
             names.map(|name| Factor { name, levels: Vec::new() }).collect();
         let mut observations = Vec::new();
-        let yardstick = Yardstick::of(pass, counted.iter().copied());
+        let metric = RateMetric::of(pass, counted.iter().copied());
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for (factor, level) in factors.iter_mut().zip(levels_of(row)) {
@@ -127,7 +127,7 @@ impl PassFactors {
             let used = row.judged.points.iter().filter(|point| point.used);
             observations.extend(used.map(|point| Observation {
                 levels: levels.clone(),
-                figure: yardstick.point(&row.judged, point.per_s),
+                figure: metric.point(&row.judged, point.per_s),
             }));
         }
         drop_single(&mut factors, &mut observations);
@@ -150,7 +150,7 @@ impl PassFactors {
             factors,
             trials: observations.len(),
             left_out: left_out.len(),
-            by_bytes: yardstick.is_other(),
+            by_bytes: metric.is_other(),
             found,
         }
     }

@@ -25,6 +25,7 @@ mod openmetrics;
 mod picture;
 mod pivot;
 mod quantity;
+mod rate_metric;
 mod row;
 mod sar;
 pub mod served;
@@ -32,7 +33,6 @@ mod sheet;
 mod show;
 mod spread;
 mod watched;
-mod yardstick;
 
 use model::Campaign;
 

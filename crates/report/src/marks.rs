@@ -10,8 +10,8 @@ use model::Target;
 use stats::Summary;
 use stats::criteria::TRIALS_MIN;
 
+use crate::rate_metric::RateMetric;
 use crate::row::{Mark, Place, Row};
-use crate::yardstick::Yardstick;
 
 /// How the marks are to be read.
 pub const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass, \
@@ -31,15 +31,15 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     }
     for numbers in kinds.values() {
         let pass = rows[numbers[0]].judged.pass;
-        let yardstick = Yardstick::of(pass, numbers.iter().map(|number| &rows[*number]));
-        let figure = |number: &usize| yardstick.figure(&rows[*number].judged);
+        let metric = RateMetric::of(pass, numbers.iter().map(|number| &rows[*number]));
+        let figure = |number: &usize| metric.figure(&rows[*number].judged);
         let known = |number: &usize| {
             let summary = figure(number).filter(|summary| summary.n >= TRIALS_MIN)?;
             Some((*number, *summary))
         };
         let figures: Vec<(usize, Summary)> = numbers.iter().filter_map(known).collect();
         for (number, place) in rank_figures(&figures) {
-            marks[number] = Some(Mark { place, by_bytes: yardstick.is_other() });
+            marks[number] = Some(Mark { place, by_bytes: metric.is_other() });
         }
     }
     marks

@@ -36,7 +36,7 @@ impl Store {
     /// # Errors
     /// When the file is locked by another process or damaged.
     pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
-        lines(&self.connection).map_err(|error| explain(&self.path, error))
+        read_lines(&self.connection).map_err(|error| explain(&self.path, error))
     }
 
     /// The campaign that was begun last; `None` when there is none.
@@ -95,7 +95,7 @@ impl Store {
     /// # Errors
     /// As [`Store::list`].
     pub fn notes(&self, campaign_id: i64) -> Result<Vec<Note>, StoreError> {
-        notes(&self.connection, campaign_id).map_err(|error| explain(&self.path, error))
+        read_notes(&self.connection, campaign_id).map_err(|error| explain(&self.path, error))
     }
 
     /// Writes a note beside a campaign, below those that are there.
@@ -174,7 +174,7 @@ impl Store {
     }
 }
 
-fn lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
+fn read_lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
     let sql = "SELECT c.*, (SELECT count(*) FROM runs r WHERE r.campaign_id = c.id) AS runs,
                    (SELECT count(*) FROM trials t JOIN runs r ON r.id = t.run_id
                     WHERE r.campaign_id = c.id) AS trials,
@@ -204,7 +204,7 @@ fn lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
     Ok(lines)
 }
 
-fn notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec<Note>> {
+fn read_notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec<Note>> {
     if !connection.table_exists(None, "notes")? {
         return Ok(Vec::new());
     }

@@ -43,7 +43,7 @@ pub(crate) fn copy_table<'a>(
 ) -> rusqlite::Result<usize> {
     let find = |keys: &Keys<'_>, name: &str| keys.iter().find(|known| known.0 == name).map(|k| k.1);
     if find(keys, &table.name).is_none() {
-        keys.push((&table.name, Key::Shifted(shift(connection, table, below)?)));
+        keys.push((&table.name, Key::Shifted(key_shift(connection, table, below)?)));
     }
     let (mut names, mut values) = (Vec::new(), Vec::new());
     for column in &table.columns {
@@ -64,7 +64,7 @@ pub(crate) fn copy_table<'a>(
 }
 
 /// By how much the keys of a table grow, so that they follow those that are here.
-fn shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::Result<i64> {
+fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::Result<i64> {
     if table.columns.iter().all(|column| column.name != "id") {
         return Ok(0);
     }

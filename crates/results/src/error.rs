@@ -110,7 +110,7 @@ pub enum StoreError {
     },
     /// The file holds no such campaign.
     #[error(
-        "`{}` holds no campaign {id} (hint: {})", path.display(), held(*latest)
+        "`{}` holds no campaign {id} (hint: {})", path.display(), describe_latest(*latest)
     )]
     NoCampaign {
         /// The results file.
@@ -188,7 +188,7 @@ pub enum StoreError {
     },
 }
 
-fn held(latest: Option<i64>) -> String {
+fn describe_latest(latest: Option<i64>) -> String {
     match latest {
         Some(latest) => format!("the last one is {latest}"),
         None => "it holds none: measure first".to_owned(),

@@ -169,28 +169,28 @@ impl Store {
     ) -> Result<Vec<Exported>, Trouble> {
         let snapshot = self.connection.unchecked_transaction()?;
         let tree = Tree::of(&snapshot, "main")?;
-        let wanted = wanted(campaigns);
+        let wanted = campaign_list(campaigns);
         let path = |table: &str| directory.join(format!("{table}.{}", format.ending()));
         let mut exported = Vec::new();
         for table in &tree.tables {
             let below = tree.below(table, ROOT, &format!("id IN ({wanted})"), "");
             let below = below.unwrap_or_else(|| "0".to_owned());
-            let shown = readable(table);
+            let shown = readable_columns(table);
             let sink = Sink::open(&path(&table.name), &shown, format)?;
-            let rows = copy(&snapshot, &shown, &below, sink)?;
+            let rows = copy_rows(&snapshot, &shown, &below, sink)?;
             exported.push(Exported { table: table.name.clone(), rows });
         }
-        let figures = figures();
+        let figures = figures_table();
         let sink = Sink::open(&path(&figures.name), &figures, format)?;
         let below = format!("campaign_id IN ({wanted})");
-        let rows = copy(&snapshot, &figures, &below, sink)?;
+        let rows = copy_rows(&snapshot, &figures, &below, sink)?;
         exported.push(Exported { table: figures.name, rows });
         if let Some(kinds) = tree.tables.iter().find(|table| table.name == "kinds") {
             let below = tree.below(kinds, ROOT, &format!("id IN ({wanted})"), "");
             let below = below.unwrap_or_else(|| "0".to_owned());
-            let buckets = buckets();
+            let buckets = buckets_table();
             let sink = Sink::open(&path(&buckets.name), &buckets, format)?;
-            let rows = unpack(&snapshot, &below, sink)?;
+            let rows = unpack_buckets(&snapshot, &below, sink)?;
             exported.push(Exported { table: buckets.name, rows });
         }
         Ok(exported)
@@ -198,7 +198,7 @@ impl Store {
 }
 
 /// The campaigns as SQL; keys are numbers, so nothing can be smuggled in.
-fn wanted(campaigns: &[i64]) -> String {
+fn campaign_list(campaigns: &[i64]) -> String {
     if campaigns.is_empty() {
         return "SELECT id FROM campaigns".to_owned();
     }
@@ -206,12 +206,12 @@ fn wanted(campaigns: &[i64]) -> String {
 }
 
 /// A table without the columns that only we can read.
-fn readable(table: &Table) -> Table {
+fn readable_columns(table: &Table) -> Table {
     let columns = table.columns.iter().filter(|column| column.kind != Type::Blob);
     Table { name: table.name.clone(), columns: columns.cloned().collect() }
 }
 
-fn table(name: &str, columns: &[(&str, Type, bool)]) -> Table {
+fn make_table(name: &str, columns: &[(&str, Type, bool)]) -> Table {
     let column = |(name, kind, may_be_null): &(&str, Type, bool)| Column {
         name: (*name).to_owned(),
         kind: *kind,
@@ -222,9 +222,9 @@ fn table(name: &str, columns: &[(&str, Type, bool)]) -> Table {
 }
 
 /// The view of the same name: one row per trial and pass.
-fn figures() -> Table {
+fn figures_table() -> Table {
     let (text, integer, real) = (Type::Text, Type::Integer, Type::Real);
-    table(
+    make_table(
         "figures",
         &[
             ("campaign_id", integer, false),
@@ -247,8 +247,8 @@ fn figures() -> Table {
 }
 
 /// The histograms of the table `kinds`: how many times lie from `from_ns` to the next bucket.
-fn buckets() -> Table {
-    table(
+fn buckets_table() -> Table {
+    make_table(
         "buckets",
         &[
             ("kind_id", Type::Integer, false),
@@ -260,7 +260,12 @@ fn buckets() -> Table {
 }
 
 /// Writes the rows of a table in pieces and returns how many they were.
-fn copy(connection: &Connection, table: &Table, below: &str, sink: Sink) -> Result<u64, Trouble> {
+fn copy_rows(
+    connection: &Connection,
+    table: &Table,
+    below: &str,
+    sink: Sink,
+) -> Result<u64, Trouble> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     let order = if names[0] == "id" { " ORDER BY id" } else { "" };
     let sql = format!("SELECT {} FROM {} WHERE {below}{order}", names.join(", "), table.name);
@@ -268,20 +273,20 @@ fn copy(connection: &Connection, table: &Table, below: &str, sink: Sink) -> Resu
     let mut found = statement.query([])?;
     let mut pieces = Pieces::new(sink);
     while let Some(row) = found.next()? {
-        let cells = table.columns.iter().enumerate().map(|(at, column)| cell(row, at, column));
+        let cells = table.columns.iter().enumerate().map(|(at, column)| read_cell(row, at, column));
         pieces.push(cells.collect::<rusqlite::Result<_>>()?)?;
     }
     Ok(pieces.close()?)
 }
 
 /// A cell of the kind that the column says; anything else is damage.
-fn cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Value> {
+fn read_cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Value> {
     let value: Value = row.get(at)?;
     let fits = value.data_type() == column.kind || value == Value::Null && column.may_be_null;
     if fits { Ok(value) } else { Err(damaged(format!("{} has no {}", column.name, column.kind))) }
 }
 
-fn unpack(connection: &Connection, below: &str, sink: Sink) -> Result<u64, Trouble> {
+fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u64, Trouble> {
     let sql =
         format!("SELECT id, service_time, response_time FROM kinds WHERE {below} ORDER BY id");
     let mut statement = connection.prepare(&sql)?;

@@ -44,7 +44,7 @@ impl Hold {
         let path = PathBuf::from(path);
         let mut retries = 0;
         loop {
-            let mut file = match open(&path) {
+            let mut file = match open_lock_file(&path) {
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     return Err(StoreError::ReadOnly(results.to_owned()));
                 }
@@ -53,7 +53,7 @@ impl Hold {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    let holder = holder(&mut file);
+                    let holder = read_holder(&mut file);
                     // Whoever removes abandoned files holds each for a moment, and the number in
                     // it is that of a process that is gone.
                     if retries < RETRIES_MAX && !holder.is_some_and(is_running) {
@@ -115,7 +115,7 @@ fn remove_if_abandoned(path: &Path) -> bool {
     file.try_lock().is_ok() && is_still_at(&file, path) && fs::remove_file(path).is_ok()
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_lock_file(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)
 }
 
@@ -133,7 +133,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// The number of the process that the holder wrote, if it came that far.
-fn holder(file: &mut File) -> Option<u32> {
+fn read_holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     let _ = file.take(20).read_to_string(&mut text);
     text.trim().parse().ok()
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn who_holds_a_campaign_is_named_though_its_number_comes_late() {
         let (_directory, path) = results();
-        let locked = open(&lock_path(&path, 1)).unwrap();
+        let locked = open_lock_file(&lock_path(&path, 1)).unwrap();
         locked.lock().unwrap();
         std::thread::scope(|scope| {
             let taken = scope.spawn(|| Hold::take(&path, 1).map(|_| ()).unwrap_err().to_string());

@@ -17,14 +17,14 @@ use crate::row::{header, rows};
 /// Gives a campaign a random identity.
 pub(crate) fn give(connection: &Connection, campaign_id: i64) -> rusqlite::Result<()> {
     let bytes: [u8; 16] = connection.query_row("SELECT randomblob(16)", [], |row| row.get(0))?;
-    keep(connection, campaign_id, &written(bytes, 4))
+    store_uuid(connection, campaign_id, &format_uuid(bytes, 4))
 }
 
 /// Gives every campaign that has no identity the one that follows from its header.
 pub(crate) fn give_derived(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "SELECT * FROM campaigns WHERE id NOT IN (SELECT campaign_id FROM identities)";
     for campaign in rows(connection, sql, [], header)? {
-        keep(connection, campaign.id, &derived(&campaign))?;
+        store_uuid(connection, campaign.id, &derived(&campaign))?;
     }
     Ok(())
 }
@@ -39,7 +39,7 @@ pub(crate) fn of(connection: &Connection, campaign: &Campaign) -> rusqlite::Resu
     Ok(kept.unwrap_or_else(|| derived(campaign)))
 }
 
-fn keep(connection: &Connection, campaign_id: i64, uuid: &str) -> rusqlite::Result<()> {
+fn store_uuid(connection: &Connection, campaign_id: i64, uuid: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO identities (campaign_id, uuid) VALUES (?1, ?2)";
     connection.execute(sql, params![campaign_id, uuid]).map(|_| ())
 }
@@ -56,11 +56,11 @@ pub(crate) fn derived(campaign: &Campaign) -> String {
     let hash = hash.finalize();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
-    written(bytes, 8)
+    format_uuid(bytes, 8)
 }
 
 /// Writes a UUID of a version from bytes, of which six bits say what it is.
-fn written(mut bytes: [u8; 16], version: u8) -> String {
+fn format_uuid(mut bytes: [u8; 16], version: u8) -> String {
     bytes[6] = (bytes[6] & 0x0f) | (version << 4);
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let mut text = String::with_capacity(36);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn an_identity_says_its_version_and_variant() {
-        assert_eq!(written([0xff; 16], 4), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(written([0; 16], 8), "00000000-0000-8000-8000-000000000000");
+        assert_eq!(format_uuid([0xff; 16], 4), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(format_uuid([0; 16], 8), "00000000-0000-8000-8000-000000000000");
     }
 }

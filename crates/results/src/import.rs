@@ -101,7 +101,7 @@ impl Store {
         // A whole campaign may be larger than memory; a kill meanwhile is rolled back.
         spill(self, true).map_err(|error| explain(&self.path, error))?;
         let copied = self.transact(|transaction| match &known {
-            None => copy(transaction, &from).map(Merged::New),
+            None => copy_campaign(transaction, &from).map(Merged::New),
             Some(here) => join::join(transaction, here.id, from.id)
                 .map(|gained| Merged::Known { id: here.id, gained }),
         });
@@ -124,7 +124,7 @@ impl Store {
 }
 
 /// Copies one campaign from the attached file and returns its number here.
-fn copy(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
+fn copy_campaign(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
     let tree = Tree::of(connection, "other")?;
     let id = next_campaign(connection)?;
     let mut keys = vec![(ROOT, Key::Shifted(id - from.id))];

@@ -34,8 +34,9 @@ const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
 pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
     let tree = Tree::of(connection, "other")?;
     give_way(connection, here, from)?;
-    choose(connection, here, from)?;
-    let mut gained = Gained { differ: differ(connection, here, from)?, ..Gained::default() };
+    choose_missing(connection, here, from)?;
+    let mut gained =
+        Gained { differ: count_different(connection, here, from)?, ..Gained::default() };
     let mut keys: Keys<'_> = vec![(ROOT, Key::Shifted(here - from))];
     let is_of = |table: &Table, root: &str| {
         let chosen = format!("id IN (SELECT id FROM temp.chosen_{root})");
@@ -51,7 +52,7 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
                 gained.runs += if name == "runs" { copied } else { 0 };
             }
             (name, None) => {
-                let added = unite(connection, table, here, from)?;
+                let added = unite_rows(connection, table, here, from)?;
                 gained.notes += if name == "notes" { added } else { 0 };
                 gained.tags += if name == "tags" { added } else { 0 };
             }
@@ -66,7 +67,7 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
         gained.trials += if table.name == "trials" { copied } else { 0 };
     }
     connection.execute_batch("DROP TABLE temp.chosen_runs; DROP TABLE temp.chosen_trials")?;
-    stand(connection, here, from)?;
+    update_campaign(connection, here, from)?;
     Ok(gained)
 }
 
@@ -80,7 +81,7 @@ fn give_way(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<(
 }
 
 /// Writes down which runs and trials are missing here, before any of them comes.
-fn choose(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+fn choose_missing(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE TEMP TABLE chosen_runs AS
          SELECT id FROM other.runs WHERE campaign_id = {from} AND run_index NOT IN
@@ -95,7 +96,7 @@ fn choose(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()>
 }
 
 /// How many trials have the same place in both and were made at different times.
-fn differ(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<usize> {
+fn count_different(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<usize> {
     let sql = format!(
         "SELECT count(*) FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
              AND h.started_unix_ms <> f.started_unix_ms"
@@ -104,7 +105,12 @@ fn differ(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<usi
 }
 
 /// Adds the rows beside a campaign that are not here, whatever their keys; how many there were.
-fn unite(connection: &Connection, table: &Table, here: i64, from: i64) -> rusqlite::Result<usize> {
+fn unite_rows(
+    connection: &Connection,
+    table: &Table,
+    here: i64,
+    from: i64,
+) -> rusqlite::Result<usize> {
     let is_key = |name: &str| matches!(name, "id" | "campaign_id");
     let columns = table.columns.iter().map(|column| column.name.as_str());
     let columns: Vec<&str> = columns.filter(|name| !is_key(name)).collect();
@@ -122,7 +128,7 @@ fn unite(connection: &Connection, table: &Table, here: i64, from: i64) -> rusqli
 }
 
 /// Says of the campaign what its copy knows: how it ended, and the tool's own ceiling.
-fn stand(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+fn update_campaign(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     let sql = format!(
         "UPDATE main.campaigns SET
              state = CASE WHEN campaigns.state = 'complete' OR f.state = 'running'

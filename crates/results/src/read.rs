@@ -39,7 +39,7 @@ impl Store {
     fn read(&self, id: i64, depth: Depth) -> Result<Campaign, StoreError> {
         let read = || {
             let snapshot = self.connection.unchecked_transaction()?;
-            campaign(&snapshot, id, depth)
+            read_campaign(&snapshot, id, depth)
         };
         read().map_err(|error| explain(&self.path, error))?.ok_or_else(|| self.missing(id))
     }
@@ -52,35 +52,42 @@ enum Depth {
     Whole,
 }
 
-fn campaign(connection: &Connection, id: i64, depth: Depth) -> rusqlite::Result<Option<Campaign>> {
+fn read_campaign(
+    connection: &Connection,
+    id: i64,
+    depth: Depth,
+) -> rusqlite::Result<Option<Campaign>> {
     let sql = "SELECT * FROM campaigns WHERE id = ?1";
     let header = connection.query_row(sql, [id], header).optional()?;
     let Some(mut campaign) = header else {
         return Ok(None);
     };
-    campaign.question = question(connection, id)?;
+    campaign.question = read_question(connection, id)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let (mut ids, mut runs) = (Vec::new(), Vec::new());
-    for run in rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, run(row)?)))? {
+    for run in rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, read_run(row)?)))? {
         ids.push(run.0);
         runs.push(run.1);
     }
     let mut trials = Level::default();
-    each(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
-        trials.add(run, row, trial(row)?)
+    for_each_child(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
+        trials.add(run, row, read_trial(row)?)
     })?;
-    facts(connection, id, &trials.ids, |place, fact| match place {
+    read_facts(connection, id, &trials.ids, |place, fact| match place {
         None => campaign.facts.push(fact),
         Some(trial) => trials.values[trial].facts.push(fact),
     })?;
     let mut passes = Level::default();
-    each(connection, ChildTable::keyed("passes", "trial_id"), &trials.ids, |trial, row| {
-        passes.add(trial, row, pass(row)?)
-    })?;
-    outline(connection, &mut passes)?;
+    for_each_child(
+        connection,
+        ChildTable::keyed("passes", "trial_id"),
+        &trials.ids,
+        |trial, row| passes.add(trial, row, read_pass(row)?),
+    )?;
+    read_outline(connection, &mut passes)?;
     match depth {
-        Depth::Outline => amounts(connection, &mut passes)?,
-        Depth::Whole => fill(connection, &mut passes)?,
+        Depth::Outline => read_amounts(connection, &mut passes)?,
+        Depth::Whole => read_details(connection, &mut passes)?,
     }
     passes.give(|trial, pass| trials.values[trial].passes.push(pass));
     trials.give(|run, trial| runs[run].trials.push(trial));
@@ -90,79 +97,89 @@ fn campaign(connection: &Connection, id: i64, depth: Depth) -> rusqlite::Result<
 
 /// Reads of what stands below passes as much as every verdict needs, each table at once: a campaign
 /// may have a hundred thousand.
-fn outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
-    each(connection, ChildTable::of_passes("samples"), ids, |at, row| {
-        passes[at].samples.push(sample(row)?);
+    for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
+        passes[at].samples.push(read_sample(row)?);
         Ok(())
     })?;
-    each(connection, ChildTable::of_passes("caveats"), ids, |at, row| {
-        passes[at].caveats.push(caveat(row)?);
+    for_each_child(connection, ChildTable::of_passes("caveats"), ids, |at, row| {
+        passes[at].caveats.push(read_caveat(row)?);
         Ok(())
     })
 }
 
 /// Reads what was done of each kind, without its histograms.
-fn amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let columns = "pass_id, id, kind, issued, done, bytes";
     let below = ChildTable::of_passes("kinds");
     each_of(connection, below, columns, &passes.ids, |at, row| {
-        passes.values[at].kinds.push(kind(row, Histogram::sparse(), Histogram::sparse())?);
+        passes.values[at].kinds.push(read_kind(row, Histogram::sparse(), Histogram::sparse())?);
         Ok(())
     })
 }
 
 /// Reads the rest.
-fn fill(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
-    each(connection, ChildTable::of_passes("truths"), ids, |at, row| {
-        passes[at].truths.push(truth(row)?);
+    for_each_child(connection, ChildTable::of_passes("truths"), ids, |at, row| {
+        passes[at].truths.push(read_truth(row)?);
         Ok(())
     })?;
-    each(connection, ChildTable::of_passes("clients"), ids, |at, row| {
-        passes[at].clients.push(client(row)?);
+    for_each_child(connection, ChildTable::of_passes("clients"), ids, |at, row| {
+        passes[at].clients.push(read_client(row)?);
         Ok(())
     })?;
-    each(connection, ChildTable::of_passes("hosts"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("hosts"), ids, |at, row| {
         passes[at].hosts.push(host_results::read(row)?);
         Ok(())
     })?;
-    each(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
         passes[at].pulses.push(soak::pulse(row)?);
         Ok(())
     })?;
-    each(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
         passes[at].upsets.push(soak::upset(row)?);
         Ok(())
     })?;
-    each(
+    for_each_child(
         connection,
         ChildTable { name: "scopes", parent_key: "pass_id", own_key: "pass_id" },
         ids,
         |at, row| {
-            passes[at].scope = scope(row)?;
+            passes[at].scope = read_scope(row)?;
             Ok(())
         },
     )?;
     let mut kinds = Level::default();
-    each(connection, ChildTable::of_passes("kinds"), ids, |at, row| {
-        let times = |column| histogram(row, column);
-        kinds.add(at, row, kind(row, times("service_time")?, times("response_time")?)?)
+    for_each_child(connection, ChildTable::of_passes("kinds"), ids, |at, row| {
+        let times = |column| read_histogram(row, column);
+        kinds.add(at, row, read_kind(row, times("service_time")?, times("response_time")?)?)
     })?;
-    each(connection, ChildTable::keyed("op_errors", "kind_id"), &kinds.ids, |at, row| {
-        let error = (OpError(row.get("code")?), count(row, "count")?);
-        kinds.values[at].errors.push(error);
-        Ok(())
-    })?;
+    for_each_child(
+        connection,
+        ChildTable::keyed("op_errors", "kind_id"),
+        &kinds.ids,
+        |at, row| {
+            let error = (OpError(row.get("code")?), count(row, "count")?);
+            kinds.values[at].errors.push(error);
+            Ok(())
+        },
+    )?;
     kinds.give(|at, kind| passes[at].kinds.push(kind));
     let mut watched = Level::default();
-    each(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
+    for_each_child(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
         watched.add(at, row, telemetry::host(row)?)
     })?;
-    each(connection, ChildTable::keyed("metrics", "telemetry_id"), &watched.ids, |at, row| {
-        watched.values[at].metrics.push(telemetry::metric(row)?);
-        Ok(())
-    })?;
+    for_each_child(
+        connection,
+        ChildTable::keyed("metrics", "telemetry_id"),
+        &watched.ids,
+        |at, row| {
+            watched.values[at].metrics.push(telemetry::metric(row)?);
+            Ok(())
+        },
+    )?;
     watched.give(|at, host| passes[at].telemetry.push(host));
     Ok(())
 }
@@ -224,7 +241,7 @@ impl ChildTable {
 ///
 /// The keys of a campaign lie close together. So all rows between the smallest and the largest are
 /// read along the index, in its order, and those of other campaigns are passed over.
-fn each(
+fn for_each_child(
     connection: &Connection,
     table: ChildTable,
     parents: &[i64],
@@ -265,7 +282,7 @@ fn each_of(
 
 /// Reads the question of a campaign; files of earlier releases have neither the value nor the
 /// table.
-fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
+fn read_question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
     if !connection.table_exists(None, "questions")? {
         return Ok(Question::Figures);
     }
@@ -278,7 +295,7 @@ fn question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Quest
 }
 
 /// Reads the facts of a campaign, each with the place of its trial.
-fn facts(
+fn read_facts(
     connection: &Connection,
     campaign_id: i64,
     trials: &[i64],
@@ -304,14 +321,14 @@ fn facts(
     Ok(())
 }
 
-fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
+fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let json: String = row.get("spec_json")?;
     let spec: RunSpec = serde_json::from_str(&json)
         .map_err(|error| damaged(format!("the settings of a run can't be read: {error}")))?;
     Ok(Run { index: row.get("run_index")?, spec, trials: Vec::new() })
 }
 
-fn trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
+fn read_trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
     let reason: Option<String> = row.get("reason")?;
     let state = named(row, "state", |state| match state {
         "done" => Some(TrialState::Done),
@@ -329,7 +346,7 @@ fn trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
     })
 }
 
-fn pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
+fn read_pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
     Ok(PassResult {
         window_ns: count(row, "window_ns")?,
         common_window_ns: count(row, "common_window_ns")?,
@@ -344,7 +361,7 @@ fn pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
     })
 }
 
-fn kind(
+fn read_kind(
     row: &Row<'_>,
     service_time: Histogram,
     response_time: Histogram,
@@ -361,7 +378,7 @@ fn kind(
 }
 
 /// Reads the results of a client from a row.
-fn client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
+fn read_client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
     let bytes: Vec<u8> = row.get("service_time")?;
     let times = ClientTimes::from_bytes(&bytes);
     Ok(ClientResult {
@@ -374,12 +391,12 @@ fn client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
 }
 
 /// Reads the scope of a pass from a row.
-fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
+fn read_scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     let json: String = row.get("scope_json")?;
     serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))
 }
 
-fn sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
+fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
     Ok(IntervalSample {
         at_ns: count(row, "at_ns")?,
         ops: count(row, "ops")?,
@@ -387,12 +404,12 @@ fn sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
     })
 }
 
-fn caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
+fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
     let code = named(row, "code", CaveatCode::from_code)?;
     Ok(Caveat { code, evidence: row.get("evidence")? })
 }
 
-fn truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
+fn read_truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
     Ok(Truth {
         expected: count(row, "expected")?,
         found: count(row, "found")?,
@@ -400,7 +417,7 @@ fn truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
     })
 }
 
-fn histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
+fn read_histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
     let bytes: Vec<u8> = row.get(column)?;
     Histogram::from_bytes(&bytes).ok_or_else(|| damaged(format!("{column} is not a histogram")))
 }

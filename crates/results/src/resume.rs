@@ -31,7 +31,7 @@ impl Store {
             remove_stopped(transaction, campaign_id)?;
             let sql = "UPDATE campaigns SET state = 'running' WHERE id = ?1";
             transaction.execute(sql, [campaign_id])?;
-            standing(transaction, campaign_id)
+            read_standing(transaction, campaign_id)
         })
     }
 }
@@ -42,7 +42,10 @@ fn remove_stopped(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::
     Tree::known().delete(transaction, "trials", stopped, &[&campaign_id])
 }
 
-fn standing(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<Vec<Standing>> {
+fn read_standing(
+    transaction: &Transaction<'_>,
+    campaign_id: i64,
+) -> rusqlite::Result<Vec<Standing>> {
     let sql = "SELECT id FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let mut runs = transaction.prepare_cached(sql)?;
     let keys = runs.query_map([campaign_id], |row| row.get(0))?;

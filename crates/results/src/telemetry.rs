@@ -34,7 +34,7 @@ pub(crate) fn insert(
 
 /// One host that was watched, without its metrics.
 pub(crate) fn host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
-    let times_ns = numbers(&row.get::<_, String>("times_json")?)?;
+    let times_ns = parse_numbers(&row.get::<_, String>("times_json")?)?;
     Ok(Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() })
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
             "gauge" => Some(MetricKind::Gauge),
             _ => None,
         })?,
-        values: numbers(&row.get::<_, String>("values_json")?)?,
+        values: parse_numbers(&row.get::<_, String>("values_json")?)?,
     })
 }
 
@@ -56,6 +56,6 @@ fn json_of(values: &[u64]) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-fn numbers(json: &str) -> rusqlite::Result<Vec<u64>> {
+fn parse_numbers(json: &str) -> rusqlite::Result<Vec<u64>> {
     serde_json::from_str(json).map_err(|error| damaged(format!("numbers of telemetry: {error}")))
 }

@@ -94,7 +94,7 @@ impl Tree {
     pub fn of(connection: &Connection, database: &str) -> rusqlite::Result<Self> {
         let mut tree = Self::known().clone();
         for table in &mut tree.tables {
-            let there: BTreeSet<String> = columns(connection, &table.name, database)?
+            let there: BTreeSet<String> = read_columns(connection, &table.name, database)?
                 .into_iter()
                 .map(|column| column.name)
                 .collect();
@@ -109,7 +109,7 @@ impl Tree {
         let names: Vec<String> = rows(connection, sql, [], |row| row.get(0))?;
         let mut tree = Self { tables: Vec::new() };
         for name in names {
-            let columns = columns(connection, &name, "main")?;
+            let columns = read_columns(connection, &name, "main")?;
             if name == ROOT || columns.iter().any(|column| column.parent.is_some()) {
                 tree.tables.push(Table { name, columns });
             }
@@ -159,7 +159,11 @@ impl Tree {
     }
 }
 
-fn columns(connection: &Connection, table: &str, database: &str) -> rusqlite::Result<Vec<Column>> {
+fn read_columns(
+    connection: &Connection,
+    table: &str,
+    database: &str,
+) -> rusqlite::Result<Vec<Column>> {
     let sql = "SELECT c.name, c.type, c.\"notnull\" = 0 AND c.pk = 0 AS may_be_null,
                    (SELECT f.\"table\" FROM pragma_foreign_key_list(?1, ?2) f
                     WHERE f.\"from\" = c.name) AS parent

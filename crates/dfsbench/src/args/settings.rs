@@ -21,7 +21,7 @@ impl Args for SettingArgs {
         // What most people ask for comes first; hosts are set up by few.
         let mut settings = Setting::ALL;
         settings.sort_by_key(|setting| setting.family() == Family::Lab);
-        command.args(settings.map(arg))
+        command.args(settings.map(setting_arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -46,14 +46,14 @@ impl FromArgMatches for SettingArgs {
     }
 }
 
-fn arg(setting: Setting) -> Arg {
+fn setting_arg(setting: Setting) -> Arg {
     let arg = Arg::new(setting.key()).long(setting.flag().trim_start_matches("--"));
     // Options have commas of their own: each flag is then one level.
     let arg = if setting.kind() == Kind::Words { arg } else { arg.value_delimiter(',') };
     arg.value_name(value_name(setting.kind()))
         .action(ArgAction::Append)
-        .help_heading(heading(setting.family()))
-        .help(help(setting))
+        .help_heading(help_heading(setting.family()))
+        .help(help_text(setting))
 }
 
 const fn value_name(kind: Kind) -> &'static str {
@@ -74,7 +74,7 @@ const fn value_name(kind: Kind) -> &'static str {
     }
 }
 
-const fn heading(family: Family) -> &'static str {
+const fn help_heading(family: Family) -> &'static str {
     match family {
         Family::Work => "Factors",
         Family::Names => "Factors of files and directories by name",
@@ -86,7 +86,7 @@ const fn heading(family: Family) -> &'static str {
 }
 
 /// What the setting does, what it may be where that is a choice, and its default.
-fn help(setting: Setting) -> String {
+fn help_text(setting: Setting) -> String {
     let doc = KeyDoc::of_setting(setting);
     let choice = match setting.kind() {
         Kind::Word | Kind::Mix | Kind::Flag => format!(" One of: {}.", doc.legal.replace('"', "")),

@@ -43,7 +43,7 @@ pub fn search(
     let mut told = Told::new(means, progress, 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
     let searched = campaign::with_agents(means, &heaviest, local, stop, &mut told, |walk| {
-        all(walk, means, asked, bound)
+        search_all_runs(walk, means, asked, bound)
     });
     drop(server);
     let made = searched.and_then(|(stored, is_known)| {
@@ -58,7 +58,7 @@ pub fn search(
 }
 
 /// Searches with each run of the plan, all in one campaign; says whether each has its answer.
-fn all(
+fn search_all_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
     asked: &CurveAsked,

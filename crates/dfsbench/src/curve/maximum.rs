@@ -33,7 +33,7 @@ const LEAST: u64 = 50;
 
 /// How long the loop would take, for people.
 pub fn shown(light: &Plan) -> Nanos {
-    let longest = light.runs.iter().map(|run| closed(run).duration_ms).max().unwrap_or(0);
+    let longest = light.runs.iter().map(|run| closed_loop(run).duration_ms).max().unwrap_or(0);
     Nanos(longest * 1_000_000)
 }
 
@@ -47,7 +47,7 @@ pub fn find(
     stop: &Arc<AtomicBool>,
 ) -> Result<LoadMaximum, Failure> {
     for run in &mut light.runs {
-        *run = closed(run);
+        *run = closed_loop(run);
     }
     if means.visibility() == Visibility::Shown {
         let time = shown(&light);
@@ -94,7 +94,7 @@ pub fn find(
 }
 
 /// The closed loop of a load point.
-fn closed(run: &RunSpec) -> RunSpec {
+fn closed_loop(run: &RunSpec) -> RunSpec {
     let mut run = run.clone();
     (run.load.rate_per_s, run.load.ramp_ms) = (0, 0);
     run.load.warmup_ms = run.load.warmup_ms.min(WARMUP_MS);

@@ -38,7 +38,7 @@ pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure>
         let what = "--until-broken: a curve breaks nothing";
         return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
     }
-    let mut raw = named(args)?;
+    let mut raw = read_named_plan(args)?;
     plan_source::apply(&mut raw, &args.run)?;
     raw.workloads.retain(|workload| can_be_offered(workload.kind.value));
     if raw.workloads.is_empty() {
@@ -48,13 +48,13 @@ pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure>
     let mut probe = raw.clone();
     probe.apply(&Overrides::default().with(Setting::Rate, &["1"]))?;
     let runs = Plan::resolve(&probe, around)?.runs;
-    let usual = usual(args, &raw, &runs);
+    let usual = default_overrides(args, &raw, &runs);
     raw.apply(&usual)?;
     Ok(raw)
 }
 
 /// Reads the plan that is named; without a name, one for the in-memory server.
-fn named(args: &CurveArgs) -> Result<RawPlan, Failure> {
+fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mix =
         Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
     let mut raw = match args.run.target.as_deref() {
@@ -76,7 +76,7 @@ const fn can_be_offered(workload: Workload) -> bool {
 }
 
 /// Settings that nobody chose, as a curve wants them.
-fn usual(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
+fn default_overrides(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
     let quick = args.run.target.is_none();
     let (warmup, duration) = if quick { TIMES_QUICK } else { TIMES };
     let on_nfs = runs.iter().any(|run| run.backend.can(Ability::SpeakNfs));

@@ -27,7 +27,7 @@ enum Mpi {
 /// When `with` is no command line, or names no launcher that is known.
 pub fn of(launcher: Launcher, with: Option<&str>, count: u32) -> Result<Command, Failure> {
     let usual = if launcher == Launcher::Slurm { "srun" } else { "mpirun" };
-    let words = split(with.unwrap_or(usual))?;
+    let words = split_words(with.unwrap_or(usual))?;
     let Some((program, words)) = words.split_first() else {
         return Err(Failure::Usage("--launch-with names no command".to_owned()));
     };
@@ -41,7 +41,7 @@ pub fn of(launcher: Launcher, with: Option<&str>, count: u32) -> Result<Command,
         return Ok(command);
     }
     command.args(["-n", &count.to_string()]);
-    match which(program)? {
+    match detect_mpi(program)? {
         Mpi::Open => {
             command.args(["--enable-recovery", "-x", MEET, "-x", TOKEN]);
             command.arg(agent).args(["agent", "--meet"]);
@@ -63,19 +63,19 @@ fn agent_program() -> Result<PathBuf, Failure> {
 }
 
 /// Asks an `mpirun` who made it.
-fn which(program: &str) -> Result<Mpi, Failure> {
+fn detect_mpi(program: &str) -> Result<Mpi, Failure> {
     let said = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     let said = said.map_err(|error| {
         let hint = "(hint: --launch-with names what starts agents)";
         Failure::Lab(format!("can't start `{program}`: {error} {hint}"))
     })?;
     let said = [said.stdout, said.stderr].concat();
-    known(&String::from_utf8_lossy(&said)).ok_or_else(|| {
+    parse_mpi_version(&String::from_utf8_lossy(&said)).ok_or_else(|| {
         Failure::Lab(format!("`{program} --version` names neither Open MPI nor MPICH's HYDRA"))
     })
 }
 
-fn known(version: &str) -> Option<Mpi> {
+fn parse_mpi_version(version: &str) -> Option<Mpi> {
     if version.contains("Open MPI") || version.contains("OpenRTE") || version.contains("PRRTE") {
         return Some(Mpi::Open);
     }
@@ -85,7 +85,7 @@ fn known(version: &str) -> Option<Mpi> {
 }
 
 /// Splits a command line into words, as a shell does: blanks part, quotes hold together.
-fn split(text: &str) -> Result<Vec<String>, Failure> {
+fn split_words(text: &str) -> Result<Vec<String>, Failure> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {
         match (quote, letter) {
@@ -130,10 +130,13 @@ mod tests {
 
     #[test]
     fn makers_of_mpi_are_told_apart() {
-        assert_eq!(known("mpirun (Open MPI) 4.1.4\n"), Some(Mpi::Open));
-        assert_eq!(known("mpiexec (OpenRTE) 4.1.4\n"), Some(Mpi::Open));
-        assert_eq!(known("HYDRA build details:\n    Version: 4.0.2\n"), Some(Mpi::Mpich));
-        assert_eq!(known("mpirun (mine) 1.0"), None);
+        assert_eq!(parse_mpi_version("mpirun (Open MPI) 4.1.4\n"), Some(Mpi::Open));
+        assert_eq!(parse_mpi_version("mpiexec (OpenRTE) 4.1.4\n"), Some(Mpi::Open));
+        assert_eq!(
+            parse_mpi_version("HYDRA build details:\n    Version: 4.0.2\n"),
+            Some(Mpi::Mpich)
+        );
+        assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
         let error = of(Launcher::Mpi, Some("true"), 1).unwrap_err().to_string();
         assert!(error.starts_with("`true --version` names neither"), "{error}");
         let error = of(Launcher::Mpi, Some("/no/such/mpirun -q"), 1).unwrap_err().to_string();
@@ -142,10 +145,10 @@ mod tests {
 
     #[test]
     fn command_lines_are_split_as_a_shell_does() {
-        let split = |text| split(text).unwrap();
+        let split = |text| split_words(text).unwrap();
         assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
         assert_eq!(split(""), [""; 0]);
-        let error = super::split("a 'b").unwrap_err().to_string();
+        let error = split_words("a 'b").unwrap_err().to_string();
         assert_eq!(error, "--launch-with a 'b: a ' is never closed");
         assert!(of(Launcher::Slurm, Some(" "), 1).is_err());
     }

@@ -146,20 +146,20 @@ impl<'a> Document<'a> {
             exports_not_examined: probe.exports_not_examined,
             mounted: Part::of(&probe.mounted, |all| all.iter().map(MountedPart::of).collect()),
             v4_root: RootPart::of(&probe.root),
-            portmap: Part::of(&probe.portmap, registrations),
-            rpcbind: Part::of(&probe.rpcbind, registrations),
+            portmap: Part::of(&probe.portmap, registration_parts),
+            rpcbind: Part::of(&probe.rpcbind, registration_parts),
         }
     }
 }
 
 // A `&Vec` is what `Part::of` has.
 #[allow(clippy::ptr_arg)]
-fn registrations(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
+fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
     all.iter().map(RegistrationPart::of).collect()
 }
 
 #[allow(clippy::ptr_arg)]
-fn names(flavors: &Vec<Flavor>) -> Vec<String> {
+fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
     flavors.iter().map(ToString::to_string).collect()
 }
 
@@ -188,8 +188,8 @@ impl<'a> ExportPart<'a> {
         Self {
             path: &export.path,
             groups: &export.groups,
-            flavors: Part::of(&export.flavors, names),
-            flavors_v4: Part::of(&export.flavors_v4, names),
+            flavors: Part::of(&export.flavors, flavor_names),
+            flavors_v4: Part::of(&export.flavors_v4, flavor_names),
             limits: export.limits.iter().map(limits).collect(),
         }
     }
@@ -218,7 +218,7 @@ impl<'a> RootPart<'a> {
     fn of(root: &'a V4Root) -> Self {
         Self {
             names: Part::of(&root.names, Vec::as_slice),
-            flavors: Part::of(&root.flavors, names),
+            flavors: Part::of(&root.flavors, flavor_names),
             lease_seconds: Part::of(&root.lease_seconds, |seconds| *seconds),
             limits: Part::of(&root.limits, LimitsPart::of),
         }

@@ -14,28 +14,28 @@ const NOTHING: &str = "-";
 
 /// Writes the tables.
 pub fn render(probe: &Probe) -> String {
-    let mut text = head(probe);
+    let mut text = head_table(probe);
     text.push('\n');
-    text.push_str(&services(probe));
+    text.push_str(&service_table(probe));
     text.push('\n');
-    text.push_str(&exports(probe));
+    text.push_str(&export_table(probe));
     if probe.nfs.iter().any(|service| service.version == 4 && service.null.is_ok()) {
         text.push('\n');
-        text.push_str(&root(probe));
+        text.push_str(&root_table(probe));
     }
     text.push('\n');
-    text.push_str(&registered("portmapper (version 2)", &probe.portmap));
-    text.push_str(&registered("rpcbind (version 3 or 4)", &probe.rpcbind));
-    clean(&text)
+    text.push_str(&list_registered("portmapper (version 2)", &probe.portmap));
+    text.push_str(&list_registered("rpcbind (version 3 or 4)", &probe.rpcbind));
+    clean_text(&text)
 }
 
 /// Replaces what could move the cursor: names come from the server.
-fn clean(text: &str) -> String {
+fn clean_text(text: &str) -> String {
     let keep = |letter: char| letter == '\n' || !letter.is_control();
     text.chars().map(|letter| if keep(letter) { letter } else { '\u{fffd}' }).collect()
 }
 
-fn head(probe: &Probe) -> String {
+fn head_table(probe: &Probe) -> String {
     let others = probe.addresses.iter().filter(|address| **address != probe.address);
     let others: Vec<String> = others.map(ToString::to_string).collect();
     let also =
@@ -53,13 +53,14 @@ fn head(probe: &Probe) -> String {
     )
 }
 
-fn services(probe: &Probe) -> String {
-    let mut rows = vec![cells(["program", "version", "transport", "port", "NULL median", "min"])];
+fn service_table(probe: &Probe) -> String {
+    let mut rows =
+        vec![owned_cells(["program", "version", "transport", "port", "NULL median", "min"])];
     let named = [("nfs", &probe.nfs), ("mount", &probe.mount)];
     for (program, service) in
         named.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s)))
     {
-        rows.push(self::service(program, service));
+        rows.push(service_row(program, service));
     }
     let samples = probe.nfs.iter().find_map(|service| Some(service.null.as_ref().ok()?.samples));
     let note = match samples {
@@ -69,7 +70,7 @@ fn services(probe: &Probe) -> String {
     aligned(&rows) + &note
 }
 
-fn service(program: &str, service: &Service) -> Vec<String> {
+fn service_row(program: &str, service: &Service) -> Vec<String> {
     let port = service.address.map_or(NOTHING.to_owned(), |address| address.port().to_string());
     let [median, least] = match &service.null {
         Ok(null) => [Nanos(null.median_ns).to_string(), Nanos(null.least_ns).to_string()],
@@ -79,12 +80,12 @@ fn service(program: &str, service: &Service) -> Vec<String> {
     vec![program.to_owned(), version, transport, port, median, least]
 }
 
-fn exports(probe: &Probe) -> String {
+fn export_table(probe: &Probe) -> String {
     let exports = match &probe.exports {
         Ok(exports) => exports,
         Err(why) => return format!("exports: {why}\n"),
     };
-    let mut rows = vec![cells([
+    let mut rows = vec![owned_cells([
         "export",
         "who may mount",
         "security",
@@ -95,7 +96,7 @@ fn exports(probe: &Probe) -> String {
         "largest file",
     ])];
     for export in exports {
-        rows.extend(self::export(export));
+        rows.extend(export_rows(export));
     }
     let mut text = aligned(&rows);
     if probe.exports_not_examined > 0 {
@@ -117,19 +118,19 @@ fn exports(probe: &Probe) -> String {
 }
 
 /// One line for each version that told limits; path, groups and security stand on the first.
-fn export(export: &Export) -> Vec<Vec<String>> {
+fn export_rows(export: &Export) -> Vec<Vec<String>> {
     let groups = match export.groups.as_slice() {
         [] => "everyone".to_owned(),
         groups => groups.join(" "),
     };
-    let security = flavors(&export.flavors).or_else(|| flavors(&export.flavors_v4));
+    let security = name_flavors(&export.flavors).or_else(|| name_flavors(&export.flavors_v4));
     let security = security.unwrap_or_else(|| NOTHING.to_owned());
     let mut leading = [export.path.clone(), groups, security];
     let mut rows = Vec::new();
     for (version, limits) in &export.limits {
         let mut row = leading.to_vec();
         row.push(version.name().to_owned());
-        row.extend(self::limits(limits));
+        row.extend(limit_cells(limits));
         rows.push(row);
         leading = Default::default();
     }
@@ -141,7 +142,7 @@ fn export(export: &Export) -> Vec<Vec<String>> {
     rows
 }
 
-fn limits(limits: &Answer<Limits>) -> [String; 4] {
+fn limit_cells(limits: &Answer<Limits>) -> [String; 4] {
     let size = |bytes: u64| Size(bytes).to_string();
     match limits {
         Ok(limits) => [
@@ -155,26 +156,26 @@ fn limits(limits: &Answer<Limits>) -> [String; 4] {
 }
 
 /// The names of flavours; `None` where they were not told.
-fn flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
+fn name_flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
     let names = |all: &Vec<Flavor>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     answer.as_ref().ok().map(|all| names(all).join(" "))
 }
 
-fn root(probe: &Probe) -> String {
+fn root_table(probe: &Probe) -> String {
     let root = &probe.root;
     let told = |text: Result<String, String>| text.unwrap_or_else(|why| why);
     let lease = root.lease_seconds.as_ref().map(|s| format!("{s} s")).map_err(ToString::to_string);
     let names = root.names.as_ref().map(|names| names.join(" ")).map_err(ToString::to_string);
-    let security = flavors(&root.flavors).unwrap_or_else(|| NOTHING.to_owned());
+    let security = name_flavors(&root.flavors).unwrap_or_else(|| NOTHING.to_owned());
     format!("v4 root: {}; lease {}; security {security}\n", told(names), told(lease))
 }
 
-fn registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
+fn list_registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
     let registrations = match answer {
         Ok(registrations) => registrations,
         Err(why) => return format!("{who}: {why}\n"),
     };
-    let mut rows = vec![cells(["program", "name", "version", "transport", "port", "owner"])];
+    let mut rows = vec![owned_cells(["program", "name", "version", "transport", "port", "owner"])];
     for one in registrations {
         rows.push(vec![
             one.program.to_string(),
@@ -188,6 +189,6 @@ fn registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
     format!("registered with the {who}:\n{}", aligned(&rows))
 }
 
-fn cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
+fn owned_cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }

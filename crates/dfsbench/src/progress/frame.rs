@@ -29,12 +29,12 @@ pub struct ScreenSize {
 /// The lines of a screen with so many columns and rows.
 pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
-    let mut lines = vec![campaign(seen, gone, columns), seen.doing(), String::new()];
-    lines.extend(throughput(seen, columns));
+    let mut lines = vec![campaign_line(seen, gone, columns), seen.doing(), String::new()];
+    lines.extend(throughput_lines(seen, columns));
     lines.push(String::new());
-    lines.extend(hosts(seen));
+    lines.extend(host_lines(seen));
     lines.push(String::new());
-    lines.extend(caveats(seen));
+    lines.extend(caveat_lines(seen));
     if !seen.ended.is_empty() {
         lines.extend([String::new(), "ended last".to_owned()]);
         lines.extend(seen.ended.iter().rev().map(|ended| format!("  {ended}")));
@@ -42,11 +42,11 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines.truncate(rows.saturating_sub(1));
     lines.resize(rows.saturating_sub(1), String::new());
     lines.push("q or ctrl-C: end it in order, what was measured stays; twice: at once".to_owned());
-    lines.iter().map(|line| fitted(line, columns)).collect()
+    lines.iter().map(|line| fit_line(line, columns)).collect()
 }
 
 /// How far the campaign is, and how long it may still take.
-fn campaign(seen: &Seen, gone: Duration, columns: usize) -> String {
+fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
     let gone_s = gone.as_secs();
     let failed = match seen.failed {
         0 => String::new(),
@@ -75,7 +75,7 @@ pub fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
     Some((gone / made).saturating_mul(missing).max(Duration::from_secs(1)))
 }
 
-fn throughput(seen: &Seen, columns: usize) -> Vec<String> {
+fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     let Some(pass) = seen.pass.filter(|_| !seen.rates.is_empty()) else {
         return vec!["throughput    nothing is measured just now".to_owned()];
     };
@@ -89,17 +89,17 @@ fn throughput(seen: &Seen, columns: usize) -> Vec<String> {
     ]
 }
 
-fn hosts(seen: &Seen) -> Vec<String> {
+fn host_lines(seen: &Seen) -> Vec<String> {
     let line = |[name, now, p50, p99, max, busy, again]: [&str; 7]| {
         format!(
             "{} {now:>12} {p50:>10} {p99:>10} {max:>10} {busy:>6} {again:>12}",
-            padded(name, 16)
+            pad_name(name, 16)
         )
     };
     let mut lines = vec![line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
     let Some(last) = &seen.last else {
         lines.extend(seen.hosts.iter().take(HOSTS_MAX).map(|host| {
-            let now = now(seen, &host.host);
+            let now = current_rate(seen, &host.host);
             line([&host.host, &now, "–", "–", "–", "–", "–"])
         }));
         lines.push("service times, CPU and retransmits are known when a pass has ended".to_owned());
@@ -110,14 +110,14 @@ fn hosts(seen: &Seen) -> Vec<String> {
         let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
         let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
         let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());
-        lines.push(line([host, &now(seen, host), &p50, &p99, &max, &busy, &again]));
+        lines.push(line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
-    lines.extend(said(last));
+    lines.extend(lines_below(last));
     lines
 }
 
 /// Returns the lines below the table of hosts.
-fn said(last: &Ended) -> Vec<String> {
+fn lines_below(last: &Ended) -> Vec<String> {
     let more = last.hosts.len().saturating_sub(HOSTS_MAX);
     let more = if more > 0 { format!("{more} more hosts; ") } else { String::new() };
     let mut lines = vec![format!("{more}service times, CPU and retransmits: of {}", last.what)];
@@ -126,7 +126,7 @@ fn said(last: &Ended) -> Vec<String> {
 }
 
 /// The rate of a host just now, or of all.
-fn now(seen: &Seen, host: &str) -> String {
+fn current_rate(seen: &Seen, host: &str) -> String {
     let Some(pass) = seen.pass else { return "–".to_owned() };
     let known = seen.hosts.iter().find(|known| known.host == host);
     let (ops, bytes) = match (known, seen.now) {
@@ -137,7 +137,7 @@ fn now(seen: &Seen, host: &str) -> String {
     Rate::of_pass(pass, if pass.is_byte_rate() { bytes } else { ops }).to_string()
 }
 
-fn caveats(seen: &Seen) -> Vec<String> {
+fn caveat_lines(seen: &Seen) -> Vec<String> {
     if seen.caveats.is_empty() {
         return vec!["no caveat so far".to_owned()];
     }
@@ -151,15 +151,15 @@ fn caveats(seen: &Seen) -> Vec<String> {
 }
 
 /// A name in so many columns.
-fn padded(name: &str, columns: usize) -> String {
-    let mut name = fitted(name, columns);
+fn pad_name(name: &str, columns: usize) -> String {
+    let mut name = fit_line(name, columns);
     let taken: usize = name.chars().filter_map(UnicodeWidthChar::width).sum();
     name.push_str(&" ".repeat(columns.saturating_sub(taken)));
     name
 }
 
 /// The beginning of a line that fits, without what could steer the terminal.
-fn fitted(line: &str, columns: usize) -> String {
+fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
     let clean = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     clean

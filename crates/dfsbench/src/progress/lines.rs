@@ -59,7 +59,7 @@ impl Lines {
         let line = match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
-                about("trial_begun", spec)
+                run_event("trial_begun", spec)
             }
             Event::PassBegun(pass) => {
                 self.pass = Some(*pass);
@@ -72,8 +72,8 @@ impl Lines {
                 "ops": sample.ops,
                 "bytes": sample.bytes,
             }),
-            Event::TrialEnded { spec, trial } => ended(spec, trial),
-            Event::RunGivenUp(spec) => about("run_given_up", spec),
+            Event::TrialEnded { spec, trial } => trial_event(spec, trial),
+            Event::RunGivenUp(spec) => run_event("run_given_up", spec),
             // For programs the whole at once will do.
             Event::DirectoryBegun { .. }
             | Event::DirectoryEnded
@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-fn about(event: &str, spec: &RunSpec) -> Value {
+fn run_event(event: &str, spec: &RunSpec) -> Value {
     json!({
         "event": event,
         "target": spec.target_name,
@@ -131,8 +131,8 @@ fn about(event: &str, spec: &RunSpec) -> Value {
     })
 }
 
-fn ended(spec: &RunSpec, trial: &Trial) -> Value {
-    let mut line = about("trial_ended", spec);
+fn trial_event(spec: &RunSpec, trial: &Trial) -> Value {
+    let mut line = run_event("trial_ended", spec);
     let (state, reason) = match &trial.state {
         TrialState::Done => ("done", None),
         TrialState::Failed(reason) => ("failed", Some(reason)),
@@ -140,11 +140,11 @@ fn ended(spec: &RunSpec, trial: &Trial) -> Value {
     };
     line["state"] = state.into();
     line["reason"] = json!(reason);
-    line["passes"] = trial.passes.iter().map(pass).collect();
+    line["passes"] = trial.passes.iter().map(pass_json).collect();
     line
 }
 
-fn pass(pass: &PassResult) -> Value {
+fn pass_json(pass: &PassResult) -> Value {
     let caveats: Vec<&str> = pass.caveats.iter().map(|caveat| caveat.code.code()).collect();
     json!({
         "pass": pass.pass.name(),

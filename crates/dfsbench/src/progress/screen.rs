@@ -81,13 +81,13 @@ impl Screen {
         let signals = signals::hear_all().map_err(failed)?;
         put_back_at_panics();
         output::hold();
-        take().map_err(|error| {
+        take_terminal().map_err(|error| {
             put_back();
             failed(error)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&stop);
-        let draw = move || run(&seen, signals, &ends);
+        let draw = move || run_screen(&seen, signals, &ends);
         let thread = std::thread::Builder::new().name("screen".into()).spawn(draw);
         let thread = thread.map_err(|error| {
             put_back();
@@ -108,28 +108,28 @@ impl Drop for Screen {
     }
 }
 
-fn taken() -> MutexGuard<'static, Option<Taken>> {
+fn lock_terminal() -> MutexGuard<'static, Option<Taken>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens a screen of its own, and has keys come one by one, without an echo.
-fn take() -> io::Result<()> {
+fn take_terminal() -> io::Result<()> {
     let stdin = io::stdin();
     let keyboard = if stdin.is_terminal() { Some(tcgetattr(stdin.as_fd())?) } else { None };
-    *taken() = Some(Taken(keyboard.clone()));
+    *lock_terminal() = Some(Taken(keyboard.clone()));
     if let Some(mut modes) = keyboard {
         modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         modes.special_codes[SpecialCodeIndex::VMIN] = 0;
         modes.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(stdin.as_fd(), OptionalActions::Now, &modes)?;
     }
-    write(ENTER)
+    write_terminal(ENTER)
 }
 
 /// Puts the terminal back and tells what was held back; does nothing where it was not taken.
 fn put_back() {
-    let Some(Taken(keyboard)) = taken().take() else { return };
-    let _ = write(LEAVE);
+    let Some(Taken(keyboard)) = lock_terminal().take() else { return };
+    let _ = write_terminal(LEAVE);
     if let Some(modes) = keyboard {
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Flush, &modes);
     }
@@ -151,25 +151,25 @@ fn put_back_at_panics() {
     });
 }
 
-fn write(text: &str) -> io::Result<()> {
+fn write_terminal(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())
 }
 
 /// Draws and listens until it is told to end.
-fn run(seen: &Mutex<Seen>, mut signals: Heard, stop: &AtomicBool) {
+fn run_screen(seen: &Mutex<Seen>, mut signals: Heard, stop: &AtomicBool) {
     let started = Instant::now();
     let mut heard = 0;
     while !stop.load(Relaxed) {
-        draw(seen, started.elapsed());
-        let keyboard = wait(&signals.stream);
-        heard += count(&mut signals.stream);
+        draw_frame(seen, started.elapsed());
+        let keyboard = wait_for_input(&signals.stream);
+        heard += count_signals(&mut signals.stream);
         if heard > 1 {
             put_back();
             signals::end_now();
         }
         if keyboard {
-            for _ in 0..keys().iter().filter(|key| matches!(**key, b'q' | CTRL_C)).count() {
+            for _ in 0..read_keys().iter().filter(|key| matches!(**key, b'q' | CTRL_C)).count() {
                 // Heard like any other, here and by those who end the campaign.
                 let _ = kill_process(getpid(), Signal::INT);
             }
@@ -177,17 +177,17 @@ fn run(seen: &Mutex<Seen>, mut signals: Heard, stop: &AtomicBool) {
     }
 }
 
-fn draw(seen: &Mutex<Seen>, gone: Duration) {
+fn draw_frame(seen: &Mutex<Seen>, gone: Duration) {
     let lines = {
         let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        frame::lines(&seen, gone, size())
+        frame::lines(&seen, gone, screen_size())
     };
     // Home; each line and nothing behind it; nothing below the last.
-    let _ = write(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
+    let _ = write_terminal(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
 }
 
 /// Reads how large the terminal is.
-fn size() -> ScreenSize {
+fn screen_size() -> ScreenSize {
     match tcgetwinsize(io::stderr().as_fd()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
             ScreenSize { columns: size.ws_col.into(), rows: size.ws_row.into() }
@@ -197,10 +197,10 @@ fn size() -> ScreenSize {
 }
 
 /// Waits for a key or a signal, not longer than until it is to be drawn again; whether a key came.
-fn wait(signals: &UnixStream) -> bool {
+fn wait_for_input(signals: &UnixStream) -> bool {
     let stdin = io::stdin();
     let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
-    if matches!(*taken(), Some(Taken(Some(_)))) {
+    if matches!(*lock_terminal(), Some(Taken(Some(_)))) {
         ends.push(PollFd::new(&stdin, PollFlags::IN));
     }
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK_NS };
@@ -210,14 +210,14 @@ fn wait(signals: &UnixStream) -> bool {
 }
 
 /// The keys that were pressed.
-fn keys() -> Vec<u8> {
+fn read_keys() -> Vec<u8> {
     let mut keys = [0; 64];
     let read = rustix::io::read(io::stdin().as_fd(), &mut keys).unwrap_or(0);
     keys[..read].to_vec()
 }
 
 /// How many signals came.
-fn count(signals: &mut UnixStream) -> usize {
+fn count_signals(signals: &mut UnixStream) -> usize {
     let mut bytes = [0; 16];
     signals.read(&mut bytes).unwrap_or(0)
 }

@@ -234,13 +234,13 @@ impl Ended {
         Self {
             what: format!("{label} {}", result.pass.name()),
             hosts: std::iter::once(all).chain(each).collect(),
-            clients: clients(result),
+            clients: describe_clients(result),
         }
     }
 }
 
 /// The slowest and the fastest client of a pass, where they were recorded apart.
-fn clients(result: &PassResult) -> Option<String> {
+fn describe_clients(result: &PassResult) -> Option<String> {
     let is_byte_rate = result.pass.is_byte_rate();
     let done = |client: &&ClientResult| if is_byte_rate { client.bytes } else { client.ops };
     let slowest = result.clients.iter().min_by_key(done)?;
@@ -270,13 +270,13 @@ pub fn label(spec: &RunSpec) -> String {
 /// Describes the result of a trial: its figures, or why there are none.
 pub fn came_to(trial: &Trial) -> String {
     match &trial.state {
-        TrialState::Done => trial.passes.iter().map(figure).collect::<Vec<_>>().join(", "),
+        TrialState::Done => trial.passes.iter().map(pass_figure).collect::<Vec<_>>().join(", "),
         TrialState::Failed(reason) => format!("failed: {reason}"),
         TrialState::Interrupted => "interrupted".to_owned(),
     }
 }
 
-fn figure(pass: &PassResult) -> String {
+fn pass_figure(pass: &PassResult) -> String {
     let seconds = pass.window_ns.max(1) as f64 / 1e9;
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
     format!("{} {}", pass.pass.name(), Rate::of_pass(pass.pass, amount as f64 / seconds))

@@ -164,7 +164,7 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
 }
 
 /// The host that is named, which has to be one of the run's.
-fn named<'r>(
+fn find_named_host<'r>(
     hosts: impl Iterator<Item = &'r Host>,
     one: &Disturbance,
     hint: &'static str,
@@ -188,7 +188,7 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         let what = "a client that is killed would leave what the plan set up there".to_owned();
         return Err((what, "a target with `url` or `path`, and `hosts`"));
     }
-    named(run.client_hosts().iter(), one, hint)?;
+    find_named_host(run.client_hosts().iter(), one, hint)?;
     if run.client_hosts().len() < 2 {
         let what = "there is one client host, and nobody would go on working".to_owned();
         return Err((what, "two client hosts, or `slots = 2` in its [[host]]"));
@@ -200,7 +200,7 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
 fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let of_lab = run.lab.iter().flat_map(|lab| lab.hosts());
     let hint = "`on` a host that ssh leads to, and where we are root";
-    let host = named(of_lab.chain(run.client_hosts()), one, hint)?;
+    let host = find_named_host(of_lab.chain(run.client_hosts()), one, hint)?;
     if host.ssh.is_none() {
         let what = format!("the clock of host {} is that of this very host", host.name);
         return Err((what, hint));

@@ -59,7 +59,7 @@ pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
     let mut head = Vec::with_capacity(1 << 10);
     let mut part = [0; 1 << 10];
     loop {
-        if let Some(request) = parsed(&head)? {
+        if let Some(request) = parse_head(&head)? {
             return Ok(request);
         }
         if head.len() >= HEAD_BYTES_MAX {
@@ -79,7 +79,7 @@ pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
 }
 
 /// Parses a head; `None` where more of it has to come.
-fn parsed(head: &[u8]) -> Result<Option<Request>, &'static str> {
+fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(head) {
@@ -120,7 +120,7 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
         "HTTP/1.1 {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{}{}\r\n",
         answer.status,
         answer.body.len(),
-        common(policy),
+        common_headers(policy),
         answer.fields
     );
     let deadline = Instant::now() + ANSWER_TIME_MAX;
@@ -142,7 +142,7 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
 pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",
-        common(policy)
+        common_headers(policy)
     );
     write_by(stream, head.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }
@@ -156,7 +156,7 @@ pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
 }
 
 /// Returns the headers of every answer: nothing may be cached, guessed or passed on.
-fn common(policy: &str) -> String {
+fn common_headers(policy: &str) -> String {
     format!(
         "Content-Security-Policy: {policy}\r\nCache-Control: no-store\r\nConnection: close\r\n\
          X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
@@ -188,15 +188,15 @@ mod tests {
     #[test]
     fn a_head_is_read_or_refused_in_a_sentence() {
         let head = b"GET /a/compare?before=1&after=2 HTTP/1.1\r\nHOST: 127.0.0.1:80\r\n\r\n";
-        let request = parsed(head).unwrap().unwrap();
+        let request = parse_head(head).unwrap().unwrap();
         assert_eq!((request.path.as_str(), request.asked("after")), ("/a/compare", Some("2")));
         assert_eq!(request.host.as_deref(), Some("127.0.0.1:80"));
         for end in 0..head.len() {
-            assert_eq!(parsed(&head[..end]), Ok(None), "{end}");
+            assert_eq!(parse_head(&head[..end]), Ok(None), "{end}");
         }
-        assert!(parsed(b"\x16\x03\x01\x02\x00").is_err());
-        assert!(parsed(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").is_err());
+        assert!(parse_head(b"\x16\x03\x01\x02\x00").is_err());
+        assert!(parse_head(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").is_err());
         let many = "x: y\r\n".repeat(FIELDS_MAX + 1);
-        assert!(parsed(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()).is_err());
+        assert!(parse_head(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()).is_err());
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::http::{Answer, Request};
 use super::news::News;
-use super::{error, not_found};
+use super::{error_answer, not_found};
 use crate::exit::Failure;
 use crate::room;
 
@@ -75,7 +75,7 @@ impl Pages {
                 StoreError::NoCampaign { .. } => "404 Not Found",
                 _ => "500 Internal Server Error",
             };
-            error(status, "", &maker.told(&failure))
+            error_answer(status, "", &maker.told(&failure))
         })
     }
 }
@@ -122,10 +122,10 @@ impl Maker {
             let id = |name| request.asked(name).and_then(|id| id.parse::<i64>().ok());
             let (Some(before), Some(after)) = (id("before"), id("after")) else {
                 let sentence = "Which campaigns? Choose one as before and one as after.";
-                return Ok(error("400 Bad Request", "", sentence));
+                return Ok(error_answer("400 Bad Request", "", sentence));
             };
             let ids = [before, after];
-            return within_memory(copy, &ids, || Ok(ok(compared(copy, ids, served)?)));
+            return within_memory(copy, &ids, || Ok(ok(compare_page(copy, ids, served)?)));
         }
         Ok(not_found())
     }
@@ -140,11 +140,11 @@ fn within_memory(
     match room::check_room(copy, ids) {
         Ok(()) => made(),
         Err(Failure::Store(failure)) => Err(failure),
-        Err(why) => Ok(error("507 Insufficient Storage", "", &why.to_string())),
+        Err(why) => Ok(error_answer("507 Insufficient Storage", "", &why.to_string())),
     }
 }
 
-fn compared(copy: &Store, ids: [i64; 2], served: Served) -> Result<String, StoreError> {
+fn compare_page(copy: &Store, ids: [i64; 2], served: Served) -> Result<String, StoreError> {
     let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
     Ok(served.comparison(ids, &Compared::of(one, other, Rules::default())))

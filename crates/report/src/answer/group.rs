@@ -6,8 +6,8 @@
 use model::Pass;
 use stats::Summary;
 
+use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
-use crate::yardstick::Yardstick;
 
 /// So many figures of a pass are listed one by one.
 const LISTED_MAX: usize = 8;
@@ -39,7 +39,7 @@ pub struct Group<'a> {
     /// The kind of pass.
     pub pass: Pass,
     /// By which rate its figures are compared.
-    yardstick: Yardstick,
+    metric: RateMetric,
     /// The figures, in order of appearance.
     pub figures: Vec<Figure<'a>>,
     columns: &'a [&'static str],
@@ -51,13 +51,13 @@ impl<'a> Group<'a> {
         let of = |(name, pass, rows): (String, Pass, Vec<&'a Row<'a>>)| {
             let usable = rows.into_iter().filter(|row| row.counts());
             let usable: Vec<&'a Row<'a>> = usable.collect();
-            let yardstick = Yardstick::of(pass, usable.iter().copied());
+            let metric = RateMetric::of(pass, usable.iter().copied());
             let figure = |row: &'a Row<'a>| {
-                yardstick.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
+                metric.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
             };
             let figures: Vec<_> = usable.into_iter().filter_map(figure).collect();
             let columns = sheet.columns.as_slice();
-            (!figures.is_empty()).then_some(Self { name, pass, yardstick, figures, columns })
+            (!figures.is_empty()).then_some(Self { name, pass, metric, figures, columns })
         };
         sheet.groups().into_iter().filter_map(of).collect()
     }
@@ -171,7 +171,7 @@ impl<'a> Group<'a> {
 
     /// A figure with its unit.
     pub fn shown(&self, figure: &Figure<'_>) -> String {
-        self.yardstick.rate(figure.rate.median).to_string()
+        self.metric.rate(figure.rate.median).to_string()
     }
 
     /// The figures of a target; a unit that they share is said once, at the last of them.

@@ -2,14 +2,14 @@
 //!
 //! [`lead`] is the way in. What makes the difference is the setting whose levels lie farthest
 //! apart, all else alike, where one varies; else what was found among the targets: what compares
-//! like with like before what doesn't, and the largest first. What makes it hollow is said with it.
+//! like with like before what doesn't, and the largest first. Its qualifications stand with it.
 
 use model::CaveatCode;
 use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
-use super::{doubts, hollow};
+use super::{doubts, qualifiers};
 use crate::governs::{Governing, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
@@ -74,19 +74,21 @@ fn largest_difference(
         && let Some((pass, sentence)) = dominant_factor(governing)
     {
         let group = groups.iter().find(|group| group.name == pass);
-        return Some(group.map_or(format!("{sentence}."), |of| hollow::with_notes(of, &sentence)));
+        return Some(
+            group.map_or(format!("{sentence}."), |of| qualifiers::with_notes(of, &sentence)),
+        );
     }
     let found =
         groups.iter().zip(findings).filter_map(|(group, found)| Some((group, found.as_ref()?)));
     let weight = |(group, finding): &(&Group<'_>, &Finding)| {
         // Of ratios within a tenth of each other the first is as good.
         let tenths = (finding.apart.ln() * 10.0).round() as i64;
-        (finding.by_intervals, !hollow::is_hollow(group), tenths)
+        (finding.by_intervals, !qualifiers::is_qualified(group), tenths)
     };
     let heavier = |best, next| if weight(&next) > weight(&best) { next } else { best };
     let (group, finding) = found.reduce(heavier)?;
     let told = format!("{}: {}", group.name, lower_first_letter(&finding.sentence));
-    Some(hollow::with_notes(group, &told))
+    Some(qualifiers::with_notes(group, &told))
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.

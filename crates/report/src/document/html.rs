@@ -83,7 +83,9 @@ fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
         dl.(class) {
             @for term in terms {
                 @if let Some(code) = term.code {
-                    dt #{"caveat-" (code)} { code { (term.name) } " " (render_severity(code.severity())) }
+                    dt #{"caveat-" (code)} {
+                        code { (term.name) } " " (render_severity(code.severity()))
+                    }
                 } @else {
                     dt { (term.name) }
                 }
@@ -205,7 +207,9 @@ fn head_cell(lines: &[Line], column: &Column) -> Markup {
 fn text_cell(lines: &[Line], column: &Column) -> Markup {
     html! {
         td.number[column.role.is_number()].rate[column.role == Role::Rate]
-            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] { (render_lines(lines)) }
+            .pass[column.role == Role::Factor].prose[column.role == Role::Prose] {
+                (render_lines(lines))
+            }
     }
 }
 

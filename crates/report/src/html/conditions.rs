@@ -48,9 +48,10 @@ pub fn facts(campaign: &Campaign) -> Markup {
             (facts_table(&format!("In force at {target}"), &in_force))
         }
         @for host in host_settings::in_force(campaign) {
-            (settings_table(&format!("In force on host {}", host.host), host.settings.iter().map(|set| {
-                (set.name, set.shown(), set.source)
-            })))
+            (settings_table(
+                &format!("In force on host {}", host.host),
+                host.settings.iter().map(|set| (set.name, set.shown(), set.source)),
+            ))
         }
     }
 }

@@ -12,9 +12,9 @@ use super::levels::Levels;
 use crate::picture::RateAxis;
 use crate::picture::{About, Picture, figures};
 use crate::picture::{Dot, Plot, SERIES_MAX, Series};
+use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show::counted;
-use crate::yardstick::Yardstick;
 
 /// So many factors of a kind of pass are drawn.
 const FACTORS_MAX: usize = 3;
@@ -48,10 +48,10 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         if pass == Pass::App {
             continue;
         }
-        let yardstick = Yardstick::of(pass, rows.iter().copied());
+        let metric = RateMetric::of(pass, rows.iter().copied());
         for levels in Levels::all(sheet, &rows).iter().take(FACTORS_MAX) {
             let id = format!("curve-{}", drawn.len());
-            drawn.extend(draw_curve(id, &name, yardstick, &rows, levels, sheet));
+            drawn.extend(draw_curve(id, &name, metric, &rows, levels, sheet));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -62,14 +62,14 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 fn draw_curve(
     id: String,
     name: &str,
-    yardstick: Yardstick,
+    metric: RateMetric,
     rows: &[&Row<'_>],
     levels: &Levels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
     let mut lines = group_lines(sheet, rows, levels);
     let best = |rows: &Vec<&Row<'_>>| {
-        rows.iter().map(|row| yardstick.median(&row.judged)).fold(0.0, f64::max)
+        rows.iter().map(|row| metric.median(&row.judged)).fold(0.0, f64::max)
     };
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {
@@ -77,11 +77,11 @@ fn draw_curve(
         lines.truncate(SERIES_MAX);
     }
     let rows = lines.iter().flat_map(|(_, rows)| rows).map(|row| &row.judged);
-    let points = rows
-        .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
-    let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
+    let points =
+        rows.flat_map(|judged| judged.points.iter().map(|point| metric.point(judged, point.per_s)));
+    let axis = RateAxis::new(metric.counted(), points.fold(0.0, f64::max));
     let dots = |rows: &[&Row<'_>]| {
-        let dots = rows.iter().filter_map(|row| place_dot(row, levels, &axis, yardstick));
+        let dots = rows.iter().filter_map(|row| place_dot(row, levels, &axis, metric));
         dots.collect::<Vec<_>>()
     };
     let series: Vec<Series> = lines
@@ -145,9 +145,9 @@ fn group_lines<'a, 'b>(
     lines
 }
 
-fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, yardstick: Yardstick) -> Option<Dot> {
-    let rate = yardstick.figure(&row.judged)?;
-    let at = |per_s| axis.at(yardstick.point(&row.judged, per_s));
+fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, metric: RateMetric) -> Option<Dot> {
+    let rate = metric.figure(&row.judged)?;
+    let at = |per_s| axis.at(metric.point(&row.judged, per_s));
     let used = row.judged.points.iter().filter(|point| point.used);
     let reach = (axis.at(rate.interval.0), axis.at(rate.interval.1));
     Some(Dot {
@@ -155,6 +155,6 @@ fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, yardstick: Yardsti
         y: axis.at(rate.median),
         reach: (rate.n > 1).then_some(reach),
         trials: used.take(TRIALS_MAX).map(|point| at(point.per_s)).collect(),
-        said: format!("{} {}", row.values[levels.column], yardstick.rate(rate.median)),
+        said: format!("{} {}", row.values[levels.column], metric.rate(rate.median)),
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! Up to [`ROWS_MAX`] all of them, else the highest and the lowest; the table has them all.
 
+use crate::rate_metric::RateMetric;
 use crate::sheet::Row;
-use crate::yardstick::Yardstick;
 
 /// So many rows are drawn one by one.
 const ROWS_MAX: usize = 40;
@@ -19,12 +19,12 @@ pub struct Ends<'a, 'b> {
 
 impl<'a, 'b> Ends<'a, 'b> {
     /// Chooses among the rows of a pass, by the rate that they are compared by.
-    pub fn of(rows: &[&'a Row<'b>], yardstick: Yardstick) -> Self {
+    pub fn of(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
         let all = rows.len();
         if all <= ROWS_MAX {
             return Self { rows: rows.to_vec(), all };
         }
-        let figure = |row: &Row<'_>| yardstick.figure(&row.judged).map(|rate| rate.median);
+        let figure = |row: &Row<'_>| metric.figure(&row.judged).map(|rate| rate.median);
         let mut ordered: Vec<&Row<'_>> =
             rows.iter().copied().filter(|row| figure(row).is_some()).collect();
         ordered.sort_by(|a, b| {

@@ -10,8 +10,8 @@ use model::Pass;
 use crate::picture::RateAxis;
 use crate::picture::{About, Picture, cut, figures, percent};
 use crate::quantity::quantity;
+use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
-use crate::yardstick::Yardstick;
 
 /// Fewer cells are a comparison of bars.
 const CELLS_MIN: usize = 6;
@@ -63,8 +63,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             && across.levels.len() * down.levels.len() >= CELLS_MIN
         {
             let id = format!("map-{}", drawn.len());
-            let yardstick = Yardstick::of(pass, rows.iter().copied());
-            drawn.push(heat_map(id, &name, yardstick, &rows, [across, down]));
+            let metric = RateMetric::of(pass, rows.iter().copied());
+            drawn.push(heat_map(id, &name, metric, &rows, [across, down]));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -95,7 +95,7 @@ fn mapped_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
 fn heat_map(
     id: String,
     name: &str,
-    yardstick: Yardstick,
+    metric: RateMetric,
     rows: &[&Row<'_>],
     [across, down]: [&Factor; 2],
 ) -> Picture {
@@ -105,17 +105,17 @@ fn heat_map(
             factor.levels.iter().position(|level| *level == row.values[factor.column])
         };
         if let (Some(x), Some(y), Some(rate)) =
-            (place(across), place(down), yardstick.figure(&row.judged))
+            (place(across), place(down), metric.figure(&row.judged))
         {
             let cell = &mut best[y][x];
             *cell = Some(cell.map_or(rate.median, |known| known.max(rate.median)));
         }
     }
     let most = best.iter().flatten().flatten().copied().fold(0.0, f64::max);
-    let axis = RateAxis::new(yardstick.counted(), most);
+    let axis = RateAxis::new(metric.counted(), most);
     let said = best.iter().zip(&down.levels).flat_map(|(cells, level)| {
         cells.iter().zip(&across.levels).filter_map(move |(cell, other)| {
-            Some(format!("{level}, {other}: {}", yardstick.rate((*cell)?)))
+            Some(format!("{level}, {other}: {}", metric.rate((*cell)?)))
         })
     });
     let about = About {

@@ -11,9 +11,9 @@ use super::ends::Ends;
 use crate::grid::wrap;
 use crate::picture::RateAxis;
 use crate::picture::{About, Counted, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::rate_metric::RateMetric;
 use crate::sheet::{Row, Sheet};
 use crate::show;
-use crate::yardstick::Yardstick;
 
 /// Characters of a line that fit on a phone.
 const LINE_MAX: usize = 46;
@@ -57,11 +57,11 @@ fn of_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     // A command has a time and no rate.
     let groups = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
     let groups =
-        groups.map(|(name, pass, rows)| (name, Yardstick::of(pass, rows.iter().copied()), rows));
-    let groups = groups.filter(|(_, yardstick, _)| yardstick.counted() == kind.counted);
-    let picture = |(number, (name, yardstick, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
-        let (id, ends) = (format!("{}-{number}", kind.id), Ends::of(&rows, yardstick));
-        let svg = draw_chart(&id, &name, yardstick, &ends.rows, sheet);
+        groups.map(|(name, pass, rows)| (name, RateMetric::of(pass, rows.iter().copied()), rows));
+    let groups = groups.filter(|(_, metric, _)| metric.counted() == kind.counted);
+    let picture = |(number, (name, metric, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
+        let (id, ends) = (format!("{}-{number}", kind.id), Ends::of(&rows, metric));
+        let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
         Picture { id, caption: name, svg, notes: ends.notes() }
     };
     groups.enumerate().map(picture).collect()
@@ -99,16 +99,16 @@ fn draw_legend() -> Markup {
 fn draw_chart(
     id: &str,
     name: &str,
-    yardstick: Yardstick,
+    metric: RateMetric,
     rows: &[&Row<'_>],
     sheet: &Sheet<'_>,
 ) -> Markup {
     let points = rows
         .iter()
         .map(|row| &row.judged)
-        .flat_map(|judged| judged.points.iter().map(|point| yardstick.point(judged, point.per_s)));
-    let axis = RateAxis::new(yardstick.counted(), points.fold(0.0, f64::max));
-    let strip = |row: &&Row<'_>| row_strip(row, &axis, yardstick, sheet);
+        .flat_map(|judged| judged.points.iter().map(|point| metric.point(judged, point.per_s)));
+    let axis = RateAxis::new(metric.counted(), points.fold(0.0, f64::max));
+    let strip = |row: &&Row<'_>| row_strip(row, &axis, metric, sheet);
     let strips: Vec<Strip> = rows.iter().map(strip).collect();
     let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
@@ -120,18 +120,18 @@ fn draw_chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-fn row_strip(row: &Row<'_>, axis: &RateAxis, yardstick: Yardstick, sheet: &Sheet<'_>) -> Strip {
-    let figure = yardstick.figure(&row.judged);
+fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'_>) -> Strip {
+    let figure = metric.figure(&row.judged);
     let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.place.sign()));
     let value = match figure {
-        Some(rate) => format!("{sign}{} {}", yardstick.rate(rate.median), show::spread(rate)),
+        Some(rate) => format!("{sign}{} {}", metric.rate(rate.median), show::spread(rate)),
         None => "no figure".to_owned(),
     };
     Strip {
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
         lines: row_lines(row, sheet),
-        marks: figure.map_or_else(Markup::default, |rate| draw_marks(row, rate, axis, yardstick)),
+        marks: figure.map_or_else(Markup::default, |rate| draw_marks(row, rate, axis, metric)),
     }
 }
 
@@ -169,10 +169,10 @@ fn wrap_caveat(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
 }
 
-fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardstick) -> Markup {
+fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric) -> Markup {
     let judged = &row.judged;
     let at = |per_s: f64| percent(axis.at(per_s));
-    let of_trial = |per_s: f64| axis.at(yardstick.point(judged, per_s));
+    let of_trial = |per_s: f64| axis.at(metric.point(judged, per_s));
     let (lo, hi) = rate.interval;
     html! {
         rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
@@ -187,7 +187,7 @@ fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, yardstick: Yardsti
             @if point.used {
                 circle.trial cx=(percent(of_trial(point.per_s))) cy="0" r="3.5" {
                     title { "trial " (point.trial_index + 1) ": "
-                        (yardstick.rate(yardstick.point(judged, point.per_s))) }
+                        (metric.rate(metric.point(judged, point.per_s))) }
                 }
             } @else {
                 (shape(of_trial(point.per_s), "aside", CROSS))

@@ -9,8 +9,8 @@ use model::units::Nanos;
 use super::ends::Ends;
 use crate::picture::TimeAxis;
 use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::rate_metric::RateMetric;
 use crate::sheet::{Row, Sheet};
-use crate::yardstick::Yardstick;
 
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 const DIAMOND: &str = "M-6,0 L0,-6 L6,0 L0,6 Z";
@@ -46,8 +46,8 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let axis = TimeAxis::new(smallest, largest);
     let groups = sheet.groups().into_iter().enumerate();
     let picture = |(number, (name, pass, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
-        let yardstick = Yardstick::of(pass, rows.iter().copied());
-        let (id, ends) = (format!("times-{number}"), Ends::of(&with_times(&rows), yardstick));
+        let metric = RateMetric::of(pass, rows.iter().copied());
+        let (id, ends) = (format!("times-{number}"), Ends::of(&with_times(&rows), metric));
         let svg = draw_chart(&id, &name, &ends.rows, &axis, sheet);
         let notes = ends.notes();
         (!ends.rows.is_empty()).then_some(Picture { id, caption: name, svg, notes })

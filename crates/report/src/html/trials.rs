@@ -130,7 +130,9 @@ fn render_trial(trial: &Trial) -> Markup {
             }
         }
         @if let Some(state) = state {
-            tr.first[trial.passes.is_empty()] { (render_begin(trial)) td.reason colspan="12" { (state) } }
+            tr.first[trial.passes.is_empty()] {
+                (render_begin(trial)) td.reason colspan="12" { (state) }
+            }
         }
     }
 }

@@ -107,7 +107,9 @@ impl Plot {
                 rect.band x="0" y=(TOP) width="100%" height=(GROUND) rx="2" {}
                 (self.axes())
                 (self.marked())
-                @for (number, series) in self.series.iter().enumerate() { (draw_line(number, series)) }
+                @for (number, series) in self.series.iter().enumerate() {
+                    (draw_line(number, series))
+                }
                 (self.scale())
                 (self.legend())
             }
@@ -184,7 +186,8 @@ fn draw_line(number: usize, series: &Series) -> Markup {
                         y2=(y_percent(hi)) {}
                 }
                 @for trial in &dot.trials {
-                    circle.{ "point s" (number) } cx=(x_percent(dot.x)) cy=(y_percent(*trial)) r="1.8" {}
+                    circle.{ "point s" (number) }
+                        cx=(x_percent(dot.x)) cy=(y_percent(*trial)) r="1.8" {}
                 }
                 g transform={"translate(0 " (y_percent(dot.y)) ")"} {
                     title { (dot.said) }

@@ -28,16 +28,17 @@ pub struct Writer {
 impl Writer {
     /// Begins a file.
     pub fn open(path: &Path, table: &Table) -> io::Result<Self> {
-        let fields = table.columns.iter().map(|column| field(column).map(Arc::new));
-        let fields = fields.collect::<Result<_, _>>().map_err(plain)?;
+        let fields = table.columns.iter().map(|column| column_schema(column).map(Arc::new));
+        let fields = fields.collect::<Result<_, _>>().map_err(unwrap_io_error)?;
         let schema = Schema::group_type_builder(&table.name).with_fields(fields).build();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("dfsbench {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let schema = Arc::new(schema.map_err(plain)?);
+        let schema = Arc::new(schema.map_err(unwrap_io_error)?);
         let file = File::create_new(path)?;
-        let file = SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(plain)?;
+        let file = SerializedFileWriter::new(file, schema, Arc::new(properties))
+            .map_err(unwrap_io_error)?;
         Ok(Self { file, columns: table.columns.clone() })
     }
 
@@ -54,16 +55,16 @@ impl Writer {
             }
             group.close().map(|_| ())
         };
-        write(&mut self.file).map_err(plain)
+        write(&mut self.file).map_err(unwrap_io_error)
     }
 
     /// Ends the file; it is on the disk then.
     pub fn close(self) -> io::Result<()> {
-        self.file.into_inner().map_err(plain)?.sync_all()
+        self.file.into_inner().map_err(unwrap_io_error)?.sync_all()
     }
 }
 
-fn field(column: &Column) -> Result<Schema, ParquetError> {
+fn column_schema(column: &Column) -> Result<Schema, ParquetError> {
     let (physical, logical) = match column.kind {
         Type::Integer => (Physical::INT64, None),
         Type::Real => (Physical::DOUBLE, None),
@@ -87,35 +88,35 @@ fn write_column(
     let there = cells.iter().copied();
     let written = match column.kind {
         Type::Integer => {
-            let values: Vec<i64> = there.filter_map(integer).collect();
+            let values: Vec<i64> = there.filter_map(integer_value).collect();
             writer.typed::<Int64Type>().write_batch(&values, levels, None)
         }
         Type::Real => {
-            let values: Vec<f64> = there.filter_map(real).collect();
+            let values: Vec<f64> = there.filter_map(real_value).collect();
             writer.typed::<DoubleType>().write_batch(&values, levels, None)
         }
         _ => {
-            let values: Vec<ByteArray> = there.filter_map(text).collect();
+            let values: Vec<ByteArray> = there.filter_map(text_value).collect();
             writer.typed::<ByteArrayType>().write_batch(&values, levels, None)
         }
     };
     written.map(|_| ())
 }
 
-const fn integer(value: &Value) -> Option<i64> {
+const fn integer_value(value: &Value) -> Option<i64> {
     if let Value::Integer(number) = value { Some(*number) } else { None }
 }
 
-const fn real(value: &Value) -> Option<f64> {
+const fn real_value(value: &Value) -> Option<f64> {
     if let Value::Real(number) = value { Some(*number) } else { None }
 }
 
-fn text(value: &Value) -> Option<ByteArray> {
+fn text_value(value: &Value) -> Option<ByteArray> {
     if let Value::Text(text) = value { Some(text.as_bytes().to_vec().into()) } else { None }
 }
 
 /// Unwraps the system's error, where it is the cause: a full disk should be reported as one.
-fn plain(error: ParquetError) -> io::Error {
+fn unwrap_io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
             Ok(error) => *error,

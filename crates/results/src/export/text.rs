@@ -45,7 +45,8 @@ impl Writer {
                 writeln!(self.out, "{}", cells.join(","))?;
                 continue;
             };
-            let parts = keys.iter().zip(row).map(|(key, value)| format!("{key}{}", json(value)));
+            let parts =
+                keys.iter().zip(row).map(|(key, value)| format!("{key}{}", json_value(value)));
             let comma = if self.empty { "" } else { "," };
             write!(self.out, "{comma}\n{{{}}}", parts.collect::<Vec<_>>().join(","))?;
             self.empty = false;
@@ -73,7 +74,7 @@ fn csv_cell(value: &Value) -> String {
     }
 }
 
-fn json(value: &Value) -> String {
+fn json_value(value: &Value) -> String {
     let json = match value {
         Value::Null | Value::Blob(_) => serde_json::Value::Null,
         Value::Integer(number) => (*number).into(),

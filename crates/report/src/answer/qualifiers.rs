@@ -12,7 +12,7 @@ use crate::show::listed;
 const NAMED_MAX: usize = 2;
 
 /// Reports whether anything qualifies a finding.
-pub fn is_hollow(group: &Group<'_>) -> bool {
+pub fn is_qualified(group: &Group<'_>) -> bool {
     !qualify_group(group).is_empty()
 }
 
