@@ -40,7 +40,7 @@ pub struct RunArgs {
     /// Repetitions of each run; with --until the most that are made [default: 5; 30 with --until]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     trials: Option<String>,
-    /// Leave trials out of the figures: none, extremes (the highest and the lowest), outliers, cached
+    /// Leave trials out of the figures: none, extremes (highest and lowest), outliers, cached
     #[arg(long, value_name = "RULE", help_heading = "Trials")]
     discard: Option<String>,
     /// No more trials of a run once half its 95 % interval is at most this share of the median
