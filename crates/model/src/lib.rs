@@ -51,7 +51,8 @@ pub use lab::{
     Storage, Tuning, Tunnelling,
 };
 pub use nfs::{
-    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions, XprtSec,
+    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,
+    UdpWindow, XprtSec,
 };
 pub use op::{Completion, Op, OpError, OpKind, Outcome};
 pub use panicked::Panicked;

@@ -127,6 +127,23 @@ words! {
 /// **Source:** RFC 5531, appendix A.
 pub const GROUPS_MAX: usize = 16;
 
+words! {
+    /// The bound on calls over UDP that have no reply yet.
+    UdpWindow {
+        /// A window that grows with replies and is halved by losses, as kernels have it.
+        Adaptive = "adaptive",
+        /// All calls are sent at once, as many as the queue depth asks for.
+        Off = "off",
+    }
+}
+
+impl UdpWindow {
+    /// Results of earlier releases don't name it: they had none.
+    const fn of_earlier_releases() -> Self {
+        Self::Off
+    }
+}
+
 /// How NFS is spoken in a run; every field may be a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -144,6 +161,9 @@ pub struct NfsSettings {
     pub timeo_ms: u64,
     /// How often a call over UDP is sent again before the waits start over.
     pub retrans: u32,
+    /// How many calls over UDP may be without a reply at a time.
+    #[serde(default = "UdpWindow::of_earlier_releases")]
+    pub udp_window: UdpWindow,
     /// Transfers that a sequential reader has in flight beyond what its ops ask for.
     pub read_ahead: u32,
     /// Transfers that a sequential writer has in flight after their ops have ended.
@@ -167,6 +187,7 @@ impl Default for NfsSettings {
             nconnect: 1,
             timeo_ms: 1_100,
             retrans: 3,
+            udp_window: UdpWindow::Adaptive,
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,

@@ -110,7 +110,7 @@ pub struct Range {
 
 impl Setting {
     /// Those that may also stand in an address or a `[[target]]`: how the server is spoken to.
-    pub const OF_TARGETS: [Self; 7] = [
+    pub const OF_TARGETS: [Self; 8] = [
         Self::NfsVers,
         Self::Proto,
         Self::XprtSec,
@@ -118,6 +118,7 @@ impl Setting {
         Self::TransferSize,
         Self::Timeo,
         Self::Retrans,
+        Self::UdpWindow,
     ];
 
     fn row(self) -> &'static Row {

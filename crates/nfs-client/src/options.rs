@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
-use nfs_proto::client::{Retry, Version};
+use nfs_proto::client::{Retry, UdpWindow, Version};
 use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
@@ -91,6 +91,8 @@ pub struct MountOptions {
     pub timeo: Duration,
     /// How often a datagram is sent again before the times start over.
     pub retrans: u32,
+    /// How many datagrams may be without a reply at a time.
+    pub udp_window: UdpWindow,
     /// Call from a port below 1024, which takes a privilege.
     pub resvport: bool,
     /// Puts NFS, and MOUNT where it can, under TLS; over TCP only.
@@ -128,6 +130,7 @@ impl MountOptions {
             nconnect: 1,
             timeo: Duration::from_millis(1_100),
             retrans: 3,
+            udp_window: UdpWindow::Adaptive,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),
@@ -140,6 +143,10 @@ impl MountOptions {
     pub fn from_target(target: &NfsTarget) -> Self {
         let NfsSettings { version, proto, xprtsec, nconnect, timeo_ms, retrans, .. } =
             target.settings;
+        let udp_window = match target.settings.udp_window {
+            model::UdpWindow::Adaptive => UdpWindow::Adaptive,
+            model::UdpWindow::Off => UdpWindow::Off,
+        };
         let who = &target.identity;
         let groups = who.groups.clone();
         Self {
@@ -153,6 +160,7 @@ impl MountOptions {
             nconnect,
             timeo: Duration::from_millis(timeo_ms),
             retrans,
+            udp_window,
             resvport: who.resvport,
             tls: (xprtsec == XprtSec::Tls).then(|| Tls::new((*target.tls).clone())),
             ..Self::new(&target.host, &target.path)
@@ -182,6 +190,7 @@ impl MountOptions {
             timeo_ns: timeo_ns.max(1_000_000),
             retrans: self.retrans,
             patience_ns: timeout_ns.saturating_mul(PATIENCE_TIMEOUTS),
+            udp_window: self.udp_window,
         }
     }
 

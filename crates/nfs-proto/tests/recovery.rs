@@ -6,7 +6,7 @@ mod common;
 use common::{dir, fattr, file};
 use nfs_proto::client::{
     Chunk, Config, Event, File, Framing, Kind, Operation, OperationKind, Outcome, PayloadMode,
-    Retry, Session,
+    Retry, Session, UdpWindow,
 };
 use nfs_proto::nfs3::{Call, CreateHow, Procedure, ReadOk, Reply, Sattr, Status};
 use nfs_proto::program::{self, Offered};
@@ -17,7 +17,8 @@ use nfs_proto::{CallError, server};
 const MS: u64 = 1_000_000;
 
 fn session(framing: Framing) -> Session {
-    let retry = Retry { timeo_ns: 100 * MS, retrans: 3, patience_ns: 1_000 * MS };
+    let udp_window = UdpWindow::Adaptive;
+    let retry = Retry { timeo_ns: 100 * MS, retrans: 3, patience_ns: 1_000 * MS, udp_window };
     let payload = PayloadMode::Keep { bytes_per_slot: 4096 };
     Session::new(&Config { framing, retry, slots: 4, payload, ..Config::default() })
 }
@@ -258,4 +259,51 @@ fn a_call_that_waits_can_be_given_up() {
     assert!(session.abandon(1));
     session.handle_timeout(10_000 * MS);
     assert!(!session.wants_write() && session.in_flight() == 0);
+}
+
+/// Makes so many calls through a link that takes a millisecond for each and has room for eight;
+/// returns when the last one ended, in milliseconds, and how many datagrams were sent again.
+fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
+    const ROOM: usize = 8;
+    let retry = Retry { timeo_ns: 100 * MS, udp_window, ..Retry::default() };
+    let framing = Framing::Datagram;
+    let mut session = Session::new(&Config { framing, retry, slots: 32, ..Config::default() });
+    let (mut now, mut started, mut ended) = (0, 0, 0);
+    // Each message in the link, with the instant at which its reply comes.
+    let mut link: std::collections::VecDeque<(u32, u64)> = std::collections::VecDeque::new();
+    while ended < calls {
+        while started < calls && session.free_slots() > 0 {
+            getattr(&mut session, now, started);
+            started += 1;
+        }
+        while session.wants_write() {
+            let message = send(&mut session, now, framing);
+            if link.len() < ROOM {
+                let free_ns = link.back().map_or(now, |(_, done_ns)| *done_ns);
+                link.push_back((xid(&message), free_ns + MS));
+            }
+        }
+        let reply_ns = link.front().map(|(_, done_ns)| *done_ns);
+        let timeout_ns = session.next_timeout_ns();
+        now = reply_ns.into_iter().chain(timeout_ns).min().expect("something is under way");
+        session.handle_timeout(now);
+        if reply_ns == Some(now) {
+            let (xid, _) = link.pop_front().unwrap();
+            session.handle_datagram(now, &attributes(xid));
+            while session.poll_event().is_some() {
+                ended += 1;
+            }
+        }
+    }
+    (now / MS, session.counters().retransmissions)
+}
+
+#[test]
+fn a_window_fits_the_calls_to_a_link_that_drops_what_it_has_no_room_for() {
+    let (adaptive_ms, again) = through_a_narrow_link(UdpWindow::Adaptive, 400);
+    let (off_ms, off_again) = through_a_narrow_link(UdpWindow::Off, 400);
+    // The link alone takes 400 ms.
+    assert!((400..1_000).contains(&adaptive_ms), "{adaptive_ms} ms, {again} sent again");
+    assert!(off_ms > 3 * adaptive_ms, "{off_ms} ms without a window, {adaptive_ms} ms with one");
+    assert!(off_again > again, "{off_again} and {again} datagrams were sent again");
 }

@@ -6,7 +6,7 @@
 
 use super::Value;
 use crate::lab::{DataPath, FileSystem, Host, Invalidation, LabSpec, Raid, ServerKind};
-use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, XprtSec};
+use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::pass::Pass;
 use crate::spec::{Durability, RunSpec};
 use crate::work::{Arrivals, Fill, Sharing};
@@ -203,5 +203,5 @@ macro_rules! words {
 
 words! {
     Arrivals DataPath Durability FileSystem Fill Invalidation NfsVersion Proto Raid ServerKind
-    Sharing Stable XprtSec
+    Sharing Stable UdpWindow XprtSec
 }

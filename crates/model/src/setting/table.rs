@@ -14,7 +14,7 @@ use super::field::{Place, lab, nfs, run};
 use super::row::Stated::{Flag, Number, Text, Word};
 use super::row::*;
 use crate::lab::{DataPath, FileSystem, Invalidation, Raid, ServerKind};
-use crate::nfs::{NfsVersion, Proto, Stable, XprtSec};
+use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::spec::Durability;
 use crate::work::{Arrivals, Fill, Sharing, Workload as W};
 
@@ -299,6 +299,12 @@ settings! {
     /// udp.
     Retrans => count("retrans", nfs!(retrans)).unit("times")
         .range(0, 30, "each time the wait is doubled: further ones never come").when(uses_udp)
+        .of_targets().always_shown();
+    /// How many calls may be without an answer at a time: a window that grows with answers and is
+    /// halved by losses, as kernels have it, or as many as the queue depth asks for. Also with a
+    /// target. Only over udp.
+    // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
+    UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_udp)
         .of_targets().always_shown();
     /// Memory of the server: files that are larger can't all come from it. 0 is not known.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)

@@ -8,6 +8,7 @@
 //! allocated. **Source:** RFC 5531 sections 9 and 11.
 
 mod callback;
+mod congestion;
 mod dialect;
 mod event;
 mod file;
@@ -32,5 +33,5 @@ pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
     Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending,
-    Retry, StartError,
+    Retry, StartError, UdpWindow,
 };

@@ -40,7 +40,7 @@ impl Session {
             if slot.due_ns > now_ns {
                 self.timer_ns = self.timer_ns.min(slot.due_ns);
             } else if slot.state == SlotState::Sent {
-                self.retransmit(index);
+                self.retransmit(index, now_ns);
             } else {
                 self.ask_again(index);
             }
@@ -62,7 +62,8 @@ impl Session {
             let exactly_once = self.dialect.is_exactly_once(index);
             let slot = self.table.get_mut(index);
             if slot.idempotent || exactly_once {
-                (slot.state, slot.resent) = (SlotState::Queued, true);
+                slot.resent = true;
+                self.table.set_state(index, SlotState::Queued);
                 self.queue.push_front(index);
                 self.counters.replays += 1;
             } else {
@@ -75,7 +76,9 @@ impl Session {
     pub(super) fn set_timer(&mut self, index: u32, now_ns: u64) {
         if self.framing == Framing::Datagram {
             let slot = self.table.get_mut(index);
-            let wait_ns = self.retry.timeo_ns.saturating_mul(1 << slot.retransmissions.min(16));
+            let first_ns = self.congestion.timeout_ns(slot.kind, self.retry.timeo_ns);
+            let wait_ns = first_ns.saturating_mul(1 << slot.retransmissions.min(16));
+            slot.last_sent_ns = now_ns;
             slot.due_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
             self.timer_ns = self.timer_ns.min(slot.due_ns);
         }
@@ -85,6 +88,11 @@ impl Session {
     pub(super) fn answered(&mut self, completed: &Completed) {
         let index = completed.slot;
         self.withdraw(index);
+        let slot = self.table.get(index);
+        if self.framing == Framing::Datagram && !slot.resent {
+            let round_trip_ns = completed.done_ns.saturating_sub(slot.last_sent_ns);
+            self.congestion.replied(slot.kind, round_trip_ns);
+        }
         if let Kind::File(_) | Kind::COMPOUND = self.table.get(index).kind {
             let body = self.receiver.body(completed.body_at);
             let slot = self.table.get_mut(index);
@@ -104,7 +112,8 @@ impl Session {
         let patient = due_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
         if is_later(completed) && patient {
             slot.delays += 1;
-            (slot.state, slot.due_ns) = (SlotState::Waiting, due_ns);
+            slot.due_ns = due_ns;
+            self.table.set_state(index, SlotState::Waiting);
             self.timer_ns = self.timer_ns.min(due_ns);
             self.counters.delays += 1;
         } else {
@@ -115,7 +124,8 @@ impl Session {
     /// Ends a call whose reply will never come.
     pub(super) fn lose(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
-        (slot.state, slot.due_ns) = (SlotState::Lost, now_ns);
+        slot.due_ns = now_ns;
+        self.table.set_state(index, SlotState::Lost);
         self.lost += 1;
         self.counters.lost_calls += 1;
         self.dialect.gave_up(index, true);
@@ -135,17 +145,20 @@ impl Session {
     }
 
     /// Sends a datagram again, as it is: the server may know it by its xid.
-    fn retransmit(&mut self, index: u32) {
+    fn retransmit(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
+        self.congestion.timed_out(slot.last_sent_ns, now_ns);
         if slot.retransmissions >= self.retry.retrans {
             slot.retransmissions = 0;
             self.counters.major_timeouts += 1;
         } else {
             slot.retransmissions += 1;
         }
-        (slot.state, slot.resent) = (SlotState::Queued, true);
+        slot.resent = true;
+        self.table.set_state(index, SlotState::Queued);
         self.counters.retransmissions += 1;
-        self.queue.push_back(index);
+        // Before calls that were never sent: the window may hold those back for long.
+        self.queue.push_front(index);
     }
 
     /// Makes a call anew that was answered: with another xid, or a server would remember it.
@@ -162,7 +175,7 @@ impl Session {
     fn withdraw(&mut self, index: u32) {
         if self.table.get(index).state == SlotState::Queued {
             self.queue.retain(|queued| *queued != index);
-            self.table.get_mut(index).state = SlotState::Sent;
+            self.table.set_state(index, SlotState::Sent);
         }
     }
 

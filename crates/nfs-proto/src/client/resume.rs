@@ -51,7 +51,7 @@ impl Session {
         let opens = matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
         let held = is_operation && status.is_some_and(|status| refuses_client(status, opens));
         if held {
-            slot.state = SlotState::Unbound;
+            self.table.set_state(completed.slot, SlotState::Unbound);
             self.unbound += 1;
         }
         held

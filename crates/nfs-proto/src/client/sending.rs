@@ -19,7 +19,12 @@ impl Session {
 
     /// Tells whether bytes wait to be sent.
     pub fn wants_write(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() && self.may_send()
+    }
+
+    /// Says whether the window has room: a stream has a window of its own below.
+    fn may_send(&self) -> bool {
+        self.framing == Framing::Record || self.congestion.allows(self.table.sent_count())
     }
 
     /// Iterates over what is to be sent next on a stream, for one vectored write.
@@ -30,10 +35,10 @@ impl Session {
         })
     }
 
-    /// Iterates over the pieces of the next datagram; none where nothing waits. After sending it
-    /// state its length by [`Session::sent`].
+    /// Iterates over the pieces of the next datagram; none where nothing waits, or the window has
+    /// no room. After sending it state its length by [`Session::sent`].
     pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
-        let next = self.queue.front();
+        let next = self.queue.front().filter(|_| self.may_send());
         next.into_iter().flat_map(|index| self.pieces(*index, self.unframed()))
     }
 
@@ -63,11 +68,11 @@ impl Session {
             len -= left;
             self.queue_offset = 0;
             self.queue.pop_front();
-            slot.state = SlotState::Sent;
             if !slot.resent {
                 self.counters.calls_sent += 1;
                 self.counters.payload_bytes_out += u64::from(slot.payload_bytes);
             }
+            self.table.set_state(index, SlotState::Sent);
             self.set_timer(index, now_ns);
         }
     }
@@ -77,7 +82,7 @@ impl Session {
         let slot = self.table.get_mut(index);
         let external = slot.external_len();
         record::end(&mut slot.header, 0, external);
-        slot.state = SlotState::Queued;
+        self.table.set_state(index, SlotState::Queued);
         self.queue.push_back(index);
     }
 

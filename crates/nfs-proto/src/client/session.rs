@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::callback::Callbacks;
+use super::congestion::Congestion;
 use super::dialect::Dialect;
 use super::event::{Completed, Event, Kind};
 use super::operation::{Data, Operation};
@@ -39,6 +40,7 @@ pub struct Session {
     pub(super) dialect: Dialect,
     pub(super) framing: Framing,
     pub(super) retry: Retry,
+    pub(super) congestion: Congestion,
     pub(super) table: SlotTable,
     pub(super) queue: VecDeque<u32>,
     pub(super) queue_offset: usize,
@@ -67,6 +69,7 @@ impl Session {
             dialect: Dialect::new(config.version, config.slots),
             framing: config.framing,
             retry: config.retry,
+            congestion: Congestion::new(config.retry.udp_window, config.slots),
             table: SlotTable::new(config.slots, config.xid_seed, template, datagrams),
             queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,

@@ -33,6 +33,8 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) started_ns: u64,
     pub(super) sent_ns: u64,
+    /// When a datagram was sent last.
+    pub(super) last_sent_ns: u64,
     /// When a call that was sent or put off is to be sent again.
     pub(super) due_ns: u64,
     /// How often it was sent again since the last major timeout.
@@ -69,6 +71,7 @@ impl Slot {
             kind: Kind::File(OperationKind::Null),
             started_ns: 0,
             sent_ns: 0,
+            last_sent_ns: 0,
             due_ns: 0,
             retransmissions: 0,
             delays: 0,
@@ -118,6 +121,8 @@ pub(super) struct SlotTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
     used: usize,
+    /// Slots whose call is out.
+    sent: usize,
     /// Only slots below may be taken.
     limit: u32,
     index_bits: u32,
@@ -135,6 +140,7 @@ impl SlotTable {
             slots: (0..count).map(|_| Slot::new(xid_seed, template)).collect(),
             free: (0..count as u32).rev().collect(),
             used: 0,
+            sent: 0,
             limit: count as u32,
             index_bits: count.next_power_of_two().trailing_zeros(),
             template_bytes: template.len(),
@@ -152,6 +158,19 @@ impl SlotTable {
     /// Returns how many slots are in use.
     pub(super) fn used_count(&self) -> usize {
         self.used
+    }
+
+    /// Returns how many calls are out.
+    pub(super) fn sent_count(&self) -> usize {
+        self.sent
+    }
+
+    /// Moves a slot on in its cycle.
+    pub(super) fn set_state(&mut self, index: u32, state: SlotState) {
+        let slot = &mut self.slots[index as usize];
+        self.sent -= usize::from(slot.state == SlotState::Sent);
+        self.sent += usize::from(state == SlotState::Sent);
+        slot.state = state;
     }
 
     /// Lets only the first `count` slots be taken from now on.
@@ -213,6 +232,7 @@ impl SlotTable {
     pub(super) fn release(&mut self, index: u32) -> &Slot {
         let slot = &mut self.slots[index as usize];
         debug_assert_ne!(slot.state, SlotState::Free, "a slot is freed once");
+        self.sent -= usize::from(slot.state == SlotState::Sent);
         slot.state = SlotState::Free;
         self.used -= 1;
         if index < self.limit {
@@ -260,12 +280,12 @@ mod tests {
         let index = table.take().unwrap();
         let xid = table.get(index).xid;
         assert_eq!(table.find_xid(xid), None);
-        table.get_mut(index).state = SlotState::Sent;
+        table.set_state(index, SlotState::Sent);
         assert_eq!(table.find_xid(xid), Some(index));
         assert_eq!(table.find_xid(xid | 3), None, "index 3 of 3 slots");
         table.release(index);
         assert_eq!(table.take(), Some(index));
-        table.get_mut(index).state = SlotState::Sent;
+        table.set_state(index, SlotState::Sent);
         assert_eq!(table.find_xid(xid), None, "an older generation");
     }
 

@@ -41,6 +41,18 @@ pub struct Retry {
     /// For how long after its start a call may be put off by a server that answers "later" before
     /// that answer is its result, in nanoseconds.
     pub patience_ns: u64,
+    /// How many datagrams may be out at a time.
+    pub udp_window: UdpWindow,
+}
+
+/// The bound on datagrams that are out at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UdpWindow {
+    /// A window that grows with replies and is halved by losses, and timeouts that follow the
+    /// round-trip times, as kernels have them.
+    Adaptive,
+    /// All calls are sent at once, and each waits for its fixed time.
+    Off,
 }
 
 /// What Linux does over UDP, and half a minute of patience.
@@ -48,7 +60,12 @@ pub struct Retry {
 /// **Source:** nfs(5), `timeo` and `retrans`; Linux include/linux/nfs_fs.h, `NFS_DEF_UDP_TIMEO`.
 impl Default for Retry {
     fn default() -> Self {
-        Self { timeo_ns: 1_100_000_000, retrans: 3, patience_ns: 30_000_000_000 }
+        Self {
+            timeo_ns: 1_100_000_000,
+            retrans: 3,
+            patience_ns: 30_000_000_000,
+            udp_window: UdpWindow::Adaptive,
+        }
     }
 }
 

@@ -1,0 +1,199 @@
+//! How many datagrams may be out at a time, and how long one may go without a reply.
+//!
+//! Nothing below RPC over UDP slows a sender down: a client that sends all it has overruns the
+//! socket buffers on the way, and then waits for timeouts. [`Congestion`] bounds the calls that are
+//! out by a window, as TCP does for bytes: it grows by one with each reply until something is lost
+//! (slow start), then by one with each window of replies, and is halved by a loss. The time that a
+//! READ or WRITE may go without a reply follows the replies before it; all other calls keep the
+//! fixed time, for a COMMIT may take as long as a disk does.
+//!
+//! **Source:** RFC 5681, 3.1 (window); RFC 6298, 2 (timeout); Karn and Partridge, "Improving
+//! Round-Trip Time Estimates in Reliable Transport Protocols" (1987): a reply to a call that was
+//! sent twice times nothing; Linux, `net/sunrpc/xprt.c` and `timer.c`, whose kinds of calls and
+//! least timeout these are.
+
+use super::event::Kind;
+use super::operation::OperationKind;
+use super::types::UdpWindow;
+
+/// The window is kept in parts of a call, so that it can grow by less than one.
+const SCALE: u32 = 256;
+/// Calls that may be out before anything is known.
+const INITIAL_CALLS: u32 = 2;
+/// The least timeout that is estimated: Linux, `RPC_RTO_MIN`.
+const TIMEOUT_NS_MIN: u64 = 100_000_000;
+
+/// The window of a session over datagrams, and the estimates of its round-trip times.
+#[derive(Debug)]
+pub(super) struct Congestion {
+    is_adaptive: bool,
+    /// Calls that may be out, in parts of a call.
+    window: u32,
+    /// The window at which slow start ends, in parts of a call.
+    threshold: u32,
+    /// The largest window: all slots.
+    window_max: u32,
+    /// The window was last halved then. What was sent before was lost with it.
+    halved_ns: u64,
+    reads: RoundTrip,
+    writes: RoundTrip,
+}
+
+impl Congestion {
+    /// Begins with a small window for a session of so many slots.
+    pub(super) fn new(mode: UdpWindow, slots: usize) -> Self {
+        let window_max = (slots as u32).saturating_mul(SCALE);
+        Self {
+            is_adaptive: mode == UdpWindow::Adaptive,
+            window: (INITIAL_CALLS * SCALE).min(window_max),
+            threshold: window_max,
+            window_max,
+            halved_ns: 0,
+            reads: RoundTrip::default(),
+            writes: RoundTrip::default(),
+        }
+    }
+
+    /// Says whether one more call may be sent while so many are out.
+    pub(super) const fn allows(&self, out: usize) -> bool {
+        !self.is_adaptive || (out as u64) < (self.window / SCALE) as u64
+    }
+
+    /// Takes note of a reply to a call that was sent once, so long after it was sent.
+    pub(super) fn replied(&mut self, kind: Kind, round_trip_ns: u64) {
+        if let Some(estimate) = self.estimate_mut(kind) {
+            estimate.add(round_trip_ns);
+        }
+        let grows_by = if self.window < self.threshold {
+            SCALE
+        } else {
+            // One call for each window of replies.
+            SCALE * SCALE / self.window.max(1)
+        };
+        self.window = (self.window + grows_by.max(1)).min(self.window_max);
+    }
+
+    /// Takes note of a datagram that was sent then and had no reply in time.
+    pub(super) fn timed_out(&mut self, sent_ns: u64, now_ns: u64) {
+        // Several calls of one window are lost together: that is one sign of congestion.
+        if sent_ns < self.halved_ns {
+            return;
+        }
+        self.window = (self.window / 2).max(SCALE);
+        self.threshold = self.window;
+        self.halved_ns = now_ns;
+    }
+
+    /// Returns how long a call may go without a reply before it is sent again for the first time;
+    /// never longer than `timeo_ns`, which holds while nothing is known.
+    pub(super) fn timeout_ns(&self, kind: Kind, timeo_ns: u64) -> u64 {
+        let estimate = match kind {
+            Kind::File(OperationKind::Read) => &self.reads,
+            Kind::File(OperationKind::Write) => &self.writes,
+            _ => return timeo_ns,
+        };
+        match estimate.timeout_ns() {
+            Some(estimated_ns) if self.is_adaptive => {
+                estimated_ns.max(TIMEOUT_NS_MIN).min(timeo_ns)
+            }
+            _ => timeo_ns,
+        }
+    }
+
+    fn estimate_mut(&mut self, kind: Kind) -> Option<&mut RoundTrip> {
+        match kind {
+            Kind::File(OperationKind::Read) => Some(&mut self.reads),
+            Kind::File(OperationKind::Write) => Some(&mut self.writes),
+            _ => None,
+        }
+    }
+}
+
+/// The estimate of a round-trip time.
+#[derive(Debug, Default)]
+struct RoundTrip {
+    /// Smoothed mean, and mean deviation, in nanoseconds; `None` before the first reply.
+    known: Option<(u64, u64)>,
+}
+
+impl RoundTrip {
+    /// Adds a sample with the weights of RFC 6298: an eighth to the mean, a quarter to the
+    /// deviation, which is taken from the mean before this sample.
+    fn add(&mut self, sample_ns: u64) {
+        self.known = Some(match self.known {
+            None => (sample_ns, sample_ns / 2),
+            Some((mean, deviation)) => {
+                let off = mean.abs_diff(sample_ns);
+                ((7 * mean + sample_ns) / 8, (3 * deviation + off) / 4)
+            }
+        });
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        self.known.map(|(mean, deviation)| mean + 4 * deviation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: Kind = Kind::File(OperationKind::Read);
+    const COMMIT: Kind = Kind::File(OperationKind::Commit);
+    const MS: u64 = 1_000_000;
+
+    fn calls(congestion: &Congestion) -> u32 {
+        congestion.window / SCALE
+    }
+
+    #[test]
+    fn the_window_doubles_until_a_loss_and_grows_by_one_a_window_after_it() {
+        let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
+        assert!(congestion.allows(1) && !congestion.allows(2));
+        for expected in [4, 8, 16] {
+            for _ in 0..calls(&congestion) {
+                congestion.replied(READ, MS);
+            }
+            assert_eq!(calls(&congestion), expected);
+        }
+        congestion.timed_out(10, 20);
+        assert_eq!(calls(&congestion), 8);
+        // Lost with the first one.
+        congestion.timed_out(15, 30);
+        assert_eq!(calls(&congestion), 8);
+        congestion.timed_out(25, 40);
+        assert_eq!(calls(&congestion), 4);
+        for _ in 0..5 {
+            congestion.replied(READ, MS);
+        }
+        assert_eq!(calls(&congestion), 5);
+        for after in 1..20 {
+            congestion.timed_out(after * 1_000, after * 1_000 + 1);
+        }
+        assert!(calls(&congestion) == 1 && congestion.allows(0));
+        for _ in 0..10_000 {
+            congestion.replied(READ, MS);
+        }
+        assert_eq!(calls(&congestion), 64, "never more than there are slots");
+        assert!(Congestion::new(UdpWindow::Off, 4).allows(1_000_000));
+    }
+
+    #[test]
+    fn reads_are_missed_as_soon_as_replies_before_them_tell_and_commits_are_not() {
+        let timeo_ns = 1_100 * MS;
+        let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
+        assert_eq!(congestion.timeout_ns(READ, timeo_ns), timeo_ns);
+        congestion.replied(READ, 100 * MS);
+        // RFC 6298, 2.2: the first sample and four times half of it.
+        assert_eq!(congestion.timeout_ns(READ, timeo_ns), 300 * MS);
+        for _ in 0..100 {
+            congestion.replied(READ, MS);
+        }
+        assert_eq!(congestion.timeout_ns(READ, timeo_ns), TIMEOUT_NS_MIN);
+        assert_eq!(congestion.timeout_ns(READ, 50 * MS), 50 * MS, "never above what was asked");
+        congestion.replied(COMMIT, MS);
+        assert_eq!(congestion.timeout_ns(COMMIT, timeo_ns), timeo_ns);
+        let off = Congestion::new(UdpWindow::Off, 4);
+        assert_eq!(off.timeout_ns(READ, timeo_ns), timeo_ns);
+    }
+}
