@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::lab;
 use crate::log::{UndoLog, boot_id};
 
-/// What a program may take that an earlier dfsbench waited for.
+/// The longest time for a program that an earlier dfsbench waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// So long after they were changed last, nobody goes on with the books of an agent that was killed.
@@ -24,7 +24,7 @@ const BOOKS_KEPT: Duration = Duration::from_secs(3_600);
 pub struct Cleaned {
     /// The campaign that made it.
     pub campaign: String,
-    /// What was done.
+    /// Description of what was done.
     pub what: String,
     /// Whether it was put back.
     pub outcome: Result<(), LabError>,

@@ -22,17 +22,17 @@ use crate::packages;
 
 /// Most bytes that are kept of what a program prints, per stream.
 const KEPT_MAX: u64 = 1 << 20;
-/// What a program that was killed may take to end.
+/// The longest time for a killed program to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How often a wish to stop is looked for while a program runs.
 const STOP_TICK: Duration = Duration::from_millis(100);
-/// Where programs are, whatever the environment says.
+/// Folders of programs, whatever the environment says.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// What most programs may take.
+/// The longest time for most programs.
 pub const SOON: Duration = Duration::from_secs(60);
-/// What programs may take that write to whole devices.
+/// The longest time for programs that write to whole devices.
 pub const LONG: Duration = Duration::from_secs(900);
 
 /// Runs programs as root.
@@ -45,18 +45,18 @@ pub struct Runner {
     started: Vec<Child>,
 }
 
-/// What a program printed.
+/// The output of a program.
 #[derive(Debug)]
 pub struct Output {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Text of its standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// Text of its standard error.
     pub stderr: String,
 }
 
-/// Where a program of this name is.
+/// Finds the program of this name.
 pub fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.exists());
@@ -97,7 +97,7 @@ impl Runner {
         self.await_end(&mut child, argv, limit)
     }
 
-    /// As [`Runner::output`], where an exit code other than 0 is an error.
+    /// Runs a program as [`Runner::output`] does, where an exit code other than 0 is an error.
     ///
     /// # Errors
     /// As [`Runner::output`], and with what it printed on stderr.

@@ -37,7 +37,7 @@ pub enum ComposeError {
     /// A level of RAID wants more devices.
     #[error("RAID {level} needs at least {needed} devices, and there are {given}")]
     FewDevices {
-        /// The level.
+        /// Level of the array.
         level: Raid,
         /// How many it needs.
         needed: usize,
@@ -170,7 +170,7 @@ fn sysctl(name: &str, value: String) -> Action {
     Action::Sysctl { name: name.to_owned(), value }
 }
 
-/// What a disturbance does to a host that a run sets up, and to which.
+/// Returns the step by which a host that a run sets up is disturbed, and which host it is.
 ///
 /// # Errors
 /// When none of the run's hosts can be disturbed so; in a sentence.
@@ -267,7 +267,7 @@ fn devices(spec: &LabSpec) -> Result<(Vec<Action>, Option<Device>), ComposeError
     Ok((actions, Some(device)))
 }
 
-/// **Source:** md(4).
+/// Checks that an array has enough devices. **Source:** md(4).
 const fn enough(level: Raid, given: usize) -> Result<(), ComposeError> {
     let needed = match level {
         Raid::None => 1,
@@ -443,7 +443,7 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     Ok(())
 }
 
-/// Where the server's end of a tunnel forwards to: the address that the plan says it serves at.
+/// Returns the address that the server's end of a tunnel forwards to, as the plan has it.
 fn tunnel_end(spec: &LabSpec) -> &str {
     spec.server.address.as_deref().unwrap_or(LOOPBACK)
 }

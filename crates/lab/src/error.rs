@@ -1,4 +1,4 @@
-//! What can go wrong when a host is set up, each with a hint.
+//! Errors of setting up a host, each with a hint.
 //!
 //! The host isn't named here: whoever asked knows which it was.
 
@@ -13,7 +13,7 @@ pub enum LabError {
     /// A program isn't installed.
     #[error("program `{program}` is missing; as root: `apt-get install {package}`")]
     Missing {
-        /// Its name.
+        /// Name of the program.
         program: String,
         /// The package that has it.
         package: String,
@@ -24,13 +24,13 @@ pub enum LabError {
          without a password"
     )]
     NotRoot {
-        /// The command.
+        /// The command line.
         command: String,
     },
     /// A program failed.
     #[error("`{command}` ended with {status}: {said}")]
     Failed {
-        /// The command.
+        /// The command line.
         command: String,
         /// How it ended.
         status: String,
@@ -40,7 +40,7 @@ pub enum LabError {
     /// A program ran for too long and was killed.
     #[error("`{command}` did not end within {seconds} s and was killed")]
     TooSlow {
-        /// The command.
+        /// The command line.
         command: String,
         /// Its limit, in seconds.
         seconds: u64,
@@ -48,7 +48,7 @@ pub enum LabError {
     /// A program was ended, since the campaign was stopped meanwhile.
     #[error("`{command}` was ended, since the campaign was stopped")]
     Stopped {
-        /// The command.
+        /// The command line.
         command: String,
     },
     /// A mount can't be removed: what the kernel waits for there never comes.
@@ -60,17 +60,17 @@ pub enum LabError {
     Stuck {
         /// The mount point.
         point: PathBuf,
-        /// What was tried last, and what came of it.
+        /// The last attempt and its outcome.
         why: String,
     },
     /// A file, or a setting that is one.
     #[error("cannot {doing} {}: {error}", path.display())]
     File {
-        /// What was tried, such as `write`.
+        /// The attempted action, such as `write`.
         doing: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The system's reason.
         error: io::Error,
     },
     /// It would harm what isn't ours.
@@ -90,15 +90,15 @@ pub enum LabError {
     /// A server that was started doesn't answer.
     #[error("{what} did not come up: {why}")]
     Silent {
-        /// What was started.
+        /// The server or program that was started.
         what: String,
-        /// What is known, such as the end of its log.
+        /// The known reason, such as the end of its log.
         why: String,
     },
     /// Another dfsbench is at work here.
     #[error("another dfsbench sets up this host: {holders}; wait until it has ended")]
     Locked {
-        /// Which processes.
+        /// The processes that hold it.
         holders: String,
     },
     /// An earlier dfsbench was killed here.

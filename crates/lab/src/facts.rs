@@ -1,4 +1,4 @@
-//! What this host is: captured once per campaign, each fact with its source.
+//! Facts about this host: captured once per campaign, each with its source.
 //!
 //! Only what bends measurements and can be read without privilege. A fact that can't be read is
 //! left out, not guessed.

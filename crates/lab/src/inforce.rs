@@ -12,7 +12,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Of something that facts call `scope`: `host`, `server`, `target` or `network`.
+    /// Makes a collection of facts about one `scope`: `host`, `server`, `target` or `network`.
     pub fn new(scope: &'static str) -> Self {
         Self { scope, found: InForce::default() }
     }

@@ -17,15 +17,15 @@ use crate::invalidate;
 use crate::log::UndoLog;
 use crate::undo::Undo;
 
-/// What an earlier dfsbench that was killed may take to let go of the log.
+/// The longest time for an earlier dfsbench that was killed to let go of the log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was done to this host and is to be put back.
+/// Changes of this host that are to be undone.
 #[derive(Debug)]
 pub struct Lab {
     campaign: String,
     allow_destroy: Vec<PathBuf>,
-    /// What the campaign leaves where this host serves stays there.
+    /// Whether files that the campaign leaves where this host serves stay there.
     keeps_files: bool,
     runner: Runner,
     log: UndoLog,

@@ -1,4 +1,4 @@
-//! What is read from and done to a host: facts, counters, caches, and actions that are undone.
+//! Reads from a host and changes it: facts, counters, caches, and actions that are undone.
 //!
 //! Principal type: [`Lab`], the changes that were made to this host, each with how it is put back
 //! on disk before it is made. Everything here names its source, so that a reader can look for
@@ -46,5 +46,5 @@ pub use unmount::force_off;
 /// the undo log, as long as a trial lasts.
 pub const BOOKS: &str = "books.";
 
-/// Where everything of ours lies that needs no disk: mount points, links to servers, their files.
+/// Folder of all of ours that needs no disk: mount points, links to servers, their files.
 pub const RUN: &str = "/run/dfsbench";

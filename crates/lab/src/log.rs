@@ -32,7 +32,7 @@ pub struct Entry {
     pub campaign: String,
     /// The boot of the host in which it was made: what the kernel held is gone with it.
     pub boot: String,
-    /// What was done, for people.
+    /// Description of the change, for people.
     pub what: String,
     /// How it is put back, the last first.
     pub undo: Vec<Undo>,
@@ -81,7 +81,7 @@ impl UndoLog {
         self.lock.try_clone().map_err(|error| LabError::file("hold", &self.path, error))
     }
 
-    /// What is to be put back, the oldest first.
+    /// Returns the changes that are to be undone, the oldest first.
     pub fn open_entries(&self) -> &[Entry] {
         &self.open
     }
@@ -125,7 +125,7 @@ impl UndoLog {
     }
 }
 
-/// Which boot of the host this is; empty where the kernel doesn't say.
+/// Returns the id of this boot of the host; empty where the kernel doesn't say.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()

@@ -1,4 +1,4 @@
-//! Which file system a path lies on, and whether the kernel counts its storage reads.
+//! Finds the file system of a path, and whether the kernel counts its storage reads.
 //!
 //! The table of mounts is that of this process's namespace; of several mounts on one point the
 //! last is in force. **Source:** proc_pid_mountinfo(5).
@@ -15,9 +15,9 @@ use crate::mountstats;
 pub struct Mount {
     /// Type of the file system, such as `ext4`.
     pub file_system: String,
-    /// What is mounted.
+    /// Source of the mount.
     pub source: String,
-    /// Where it is mounted.
+    /// Path of the mount point.
     pub mount_point: String,
     /// Options in force, comma-separated.
     pub options: String,
@@ -34,8 +34,8 @@ pub fn at(point: &Path) -> Option<Mount> {
     mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
 }
 
-/// As [`at`], of a path as the kernel writes it: nothing looks at the point itself, which may be on
-/// a mount that doesn't answer.
+/// Finds a mount as [`at`] does, by a path as the kernel writes it: nothing looks at the point,
+/// which may be on a mount that doesn't answer.
 pub fn named(point: &Path) -> Option<Mount> {
     let mounts = Process::myself().ok()?.mountinfo().ok()?;
     mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
@@ -107,7 +107,7 @@ fn answers_in(text: &str, point: &Path) -> u64 {
     answers
 }
 
-/// Where a device is mounted, by its number or its node.
+/// Lists the mount points of a device, by its number or its node.
 ///
 /// A file system may have a number of its own (btrfs): then the node tells.
 pub fn of_device(number: &str, node: &Path) -> Vec<String> {

@@ -1,18 +1,18 @@
-//! What the kernel's client counts of each NFS mount, as `/proc/self/mountstats` has it.
+//! Reads the kernel client's counters of each NFS mount from `/proc/self/mountstats`.
 //!
 //! [`of`] is the way in. procfs reads the counters of procedures, and leaves out the lines `opts:`,
 //! `age:` and `xprt:`, of which there is one for each connection.
 //!
 //! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
 
-/// The file.
+/// Path of the file.
 pub(crate) const PATH: &str = "/proc/self/mountstats";
 
-/// One mount.
+/// The section of one mount.
 pub(crate) struct Mount<'a> {
-    /// What is mounted.
+    /// Source of the mount.
     pub source: &'a str,
-    /// Where, with its spaces as the kernel writes them.
+    /// Path of the mount point, with its spaces as the kernel writes them.
     pub point: &'a str,
     /// Its lines: the name before the first colon, and what follows.
     pub lines: Vec<(&'a str, &'a str)>,

@@ -44,7 +44,7 @@ const USED_UP: [&str; 11] = [
 /// One option that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// What the kernel calls it.
+    /// The kernel's name of the option.
     pub name: String,
     /// Its value; `None` for a flag.
     pub value: Option<String>,
@@ -110,7 +110,7 @@ pub fn compare(findings: &mut Findings, asked: &[Asked], listed: &str, source: &
     }
 }
 
-/// What the list says against an option that it doesn't hold.
+/// Says how the list contradicts an option that it doesn't hold.
 fn contradicts(option: &Asked, listed: &[Asked]) -> Option<String> {
     let name = option.name.as_str();
     let has = |name: &str| listed.iter().any(|found| found.name == name);

@@ -1,4 +1,4 @@
-//! Which package has a program that is missing.
+//! Names the package that has a missing program.
 //!
 //! Names of Debian and Ubuntu; where another system calls it otherwise, the program's own name is
 //! what to search for.

@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
 
-/// What a server may take to end by itself.
+/// The longest time for a server to end by itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits for a moment.

@@ -1,4 +1,4 @@
-//! What must not be touched: decided from facts about a device or a path, before anything is done.
+//! Decides what must not be touched, from facts about a device or a path, before anything is done.
 //!
 //! Principal type: [`DeviceFacts`], what is known of a device; [`refuse`] decides over it and is
 //! pure, so that every rule has its test without a device. A device is destroyed only where the
@@ -16,7 +16,7 @@ use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::mounts;
 
-/// What is known of a device that would lose what is on it.
+/// Facts about a device whose content would be lost.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
@@ -28,13 +28,13 @@ pub struct DeviceFacts {
     pub is_link: bool,
     /// It is a block device.
     pub is_block: bool,
-    /// Where it is mounted.
+    /// Mount points of the device.
     pub mounted: Vec<String>,
     /// It is used to swap.
     pub swap: bool,
     /// Devices that are made of it, such as `md0` and `dm-1`.
     pub holders: Vec<String>,
-    /// Its partitions.
+    /// Names of its partitions.
     pub partitions: Vec<String>,
     /// Signatures on it: partition tables, file systems, members of arrays.
     pub signatures: Vec<String>,
@@ -140,7 +140,7 @@ pub fn may_export(directory: &Path) -> Result<(), LabError> {
 /// A device that a program is about to overwrite, as it was when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverwrittenDevice {
-    /// Its node.
+    /// Path of its node.
     pub node: PathBuf,
     /// Its number, which is what it is; `None` where the node is no block device.
     pub number: Option<u64>,
@@ -197,8 +197,8 @@ pub fn check_final_arguments(
     devices.iter().try_for_each(check_still_free)
 }
 
-/// What may be a path in an argument: the whole, what follows an option of one letter, and what
-/// stands between `=`, `,`, `:` and blanks.
+/// Returns the parts of an argument that may be paths: the whole, what follows an option of one
+/// letter, and what stands between `=`, `,`, `:` and blanks.
 fn paths_in(word: &str) -> Vec<&str> {
     let mut found = vec![word];
     for (at, _) in word.match_indices('/') {
@@ -230,7 +230,7 @@ pub fn check_unused(node: &Path) -> Result<(), LabError> {
     check_unused_but_by(node, None)
 }
 
-/// As [`check_unused`], but one device may be made of it.
+/// Checks a device as [`check_unused`] does, but one device may be made of it.
 ///
 /// # Errors
 /// Where anything else uses it.
@@ -293,7 +293,7 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     Ok(facts)
 }
 
-/// What is on a device. **Source:** wipefs(8): `--no-act` changes nothing.
+/// Lists the signatures on a device. **Source:** wipefs(8): `--no-act` changes nothing.
 fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     let node = node.display().to_string();
     let argv = ["wipefs", "--no-act", "--json", "--", node.as_str()];

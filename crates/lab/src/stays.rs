@@ -1,4 +1,4 @@
-//! What may stay on several hosts between two runs. Pure: nothing is asked of any host.
+//! Steps that may stay on several hosts between two runs. Pure: nothing is asked of any host.
 //!
 //! On one host things build on each other, so what stays is a beginning of what was done there. A
 //! mount builds on the host that serves it, too: where anything changes there, all mounts are made

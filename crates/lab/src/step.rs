@@ -33,7 +33,7 @@ pub enum Step {
     Overwrite {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// What it may overwrite.
+        /// Devices that the command may overwrite.
         devices: Vec<OverwrittenDevice>,
     },
     /// Does nothing, and says why.
@@ -42,32 +42,32 @@ pub enum Step {
     Write {
         /// The setting's file.
         path: PathBuf,
-        /// What is written.
+        /// Text that is written.
         text: String,
     },
-    /// As [`Step::Write`], where a refusal is fine.
+    /// Writes as [`Step::Write`] does, where a refusal is fine.
     Offer {
         /// The setting's file.
         path: PathBuf,
-        /// What is written.
+        /// Text that is written.
         text: String,
     },
     /// Makes a folder where it is missing.
     Folder(PathBuf),
     /// Writes a file of ours, below /run/dfsbench.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it holds.
+        /// Text of the file.
         text: String,
     },
     /// Starts a program that stays, by a link of ours so that it can be found again.
     Start {
-        /// The link.
+        /// Path of the link.
         link: PathBuf,
         /// The program that it leads to, and its arguments.
         argv: Vec<String>,
-        /// As root, or as who we are.
+        /// Whether it runs as root, or as who we are.
         as_root: bool,
     },
     /// Waits until something answers on a TCP port of the loopback.
@@ -114,12 +114,12 @@ impl Step {
         Self::Write { path: path.into(), text: text.into() }
     }
 
-    /// Where a program that was started by this link complains.
+    /// Returns the file of the complaints of a program that was started by this link.
     pub fn said_by(link: &Path) -> PathBuf {
         link.with_file_name("stderr")
     }
 
-    /// Does it.
+    /// Performs the step.
     ///
     /// # Errors
     /// Where it can't be done.

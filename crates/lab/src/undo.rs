@@ -32,36 +32,36 @@ pub enum Undo {
     },
     /// Gives an interface its old largest packet back.
     Mtu {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// The old value, in bytes.
         bytes: u32,
     },
     /// Takes our tc rules from an interface.
     Shape {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
     /// Unmounts what we mounted.
     Unmount {
-        /// Where.
+        /// Path of the mount point.
         point: PathBuf,
         /// Type of the file system, as far as it is known: `nfs` stands for `nfs4`, too.
         file_system: String,
     },
     /// Removes a folder that we made, if it is empty.
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// Removes a folder of ours below /run/dfsbench with what is in it.
     Tree {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// Removes a file that we made.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Detaches the loop device of a file.
@@ -73,7 +73,7 @@ pub enum Undo {
     Array {
         /// Its name under /dev/md.
         name: String,
-        /// Its devices.
+        /// Devices of the array.
         devices: Vec<PathBuf>,
     },
     /// Closes a mapping of dm-crypt.
@@ -83,7 +83,7 @@ pub enum Undo {
     },
     /// Takes the marks of a file system that we made from a device.
     Wipe {
-        /// The device.
+        /// Path of the device.
         device: PathBuf,
         /// The file system's UUID: another one isn't ours.
         uuid: String,
@@ -96,14 +96,14 @@ pub enum Undo {
     /// Removes what a campaign's clients left in a directory that was served to them, once the
     /// campaign is over: one that is lost while nothing is mounted can't do it.
     Works {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// The campaign that its working directories are named after.
         campaign: String,
     },
     /// Takes back an export.
     Export {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// Who could mount it.
         clients: String,

@@ -1,4 +1,4 @@
-//! What the undo log may have written, removed, unmounted or ended: checked when it is undone.
+//! Checks what the undo log would write, remove, unmount or end, when it is undone.
 //!
 //! The log is text on a disk. [`crate::trust`] lets none be read that another user could write, and
 //! what is read is held here to what dfsbench ever notes: settings of the kernel, names of ours,
@@ -16,7 +16,7 @@ use crate::error::LabError;
 use crate::undo::Undo;
 use crate::{RUN, safety, trust};
 
-/// Where settings of the kernel are.
+/// Folders of the kernel's settings.
 const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
 
 /// Refuses to undo what dfsbench never did.

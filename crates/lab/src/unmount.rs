@@ -13,11 +13,11 @@ use crate::error::LabError;
 use crate::mounts::{self, Mount};
 use crate::processes;
 
-/// What unmounting may take: data may have to be written first.
+/// The longest time for unmounting: data may have to be written first.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What unmounting from a server that is gone may take before it is forced.
+/// The longest time for unmounting from a server that is gone, before it is forced.
 const NFS_LIMIT: Duration = Duration::from_secs(20);
-/// What one forced attempt may take: it waits for no server.
+/// The longest time for one forced attempt: it waits for no server.
 const FORCED_LIMIT: Duration = Duration::from_secs(3);
 /// How often unmounting is forced before the mount is detached.
 const FORCED_TRIES: usize = 3;

@@ -1,4 +1,4 @@
-//! What is done to a host, as data: planned, shown, sent to it, applied, checked and undone.
+//! Actions on a host, as data: planned, shown, sent to it, applied, checked and undone.
 //!
 //! Nothing here acts. Actions of a host build on each other like a stack: the last applied is the
 //! first undone. Every name that an action makes up (mount points, arrays, mappings, files) starts
@@ -21,14 +21,14 @@ pub enum Device {
     Loop(PathBuf),
     /// The array that [`Action::Raid`] made, by its name.
     Array(String),
-    /// What [`Action::Crypt`] opened, by its name.
+    /// The mapping that [`Action::Crypt`] opened, by its name.
     Mapped(String),
 }
 
 /// Another host, as one host reaches it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Peer {
-    /// What plans call it.
+    /// Name of the device in plans.
     pub name: String,
     /// Its address, or a name that resolves to it.
     pub address: String,
@@ -38,7 +38,7 @@ pub struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemotePort {
-    /// This one.
+    /// The port with this number.
     Number(u16),
     /// That of its MOUNT service of this version, which its portmapper is asked for.
     Mount {
@@ -55,30 +55,30 @@ pub enum Action {
     LoopFile {
         /// The file, which must not exist.
         file: PathBuf,
-        /// Its size.
+        /// Size of the device in bytes.
         bytes: u64,
     },
     /// Makes an md array. What is on the devices is lost.
     Raid {
         /// Its name under /dev/md.
         name: String,
-        /// Its level.
+        /// Level of the array.
         level: Raid,
-        /// Its devices.
+        /// Devices of the array.
         devices: Vec<Device>,
     },
     /// Encrypts a device with a key that is thrown away. What is on it is lost.
     Crypt {
         /// Its name under /dev/mapper.
         name: String,
-        /// The device.
+        /// The encrypted device.
         device: Device,
     },
     /// Makes a file system. What is on the device is lost.
     Format {
-        /// The device.
+        /// The formatted device.
         device: Device,
-        /// What is made.
+        /// The kind of file system that is made.
         file_system: FileSystem,
         /// Options of mkfs.
         options: Vec<String>,
@@ -87,16 +87,16 @@ pub enum Action {
     Mount {
         /// The device; `None` for memory.
         device: Option<Device>,
-        /// What is on it.
+        /// The kind of file system on it.
         file_system: FileSystem,
-        /// Where; made where it is missing.
+        /// Path of the mount point; made where it is missing.
         point: PathBuf,
         /// Options of mount, such as `noatime` or `size=64m`.
         options: Vec<String>,
     },
     /// Exports a directory through the kernel's server, with exportfs.
     Export {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// Who may mount it, each as exports(5) says, with a space between several.
         clients: String,
@@ -116,7 +116,7 @@ pub enum Action {
     },
     /// Starts NFS-Ganesha with one export.
     Ganesha {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// Its threads; 0 for its default.
         threads: u32,
@@ -125,7 +125,7 @@ pub enum Action {
     },
     /// Starts unfs3 with one export.
     Unfs3 {
-        /// The directory.
+        /// Path of the directory.
         directory: PathBuf,
         /// Who may mount it, as exports(5) says.
         clients: String,
@@ -141,13 +141,13 @@ pub enum Action {
     },
     /// Opens an ssh tunnel from a port of this host to one of another.
     Tunnel {
-        /// Where `ssh` finds the other host: one name or address, with a user or without.
+        /// Destination by which `ssh` finds the other host: a name or address, with or without a user.
         ssh: String,
         /// Configuration file for `ssh -F`; `None` is that of the user.
         ssh_config: Option<PathBuf>,
         /// Port of this host's loopback.
         local_port: u16,
-        /// Where the other host forwards to: an address of its own, as it reaches it.
+        /// Address that the other host forwards to, one of its own, as it reaches it.
         address: String,
         /// The port there.
         remote_port: RemotePort,
@@ -160,30 +160,30 @@ pub enum Action {
     NfsMount {
         /// Host and path of the export, as mount(8) takes it.
         source: String,
-        /// Where; made where it is missing.
+        /// Path of the mount point; made where it is missing.
         point: PathBuf,
         /// Options of nfs(5).
         options: Vec<String>,
     },
     /// Sets the read-ahead of a mounted file system.
     ReadAhead {
-        /// Where it is mounted.
+        /// Path of the mount point.
         point: PathBuf,
-        /// In KiB.
+        /// Number of KiB that are read ahead.
         kib: u32,
     },
     /// Sets a sysctl.
     Sysctl {
         /// Its name, with dots.
         name: String,
-        /// Its value.
+        /// Value of the setting.
         value: String,
     },
     /// Sets the largest packet of an interface.
     Mtu {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// In bytes.
+        /// Size of a packet in bytes.
         bytes: u32,
     },
     /// Tries whether packets of full size get through to other hosts; changes nothing.
@@ -195,11 +195,11 @@ pub enum Action {
     },
     /// Slows down what leaves an interface, with tc.
     Shape {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
         /// Most bits per second.
         rate_bits_per_s: Option<u64>,
-        /// What each packet waits, in microseconds.
+        /// Delay of each packet, in microseconds.
         delay_us: Option<u32>,
     },
     /// Limits the frequency of all processors.
@@ -216,14 +216,14 @@ pub enum Action {
     NfsdStop,
     /// Loses all that leaves an interface from a TCP or UDP port.
     Cut {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// The port.
+        /// Number of the port.
         port: u16,
     },
     /// Fills a file system of ours.
     Fill {
-        /// Where it is mounted.
+        /// Path of the mount point.
         point: PathBuf,
     },
     /// Sets the calendar, and puts it back when it is undone.
@@ -240,28 +240,28 @@ pub enum Action {
 pub struct LabStep {
     /// Name of the host.
     pub host: String,
-    /// What is done to it.
+    /// The action on that host.
     pub action: Action,
 }
 
 /// A setting that was asked for and is not what is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What was set, as the user would write it.
+    /// Name of the setting, as the user would write it.
     pub name: String,
-    /// What was asked for.
+    /// Value that was asked for.
     pub asked: String,
-    /// What is in force.
+    /// Value that is effective.
     pub found: String,
-    /// Where that was read.
+    /// Source of the effective value.
     pub source: String,
 }
 
-/// What came of an action: read back from where the host keeps it.
+/// The outcome of an action, read back from where the host keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
-    /// What is in force.
+    /// Facts about the effective settings.
     pub facts: Vec<Fact>,
-    /// Where that is not what was asked for.
+    /// Settings that are not as they were asked for.
     pub differences: Vec<Difference>,
 }

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::words::words;
 
-/// Where the server mounts the file system that it serves.
+/// Path at which the server mounts the file system that it serves.
 pub const STORAGE_POINT: &str = "/run/dfsbench/storage";
 
-/// Where the client mounts the export.
+/// Path at which the client mounts the export.
 pub const MOUNT_POINT: &str = "/run/dfsbench/mount";
 
 /// Port of the client's loopback that a tunnel carries NFS from.
@@ -26,7 +26,7 @@ pub const TUNNEL_MOUNT_PORT: u16 = 20_491;
 /// Port of a server of ours that is started on the server's host, for NFS, MOUNT and plain TCP.
 pub const OWN_PORT: u16 = 20_492;
 
-/// What a server of ours exports.
+/// Path that a server of ours exports.
 pub const OWN_EXPORT: &str = "/export";
 
 /// Port of NFS. **Source:** RFC 7530, 1.5.4.
@@ -35,10 +35,10 @@ pub const NFS_PORT: u16 = 2_049;
 /// A host that takes part in a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Host {
-    /// What plans and tables call it.
+    /// Name of the host in plans and tables.
     pub name: String,
-    /// Where `ssh` finds it, such as `root@10.0.0.1` or a name of the user's configuration; `None`
-    /// is this very host.
+    /// Destination by which `ssh` finds it, such as `root@10.0.0.1` or a name of the user's
+    /// configuration; `None` is this very host.
     pub ssh: Option<String>,
     /// Configuration file for `ssh -F`; `None` is the user's own.
     pub ssh_config: Option<PathBuf>,
@@ -76,13 +76,13 @@ words! {
 }
 
 words! {
-    /// Which program serves NFS.
+    /// The program that serves NFS.
     ServerKind {
         /// The Linux kernel's.
         Knfsd = "knfsd",
-        /// NFS-Ganesha.
+        /// The server NFS-Ganesha.
         Ganesha = "ganesha",
-        /// unfs3.
+        /// The server unfs3.
         Unfs3 = "unfs3",
         /// It runs already, and nothing is done to it.
         Running = "running",
@@ -102,17 +102,17 @@ impl ServerKind {
 }
 
 words! {
-    /// What is made on a device.
+    /// The kind of file system that is made on a device.
     FileSystem {
-        /// ext4.
+        /// The file system ext4.
         Ext4 = "ext4",
-        /// XFS.
+        /// The file system XFS.
         Xfs = "xfs",
-        /// Btrfs.
+        /// The file system Btrfs.
         Btrfs = "btrfs",
         /// Memory of the server: no device at all.
         Tmpfs = "tmpfs",
-        /// What is there already, which is neither formatted nor mounted.
+        /// A file system that is there already, which is neither formatted nor mounted.
         Existing = "existing",
     }
 }
@@ -122,24 +122,24 @@ words! {
     Raid {
         /// They are not.
         None = "none",
-        /// Striped.
+        /// Striped, without redundancy.
         Raid0 = "0",
-        /// Mirrored.
+        /// Mirrored on all devices.
         Raid1 = "1",
         /// Striped with parity.
         Raid5 = "5",
         /// Striped with two parities.
         Raid6 = "6",
-        /// Striped mirrors.
+        /// Striped over mirrors.
         Raid10 = "10",
     }
 }
 
 words! {
-    /// What is done before a pass reads, so that data comes from where it should; each includes
+    /// Steps before a pass reads, so that data comes from where it should; each includes
     /// those before it.
     Invalidation {
-        /// Nothing.
+        /// No step at all.
         None = "none",
         /// The files are dropped from the page cache of the host that reads.
         Files = "files",
@@ -154,7 +154,7 @@ words! {
     }
 }
 
-/// What the server keeps files on.
+/// Layers that the server keeps files on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Storage {
     /// The devices, or files that loop devices are made of. The first alone is used where they
@@ -167,7 +167,7 @@ pub struct Storage {
     pub raid: Raid,
     /// Encrypt it with dm-crypt.
     pub crypt: bool,
-    /// What is made on it.
+    /// The kind of file system that is made on it.
     pub file_system: FileSystem,
     /// Arguments of mkfs, each on its own.
     pub format_options: Vec<String>,
@@ -175,12 +175,12 @@ pub struct Storage {
     pub mount_options: Vec<String>,
     /// Most bytes of a `tmpfs`; 0 leaves it to the kernel.
     pub size_bytes: u64,
-    /// Where what exists already lies on the server.
+    /// Path of a directory that exists already on the server.
     pub directory: PathBuf,
 }
 
 impl Default for Storage {
-    /// What exists already.
+    /// A directory that exists already.
     fn default() -> Self {
         Self {
             devices: Vec::new(),
@@ -211,7 +211,7 @@ impl Storage {
         }
     }
 
-    /// Where it is on the server: the directory that is exported.
+    /// Returns the directory that is exported, as the server sees it.
     pub fn place(&self) -> &Path {
         match self.file_system {
             FileSystem::Existing => &self.directory,
@@ -223,7 +223,7 @@ impl Storage {
 /// How it is served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Serving {
-    /// By what.
+    /// The program that serves.
     pub kind: ServerKind,
     /// Threads of the server; 0 leaves them as they are.
     pub threads: u32,
@@ -289,14 +289,14 @@ impl Mounting {
     }
 }
 
-/// What is changed on the hosts beside files; `None` and empty leave things as they are.
+/// Changes of the hosts beside files; `None` and empty leave things as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tuning {
     /// Bytes of the largest packet, on both hosts.
     pub mtu_bytes: Option<u32>,
     /// Most bits per second that leave each host.
     pub rate_bits_per_s: Option<u64>,
-    /// What each packet that leaves a host waits, in microseconds.
+    /// Delay of each packet that leaves a host, in microseconds.
     pub delay_us: Option<u32>,
     /// Congestion control of TCP, on both hosts.
     pub congestion: Option<String>,
@@ -323,7 +323,7 @@ pub struct Tunnelling {
     pub cipher: Option<String>,
 }
 
-/// What a run wants of the hosts.
+/// The set-up of hosts that a run wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LabSpec {
     /// By which way data travels.
@@ -337,7 +337,7 @@ pub struct LabSpec {
     pub more_clients: Vec<Host>,
     /// The program speaks NFS, or plain TCP, itself, and the client mounts nothing.
     pub own_client: bool,
-    /// What the server keeps files on.
+    /// Layers that the server keeps files on.
     pub storage: Storage,
     /// How it is served.
     pub serving: Serving,
@@ -345,9 +345,9 @@ pub struct LabSpec {
     pub mounting: Mounting,
     /// How the tunnel is made, where there is one.
     pub tunnelling: Tunnelling,
-    /// What else is changed.
+    /// Further changes of the hosts.
     pub tuning: Tuning,
-    /// What is done before a pass reads.
+    /// Steps before a pass reads.
     pub invalidation: Invalidation,
     /// A setting that is not in force fails the run, and is not merely told.
     pub strict: bool,
@@ -409,7 +409,7 @@ impl LabSpec {
         !self.is_served() || self.serving.kind != ServerKind::Own
     }
 
-    /// What clients mount: the path of the export.
+    /// Returns the path of the export that clients mount.
     pub fn export(&self) -> &Path {
         if self.has_storage() { self.storage.place() } else { Path::new(OWN_EXPORT) }
     }

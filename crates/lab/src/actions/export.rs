@@ -21,11 +21,11 @@ const NOT_LISTED: [&str; 5] = ["auth_nlm", "secure_locks", "acl", "nohide", "cro
 /// One line of the table of exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// The directory.
+    /// Path of the directory.
     pub directory: String,
     /// Who may mount it.
     pub clients: String,
-    /// Its options.
+    /// Options of the export.
     pub options: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ fn compare(export: &Export, options: &[String], findings: &mut Findings) {
     }
 }
 
-/// What exportfs calls an export, one for each of its clients.
+/// Returns exportfs's names of an export, one for each of its clients.
 fn names(directory: &Path, clients: &str) -> impl Iterator<Item = String> {
     let clients = clients.split_whitespace();
     clients.map(move |client| format!("{client}:{}", directory.display()))
@@ -126,7 +126,7 @@ fn is_of(export: &Export, directory: &Path) -> bool {
     Path::new(&export.directory) == directory
 }
 
-/// What exportfs calls everybody.
+/// Returns exportfs's word for all clients.
 fn world(clients: &str) -> &str {
     if clients == "*" { "<world>" } else { clients }
 }

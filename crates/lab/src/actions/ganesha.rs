@@ -53,7 +53,7 @@ pub fn steps(directory: &Path, threads: u32, versions: &[NfsVersion], known: &Kn
     steps
 }
 
-/// Ends it.
+/// Ends the server.
 ///
 /// # Errors
 /// Where its port is taken, or the directory must not be exported.
@@ -162,7 +162,7 @@ NFSV4 {{
     )
 }
 
-/// Where its plugins are: its own default is no folder of Debian's.
+/// Returns the folder of its plugins: its own default is no folder of Debian's.
 fn plugins() -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib").ok()?.flatten().map(|folder| folder.path());
     let mut folders = folders.map(|folder| folder.join("ganesha"));

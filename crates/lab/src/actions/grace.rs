@@ -30,7 +30,7 @@ pub fn has_clients() -> bool {
     fs::read_dir(CLIENTS).map_or(true, |mut clients| clients.next().is_some())
 }
 
-/// What follows the start of a server, or a change of a running one.
+/// Returns the steps that follow the start of a server, or a change of a running one.
 pub fn steps(may_be_ended: bool) -> Vec<Step> {
     let offer = |path: &str| Step::Offer { path: path.into(), text: "Y".to_owned() };
     // Both refuse where it is over already.

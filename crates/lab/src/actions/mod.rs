@@ -1,4 +1,4 @@
-//! What can be done to a host, one file per family.
+//! Actions on a host, one file per family.
 //!
 //! For each action there are four functions: what is [`known`](Known) before, which [`steps`] are
 //! taken, how they are [undone](undo), and what is in force afterwards ([`check`]). Steps follow
@@ -33,7 +33,7 @@ pub mod tuning;
 pub mod tunnel;
 pub mod unfs3;
 
-/// What the steps of an action need to know of the host.
+/// Facts about the host that the steps of an action need.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Nodes of the action's devices, in its order.
@@ -93,7 +93,7 @@ impl Known {
         })
     }
 
-    /// What a dry run takes for it: a host on which nothing runs.
+    /// Returns the facts that a dry run assumes: those of a host on which nothing runs.
     pub fn nothing(action: &Action) -> Self {
         let nodes = devices(action).into_iter().map(storage::placeholder).collect();
         let own = match action {
@@ -124,14 +124,14 @@ pub fn served(action: &Action) -> Option<&Path> {
     }
 }
 
-/// What an action runs, as a dry run prints it.
+/// Returns the commands of an action, as a dry run prints them.
 ///
 /// What depends on the host is shown as it is where nothing runs yet.
 pub fn commands(action: &Action) -> Vec<String> {
     steps(action, &Known::nothing(action)).iter().map(ToString::to_string).collect()
 }
 
-/// What an action does.
+/// Returns the steps of an action.
 pub fn steps(action: &Action, known: &Known) -> Vec<Step> {
     match action {
         Action::LoopFile { file, bytes } => storage::loop_steps(file, *bytes),
@@ -270,7 +270,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
     }
 }
 
-/// What is done, for people and the undo log.
+/// Describes an action for people and the undo log.
 pub fn name(action: &Action) -> String {
     let steps = steps(action, &Known::nothing(action));
     // What is waited for, or fine to fail, isn't what was done.

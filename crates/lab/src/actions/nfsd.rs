@@ -21,7 +21,7 @@ use crate::servers;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Where the server is told what to do.
+/// Folder of the server's control files.
 pub const FOLDER: &str = "/proc/fs/nfsd";
 /// Threads of a server that is started without a number of them. **Source:** rpc.nfsd(8).
 const THREADS: u32 = 8;
@@ -31,7 +31,7 @@ pub const MOUNT_PORT: u16 = 20_048;
 const VERSIONS: [NfsVersion; 5] =
     [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
-/// What is asked of the server.
+/// Settings that the server shall have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     threads: u32,
@@ -62,7 +62,7 @@ pub struct Host {
     pub state: State,
     /// It runs, and clients may have files open.
     pub has_clients: bool,
-    /// rpc.mountd runs.
+    /// Whether rpc.mountd runs.
     pub mountd: bool,
 }
 
@@ -144,7 +144,7 @@ impl State {
         }
     }
 
-    /// What makes a server that is so.
+    /// Returns the settings that make a server as this one is.
     fn wanted(&self) -> Wanted {
         Wanted::new(self.threads, &self.offered(), self.udp, self.transfer_max_bytes)
     }
@@ -221,7 +221,7 @@ fn helpers(known: &Known) -> Vec<Step> {
     steps
 }
 
-/// What rpcbind leaves when it ends; the last two lie in a folder of its own user.
+/// Files that rpcbind leaves when it ends; the last two lie in a folder of its own user.
 pub const RPCBIND_FILES: [&str; 4] = [
     "/run/rpcbind.sock",
     "/run/rpcbind.lock",

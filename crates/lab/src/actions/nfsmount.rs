@@ -20,7 +20,7 @@ use crate::step::Step;
 use crate::undo::Undo;
 
 const STATS: &str = mountstats::PATH;
-/// What mounting may take: a server in its period of grace answers late.
+/// The longest time that mounting may take: a server in its period of grace answers late.
 const LIMIT: Duration = Duration::from_secs(150);
 
 /// Makes the mount point and mounts.
@@ -81,10 +81,10 @@ fn listed(of_client: &str, of_point: &str) -> String {
     format!("{of_client},{of_point}")
 }
 
-/// What the kernel counts of one NFS mount.
+/// The kernel's counters of one NFS mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountStats {
-    /// What is mounted.
+    /// Source of the mount.
     pub source: String,
     /// Options in force.
     pub options: String,

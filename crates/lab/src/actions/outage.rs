@@ -1,4 +1,4 @@
-//! What a soak does to a server and undoes again: its nfsd stopped, its way cut, its disk filled.
+//! Disturbances of a server in a soak, and their undoing: nfsd stopped, way cut, disk filled.
 //!
 //! The cut befalls what leaves from the port of NFS and nothing else, so that the way by which the
 //! host is told to end it stays open. **Source:** rpc.nfsd(8), tc-prio(8), tc-netem(8), tc-u32(8),
@@ -18,10 +18,10 @@ use crate::step::Step;
 use crate::trust;
 use crate::undo::Undo;
 
-/// What fills a file system.
+/// Name of the file that fills a file system.
 const FILLER: &str = ".dfsbench-filler";
 
-/// What is left of a file system that is filled, in bytes.
+/// Space that is left on a file system that is filled, in bytes.
 const LEFT: u64 = 1 << 20;
 
 /// A smaller piece of room than this isn't asked for.

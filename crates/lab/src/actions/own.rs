@@ -21,7 +21,7 @@ use crate::{RUN, servers};
 const PROGRAM: &str = "dfsbench";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the server's start needs to know of the host.
+/// Facts about the host that the server's start needs.
 #[derive(Clone, Debug, Default)]
 pub struct Host {
     /// This very program.
@@ -59,7 +59,7 @@ impl Host {
         Ok(Self { program, clients: far.iter().map(ToString::to_string).collect(), listen })
     }
 
-    /// What a dry run takes for it.
+    /// Returns the facts that a dry run assumes.
     pub fn unknown(clients: &str) -> Self {
         let clients: Vec<String> = clients.split_whitespace().map(str::to_owned).collect();
         let is_near = clients.iter().all(|client| client == "127.0.0.1");
@@ -68,7 +68,7 @@ impl Host {
     }
 }
 
-/// Starts it.
+/// Returns the steps that start the server.
 pub fn steps(memory_bytes: u64, udp: bool, known: &Known) -> Vec<Step> {
     let (folder, host) = (folder(), &known.own);
     let mut argv = vec![host.program.display().to_string(), "serve".to_owned()];
@@ -90,7 +90,7 @@ pub fn steps(memory_bytes: u64, udp: bool, known: &Known) -> Vec<Step> {
     vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
 }
 
-/// Ends it.
+/// Ends the server.
 ///
 /// # Errors
 /// Where its port is taken.

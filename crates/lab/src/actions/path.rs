@@ -32,7 +32,7 @@ const HEADERS: [usize; 2] = [20 + 8, 40 + 8];
 /// what every host takes. **Source:** RFC 894; RFC 791, 3.2.
 const USUAL_BYTES: [u32; 3] = [1_500, 576, 128];
 
-/// What became of datagrams of one size.
+/// The outcome of datagrams of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// The other host has answered.

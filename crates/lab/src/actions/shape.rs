@@ -19,7 +19,7 @@ use crate::undo::Undo;
 pub const HANDLE: &str = "df5:";
 /// Handle of the rate limit below a delay.
 pub const INNER: &str = "df6:";
-/// What waits at most for its turn, in microseconds: then packets are dropped.
+/// The longest wait in the queue, in microseconds: then packets are dropped.
 const QUEUE_US: u64 = 50_000;
 /// Smallest bucket, in bytes: one packet as large as segmentation offload makes them.
 const BURST_BYTES_MIN: u64 = 65_536;

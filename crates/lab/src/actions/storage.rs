@@ -1,4 +1,4 @@
-//! What files lie on: loop devices, md arrays, dm-crypt and file systems.
+//! Layers that files lie on: loop devices, md arrays, dm-crypt and file systems.
 //!
 //! A file system gets a UUID of ours when it is made, an array a name of ours: what is put back
 //! later is known by it, whatever node it has then. **Source:** losetup(8), mdadm(8),
@@ -44,7 +44,7 @@ pub fn node(device: &Device) -> Result<PathBuf, LabError> {
     }
 }
 
-/// What a dry run calls a device.
+/// Returns a dry run's name of a device.
 pub fn placeholder(device: &Device) -> PathBuf {
     match device {
         Device::Node(node) => node.clone(),

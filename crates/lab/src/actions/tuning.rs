@@ -18,7 +18,7 @@ use crate::undo::Undo;
 const MODULES: [(&str, &str); 3] =
     [("sunrpc.", "sunrpc"), ("fs.nfs.", "nfs"), ("fs.lock", "lockd")];
 
-/// Where a sysctl is.
+/// Returns the path of a sysctl.
 pub fn sysctl_path(name: &str) -> PathBuf {
     // A slash in a name stands for a dot, as in the name of an interface.
     let turned = name.chars().map(|c| match c {

@@ -21,10 +21,10 @@ use crate::servers;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// What a connection may take until it stands.
+/// The longest time until a connection stands.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where ssh goes.
+/// Destination of an ssh connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
     /// A name or an address, with a user or without.
@@ -46,18 +46,18 @@ impl Destination<'_> {
     }
 }
 
-/// What a portmapper may take for its answer, ssh's login included.
+/// The longest time for a portmapper's answer, ssh's login included.
 const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
 /// Options of every ssh here: it asks nobody, and nobody else's connection is used.
 const ALONE: [&str; 3] = ["BatchMode=yes", "ControlMaster=no", "ControlPath=none"];
 
 /// Both ends of a tunnel.
 pub struct Wanted<'a> {
-    /// Where `ssh` finds the other host.
+    /// Destination by which `ssh` finds the other host.
     pub destination: Destination<'a>,
     /// Port of this host's loopback.
     pub local_port: u16,
-    /// Where the other host forwards to.
+    /// Address that the other host forwards to.
     pub address: &'a str,
     /// The port there.
     pub remote_port: RemotePort,
@@ -136,7 +136,7 @@ pub fn mount_port(
     }
 }
 
-/// Ends it.
+/// Ends the tunnel.
 ///
 /// # Errors
 /// Where the port is taken.

@@ -43,7 +43,7 @@ pub fn steps(directory: &Path, clients: &str, known: &Known) -> Vec<Step> {
     steps
 }
 
-/// Ends it.
+/// Ends the server.
 ///
 /// # Errors
 /// Where its port is taken, it is missing, or the directory must not be exported.

@@ -1,4 +1,4 @@
-//! What is done on which host, and in which order.
+//! Tests which steps are taken on which host, and in which order.
 
 use model::{Storage, Tuning};
 

@@ -1,4 +1,4 @@
-//! What the kernel's NFS client and server count.
+//! Counters of the kernel's NFS client and server.
 //!
 //! Of a mount: what applications moved (`read_bytes`, `direct_read_bytes`), what went over the wire
 //! (`server_read_bytes`), and each procedure's calls, transmissions and times. Of the server: the

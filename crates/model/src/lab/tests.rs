@@ -1,5 +1,5 @@
-//! What a lab is asked for, resolved: the options of a mount, where a host is reached, the devices
-//! that are used, and up to which layer two runs agree.
+//! Tests how a lab's settings are resolved: the options of a mount, where a host is reached, the
+//! devices that are used, and up to which layer two runs agree.
 //!
 //! Exact texts and numbers only.
 
