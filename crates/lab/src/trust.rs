@@ -1,4 +1,4 @@
-//! Checks which folders and files a privileged process may rely on: no other user can exchange them.
+//! Checks which folders and files a privileged process may rely on: no other user can change them.
 //!
 //! A path is trusted where each part of it belongs to root or to us and can be written by nobody
 //! else. In a folder that all may write to, such as /tmp, that is so for entries of root's and ours

@@ -141,7 +141,7 @@ pub enum Action {
     },
     /// Opens an ssh tunnel from a port of this host to one of another.
     Tunnel {
-        /// Destination by which `ssh` finds the other host: a name or address, with or without a user.
+        /// Destination by which `ssh` finds the other host: a name or address, maybe with a user.
         ssh: String,
         /// Configuration file for `ssh -F`; `None` is that of the user.
         ssh_config: Option<PathBuf>,

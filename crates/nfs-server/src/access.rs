@@ -1,4 +1,4 @@
-//! Which addresses may talk to the server.
+//! Addresses that may talk to the server.
 //!
 //! A [`Network`] is an address and the length of its prefix; [`AllowList`] is what every accepted
 //! connection and every datagram is held against. An IPv4 address that arrives as IPv6 is judged

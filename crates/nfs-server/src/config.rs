@@ -1,4 +1,4 @@
-//! What a server is started with, and why it may not start.
+//! The configuration that a server is started with, and the reasons why it may not start.
 //!
 //! A `ServerConfig` is plain data with defaults for every field; `Server::start` checks it.
 
@@ -13,10 +13,10 @@ use crate::fault::FaultPlan;
 use crate::fs::{FileTime, FsError, StoreMode};
 use crate::tls::TlsConfig;
 
-/// Where the portmapper program is answered.
+/// The place where the portmapper program is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Portmap {
-    /// Nowhere.
+    /// It is not answered.
     #[default]
     Off,
     /// On the port of NFS and MOUNT.
@@ -33,11 +33,11 @@ pub struct Versions {
     pub v2: bool,
     /// NFS v3, with MOUNT v3.
     pub v3: bool,
-    /// NFS v4.0.
+    /// Whether NFS v4.0 is served.
     pub v4_0: bool,
-    /// NFS v4.1.
+    /// Whether NFS v4.1 is served.
     pub v4_1: bool,
-    /// NFS v4.2.
+    /// Whether NFS v4.2 is served.
     pub v4_2: bool,
 }
 
@@ -73,11 +73,11 @@ pub struct ServerConfig {
     pub tls: Option<TlsConfig>,
     /// Versions of NFS offered.
     pub versions: Versions,
-    /// Where the portmapper program is answered.
+    /// The place where the portmapper program is answered.
     pub portmap: Portmap,
     /// Directories that can be mounted, each an absolute path; they are made at the start.
     pub exports: Vec<String>,
-    /// What becomes of file data.
+    /// The way in which file data is kept.
     pub store: StoreMode,
     /// Bound in bytes on data, names and inodes together.
     pub memory_limit_bytes: u64,
@@ -105,7 +105,7 @@ pub struct ServerConfig {
     /// Congestion control asked for the sockets, such as `cubic`; what the system refuses is
     /// ignored, and `Server::congestion_control` tells what is in force.
     pub congestion_control: Option<String>,
-    /// Planned faults.
+    /// The faults that are planned.
     pub faults: FaultPlan,
     /// Source of file times.
     pub clock: fn() -> FileTime,
@@ -151,23 +151,23 @@ pub enum ServerError {
         setting: &'static str,
         /// The value found.
         value: String,
-        /// What is accepted.
+        /// The accepted values.
         expected: &'static str,
     },
     /// An export could not be made.
     #[error("can't make the export {path}: {source}")]
     Export {
-        /// Its path.
+        /// Path of the export.
         path: String,
-        /// Why.
+        /// The file system's reason.
         source: FsError,
     },
     /// The address can't be listened on; choose another address or port.
     #[error("can't listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address that was asked for.
         address: std::net::SocketAddr,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// The certificate or key can't be used.
@@ -176,9 +176,9 @@ pub enum ServerError {
     /// The system refused something an event loop needs.
     #[error("can't {what}: {source}")]
     System {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
 }

@@ -35,15 +35,15 @@ pub(crate) struct Closed;
 enum Phase {
     /// Requests are read and answered.
     Open,
-    /// What is queued is sent, then TLS begins.
+    /// Replies in the queue are sent, then TLS begins.
     Securing,
-    /// What is queued is sent, then the connection is closed.
+    /// Replies in the queue are sent, then the connection is closed.
     Ending,
     /// Nothing is read or answered any more, by plan.
     Hung,
 }
 
-/// What happened since a connection was last looked after, and for how often nothing did.
+/// Signs of life since the connection was last checked, and how often there were none.
 #[derive(Debug, Default)]
 struct Signs {
     called: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     outbox: Outbox,
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
-    /// What leaves in drops, by plan; its bytes count as delayed.
+    /// Replies that leave in drops, by plan; their bytes count as delayed.
     trickled: Outbox,
     phase: Phase,
     signs: Signs,
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Falls silent.
+    /// Makes the connection fall silent.
     pub(crate) fn hang(&mut self) {
         self.phase = Phase::Hung;
     }

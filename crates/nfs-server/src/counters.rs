@@ -1,4 +1,4 @@
-//! What the server counts.
+//! Counters of the server.
 //!
 //! Each thread counts into a block of its own that only it writes, so counting is a plain load
 //! and store; [`ServerCounters`] is the sum of all blocks at the moment of reading. Plain counts
@@ -128,7 +128,7 @@ counted! {
     wire_in_bytes,
     /// Bytes handed to sockets.
     wire_out_bytes,
-    /// Connections accepted.
+    /// Connections that were accepted.
     connections_accepted,
     /// Connections closed at once because of `clients_max`, or for want of descriptors.
     connections_turned_away,
@@ -140,7 +140,7 @@ counted! {
     peers_refused,
     /// Datagrams received from peers that are let in.
     datagrams_in,
-    /// Datagrams sent.
+    /// Datagrams that were sent.
     datagrams_out,
     /// Datagrams that made no sense, or were cut; they are not answered.
     datagrams_broken,
@@ -244,7 +244,7 @@ impl ServerCounters {
         self.calls_of(Procedure::Commit)
     }
 
-    /// What planned faults of one kind did.
+    /// Returns how often planned faults of one kind struck.
     pub fn faults_of(&self, kind: FaultKind) -> u64 {
         self.faults[kind as usize]
     }

@@ -1,4 +1,4 @@
-//! What one thread has to do later: replies held back by plan, and looking after its connections.
+//! Tasks that one thread has to do later: sending replies held back by plan, checking connections.
 //!
 //! A queue ordered by due time and one kernel timer, set to the earliest. Nothing waits in a
 //! thread: the timer is one more descriptor of the event loop.
@@ -25,7 +25,7 @@ pub(crate) enum Addressee {
     Peer(u64, SocketAddr),
 }
 
-/// What is due at some time.
+/// A task that is to be done at some time.
 #[derive(Debug)]
 pub(crate) enum Due {
     /// A reply is sent.

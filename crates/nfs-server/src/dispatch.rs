@@ -10,7 +10,7 @@ use crate::fault::{CappedBytes, Damaged, Fate, FaultKind, FaultState, damage};
 use crate::outbox::Outbox;
 use crate::service::{Origin, Service, Transport};
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Handled {
     /// It is answered.

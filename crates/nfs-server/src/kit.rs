@@ -1,4 +1,4 @@
-//! What one thread lends to whatever it serves at the moment.
+//! Buffers that one thread lends to the connection that it serves at the moment.
 //!
 //! A connection that is idle owns no buffer: it borrows one to receive into and one to answer
 //! into, and gives them back unless a record or a reply is half through. So ten thousand

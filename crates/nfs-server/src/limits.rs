@@ -119,7 +119,7 @@ pub const NFS4_OWNERS_MAX: usize = 16_384;
 
 /// Most locked ranges in one file, and in all files together.
 pub const NFS4_FILE_RANGES_MAX: usize = 16_384;
-/// See `NFS4_FILE_RANGES_MAX`.
+/// The limit of ranges of all clients together; see `NFS4_FILE_RANGES_MAX`.
 pub const NFS4_RANGES_MAX: usize = 1 << 20;
 
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);

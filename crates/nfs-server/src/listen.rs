@@ -26,9 +26,9 @@ const PORT_ATTEMPTS: usize = 64;
 pub(crate) struct Opened {
     /// For each loop its own; listeners are the first one's.
     pub(crate) sockets: Vec<Sockets>,
-    /// Where NFS and MOUNT are answered.
+    /// Address where NFS and MOUNT are answered.
     pub(crate) address: SocketAddr,
-    /// Where the portmapper is answered, where it is.
+    /// Address where the portmapper is answered, where it is.
     pub(crate) portmap_address: Option<SocketAddr>,
 }
 

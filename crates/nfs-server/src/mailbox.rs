@@ -28,7 +28,7 @@ pub(crate) struct Arrival {
     pub(crate) hung: bool,
 }
 
-/// What a loop is told.
+/// An order to an event loop.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Serve a connection.
@@ -39,7 +39,7 @@ pub(crate) enum Order {
     Restart(Sender<()>, Receiver<()>),
 }
 
-/// Where a loop gets its orders.
+/// The mailbox from which a loop gets its orders.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     wake: OwnedFd,
@@ -89,7 +89,7 @@ impl Mailbox {
     }
 }
 
-/// What the loops know of each other.
+/// The mailboxes by which the loops know each other.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,

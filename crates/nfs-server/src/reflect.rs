@@ -13,7 +13,7 @@ use crate::fs::Piece;
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::outbox::Outbox;
 
-/// What is sent where bytes are wanted.
+/// Bytes that are sent where any bytes will do.
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// Bytes that are received at once: what a large WRITE is received in, too.
@@ -58,7 +58,7 @@ impl Raw {
     }
 }
 
-/// Where a stream of frames stands.
+/// The progress in a stream of frames.
 #[derive(Debug, Default)]
 struct Reflector {
     head: [u8; FRAME_BYTES],

@@ -21,18 +21,18 @@ use crate::limits::CACHED_REPLY_BYTES_MAX;
 /// Parts with a lock each, so that threads seldom meet.
 const SHARDS: usize = 16;
 
-/// What tells one call from all others.
+/// The properties that tell one call from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallKey {
     pub(crate) peer: SocketAddr,
     pub(crate) xid: u32,
     /// Program, version and procedure.
     pub(crate) numbers: (u32, u32, u32),
-    /// Of the first bytes of the call.
+    /// Checksum of the first bytes of the call.
     pub(crate) sum: u32,
 }
 
-/// What is known of a call.
+/// The knowledge about a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Nothing: it is to be carried out, and [`Replies::keep`] or [`Replies::forget`] follows.
@@ -117,7 +117,7 @@ impl Replies {
         }
     }
 
-    /// Forgets everything.
+    /// Forgets all replies.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
             *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();

@@ -287,7 +287,7 @@ fn share(
     }
 }
 
-/// What the portmapper tells of one loop's sockets, which are everyone's.
+/// Returns the portmapper's registrations for one loop's sockets, which are everyone's.
 fn registered(sockets: &Sockets) -> Vec<Registered> {
     let streams = sockets.listeners.iter().filter_map(|listener| {
         Some(registrations(listener.socket.local_addr().ok()?, false, listener.offered))

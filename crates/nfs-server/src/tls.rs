@@ -1,4 +1,4 @@
-//! What a server needs to offer RPC over TLS.
+//! Configuration of RPC over TLS at a server.
 //!
 //! [`TlsConfig`] is what the user says, [`TlsServer`] what connections are made from. TLS 1.3
 //! alone, as the RFC asks, and the application protocol `sunrpc` where the peer names any.
@@ -19,7 +19,7 @@ use crate::config::ServerError;
 /// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
 const ALPN_SUNRPC: &[u8] = b"sunrpc";
 
-/// Where the server's certificate comes from.
+/// The source of the server's certificate.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Certificate {
     /// Made at the start, for `localhost` and the address listened on; `Server::certificate_pem`
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Certificate {
     }
 }
 
-/// What connections under TLS are made from.
+/// The configuration that connections under TLS are made from.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     config: Arc<ServerConfig>,

@@ -28,7 +28,7 @@ pub struct Damage {
 const GREATEST_MARK: [u8; MARK_BYTES] = [0xff; MARK_BYTES];
 /// The bit of a mark that says that no other fragment follows.
 const LAST_FRAGMENT: u32 = 1 << 31;
-/// What an xid is changed by: far from any that a client has in use at the same time.
+/// Change of an xid: far from any that a client has in use at the same time.
 const XID_CHANGE: u8 = 0x55;
 
 impl Damage {
@@ -41,7 +41,7 @@ impl Damage {
 /// A reply after what became of it.
 pub(crate) struct Damaged {
     pub(crate) reply: Outbox,
-    /// What struck it.
+    /// The fault that struck it.
     pub(crate) struck: Option<FaultKind>,
     /// The connection ends with it.
     pub(crate) closes: bool,

@@ -43,18 +43,18 @@ pub enum FaultedCalls {
 /// A status to answer with instead of doing what is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFault {
-    /// What it befalls. `All` meets a v4 compound at its first operation after SEQUENCE.
+    /// The calls that are affected. `All` meets a v4 compound at its first op after SEQUENCE.
     pub calls: FaultedCalls,
-    /// What is answered, whether or not the version spoken knows it.
+    /// The status that is answered, whether or not the version spoken knows it.
     pub status: Status,
-    /// How often.
+    /// Share of the calls that are affected.
     pub share: PartsPerMillion,
 }
 
 /// A service time for some calls only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallServiceTime {
-    /// What it holds for; a v4 compound takes the longest among its operations.
+    /// The calls that it holds for; a v4 compound takes the longest among its operations.
     pub calls: FaultedCalls,
     /// The time instead of the general one.
     pub time: ServiceTime,
@@ -63,13 +63,13 @@ pub struct CallServiceTime {
 /// A share of the replies that comes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayFault {
-    /// How often.
+    /// Share of the replies that are late.
     pub share: PartsPerMillion,
     /// How late, in nanoseconds, on top of the service time.
     pub delay_ns: u64,
 }
 
-/// Which bytes a bandwidth cap counts.
+/// The bytes that a bandwidth cap counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CappedBytes {
     /// Payload of READ and WRITE.
@@ -85,17 +85,17 @@ pub enum CappedBytes {
 pub struct BandwidthCap {
     /// Bytes per second; 0 counts as 1.
     pub bytes_per_s: u64,
-    /// Which bytes.
+    /// The bytes that are counted.
     pub counts: CappedBytes,
 }
 
-/// Which calls give the server another write verifier; each includes what stands before it.
+/// The calls that give the server another write verifier; each includes what stands before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangingVerifier {
     /// None: only a restart does.
     #[default]
     Never,
-    /// Every COMMIT.
+    /// Every COMMIT changes it.
     EveryCommit,
     /// Every WRITE, too.
     EveryWrite,
@@ -120,7 +120,7 @@ pub enum ServerEvent {
 pub struct ScheduledEvent {
     /// When, in nanoseconds after the start.
     pub after_ns: u64,
-    /// What.
+    /// The event that happens then.
     pub event: ServerEvent,
 }
 
@@ -176,15 +176,15 @@ pub struct FaultPlan {
     pub trickle_bytes_per_s: Option<u64>,
     /// How replies are damaged on their way out.
     pub damage: Damage,
-    /// Which calls change the write verifier.
+    /// The calls that change the write verifier.
     pub changing_verifier: ChangingVerifier,
     /// Most slots granted to a session of v4.1 and later.
     pub session_slots_max: Option<u32>,
-    /// What is wrong with the file system.
+    /// Faults of the file system.
     pub quirks: Quirks,
 }
 
-/// What a planned fault did, for counting.
+/// The kind of a fault that struck, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A reply was held back by a service time.
@@ -248,7 +248,7 @@ impl FaultKind {
         Self::NewVerifier,
     ];
 
-    /// What it is called in tables.
+    /// Names the fault as tables do.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ServiceTime => "service time",

@@ -16,7 +16,7 @@ pub enum ServiceTime {
     None,
     /// Always the same.
     Fixed {
-        /// Nanoseconds.
+        /// The time in nanoseconds.
         time_ns: u64,
     },
     /// Each time within the range is equally likely.

@@ -9,7 +9,7 @@ use nfs_proto::Status;
 use super::{FaultPlan, FaultedCalls, PartsPerMillion};
 use crate::clock::mix;
 
-/// What becomes of one call.
+/// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is carried out; what becomes of its reply.

@@ -117,7 +117,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// The bytes.
+    /// Returns the bytes of the block.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Stored(block, start, end) => &block.bytes[*start as usize..*end as usize],

@@ -91,7 +91,7 @@ impl Charge {
         Self { budget: Arc::clone(budget), bytes }
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -11,7 +11,7 @@ use super::block::{BLOCK_BYTES, Block, Piece};
 use super::budget::Budget;
 use super::types::{FILE_BYTES_MAX, FsError};
 
-/// What becomes of file data.
+/// The way in which file data is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreMode {
     /// Data is stored and can be verified.
@@ -21,10 +21,10 @@ pub enum StoreMode {
     Discard,
 }
 
-/// What a read found.
+/// The bytes that a read found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadSpan {
-    /// Bytes returned.
+    /// Number of bytes returned.
     pub count: u32,
     /// Whether the end of the file was reached.
     pub eof: bool,
@@ -37,9 +37,9 @@ pub struct FileContent {
     pub(super) size: u64,
     pub(super) used_bytes: u64,
     pub(super) blocks: BTreeMap<u64, Arc<Block>>,
-    /// What a loss of unstable data goes back to; nothing where all data is stable.
+    /// Content that a loss of unstable data goes back to; nothing where all data is stable.
     stable: Option<Box<Stable>>,
-    /// What a loss of the data that was committed last goes back to; only where that is planned.
+    /// Content that a loss of the data committed last goes back to; only where that is planned.
     former: Option<Box<Stable>>,
 }
 

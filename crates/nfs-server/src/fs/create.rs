@@ -16,12 +16,12 @@ use super::types::{
 };
 use super::{Context, FileSystem};
 
-/// What was made (or taken, for CREATE), and what became of its directory.
+/// The object that was made (or taken, for CREATE), and the change of its directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
-    /// The object.
+    /// Number of the object.
     pub id: InodeId,
-    /// Its attributes.
+    /// Attributes of the object.
     pub attributes: Attributes,
     /// The directory before and after.
     pub directory: Change,
@@ -30,7 +30,7 @@ pub struct Created {
 /// An object other than a regular file, to be made.
 #[derive(Clone, Copy, Debug)]
 pub enum NewObject<'a> {
-    /// MKDIR.
+    /// A directory, by MKDIR.
     Directory,
     /// SYMLINK with its target.
     Symlink(&'a [u8]),

@@ -17,7 +17,7 @@ use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
 pub struct SpaceInfo {
     /// The memory limit in bytes.
     pub total_bytes: u64,
-    /// What is left of it.
+    /// Number of bytes that are free.
     pub free_bytes: u64,
     /// Inodes in use and those that the free memory could hold.
     pub total_files: u64,
@@ -92,8 +92,8 @@ impl FileSystem {
         })
     }
 
-    /// As `write`, but the data may be lost until it is committed: by `commit`, by a change of
-    /// size, or with the whole file by the next `write`.
+    /// Writes as `write` does, but the data may be lost until it is committed: by `commit`, by a
+    /// change of size, or with the whole file by the next `write`.
     ///
     /// # Errors
     /// As `write`.

@@ -16,7 +16,7 @@ const MAGIC: [u8; 4] = *b"dfsb";
 pub struct InodeId {
     /// Slot in the inode table.
     pub(super) index: u32,
-    /// Which of the inodes that the slot has held.
+    /// Number of the inode among those that the slot has held.
     pub(super) generation: u32,
 }
 

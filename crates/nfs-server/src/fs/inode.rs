@@ -19,7 +19,7 @@ use super::types::{
 pub const INODE_BYTES: u64 = 384;
 const MODE_BITS: u32 = 0o7777;
 
-/// What an inode holds, by kind.
+/// The content of an inode, by kind.
 #[derive(Debug)]
 pub enum Body {
     /// Data of a regular file.
@@ -37,9 +37,9 @@ pub enum Body {
 pub struct State {
     /// Low 12 bits of the mode.
     pub mode: u32,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
     /// Number of names; a directory counts `.` and its subdirectories' `..` too.
     pub nlink: u32,
@@ -58,7 +58,7 @@ pub struct State {
 pub struct Inode {
     /// Its place in the table.
     pub id: InodeId,
-    /// What it is, for life.
+    /// The kind of the object, for life.
     pub kind: FileKind,
     rdev: (u32, u32),
     /// Verifier of the exclusive CREATE that made it.
@@ -68,11 +68,11 @@ pub struct Inode {
     _charge: Charge,
 }
 
-/// What is known of an inode before it has a place.
+/// The properties of an inode before it has a place.
 pub struct NewInode {
-    /// What it is.
+    /// The kind of the object.
     pub kind: FileKind,
-    /// What it holds.
+    /// Content of the object.
     pub body: Body,
     /// Major and minor number, zero where meaningless.
     pub rdev: (u32, u32),
@@ -148,7 +148,7 @@ impl Inode {
         }
     }
 
-    /// All attributes.
+    /// Returns all attributes.
     pub fn attributes(&self) -> Attributes {
         self.attributes_of(&self.read())
     }

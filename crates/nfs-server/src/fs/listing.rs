@@ -15,15 +15,15 @@ use super::types::{Attributes, FsError};
 /// One entry of a page.
 #[derive(Clone, Debug)]
 pub struct ListedEntry {
-    /// Where the next page can go on.
+    /// The cookie with which the next page can go on.
     pub cookie: u64,
-    /// The name.
+    /// Name of the entry.
     pub name: Name,
-    /// What it stands for.
+    /// Number of the object that it stands for.
     pub id: InodeId,
 }
 
-/// One page.
+/// One page of a directory.
 #[derive(Debug)]
 pub struct Listing {
     /// Attributes of the directory.
@@ -51,7 +51,7 @@ impl FileSystem {
         Ok(listing)
     }
 
-    /// As [`FileSystem::list`], without planned faults.
+    /// Lists as [`FileSystem::list`] does, without planned faults.
     pub(super) fn list_stored(
         &self,
         directory: InodeId,

@@ -12,12 +12,12 @@ use super::handle::InodeId;
 use super::inode::Inode;
 use super::types::{Attributes, Change, FileKind, FileTime, FsError, LINKS_MAX, NAME_BYTES_MAX};
 
-/// What LOOKUP finds.
+/// The object that LOOKUP finds.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// The object.
+    /// Number of the object.
     pub id: InodeId,
-    /// Its attributes.
+    /// Attributes of the object.
     pub attributes: Attributes,
     /// Attributes of the directory.
     pub directory: Attributes,

@@ -13,7 +13,7 @@ use super::types::{FileKind, FsError};
 use super::{Context, FileSystem, NewObject, SetAttributes};
 use crate::clock::mix;
 
-/// What a directory that never ends lists after its last name.
+/// The entries that a directory without end lists after its last name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndlessListing {
     /// Nothing: directories end.
@@ -25,7 +25,7 @@ pub enum EndlessListing {
     InventedNames,
 }
 
-/// What is wrong with the file system; the default is nothing.
+/// Faults of the file system; the default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// READDIR never comes to an end.
@@ -72,8 +72,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Where a LOOKUP leads instead of to the object that was found, where there are loops. The
-    /// exports themselves are spared, or nothing could be mounted.
+    /// Returns the object that a LOOKUP leads to instead of the found one, where there are loops.
+    /// The exports themselves are spared, or nothing could be mounted.
     pub(super) fn looped(&self, parent: InodeId, found: InodeId, kind: FileKind) -> InodeId {
         let QuirkState { quirks, loop_link, .. } = &self.quirks;
         if kind != FileKind::Directory || parent == self.root || found == parent {

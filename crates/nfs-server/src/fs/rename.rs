@@ -12,7 +12,7 @@ use super::handle::InodeId;
 use super::inode::{Inode, State};
 use super::types::{Change, FileKind, FileTime, FsError};
 
-/// What each of the two directories went through; the same twice where they are one.
+/// The changes of the two directories; the same twice where they are one.
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
     /// The directory of the old name.

@@ -16,7 +16,7 @@ use super::types::{FILE_BYTES_MAX, FsError};
 /// A run of bytes that are all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Length in bytes.
     pub length: u64,
@@ -43,7 +43,7 @@ impl FileContent {
             || self.blocks.get(&index).is_some_and(|block| start < block.len())
     }
 
-    /// Where the data or hole that is in this place goes over into another place or the other.
+    /// Returns the end of the data or hole in this place.
     fn place_end(&self, offset: u64, is_data: bool) -> u64 {
         let (index, _) = split(offset);
         let place = index * BLOCK_BYTES as u64;

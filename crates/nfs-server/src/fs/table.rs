@@ -25,7 +25,7 @@ struct Shard {
     free: Vec<u32>,
 }
 
-/// All inodes.
+/// All inodes of the file system.
 #[derive(Debug)]
 pub struct InodeTable {
     shards: Vec<RwLock<Shard>>,

@@ -39,12 +39,12 @@ impl FileTime {
     }
 }
 
-/// What an inode is.
+/// The kind of an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A file with data.
     Regular,
-    /// A directory.
+    /// A directory with entries.
     Directory,
     /// A symbolic link.
     Symlink,
@@ -61,15 +61,15 @@ pub enum FileKind {
 /// All attributes of one inode at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// What it is.
+    /// The kind of the object.
     pub kind: FileKind,
     /// Permission bits with set-uid, set-gid and sticky: the low 12 bits.
     pub mode: u32,
     /// Number of names.
     pub nlink: u32,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
@@ -79,7 +79,7 @@ pub struct Attributes {
     pub rdev: (u32, u32),
     /// Number of the inode; can come back after the inode is removed, as on ext4.
     pub fileid: u64,
-    /// Last read.
+    /// Time of the last read.
     pub atime: FileTime,
     /// Last change of the data.
     pub mtime: FileTime,
@@ -90,7 +90,7 @@ pub struct Attributes {
 /// How to set one of the two settable times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetTime {
-    /// Leave it.
+    /// Leave the time as it is.
     #[default]
     Keep,
     /// The server's time.
@@ -104,9 +104,9 @@ pub enum SetTime {
 pub struct SetAttributes {
     /// New permission bits; bits above the low 12 are ignored.
     pub mode: Option<u32>,
-    /// New owner.
+    /// Number of the new owner.
     pub uid: Option<u32>,
-    /// New group.
+    /// Number of the new group.
     pub gid: Option<u32>,
     /// New size in bytes: truncates or extends a regular file.
     pub size: Option<u64>,
@@ -119,9 +119,9 @@ pub struct SetAttributes {
 /// Who asks: the owner of what is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// User id.
+    /// Number of the user.
     pub uid: u32,
-    /// Group id.
+    /// Number of the group.
     pub gid: u32,
 }
 
@@ -139,9 +139,9 @@ pub struct Before {
 /// One object before and after one change, taken under one lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Just before.
+    /// Attributes just before.
     pub before: Before,
-    /// Just after.
+    /// Attributes just after.
     pub after: Attributes,
 }
 
@@ -152,7 +152,7 @@ pub enum CreateMode {
     Unchecked,
     /// An existing name is an error.
     Guarded,
-    /// As `Guarded`, but a repeat with the same verifier succeeds.
+    /// Creates as `Guarded` does, but a repeat with the same verifier succeeds.
     Exclusive([u8; 8]),
 }
 

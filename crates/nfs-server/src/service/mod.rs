@@ -53,7 +53,7 @@ pub(crate) enum Transport {
     Udp,
 }
 
-/// Where a request came from.
+/// The place where a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
@@ -81,7 +81,7 @@ impl Granted {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) fs: FileSystem,
@@ -97,13 +97,13 @@ pub(crate) struct Shared {
     pub(crate) faults: FaultPlan,
     pub(crate) pipe: Pipe,
     pub(crate) clock: fn() -> FileTime,
-    /// What the portmapper tells.
+    /// The portmapper's registrations.
     pub(crate) registrations: Vec<Registered>,
     /// Host and path of each MNT not taken back.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
     /// Replies kept for repeated calls.
     pub(crate) replies: Replies,
-    /// What is remembered of clients of NFS v4.
+    /// Tables of the clients of NFS v4.
     pub(crate) nfs4: Tables,
     /// Planned restarts so far.
     pub(crate) restarts: AtomicU64,
@@ -161,7 +161,7 @@ impl Shared {
     }
 }
 
-/// What became of data that was to be written.
+/// The outcome of writing data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) change: Change,
@@ -179,7 +179,7 @@ pub(crate) struct Service {
     pub(crate) now: FileTime,
     /// The planned faults of the caller at hand, where there are any.
     pub(crate) faults: Option<Box<FaultState>>,
-    /// What the transport at hand is granted.
+    /// The limits that the transport at hand is granted.
     granted: Granted,
     /// Length in bytes of the call at hand.
     call_bytes: usize,

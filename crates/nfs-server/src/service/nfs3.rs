@@ -106,12 +106,12 @@ impl Service {
         found.ok().map(|attributes| fattr(&attributes))
     }
 
-    /// As `attributes_after`, for calls that would have changed something.
+    /// Returns attributes as `attributes_after` does, for calls that would have changed something.
     pub(super) fn wcc_after(&self, file: &[u8]) -> WccData {
         WccData { before: None, after: self.attributes_after(file) }
     }
 
-    /// What is told of any object that exists, with its attributes.
+    /// Answers a call about any object that exists, with its attributes.
     fn about<T>(
         &self,
         file: &[u8],

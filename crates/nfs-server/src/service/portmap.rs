@@ -31,7 +31,7 @@ pub(crate) struct Registered {
     address: UniversalAddress,
 }
 
-/// What one listener offers, as registrations; `udp` says which kind of socket it is.
+/// Returns the registrations of one listener; `udp` says which kind of socket it is.
 pub(crate) fn registrations(listener: SocketAddr, udp: bool, offered: Offered) -> Vec<Registered> {
     let any_v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), listener.port());
     // A socket on all IPv6 addresses takes IPv4 as well. **Source:** ipv6(7), IPV6_V6ONLY.

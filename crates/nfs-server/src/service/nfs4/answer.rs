@@ -31,7 +31,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// Where a reply can be taken back to.
+/// The point to which a reply can be taken back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     position: usize,
@@ -43,7 +43,7 @@ pub(super) struct Mark {
 pub(super) struct Answer<'o> {
     out: &'o mut Outbox,
     record: usize,
-    /// Where the results of the procedure begin.
+    /// Offset at which the results of the procedure begin.
     start: usize,
     count_at: usize,
     count: u32,
@@ -95,7 +95,7 @@ impl<'o> Answer<'o> {
         self.limit.0.saturating_sub(self.len())
     }
 
-    /// Where the reply stands.
+    /// Returns the point that the reply has reached.
     pub(super) fn mark(&mut self) -> Mark {
         Mark { position: self.out.head().len(), count: self.count }
     }

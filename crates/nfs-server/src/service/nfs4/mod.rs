@@ -31,7 +31,7 @@ use self::answer::Failure;
 use self::state::{Principal, Session, Speaker};
 use crate::fs::{Context, InodeId};
 
-/// What the operations of one compound hand on to each other.
+/// The state that the operations of one compound hand on to each other.
 #[derive(Debug)]
 pub(super) struct Run<'s> {
     minor: u32,
@@ -50,7 +50,7 @@ pub(super) struct Run<'s> {
     left: u32,
 }
 
-/// What becomes of an operation; a success has written its result.
+/// The outcome of an operation; a success has written its result.
 type Outcome = Result<(), Failure>;
 
 impl<'s> Run<'s> {
@@ -76,7 +76,7 @@ impl<'s> Run<'s> {
         self.stateid = None;
     }
 
-    /// Who calls.
+    /// Returns who calls.
     fn principal(&self) -> Principal {
         self.context.caller.uid
     }

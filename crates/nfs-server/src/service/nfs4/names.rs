@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// What to say where there is no parent. **Source:** RFC 8881 section 18.14.3.
+    /// Returns the status where there is no parent. **Source:** RFC 8881 section 18.14.3.
     fn parent_status(&self, error: FsError, id: InodeId, minor: u32) -> Status {
         match error {
             FsError::NotDirectory if minor > 0 => self.not_a_directory(id),
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// What to say of something that is searched though it is no directory.
+    /// Returns the status for something that is searched though it is no directory.
     fn not_a_directory(&self, id: InodeId) -> Status {
         match self.shared.fs.attributes(id) {
             Ok(found) if found.kind == FileKind::Symlink => Status::Symlink,
@@ -177,7 +177,7 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), Status> {
     }
 }
 
-/// What a directory went through.
+/// Returns the change of a directory as v4 encodes it.
 pub(super) fn change_info(change: &Change) -> ChangeInfo {
     ChangeInfo { atomic: true, before: change.before.ctime.0, after: change.after.ctime.0 }
 }

@@ -27,7 +27,7 @@ pub(super) struct Numbered<'a> {
 }
 
 impl Service {
-    /// What the server remembers of clients.
+    /// Returns the tables of clients.
     pub(super) fn tables(&self) -> &Tables {
         &self.shared.nfs4
     }

@@ -165,7 +165,7 @@ impl Service {
         Ok(())
     }
 
-    /// What is granted of what a client asks for its calls.
+    /// Returns the limits that are granted of those that a client asks for its calls.
     fn fore_channel(&self, asked: &ChannelAttributes) -> Channel {
         let planned = self.shared.faults.session_slots_max.unwrap_or(NFS4_SESSION_SLOTS_MAX);
         let slots_max = planned.clamp(1, NFS4_SESSION_SLOTS_MAX);

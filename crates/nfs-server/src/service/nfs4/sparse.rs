@@ -1,4 +1,4 @@
-//! What v4.2 adds for data: holes, copies within the server, and hints.
+//! Operations that v4.2 adds for data: holes, copies within the server, and hints.
 //!
 //! Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at once; the client goes on from
 //! there, as the RFC lets it.

@@ -21,7 +21,7 @@ pub(super) struct Line {
     pub(super) confirm: [u8; 8],
 }
 
-/// What is known under one name.
+/// The record under one name.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) confirmed: Option<Line>,

@@ -44,12 +44,12 @@ pub(super) struct Holdings {
     pub(super) reclaim_complete: bool,
 }
 
-/// Which of the two kinds of owners; their names are apart.
+/// The kind of an owner; the names of both kinds are apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) enum OwnerKind {
-    /// Of opens.
+    /// An owner of opens.
     Open,
-    /// Of byte-range locks.
+    /// An owner of byte-range locks.
     Lock,
 }
 
@@ -99,7 +99,7 @@ pub(in crate::service) struct Identity<'a> {
     pub(in crate::service) owner: &'a [u8],
     /// Differs for each of its starts.
     pub(in crate::service) verifier: [u8; 8],
-    /// Who calls.
+    /// The principal that calls.
     pub(in crate::service) principal: Principal,
 }
 

@@ -12,7 +12,7 @@ use super::Tables;
 use super::book::Line;
 use super::client::{Client, Identity};
 
-/// What EXCHANGE_ID found or made.
+/// The client that EXCHANGE_ID found or made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Exchanged {
     /// The client id.

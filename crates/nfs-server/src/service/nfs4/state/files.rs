@@ -14,7 +14,7 @@ use crate::fs::InodeId;
 
 const SHARDS: u64 = 64;
 
-/// What is open and locked in one file.
+/// The opens and locks of one file.
 #[derive(Debug, Default)]
 pub(super) struct FileEntry {
     opens: HashMap<u64, Arc<State>>,

@@ -23,11 +23,11 @@ use crate::fs::InodeId;
 pub(super) struct Grace {
     /// When it ends; 0 where there is none.
     until_ns: AtomicU64,
-    /// What clients had open, by their names.
+    /// Opens that clients had, by their names.
     known: Mutex<HashMap<Arc<[u8]>, Known>>,
 }
 
-/// What is remembered of a client.
+/// The memory of a client.
 #[derive(Debug)]
 struct Known {
     principal: Principal,

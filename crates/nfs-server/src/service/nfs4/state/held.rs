@@ -19,7 +19,7 @@ pub(in crate::service) const READ: u32 = 1;
 /// Writing is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_WRITE, _DENY_WRITE.
 pub(in crate::service) const WRITE: u32 = 2;
 
-/// What an open allows itself and denies to others.
+/// The access that an open allows itself and denies to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Share {
     /// `READ`, `WRITE` or both.
@@ -34,7 +34,7 @@ impl Share {
         self.access & other.deny != 0 || self.deny & other.access != 0
     }
 
-    /// What both together are.
+    /// Returns the access of both together.
     pub(super) fn union(self, other: Self) -> Self {
         Self { access: self.access | other.access, deny: self.deny | other.deny }
     }
@@ -104,12 +104,12 @@ impl State {
         &self.owner
     }
 
-    /// Which kind of owner it has.
+    /// Returns the kind of owner that it has.
     pub(in crate::service) fn kind(&self) -> OwnerKind {
         if self.open.is_some() { OwnerKind::Lock } else { OwnerKind::Open }
     }
 
-    /// What its open allows and denies.
+    /// Returns the access that its open allows and denies.
     pub(super) fn share(&self) -> Share {
         let open = self.open.as_deref().unwrap_or(self);
         unpack(open.share.load(Ordering::Relaxed))

@@ -116,7 +116,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What TEST_STATEID tells of one stateid; nothing is changed.
+    /// Returns TEST_STATEID's status of one stateid; nothing is changed.
     ///
     /// # Errors
     /// The status to tell.
@@ -150,7 +150,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What a stateid is called that is in no table.
+    /// Returns the status of a stateid that is in no table.
     fn unknown(&self, number: u32, speaker: Speaker<'_>, now_ns: u64) -> Status {
         if matches!(speaker, Speaker::Session(_)) {
             return Status::BadStateid;

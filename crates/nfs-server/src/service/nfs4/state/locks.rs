@@ -26,7 +26,7 @@ use crate::limits::{NFS4_FILE_RANGES_MAX, NFS4_RANGES_MAX};
 pub(in crate::service) struct LockAsk<'a> {
     /// Name of the owner of locks.
     pub(in crate::service) owner: &'a [u8],
-    /// Which bytes.
+    /// The bytes that are locked.
     pub(in crate::service) span: Span,
     /// Whether nobody else may lock them.
     pub(in crate::service) exclusive: bool,
@@ -35,7 +35,7 @@ pub(in crate::service) struct LockAsk<'a> {
 /// The lock that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Denied {
-    /// Its bytes.
+    /// The bytes that are locked.
     pub(in crate::service) span: Span,
     /// Whether it is exclusive.
     pub(in crate::service) exclusive: bool,
@@ -50,7 +50,7 @@ pub(in crate::service) struct Denied {
 pub(in crate::service) enum Refused {
     /// Another lock is in the way.
     Denied(Denied),
-    /// Anything else.
+    /// Any other status.
     Status(Status),
 }
 
@@ -152,7 +152,7 @@ impl Tables {
         Ok(locker.bump())
     }
 
-    /// Unlocks bytes.
+    /// Unlocks a range of bytes.
     ///
     /// # Errors
     /// `BadStateid` for an open; `Resource` where the file would have too many ranges.

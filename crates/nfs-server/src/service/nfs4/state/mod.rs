@@ -1,4 +1,4 @@
-//! What the server remembers for clients of NFS v4: who they are, their sessions, opens and locks.
+//! State that the server keeps for clients of NFS v4: identities, sessions, opens and locks.
 //!
 //! [`Tables`] is the principal type. It knows no wire, no socket and no clock: the monotonic time
 //! is an argument. Order of locks: a session's slot, the book of clients, one client's holdings,

@@ -15,7 +15,7 @@ use super::owner::{LastReply, Owner, OwnerTurn};
 use crate::fs::Pin;
 use crate::limits::NFS4_OWNERS_MAX;
 
-/// What OPEN made.
+/// The state that OPEN made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Opened {
     /// The open's name.

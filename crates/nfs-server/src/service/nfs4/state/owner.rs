@@ -13,7 +13,7 @@ use nfs_proto::Status;
 
 use crate::fs::InodeId;
 
-/// One owner.
+/// An owner of opens or locks.
 #[derive(Debug, Default)]
 pub(super) struct Owner {
     /// Its state for each file: at most one.
@@ -38,12 +38,12 @@ pub(in crate::service) struct LastReply {
     pub(in crate::service) file: Option<InodeId>,
 }
 
-/// What becomes of a call by its number.
+/// The way in which a call is treated by its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::service) enum OwnerTurn {
     /// Carry it out, then call `finish`.
     New,
-    /// Answer this.
+    /// The call is answered with this reply.
     Replay(LastReply),
 }
 

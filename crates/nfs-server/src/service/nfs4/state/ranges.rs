@@ -11,16 +11,16 @@ use nfs_proto::Status;
 /// Bytes from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub(in crate::service) first: u64,
-    /// Last byte.
+    /// Offset of the last byte.
     pub(in crate::service) last: u64,
 }
 
 /// Bytes that an owner has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// Which state holds it.
+    /// Number of the state that holds it.
     pub(super) state: u64,
     pub(super) span: Span,
     /// Whether it excludes all others.

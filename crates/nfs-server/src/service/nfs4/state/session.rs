@@ -14,7 +14,7 @@ use nfs_proto::Status;
 use super::client::Client;
 use crate::limits::NFS4_KEPT_BYTES_MAX;
 
-/// What one channel of a session may carry. **Source:** RFC 8881 section 18.36.
+/// The limits of one channel of a session. **Source:** RFC 8881 section 18.36.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct Channel {
     /// Longest request in bytes, without the record mark.
@@ -29,14 +29,14 @@ pub(in crate::service) struct Channel {
     pub(in crate::service) slots: u32,
 }
 
-/// What CREATE_SESSION granted.
+/// The session that CREATE_SESSION granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) struct CreatedSession {
     /// The session's name.
     pub(in crate::service) id: [u8; 16],
     /// The csa_sequence that made it.
     pub(in crate::service) sequence: u32,
-    /// Flags granted.
+    /// Flags that were granted.
     pub(in crate::service) flags: u32,
     /// From client to server.
     pub(in crate::service) fore: Channel,
@@ -44,14 +44,14 @@ pub(in crate::service) struct CreatedSession {
     pub(in crate::service) back: Channel,
 }
 
-/// One session.
+/// A session of a client.
 #[derive(Debug)]
 pub(in crate::service) struct Session {
     /// Its number in the registry.
     pub(super) key: u64,
     /// Whose it is.
     pub(in crate::service) client: Arc<Client>,
-    /// What its calls may be like.
+    /// The limits of its calls.
     pub(in crate::service) fore: Channel,
     slots: Box<[Mutex<Slot>]>,
     /// Bytes of kept replies of all sessions.
@@ -67,7 +67,7 @@ pub(in crate::service) struct Slot {
     kept: bool,
 }
 
-/// What tells one call from another, as far as it costs nothing to know.
+/// The properties that tell one call from another, as far as it costs nothing to know them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::service) struct Asked {
     /// Number of operations.
@@ -76,7 +76,7 @@ pub(in crate::service) struct Asked {
     pub(in crate::service) bytes: usize,
 }
 
-/// What SEQUENCE finds.
+/// The slot's state that SEQUENCE finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::service) enum SlotTurn {
     /// A new call: carry it out.

@@ -11,14 +11,14 @@ use super::Tables;
 use super::client::{Client, Principal};
 use super::session::{Channel, CreatedSession, Session};
 
-/// What CREATE_SESSION asks for, channels already cut to what the server grants.
+/// The request of CREATE_SESSION, with channels already cut to what the server grants.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) struct SessionAsk {
-    /// For whom.
+    /// Id of the client.
     pub(in crate::service) client: u64,
-    /// The csa_sequence.
+    /// Value of csa_sequence.
     pub(in crate::service) sequence: u32,
-    /// Who calls.
+    /// The principal that calls.
     pub(in crate::service) principal: Principal,
     /// Flags to grant.
     pub(in crate::service) flags: u32,
