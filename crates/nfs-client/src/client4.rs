@@ -36,7 +36,7 @@ const OPERATIONS: u32 = 16;
 /// Owners that are set apart for each connection.
 const OWNERS_PER_CONNECTION: u64 = 1 << 32;
 
-/// What servers know a client by.
+/// The identity that servers know a client by.
 #[derive(Debug)]
 pub(crate) struct Client4 {
     version: Version,
@@ -45,11 +45,11 @@ pub(crate) struct Client4 {
     record: Mutex<Record>,
 }
 
-/// What changes over the life of a client.
+/// The part that changes over the life of a client.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     client: ClientId,
-    /// Of the next session.
+    /// Sequence number of the next session.
     sequence: u32,
     /// Sessions were made before, so the server knows that nothing is to be reclaimed.
     complete: bool,
@@ -57,7 +57,7 @@ struct Record {
     lease: Duration,
 }
 
-/// What the server granted a session.
+/// The limits that the server granted a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) read_bytes: u32,

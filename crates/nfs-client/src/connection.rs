@@ -40,7 +40,7 @@ pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
 pub struct ConnectionOptions {
     /// Calls in flight at most, 1 to [`CALLS_MAX`].
     pub slots: usize,
-    /// Where WRITE payloads are sent from; shared by all connections.
+    /// Data that WRITE payloads are sent from; shared by all connections.
     pub write_pool: Arc<Vec<u8>>,
     /// The size of the buffer that each slot keeps its READ payload in, in bytes; `None` discards
     /// payloads.
@@ -74,7 +74,7 @@ pub struct Connection {
     trouble: Option<Trouble>,
     /// A socket that the server has not answered yet.
     connecting: Option<OwnedFd>,
-    /// Of version 4: who this connection belongs to.
+    /// The client of version 4 that this connection belongs to.
     client: Option<Arc<Client4>>,
     identity: Option<Identity>,
     /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
@@ -84,10 +84,10 @@ pub struct Connection {
     forgotten: bool,
 }
 
-/// Where connections of a mount lead.
+/// The destination of connections of a mount.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// For messages.
+    /// Name of the service, for messages.
     pub(crate) service: &'static str,
     pub(crate) server: SocketAddr,
     pub(crate) options: MountOptions,

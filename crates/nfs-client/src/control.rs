@@ -184,7 +184,7 @@ fn failure(call: Kind, error: ConnectionError) -> CallFailure {
     }
 }
 
-/// What came while an answer was waited for that did not come.
+/// Returns what came while an answer was waited for that did not come.
 fn silence_since(before: &Counters, after: &Counters) -> Silence {
     let put_off = after.delays - before.delays;
     let strays = after.late_replies - before.late_replies;

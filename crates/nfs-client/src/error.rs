@@ -1,4 +1,4 @@
-//! What can go wrong between this client and a server, with a hint where one helps.
+//! Errors between this client and a server, with a hint where one helps.
 //!
 //! [`MountError`] is for people who set up a target, [`CallFailure`] for one blocking call,
 //! [`ConnectionError`] for the measured path: the connection is of no more use, and the calls
@@ -27,9 +27,9 @@ pub enum MountError {
          hint: check the spelling, /etc/hosts and the name server, or give an address"
     )]
     Resolve {
-        /// The name.
+        /// Name of the host.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: io::Error,
     },
     /// The host has no address of the family asked for.
@@ -41,7 +41,7 @@ pub enum MountError {
     Family {
         /// The name or address.
         host: String,
-        /// What was asked for.
+        /// The family that was asked for.
         family: Family,
         /// One that it has.
         found: IpAddr,
@@ -58,9 +58,9 @@ pub enum MountError {
          hint: `resvport` takes root or CAP_NET_BIND_SERVICE"
     )]
     ReservedPort {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
     /// Nothing listens, or the network does not reach it.
@@ -69,11 +69,11 @@ pub enum MountError {
          hint: is the server running, and does a firewall let this port through?"
     )]
     Connect {
-        /// What was looked for there.
+        /// Name of the service that was expected there.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
     /// The connection stayed silent.
@@ -83,9 +83,9 @@ pub enum MountError {
         timeout.as_secs_f64()
     )]
     NoAnswer {
-        /// What was asked.
+        /// Name of the service that was asked.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// How long was waited.
         timeout: Duration,
@@ -96,13 +96,13 @@ pub enum MountError {
          hint: start it on the server, or name its port if it does not register"
     )]
     NotRegistered {
-        /// What was looked for.
+        /// Name of the service that was looked for.
         service: &'static str,
         /// In which version.
         version: u32,
         /// Over which transport.
         protocol: Proto,
-        /// Where the portmapper is.
+        /// Address of the portmapper.
         server: SocketAddr,
     },
     /// The server answers, but not under TLS.
@@ -111,9 +111,9 @@ pub enum MountError {
          hint: turn it on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
     )]
     NoTls {
-        /// What was asked.
+        /// Name of the service that was asked.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
     },
     /// The files that say whom to trust and what to show can't be used.
@@ -122,7 +122,7 @@ pub enum MountError {
          hint: tls_ca, tls_cert and tls_key name PEM files"
     )]
     Trust {
-        /// Which, and why.
+        /// The certificate or file, and the reason.
         reason: String,
     },
     /// The server showed a certificate that nobody we trust has signed for it.
@@ -131,9 +131,9 @@ pub enum MountError {
          hint: name the PEM file of who signed it with --tls-ca (tls_ca in plans and addresses)"
     )]
     Untrusted {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What is wrong with it.
+        /// The fault of the certificate.
         reason: String,
     },
     /// The server wants to see a certificate of ours, or another than it was shown.
@@ -142,9 +142,9 @@ pub enum MountError {
          hint: name the PEM files of one that it knows with tls_cert and tls_key"
     )]
     ClientCertificate {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What it said.
+        /// The server's reason.
         reason: String,
     },
     /// The TLS handshake failed.
@@ -153,9 +153,9 @@ pub enum MountError {
          hint: the server must speak TLS 1.3, and may ask for a certificate of ours"
     )]
     Handshake {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What went wrong.
+        /// The error of the handshake.
         reason: io::Error,
     },
     /// Another service listens there.
@@ -164,9 +164,9 @@ pub enum MountError {
          hint: it listens on another port; `rpcinfo -p` lists the ports of a server"
     )]
     NotOffered {
-        /// What was asked.
+        /// Name of the service that was asked.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
     },
     /// The server speaks other versions.
@@ -175,9 +175,9 @@ pub enum MountError {
          hint: enable version {asked} on the server, or name a version that it offers"
     )]
     Version {
-        /// What was asked.
+        /// Name of the service that was asked.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// The version asked for.
         asked: u32,
@@ -192,7 +192,7 @@ pub enum MountError {
          hint: name another minor version; 4.0 and 4.1 are the most common"
     )]
     MinorVersion {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// The version asked for.
         asked: Version,
@@ -202,9 +202,9 @@ pub enum MountError {
     Refused {
         /// The path asked for.
         export: String,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// Why.
+        /// Status of the refusal.
         status: MountStatus,
     },
     /// The server has no such export.
@@ -215,9 +215,9 @@ pub enum MountError {
     NoSuchExport {
         /// The path asked for.
         export: String,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What it does export, where it tells.
+        /// Paths that it does export, where it tells.
         exports: Option<Vec<String>>,
     },
     /// A directory below the export is not there or not accessible.
@@ -230,7 +230,7 @@ pub enum MountError {
         path: String,
         /// The name at which it ended.
         name: String,
-        /// Why.
+        /// Reason of the failure.
         reason: Box<CallFailure>,
     },
     /// The system refuses the congestion control.
@@ -241,31 +241,31 @@ pub enum MountError {
     CongestionControl {
         /// The one asked for.
         name: String,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
     /// An option of the socket could not be set or read.
     #[error("the socket to {server} can't be set up: {reason}")]
     Socket {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
     /// The caller does not want to wait any more.
     #[error("{service} at {server}: {why}")]
     Interrupted {
-        /// What was waited for.
+        /// Name of the service that was waited for.
         service: &'static str,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// Why not.
+        /// Reason of the failure.
         why: Interrupted,
     },
     /// A call failed in another way.
     #[error("{service}: {failure}")]
     Call {
-        /// What was asked.
+        /// Name of the service that was asked.
         service: &'static str,
         /// How it failed.
         failure: Box<CallFailure>,
@@ -278,19 +278,19 @@ pub enum CallFailure {
     /// The call can't be made, for example because the version has no such operation.
     #[error("{call} at {server}: {reason}")]
     NotStarted {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// Why not.
+        /// Reason of the failure.
         reason: StartError,
     },
     /// The server answered with an error, or with what can't be decoded.
     #[error("{call} at {server}: {error}")]
     Answered {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// How it ended.
         error: CallError,
@@ -298,29 +298,29 @@ pub enum CallFailure {
     /// No reply came in time.
     #[error("{call} at {server}: {silence} within {} s", timeout.as_secs_f64())]
     TimedOut {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// How long was waited.
         timeout: Duration,
-        /// What came instead.
+        /// The traffic that came instead.
         silence: Silence,
     },
     /// The caller does not want to wait any more.
     #[error("{call} at {server}: {why}")]
     Interrupted {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// Why not.
+        /// Reason of the failure.
         why: Interrupted,
     },
     /// A directory does not end.
     #[error("READDIR at {server}: {why}")]
     Unlistable {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// How that was noticed.
         why: Unlistable,
@@ -328,26 +328,26 @@ pub enum CallFailure {
     /// The connection broke.
     #[error("{call} at {server}: the connection is lost: {reason}")]
     Lost {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
-    /// What came is no RPC.
+    /// The bytes that came are no RPC.
     #[error("{call} at {server}: {error}")]
     Garbage {
-        /// What was called.
+        /// The call that was made.
         call: Kind,
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What is wrong.
+        /// The error in the stream.
         error: StreamError,
     },
 }
 
-/// What came of a server in place of the answer that was waited for.
+/// The traffic of a server in place of the answer that was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     /// Nothing at all.
@@ -410,7 +410,7 @@ pub enum ConnectionError {
         and_strays(*strays)
     )]
     CallTimedOut {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
         /// For how long the oldest call has been waiting, in nanoseconds.
         waited_ns: u64,
@@ -422,19 +422,19 @@ pub enum ConnectionError {
     /// The server or the network closed the connection.
     #[error("the connection to {server} is lost: {reason}; pending: {pending}")]
     ConnectionLost {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
         /// The calls that have no reply.
         pending: PendingCalls,
     },
-    /// What came is no RPC.
+    /// The bytes that came are no RPC.
     #[error("{server} sends what is no RPC: {error}; pending: {pending}")]
     Garbage {
-        /// Where.
+        /// Address of the server.
         server: SocketAddr,
-        /// What is wrong.
+        /// The error in the stream.
         error: StreamError,
         /// The calls that have no reply.
         pending: PendingCalls,

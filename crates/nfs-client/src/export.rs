@@ -16,15 +16,15 @@ use crate::error::{CallFailure, MountError};
 use crate::locate::{MOUNT, connect_mount, explain};
 use crate::options::MountOptions;
 
-/// What MOUNT gave: the root, how much of the path is below it, and where MOUNT listens.
+/// The result of MOUNT: the root, how much of the path is below it, and where MOUNT listens.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     pub(crate) root: File,
     /// The path that was mounted, as UMNT wants it.
     pub(crate) export: String,
-    /// What is left of the path asked for.
+    /// The rest of the path that was asked for.
     pub(crate) below: String,
-    /// Where MOUNT is.
+    /// Address of MOUNT.
     pub(crate) service: SocketAddr,
 }
 

@@ -1,4 +1,4 @@
-//! What ends a wait for a server before its own limit: the caller's wish.
+//! Ends a wait for a server before its own limit, where the caller wishes it.
 //!
 //! Everything in this crate that blocks asks an [`Interrupt`] a few times a second. What makes it
 //! end is the caller's to say: a flag, or a limit for more than one call. The measured path never
@@ -20,15 +20,15 @@ pub enum Interrupted {
     /// A job of many calls took too long as a whole.
     #[error("given up: {job} took longer than {} s", limit.as_secs_f64())]
     TooLong {
-        /// What was being done.
+        /// The job that was under way.
         job: &'static str,
-        /// Its limit.
+        /// Limit of the job.
         limit: Duration,
     },
     /// A job of many calls came no further.
     #[error("given up: {job} came no further for {} s after the interruption", idle.as_secs_f64())]
     Stuck {
-        /// What was being done.
+        /// The job that was under way.
         job: &'static str,
         /// For how long.
         idle: Duration,
@@ -47,7 +47,7 @@ impl Interrupt {
         Self(Some(Arc::new(ask)))
     }
 
-    /// Asks.
+    /// Asks whether the wait shall end.
     pub(crate) fn asked(&self) -> Option<Interrupted> {
         self.0.as_ref().and_then(|ask| ask())
     }

@@ -17,7 +17,7 @@ use crate::transport::Transport;
 
 /// READs of this size and more are received apart from their headers.
 const LARGE_PAYLOAD_BYTES: u64 = 16 * 1024;
-/// What is received at once between large payloads: padding and the head of a READ reply (132
+/// Bytes received at once between large payloads: padding and the head of a READ reply (132
 /// bytes in version 3), and some bytes of payload that are cheaper to copy than to ask for again.
 const HEAD_BYTES: usize = 256;
 /// Payload bytes worth a system call of their own.
@@ -46,7 +46,7 @@ const PROGRESS_BYTES: usize = 4 * 1024;
 pub(crate) enum Broken {
     /// It was closed, by whomever.
     Lost(io::Error),
-    /// What came is no RPC.
+    /// The bytes that came are no RPC.
     Garbage(StreamError),
 }
 
@@ -56,7 +56,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// What one receive brought, in bytes; 0 is the end of the stream.
+/// Bytes that one receive brought; 0 is the end of the stream.
 enum Received {
     /// Bytes for the session.
     Stream(usize),

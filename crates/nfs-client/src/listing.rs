@@ -23,7 +23,7 @@ pub enum Unlistable {
          ever"
     )]
     RepeatedCookie {
-        /// Which.
+        /// The repeated cookie.
         cookie: u64,
         /// Names until then.
         entries: u64,
@@ -33,14 +33,14 @@ pub enum Unlistable {
     TooLong {
         /// Names so far.
         entries: u64,
-        /// Their bytes.
+        /// Number of their bytes.
         bytes: u64,
         /// How many are read at most.
         max_entries: u64,
     },
 }
 
-/// What was listed of one directory so far.
+/// The names of one directory that were listed so far.
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) entries: Vec<DirEntry>,

@@ -34,7 +34,7 @@ pub struct Mount {
     congestion_control: Option<String>,
 }
 
-/// Where the root came from.
+/// The origin of the root.
 #[derive(Debug)]
 enum Source {
     /// The MOUNT service.
@@ -197,7 +197,7 @@ fn server_root(control: &mut Control) -> Result<File, CallFailure> {
     })
 }
 
-/// Calls LOOKUP.
+/// Looks a name up by LOOKUP.
 pub(crate) fn call_lookup(
     control: &mut Control,
     dir: &File,

@@ -1,4 +1,4 @@
-//! What a mount is asked for.
+//! Options of a mount.
 //!
 //! [`MountOptions`] has usable defaults for all but host and export. Where Linux has a mount option
 //! for the same thing, the field has its name. **Source:** nfs(5).
@@ -22,12 +22,12 @@ pub const DATAGRAM_TRANSFER_BYTES_DEFAULT: u32 = 32 * 1024;
 /// The largest transfer size that fits a datagram with what surrounds it.
 pub const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 60 * 1024;
 
-/// Which addresses of a host are used.
+/// Families of addresses of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// IPv4 only.
+    /// Addresses of IPv4 only.
     V4,
-    /// IPv6 only.
+    /// Addresses of IPv6 only.
     V6,
 }
 
@@ -53,7 +53,7 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// Where to mount from, as whom, and with which transfer sizes.
+/// The export to mount, the caller's identity, and the transfer sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountOptions {
     /// Host name or address of the server.
@@ -75,11 +75,11 @@ pub struct MountOptions {
     pub version: Version,
     /// How messages travel.
     pub proto: Proto,
-    /// Which addresses of the host are used; `None` for any.
+    /// Family of the host's addresses that is used; `None` for any.
     pub family: Option<Family>,
     /// The flavor of credentials.
     pub sec: Sec,
-    /// Who calls.
+    /// The identity of the caller.
     pub identity: Identity,
     /// READ size asked for, in bytes; the server may grant less.
     pub rsize: Option<u32>,

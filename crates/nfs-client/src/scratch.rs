@@ -2,7 +2,7 @@
 //!
 //! [`Scratch`] is what makes ten thousand connections cheap: none has a buffer of its own.
 
-/// What is received at once where payloads are small, and the longest datagram.
+/// Bytes received at once where payloads are small, and the longest datagram.
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// The most that is discarded by one system call.
 const DISCARD_BYTES: usize = 1024 * 1024;

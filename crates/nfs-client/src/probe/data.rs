@@ -1,4 +1,4 @@
-//! What a probe finds, as plain data.
+//! Results of a probe, as plain data.
 //!
 //! [`Probe`] is the whole; every part that can fail by itself is an [`Answer`], so that one
 //! question without an answer never hides the others. Nothing here knows sockets or output.
@@ -9,7 +9,7 @@ use nfs_proto::mount3::MountStatus;
 use nfs_proto::status::Spoken;
 use nfs_proto::{DecodeError, RpcError, Version};
 
-/// What a question brought, or why it brought nothing.
+/// The answer to a question, or the reason why there is none.
 pub type Answer<T> = Result<T, NoAnswer>;
 
 /// Why a question has no answer.
@@ -58,14 +58,14 @@ pub enum NoAnswer {
 /// How a call travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transport {
-    /// Record-marked stream.
+    /// A stream with record marks.
     Tcp,
     /// One datagram for each message.
     Udp,
 }
 
 impl Transport {
-    /// Both transports.
+    /// Both of the transports.
     pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
 
     /// Returns the name as mount options have it.
@@ -92,9 +92,9 @@ pub struct Probe {
     pub addresses: Vec<IpAddr>,
     /// The address that was asked.
     pub address: IpAddr,
-    /// What portmap version 2 has registered.
+    /// Registrations of portmap version 2.
     pub portmap: Answer<Vec<Registration>>,
-    /// What rpcbind version 4, or 3 where there is no 4, has registered.
+    /// Registrations of rpcbind version 4, or 3 where there is no 4.
     pub rpcbind: Answer<Vec<Registration>>,
     /// NFS versions 2, 3 and 4, each over TCP and UDP.
     pub nfs: Vec<Service>,
@@ -109,7 +109,7 @@ pub struct Probe {
     pub exports_not_examined: usize,
     /// Who has mounted what, as far as the server keeps a list.
     pub mounted: Answer<Vec<Mounted>>,
-    /// What NFS v4 says of its root, where it is spoken.
+    /// Attributes of the root of NFS v4, where that is spoken.
     pub root: V4Root,
     /// Whether the server offers RPC-over-TLS on its NFS port (RFC 9289).
     pub tls: Answer<bool>,
@@ -118,11 +118,11 @@ pub struct Probe {
 /// One registration of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// Program number.
+    /// Number of the program.
     pub program: u32,
     /// The program's usual name, such as `nfs`, where it has one.
     pub name: Option<&'static str>,
-    /// Its version.
+    /// Version of the program.
     pub version: u32,
     /// The transport's name, such as `tcp` or `udp6`.
     pub netid: String,
@@ -137,11 +137,11 @@ pub struct Registration {
 /// One version of a program over one transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// The version.
+    /// Number of the version.
     pub version: u32,
-    /// The transport.
+    /// Transport of the service.
     pub transport: Transport,
-    /// Where it was asked; `None` where no port is known for it.
+    /// Address where it was asked; `None` where no port is known for it.
     pub address: Option<SocketAddr>,
     /// How long NULL took, there and back.
     pub null: Answer<RoundTrip>,
@@ -158,10 +158,10 @@ pub struct RoundTrip {
     pub median_ns: u64,
 }
 
-/// One export.
+/// An export of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// Its path.
+    /// Path of the export.
     pub path: String,
     /// Who may mount it, as the server writes it; empty means everyone.
     pub groups: Vec<String>,
@@ -190,7 +190,7 @@ pub struct Limits {
     pub file_bytes_max: u64,
 }
 
-/// What NFS v4 says of its root directory, asked in the lowest minor version that is spoken.
+/// Attributes of the root directory of NFS v4, in the lowest minor version that is spoken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct V4Root {
     /// The limits of the root's file system.
@@ -208,7 +208,7 @@ pub struct V4Root {
 pub struct Mounted {
     /// Who has mounted it.
     pub host: String,
-    /// The path.
+    /// Path of the export.
     pub path: String,
 }
 

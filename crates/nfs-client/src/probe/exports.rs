@@ -19,10 +19,10 @@ use super::v4::Talk;
 /// Lines of a list that are kept.
 const LINES_MAX: usize = 65_536;
 
-/// Where one version of a program answered.
+/// The transport and address where one version of a program answered.
 type Found = Answer<(Transport, SocketAddr)>;
 
-/// Where each of what an export is asked over answered.
+/// The services over which exports are asked for.
 #[derive(Debug)]
 pub(super) struct Doors {
     pub(super) mount1: Found,
@@ -31,7 +31,7 @@ pub(super) struct Doors {
     pub(super) nfs3: Found,
 }
 
-/// Where a version answered; TCP goes first.
+/// Returns where a version answered; TCP goes first.
 pub(super) fn answered(services: &[Service], version: u32) -> Found {
     let mut of_version = services.iter().filter(|service| service.version == version);
     let mut first = None;

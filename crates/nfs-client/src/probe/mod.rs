@@ -1,4 +1,4 @@
-//! What a server offers: programs, versions, transports, ports, exports, limits, round trips.
+//! Asks what a server offers: programs, versions, transports, ports, exports, limits, round trips.
 //!
 //! [`Probe::run`] asks; the outcome is plain data. A part that failed is data of its own
 //! ([`NoAnswer`]) and never the end of a probe. Each question is bounded in time, and nothing is
@@ -35,9 +35,9 @@ pub enum ProbeError {
     /// The name has no address; check its spelling, or give an address.
     #[error("can't find an address for {host}: {reason}")]
     Name {
-        /// The name.
+        /// Name of the host.
         host: String,
-        /// What the system says.
+        /// The system's error.
         reason: io::Error,
     },
 }
@@ -106,7 +106,7 @@ fn resolve(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
     if addresses.is_empty() { Err(name(io::ErrorKind::NotFound.into())) } else { Ok(addresses) }
 }
 
-/// What a thread found; its panic, which would be a bug, is passed on.
+/// Returns what a thread found; its panic, which would be a bug, is passed on.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -164,7 +164,7 @@ fn talk_in(
     Talk::start(address, *version, options)
 }
 
-/// What the root says; its flavors in a version that can tell them, if there is one.
+/// Asks for the root, and its flavors in a version that can tell them, if there is one.
 fn root(
     talk: &mut Talk,
     nfs: &[Service],

@@ -1,4 +1,4 @@
-//! What a probe is asked to do.
+//! Options of a probe.
 //!
 //! [`ProbeOptions`] has usable defaults for all but the server. Every wait is bounded by
 //! [`ProbeOptions::timeout`], every list by a number here or in the module that reads it.
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nfs_proto::portmap;
 
-/// Where to look and how long to wait.
+/// The server to ask, and how long to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeOptions {
     /// The server: a name or an address.

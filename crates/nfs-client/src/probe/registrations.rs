@@ -1,4 +1,4 @@
-//! What the portmapper tells, and where that leads.
+//! Registrations of the portmapper, and where they lead.
 //!
 //! Portmap v2 and rpcbind v4 (or v3) are both asked for everything they have. [`Places`] then says
 //! where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
@@ -126,7 +126,7 @@ fn from_listed(listed: &rpcbind::Registration<'_>) -> Registration {
     }
 }
 
-/// Where to look for the services.
+/// The addresses at which services are looked for.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
     options: &'a ProbeOptions,
@@ -146,7 +146,7 @@ impl<'a> Places<'a> {
         Self { options, server, lists: [list(rpcbind), list(portmap)] }
     }
 
-    /// Where a version of NFS is looked for.
+    /// Returns the address at which a version of NFS is looked for.
     pub(super) fn nfs(&self, version: u32, transport: Transport) -> SocketAddr {
         let usual = || self.any_port(nfs3::PROGRAM).unwrap_or(nfs3::PORT);
         let given = self.options.port;
@@ -154,7 +154,7 @@ impl<'a> Places<'a> {
         self.at(port.unwrap_or_else(usual))
     }
 
-    /// Where a version of MOUNT is looked for: in order, until one answers.
+    /// Returns the addresses at which a version of MOUNT is looked for, in the order of asking.
     pub(super) fn mount(&self, version: u32, transport: Transport) -> Vec<SocketAddr> {
         let registered = self.port(mount3::PROGRAM, version, transport);
         let registered = registered.or_else(|| self.any_port(mount3::PROGRAM));

@@ -1,4 +1,4 @@
-//! Which versions answer, how fast, and whether TLS is offered.
+//! Finds the versions that answer, how fast they do, and whether TLS is offered.
 //!
 //! **Source:** RFC 5531 section 9 (NULL, PROG_MISMATCH), RFC 9289 section 4.1 (AUTH_TLS).
 

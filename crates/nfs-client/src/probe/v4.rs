@@ -27,7 +27,7 @@ use super::options::ProbeOptions;
 const NAMES_MAX: usize = 256;
 /// Room asked for a listing of the root, in bytes.
 const LISTING_BYTES: u32 = 32 * 1024;
-/// What a channel of the probe's session is asked for, in bytes; small, so that all grant it.
+/// Bytes that a channel of the probe's session is asked for; few, so that all servers grant it.
 const CHANNEL_BYTES: u32 = 64 * 1024;
 
 /// Kerberos flavors by service number. **Source:** RFC 2623 section 2.1.
@@ -109,7 +109,7 @@ impl Talk {
         self.version
     }
 
-    /// What the root says.
+    /// Asks for the attributes of the root.
     pub(super) fn root(&mut self) -> V4Root {
         let found = self.limits(&[]);
         let limits = found.as_ref().map(|(limits, _)| *limits).map_err(Clone::clone);

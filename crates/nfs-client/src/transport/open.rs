@@ -34,7 +34,7 @@ const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
 /// The receive buffer that is asked for where replies are datagrams, in bytes.
 const DATAGRAM_ROOM_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is to be opened.
+/// The connection that is to be opened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening<'a> {
     /// Its name, for messages.
