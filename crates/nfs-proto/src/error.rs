@@ -1,4 +1,4 @@
-//! What can go wrong below the level of an NFS operation, as data.
+//! Errors below the level of an NFS operation, as data.
 //!
 //! [`DecodeError`] is about one message, [`StreamError`] about the whole connection, and
 //! [`CallError`] is how one call ended when it did not succeed. All are `Copy`, so that the

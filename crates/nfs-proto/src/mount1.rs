@@ -17,17 +17,17 @@ pub const VERSION: u32 = 1;
 /// A reply with its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// The root handle.
     Mnt(Result<FileHandle, MountStatus>),
     /// Who has mounted what.
     Dump(&'a [Mounted<'a>]),
-    /// Nothing.
+    /// The result of UMNT, which is empty.
     Umnt,
-    /// Nothing.
+    /// The result of UMNTALL, which is empty.
     Umntall,
-    /// The exports.
+    /// Exports of the server.
     Export(&'a [Export<'a>]),
 }
 

@@ -23,7 +23,7 @@ pub enum MountStatus {
     NoEnt,
     /// A hard error of the device.
     Io,
-    /// Permission denied.
+    /// The permission is denied.
     Access,
     /// Not a directory.
     NotDir,
@@ -85,7 +85,7 @@ impl std::fmt::Display for MountStatus {
 /// A call with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
     /// Asks for the root handle of an export.
     Mnt(&'a [u8]),
@@ -176,7 +176,7 @@ impl Flavors {
     }
 }
 
-/// What a successful MNT returns.
+/// The result of a successful MNT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MountOk {
     /// The handle of the export's root.
@@ -227,17 +227,17 @@ pub struct Mounted<'a> {
 /// A reply with its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// The root handle.
     Mnt(Result<MountOk, MountStatus>),
     /// Who has mounted what.
     Dump(&'a [Mounted<'a>]),
-    /// Nothing.
+    /// The result of UMNT, which is empty.
     Umnt,
-    /// Nothing.
+    /// The result of UMNTALL, which is empty.
     Umntall,
-    /// The exports.
+    /// Exports of the server.
     Export(&'a [Export<'a>]),
 }
 

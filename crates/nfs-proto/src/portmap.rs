@@ -18,16 +18,16 @@ pub const PROTOCOL_TCP: u32 = 6;
 /// The protocol number of UDP in a mapping. **Source:** RFC 1833 section 3.1.
 pub const PROTOCOL_UDP: u32 = 17;
 
-/// One registration.
+/// A registration of the portmapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
-    /// Program number.
+    /// Number of the program.
     pub program: u32,
-    /// Its version.
+    /// Version of the program.
     pub version: u32,
     /// [`PROTOCOL_TCP`] or [`PROTOCOL_UDP`].
     pub protocol: u32,
-    /// Port number.
+    /// Number of the port.
     pub port: u32,
 }
 
@@ -47,7 +47,7 @@ impl Mapping {
 /// A call with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
     /// Registers a program.
     Set(Mapping),
@@ -107,7 +107,7 @@ impl<'a> Call<'a> {
 /// A reply with its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// Whether the registration was made.
     Set(bool),
@@ -115,7 +115,7 @@ pub enum Reply<'a> {
     Unset(bool),
     /// The port, or 0 when the program is not registered.
     Getport(u32),
-    /// All registrations.
+    /// All registrations of the server.
     Dump(&'a [Mapping]),
 }
 

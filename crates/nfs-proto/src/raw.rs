@@ -19,7 +19,7 @@ pub const MAGIC: u32 = 0x6466_7300;
 
 const _: () = assert!(MAGIC as usize > RECORD_BYTES_MAX);
 
-/// What a frame stands for.
+/// The meaning of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A request for an answer and nothing else.
@@ -43,21 +43,21 @@ impl Kind {
 /// A request or an answer, without the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it stands for.
+    /// Meaning of the frame.
     pub kind: Kind,
     /// Bytes that follow it, or its answer.
     pub len: u32,
-    /// What the answer repeats.
+    /// Tag that the answer repeats.
     pub tag: u64,
 }
 
-/// What came is no frame.
+/// The error that bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bytes came that are no frame")]
 pub struct NoFrame;
 
 impl Frame {
-    /// Encodes it.
+    /// Encodes the frame.
     pub fn to_bytes(self) -> [u8; FRAME_BYTES] {
         let mut bytes = [0; FRAME_BYTES];
         bytes[..4].copy_from_slice(&(MAGIC | self.kind.number()).to_be_bytes());
@@ -66,7 +66,7 @@ impl Frame {
         bytes
     }
 
-    /// Decodes it.
+    /// Decodes a frame.
     ///
     /// # Errors
     /// When it is none, or announces more than [`RAW_BYTES_MAX`].

@@ -106,7 +106,7 @@ pub struct AuthSys<'a> {
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Supplementary groups.
+    /// Numbers of supplementary groups.
     pub groups: Groups,
 }
 

@@ -25,7 +25,7 @@ pub struct Request<'a> {
     pub xid: u32,
     /// Who calls, as claimed; nobody where the request was refused for its credential.
     pub credential: Credential<'a>,
-    /// What is asked, or why the session refused it; a refusal is already answered.
+    /// The call, or why the session refused it; a refusal is already answered.
     pub body: Result<Call<'a>, RpcError>,
     /// The whole call as it came, without fragment marks.
     pub record: &'a [u8],

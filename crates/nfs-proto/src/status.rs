@@ -63,7 +63,7 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// Success.
+    /// The call succeeded.
     Ok = 0, "OK";
     /// Not the owner.
     Perm = 1, "PERM";
@@ -339,7 +339,7 @@ impl std::fmt::Display for Status {
 /// A status with the version that it was spoken in, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spoken {
-    /// The status.
+    /// Status of the answer.
     pub status: Status,
     /// The version whose names are used.
     pub version: Version,

@@ -1,4 +1,4 @@
-//! What a client session reports: one event for each call that ended.
+//! Events of a client session: one for each call that ended.
 //!
 //! [`Event`] carries the instants of its call and an [`Outcome`] that is small and `Copy`, the same
 //! for all versions; what is rare or large is decoded from the event on demand.
@@ -18,7 +18,7 @@ use crate::{mount3, nfs4, portmap};
 /// The attributes of a file. What a version or a server does not tell is 0.
 pub type Attributes = nfs3::Fattr;
 
-/// What was called.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A file operation.
@@ -27,7 +27,7 @@ pub enum Kind {
     Raw {
         /// The program's number.
         program: u32,
-        /// Its version.
+        /// Version of the program.
         version: u32,
         /// The procedure's number.
         procedure: u32,
@@ -66,28 +66,28 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// What a successful call brought.
+/// The result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE.
     Done,
-    /// Of GETATTR.
+    /// The result of GETATTR.
     Attributes(Attributes),
-    /// Of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK and MKNOD; see [`Event::file`].
+    /// The result of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK or MKNOD; see [`Event::file`].
     Object {
         /// The attributes, where the server gave them.
         attributes: Option<Attributes>,
     },
-    /// Of ACCESS: the bits that are granted.
+    /// The result of ACCESS: the bits that are granted.
     Access(u32),
-    /// Of READ.
+    /// The result of READ.
     Read {
         /// Bytes of payload.
         count: u32,
         /// Whether the file ends here.
         eof: bool,
     },
-    /// Of WRITE.
+    /// The result of WRITE.
     Written {
         /// Bytes written, which may be fewer than were sent.
         count: u32,
@@ -96,43 +96,43 @@ pub enum Outcome {
         /// Changes when the server may have lost uncommitted data.
         verifier: Verifier,
     },
-    /// Of COMMIT.
+    /// The result of COMMIT.
     Committed {
         /// To be compared with that of the WRITEs.
         verifier: Verifier,
     },
-    /// Of FSSTAT.
+    /// The result of FSSTAT.
     Fsstat(Fsstat),
-    /// Of FSINFO.
+    /// The result of FSINFO.
     Fsinfo(Fsinfo),
-    /// Of PATHCONF.
+    /// The result of PATHCONF.
     Pathconf(Pathconf),
-    /// Of SEEK.
+    /// The result of SEEK.
     Found {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
         /// Whether the file ends there.
         eof: bool,
     },
-    /// Of COPY.
+    /// The result of COPY.
     Copied {
-        /// Bytes copied.
+        /// Number of bytes copied.
         count: u64,
         /// How durable they are.
         committed: StableHow,
         /// To be compared with that of a COMMIT.
         verifier: Verifier,
     },
-    /// Of READ_PLUS: see [`Event::pieces`].
+    /// The result of READ_PLUS: see [`Event::pieces`].
     Pieces {
         /// Whether the file ends here.
         eof: bool,
     },
-    /// Of READDIR and READDIRPLUS: see [`Event::listing`].
+    /// The result of READDIR or READDIRPLUS: see [`Event::listing`].
     Listing,
-    /// Of READLINK: see [`Event::target`].
+    /// The result of READLINK: see [`Event::target`].
     Target,
-    /// Of all others: decode [`Event::body`].
+    /// The result of any other call: decode [`Event::body`].
     Raw,
 }
 
@@ -141,7 +141,7 @@ pub enum Outcome {
 pub struct Event<'a> {
     /// The tag that the call was started with.
     pub tag: u32,
-    /// What was called.
+    /// The call that was made.
     pub kind: Kind,
     /// The version that the session speaks.
     pub version: Version,

@@ -1,4 +1,4 @@
-//! What names a file, whatever the version of NFS.
+//! Names of files, whatever the version of NFS.
 //!
 //! [`File`] is a handle and, in version 4, the stateid of an open; both are opaque, `Copy` and held
 //! inline. A handle of version 2 has 32 bytes, of version 3 up to 64, of version 4 up to 128.
@@ -15,7 +15,7 @@ pub use crate::nfs4::Stateid;
 /// all zero, is the anonymous stateid: data may move without an open where the server allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct File {
-    /// The handle.
+    /// Handle of the file.
     pub handle: FileHandle,
     /// The open, in version 4.
     pub stateid: Stateid,

@@ -33,9 +33,9 @@ pub(super) enum Entries<'a> {
 pub struct Entry<'a> {
     /// Id of the file within its file system.
     pub fileid: u64,
-    /// Its name.
+    /// Name of the entry.
     pub name: &'a [u8],
-    /// Where the listing goes on after this entry.
+    /// The cookie with which the listing goes on after this entry.
     pub cookie: u64,
     /// Its attributes, where they were asked for and given.
     pub attributes: Option<Attributes>,

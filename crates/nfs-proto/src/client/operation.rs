@@ -30,32 +30,32 @@ impl Data<'_> {
     }
 }
 
-/// What an OPEN is for. **Source:** RFC 8881 section 18.16.
+/// The purpose of an OPEN. **Source:** RFC 8881 section 18.16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenAccess {
-    /// Reading.
+    /// For reading only.
     Read,
-    /// Writing.
+    /// For writing only.
     Write,
-    /// Both.
+    /// Both of them.
     Both,
 }
 
-/// What SEEK looks for. **Source:** RFC 7862 section 15.11.
+/// The content that SEEK looks for. **Source:** RFC 7862 section 15.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeekWhat {
-    /// Data.
+    /// The next data.
     Data,
     /// A hole, or the end of the file.
     Hole,
 }
 
-/// Where a listing goes on; the default is its start.
+/// The place where a listing goes on; the default is its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// Of the last entry that was seen.
+    /// Cookie of the last entry that was seen.
     pub cookie: u64,
-    /// Of the last page.
+    /// Verifier of the last page.
     pub verifier: Verifier,
 }
 
@@ -63,11 +63,11 @@ pub struct Cursor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
 pub enum Operation<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr { file: &'a File },
-    /// Sets attributes.
+    /// Sets attributes of a file.
     Setattr { file: &'a File, attributes: Sattr },
     /// Finds a name in a directory.
     Lookup { dir: &'a File, name: &'a [u8] },
@@ -111,7 +111,7 @@ pub enum Operation<'a> {
     Open { dir: &'a File, name: &'a [u8], access: OpenAccess },
     /// Closes an open.
     Close { file: &'a File },
-    /// Reserves space.
+    /// Reserves space for a file.
     Allocate { file: &'a File, offset: u64, len: u64 },
     /// Makes a hole.
     Deallocate { file: &'a File, offset: u64, len: u64 },
@@ -191,7 +191,7 @@ macro_rules! kinds {
         }
 
         impl OperationKind {
-            /// All operations.
+            /// All of the operations.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// Returns the name in capitals, as the RFCs write it.

@@ -1,4 +1,4 @@
-//! What READ_PLUS found: data and holes, as a view of the reply they came in.
+//! Pieces that READ_PLUS found: data and holes, as a view of the reply they came in.
 //!
 //! **Source:** RFC 7862, 15.10 (READ_PLUS).
 
@@ -9,14 +9,14 @@ use crate::nfs4::Segment;
 pub enum Piece<'a> {
     /// Bytes that are there.
     Data {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// They themselves.
+        /// The bytes of the data.
         bytes: &'a [u8],
     },
     /// A hole, which reads as zeros.
     Hole {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
         /// Its length in bytes; it may reach beyond what was asked for.
         len: u64,

@@ -23,7 +23,7 @@ use crate::xdr::{Reader, pad_len};
 /// When to look at a reply for the first time: RPC header, status and the flag before attributes.
 const FIRST_LOOK_BYTES: usize = 24 + 4 + 4;
 
-/// Where in a record the receiver is.
+/// The place in a record that the receiver has reached.
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// Collects the head until it has this many bytes; `usize::MAX` means to the record's end.
@@ -45,7 +45,7 @@ struct Payload {
     eof: bool,
 }
 
-/// What replies are understood with: the calls in flight and their language.
+/// The context in which replies are understood: the calls in flight and their language.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) table: &'a SlotTable,
@@ -62,7 +62,7 @@ pub(super) struct Receiver {
     record_bytes: usize,
     state: State,
     head: Vec<u8>,
-    /// What the last reply named.
+    /// The object that the last reply named.
     object: Option<File>,
     kept: Vec<u8>,
     kept_stride: usize,

@@ -1,4 +1,4 @@
-//! What is sent again, and when.
+//! Calls that are sent again, and when.
 //!
 //! Datagrams without a reply are retransmitted with growing waits. After a connection was lost its
 //! calls are sent again where that can do no harm: all of an NFSv4.1 session, whose slots make them

@@ -10,7 +10,7 @@ use super::types::{Chunk, PayloadRange};
 use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
 use crate::xdr::pad_len;
 
-/// Where a slot is in its cycle.
+/// The place of a slot in its cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotState {
     Free,
@@ -47,15 +47,15 @@ pub(super) struct Slot {
     pub(super) idempotent: bool,
     /// The last call of this slot that was answered.
     pub(super) answered_xid: Option<u32>,
-    /// Where in the file a READ begins, in bytes.
+    /// Offset in the file at which a READ begins, in bytes.
     pub(super) offset: u64,
     /// Bytes that a READ asked for.
     pub(super) asked: u32,
     /// Bytes of payload of a WRITE, wherever they are.
     pub(super) payload_bytes: u32,
-    /// What is sent first: mark, RPC header, arguments.
+    /// Bytes that are sent first: mark, RPC header, arguments.
     pub(super) header: Vec<u8>,
-    /// What is sent then, with its padding.
+    /// Payload that is sent then, with its padding.
     pub(super) payload: PayloadRange,
     generation: u32,
 }

@@ -1,4 +1,4 @@
-//! What a client session is given and what it tells: settings, pieces to send, counters.
+//! Data that a client session is given and returns: settings, pieces to send, counters.
 //!
 //! All plain data; the state machine is [`super::Session`].
 
@@ -8,7 +8,7 @@ use crate::nfs4::{ClientId, SessionId};
 use crate::rpc::Credential;
 use crate::version::Version;
 
-/// What becomes of the payload of READ replies.
+/// The way in which the payload of READ replies is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadMode {
     /// It is counted and dropped.
@@ -55,7 +55,7 @@ pub enum UdpWindow {
     Off,
 }
 
-/// What Linux does over UDP, and half a minute of patience.
+/// The times of Linux's client over UDP, and half a minute of patience.
 ///
 /// **Source:** nfs(5), `timeo` and `retrans`; Linux include/linux/nfs_fs.h, `NFS_DEF_UDP_TIMEO`.
 impl Default for Retry {
@@ -69,7 +69,7 @@ impl Default for Retry {
     }
 }
 
-/// What a session is created with.
+/// The configuration of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
     /// The version of NFS that is spoken.
@@ -80,11 +80,11 @@ pub struct Config<'a> {
     pub retry: Retry,
     /// Calls in flight at most, 1 to [`crate::limits::SLOTS_MAX`].
     pub slots: usize,
-    /// Who calls.
+    /// Credential of the caller.
     pub credential: Credential<'a>,
-    /// What becomes of READ payloads.
+    /// The way in which READ payloads are kept.
     pub payload: PayloadMode,
-    /// Where the xids start; different connections should differ, for the sake of servers that
+    /// The first xid; different connections should differ, for the sake of servers that
     /// remember replies by xid.
     pub xid_seed: u32,
 }
@@ -104,17 +104,17 @@ impl Default for Config<'_> {
     }
 }
 
-/// What a connection of version 4 belongs to, once the server knows the client.
+/// The client that a connection of version 4 belongs to, once the server knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Binding {
-    /// The client.
+    /// Id of the client.
     pub client: ClientId,
     /// The session, of v4.1 and later.
     pub session: SessionId,
     /// The slots that the server has granted to the session, at least 1; of v4.0 as many as there
     /// are.
     pub slots: u32,
-    /// What tells the owners of this connection's opens from those of other connections of the
+    /// Number that tells the owners of this connection's opens from those of others of the
     /// same client, v4.0.
     pub owner_base: u64,
 }
@@ -122,7 +122,7 @@ pub struct Binding {
 /// A part of the pool that the socket layer sends WRITE payloads from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PayloadRange {
-    /// First byte.
+    /// Index of the first byte.
     pub start: usize,
     /// Length in bytes.
     pub len: u32,
@@ -145,15 +145,15 @@ pub enum StartError {
     /// The version has no such operation.
     #[error("NFS version {version} has no {kind}")]
     Unsupported {
-        /// The operation.
+        /// Kind of the operation.
         kind: OperationKind,
-        /// The version.
+        /// Version of NFS.
         version: Version,
     },
     /// The version can't address so far into a file.
     #[error("the file is too large for this version: byte {end} of at most {max}")]
     FileTooLarge {
-        /// Where the transfer would end, in bytes.
+        /// Offset at which the transfer would end, in bytes.
         end: u64,
         /// The largest file, in bytes.
         max: u64,
@@ -169,7 +169,7 @@ pub enum StartError {
 /// A piece of what is to be sent, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk<'a> {
-    /// These bytes.
+    /// Bytes as they are.
     Bytes(&'a [u8]),
     /// This part of the socket layer's pool.
     Pool(PayloadRange),
@@ -180,7 +180,7 @@ pub enum Chunk<'a> {
 pub struct PayloadWant {
     /// The slot it belongs to.
     pub slot: u32,
-    /// Where in the payload it starts, in bytes.
+    /// Offset in the payload at which it starts, in bytes.
     pub offset: usize,
     /// How many bytes follow one another on the stream, at least 1.
     pub len: usize,
@@ -191,13 +191,13 @@ pub struct PayloadWant {
 pub struct Pending {
     /// The caller's tag.
     pub tag: u32,
-    /// What was called.
+    /// The call that was made.
     pub kind: Kind,
     /// When the call was started.
     pub started_ns: u64,
 }
 
-/// What went over the wire; only ever grows.
+/// Counters of what went over the wire; they only ever grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Calls sent as a whole, each counted once however often it was sent.
@@ -228,7 +228,7 @@ pub struct Counters {
     pub lost_calls: u64,
     /// Calls of the server that were answered.
     pub callbacks: u64,
-    /// Fragments received.
+    /// Number of fragments received.
     pub fragments_in: u64,
     /// Bytes sent, everything above TCP.
     pub wire_bytes_out: u64,

@@ -39,9 +39,9 @@ pub struct Fattr {
     pub mode: u32,
     /// Number of names.
     pub nlink: u32,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
     /// Size in bytes.
     pub size: u32,
@@ -55,7 +55,7 @@ pub struct Fattr {
     pub fsid: u32,
     /// Id of the file within its file system.
     pub fileid: u32,
-    /// Last access.
+    /// Time of the last access.
     pub atime: Time,
     /// Last change of the data.
     pub mtime: Time,
@@ -67,7 +67,7 @@ impl Fattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 68;
 
-    /// Reads attributes.
+    /// Reads attributes from the wire.
     ///
     /// # Errors
     /// [`DecodeError`] when they are not all there or the type is none that is known.
@@ -156,7 +156,7 @@ impl From<&Fattr> for nfs3::Fattr {
     }
 }
 
-/// What does not fit is cut: sizes to the largest number, ids to their low half.
+/// Converts attributes and cuts what does not fit: sizes to the largest number, ids in half.
 impl From<&nfs3::Fattr> for Fattr {
     fn from(attributes: &nfs3::Fattr) -> Self {
         let saturate = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -190,15 +190,15 @@ impl From<&nfs3::Fattr> for Fattr {
 /// Attributes to set; what is `None` stays as it is. **Source:** RFC 1094 section 2.3.6, sattr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sattr {
-    /// Permission bits.
+    /// Permission bits of the file.
     pub mode: Option<u32>,
-    /// Owner.
+    /// Number of the owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// Number of the group.
     pub gid: Option<u32>,
     /// Size in bytes.
     pub size: Option<u32>,
-    /// Last access.
+    /// Time of the last access.
     pub atime: SetTime,
     /// Last change of the data.
     pub mtime: SetTime,
@@ -209,7 +209,7 @@ impl Sattr {
     pub const WIRE_BYTES: usize = 32;
     /// The word that leaves an attribute alone.
     const KEEP: u32 = u32::MAX;
-    /// What clients send for a mode that was -1 in 16 bits. **Source:** Linux
+    /// Value that clients send for a mode that was -1 in 16 bits. **Source:** Linux
     /// fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
     const KEEP_MODE: u32 = 0xffff;
 
@@ -240,7 +240,7 @@ impl Sattr {
     }
 }
 
-/// Where the data's time is to be the server's, so is the time of access, if it is set at all.
+/// Converts attributes: where the time of data is to be the server's, so is that of access.
 impl From<&Sattr> for nfs3::Sattr {
     fn from(attributes: &Sattr) -> Self {
         let atime = match (attributes.atime, attributes.mtime) {

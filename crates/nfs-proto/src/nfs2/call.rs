@@ -14,11 +14,11 @@ use crate::xdr::{Reader, Writer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFC")]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr { file: FileHandle },
-    /// Sets attributes.
+    /// Sets attributes of a file.
     Setattr { file: FileHandle, attributes: Sattr },
     /// Obsolete; does nothing.
     Root,
@@ -149,12 +149,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What precedes the payload of a WRITE.
+/// The arguments that precede the payload of a WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteHead {
-    /// The file.
+    /// Handle of the file.
     pub file: FileHandle,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u32,
     /// The length of the payload, in bytes.
     pub len: u32,

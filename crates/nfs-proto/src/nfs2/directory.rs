@@ -6,7 +6,7 @@
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer, pad_len};
 
-/// What surrounds the entries in a reply: status, end of chain, eof.
+/// Bytes that surround the entries in a reply: status, end of chain, eof.
 const SURROUNDING_BYTES: u32 = 4 + 4 + 4;
 
 /// One entry of READDIR.
@@ -14,9 +14,9 @@ const SURROUNDING_BYTES: u32 = 4 + 4 + 4;
 pub struct Entry<'a> {
     /// Id of the file within its file system.
     pub fileid: u32,
-    /// Its name.
+    /// Name of the entry.
     pub name: &'a [u8],
-    /// Where the listing goes on after this entry.
+    /// The cookie with which the listing goes on after this entry.
     pub cookie: u32,
 }
 

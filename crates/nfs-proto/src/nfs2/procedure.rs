@@ -5,11 +5,11 @@
 use crate::procedures::procedures;
 
 procedures! { "A procedure of NFS v2; its discriminant is the number on the wire.":
-    /// Does nothing.
+    /// Does nothing at all.
     Null = 0, "NULL";
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr = 1, "GETATTR";
-    /// Sets attributes.
+    /// Sets attributes of a file.
     Setattr = 2, "SETATTR", ONCE_ONLY;
     /// Obsolete; does nothing.
     Root = 3, "ROOT";
@@ -17,11 +17,11 @@ procedures! { "A procedure of NFS v2; its discriminant is the number on the wire
     Lookup = 4, "LOOKUP";
     /// Reads a symbolic link.
     Readlink = 5, "READLINK";
-    /// Reads data.
+    /// Reads data of a file.
     Read = 6, "READ";
     /// Never defined; does nothing.
     Writecache = 7, "WRITECACHE";
-    /// Writes data.
+    /// Writes data to a file.
     Write = 8, "WRITE";
     /// Creates a file.
     Create = 9, "CREATE", ONCE_ONLY;

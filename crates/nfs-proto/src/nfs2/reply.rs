@@ -7,28 +7,28 @@
 use super::{Entries, Fattr, FileHandle, Procedure, Statfs};
 use crate::Status;
 
-/// What LOOKUP found, or CREATE or MKDIR made.
+/// The object that LOOKUP found, or CREATE or MKDIR made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Its handle.
+    /// Handle of the object.
     pub file: FileHandle,
-    /// Its attributes.
+    /// Attributes of the object.
     pub attributes: Fattr,
 }
 
-/// What READ read.
+/// The data that READ read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOk<'a> {
     /// The file's attributes; its size tells where the file ends.
     pub attributes: Fattr,
-    /// The payload.
+    /// Payload of the reply.
     pub data: &'a [u8],
 }
 
 /// A page of READDIR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listing<'a> {
-    /// The entries.
+    /// Entries of this page.
     pub entries: Entries<'a>,
     /// Whether the directory ends here.
     pub eof: bool,
@@ -37,37 +37,37 @@ pub struct Listing<'a> {
 /// A reply with its results. An error is never [`Status::Ok`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// The file's attributes.
     Getattr(Result<Fattr, Status>),
     /// The file's attributes after the change.
     Setattr(Result<Fattr, Status>),
-    /// Nothing.
+    /// The result of ROOT, which is empty.
     Root,
-    /// What was found.
+    /// The object that was found.
     Lookup(Result<Object, Status>),
     /// The target of the link.
     Readlink(Result<&'a [u8], Status>),
-    /// The data.
+    /// The data that was read.
     Read(Result<ReadOk<'a>, Status>),
-    /// Nothing.
+    /// The result of WRITECACHE, which is empty.
     Writecache,
     /// The file's attributes after the write.
     Write(Result<Fattr, Status>),
-    /// What was made.
+    /// The object that was made.
     Create(Result<Object, Status>),
-    /// Nothing.
+    /// The result of REMOVE, which is empty.
     Remove(Result<(), Status>),
-    /// Nothing.
+    /// The result of RENAME, which is empty.
     Rename(Result<(), Status>),
-    /// Nothing.
+    /// The result of LINK, which is empty.
     Link(Result<(), Status>),
-    /// Nothing.
+    /// The result of SYMLINK, which is empty.
     Symlink(Result<(), Status>),
-    /// What was made.
+    /// The object that was made.
     Mkdir(Result<Object, Status>),
-    /// Nothing.
+    /// The result of RMDIR, which is empty.
     Rmdir(Result<(), Status>),
     /// A page of entries.
     Readdir(Result<Listing<'a>, Status>),

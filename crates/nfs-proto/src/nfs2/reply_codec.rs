@@ -12,7 +12,7 @@ use crate::xdr::{Reader, Writer};
 
 type Decoded<T> = Result<T, DecodeError>;
 
-/// What precedes the payload in the results of a successful READ.
+/// The results that precede the payload of a successful READ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadHead {
     /// The file's attributes; its size tells where the file ends.

@@ -153,7 +153,7 @@ pub struct Statfs {
     pub block_bytes: u32,
     /// Blocks in all.
     pub blocks: u32,
-    /// Free blocks.
+    /// Number of free blocks.
     pub free_blocks: u32,
     /// Free blocks that an ordinary user may use.
     pub available_blocks: u32,

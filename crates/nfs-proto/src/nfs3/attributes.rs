@@ -13,13 +13,13 @@ use crate::xdr::{Reader, Writer};
 pub struct Fattr {
     /// The kind of object.
     pub file_type: FileType,
-    /// Permission bits.
+    /// Permission bits of the file.
     pub mode: u32,
     /// Number of names.
     pub nlink: u32,
-    /// Owner.
+    /// Number of the owner.
     pub uid: u32,
-    /// Group.
+    /// Number of the group.
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
@@ -31,7 +31,7 @@ pub struct Fattr {
     pub fsid: u64,
     /// Id of the file within its file system.
     pub fileid: u64,
-    /// Last access.
+    /// Time of the last access.
     pub atime: Time,
     /// Last change of the data.
     pub mtime: Time,
@@ -43,7 +43,7 @@ impl Fattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 84;
 
-    /// Reads attributes.
+    /// Reads attributes from the wire.
     ///
     /// # Errors
     /// [`DecodeError`] when they are not all there or the file type is unknown.
@@ -138,7 +138,7 @@ pub struct WccAttr {
 pub struct WccData {
     /// From before, where the server could tell atomically.
     pub before: Option<WccAttr>,
-    /// From after.
+    /// Attributes from after the call.
     pub after: Option<Fattr>,
 }
 
@@ -206,15 +206,15 @@ impl SetTime {
 /// Attributes to set; what is `None` stays as it is. **Source:** RFC 1813 section 2.6, sattr3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sattr {
-    /// Permission bits.
+    /// Permission bits of the file.
     pub mode: Option<u32>,
-    /// Owner.
+    /// Number of the owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// Number of the group.
     pub gid: Option<u32>,
     /// Size in bytes.
     pub size: Option<u64>,
-    /// Last access.
+    /// Time of the last access.
     pub atime: SetTime,
     /// Last change of the data.
     pub mtime: SetTime,

@@ -21,14 +21,14 @@ pub enum CreateHow {
     Exclusive(Verifier),
 }
 
-/// What MKNOD makes. **Source:** RFC 1813 section 3.3.11.
+/// The object that MKNOD makes. **Source:** RFC 1813 section 3.3.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MknodWhat {
     /// A character device.
     Character(Sattr, Device),
     /// A block device.
     Block(Sattr, Device),
-    /// A socket.
+    /// A socket of the local domain.
     Socket(Sattr),
     /// A named pipe.
     Fifo(Sattr),
@@ -40,9 +40,9 @@ pub enum MknodWhat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFC")]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr { file: &'a [u8] },
     /// Sets attributes, if the change time still equals `guard`.
     Setattr { file: &'a [u8], attributes: Sattr, guard: Option<Time> },

@@ -8,7 +8,7 @@ use super::{Fattr, FileHandle};
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer, pad_len};
 
-/// What surrounds the entries in READDIR3resok: attributes, verifier, end of chain, eof.
+/// Bytes that surround the entries in READDIR3resok: attributes, verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 4 + Fattr::WIRE_BYTES as u32 + 8 + 4 + 4;
 
 /// One entry of READDIR.
@@ -16,9 +16,9 @@ const RESOK_BYTES: u32 = 4 + Fattr::WIRE_BYTES as u32 + 8 + 4 + 4;
 pub struct Entry<'a> {
     /// Id of the file within its file system.
     pub fileid: u64,
-    /// Its name.
+    /// Name of the entry.
     pub name: &'a [u8],
-    /// Where the listing goes on after this entry.
+    /// The cookie with which the listing goes on after this entry.
     pub cookie: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What FSSTAT, FSINFO and PATHCONF say of a file system.
+//! Results of FSSTAT, FSINFO and PATHCONF about a file system.
 //!
 //! **Source:** RFC 1813 sections 3.3.18 to 3.3.20.
 
@@ -11,7 +11,7 @@ use crate::xdr::{Reader, Writer};
 pub struct Fsstat {
     /// Total size in bytes.
     pub total_bytes: u64,
-    /// Free bytes.
+    /// Number of free bytes.
     pub free_bytes: u64,
     /// Free bytes the caller may use.
     pub available_bytes: u64,

@@ -5,21 +5,21 @@
 use crate::procedures::procedures;
 
 procedures! { "A procedure of NFS v3; its discriminant is the number on the wire.":
-    /// Does nothing.
+    /// Does nothing at all.
     Null = 0, "NULL";
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr = 1, "GETATTR";
-    /// Sets attributes.
+    /// Sets attributes of a file.
     Setattr = 2, "SETATTR", ONCE_ONLY;
     /// Finds a name in a directory.
     Lookup = 3, "LOOKUP";
-    /// Checks permissions.
+    /// Checks permissions of the caller.
     Access = 4, "ACCESS";
     /// Reads a symbolic link.
     Readlink = 5, "READLINK";
-    /// Reads data.
+    /// Reads data of a file.
     Read = 6, "READ";
-    /// Writes data.
+    /// Writes data to a file.
     Write = 7, "WRITE";
     /// Creates a file.
     Create = 8, "CREATE", ONCE_ONLY;

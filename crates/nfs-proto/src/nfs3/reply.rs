@@ -10,16 +10,16 @@ use super::{
     Status, Verifier, WccData,
 };
 
-/// What LOOKUP found.
+/// The object that LOOKUP found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
-    /// Its handle.
+    /// Handle of the object.
     pub file: FileHandle,
     /// Its attributes, where the server gave them.
     pub attributes: Option<Fattr>,
 }
 
-/// What CREATE, MKDIR, SYMLINK or MKNOD made.
+/// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Created {
     /// Its handle, where the server gave it.
@@ -28,19 +28,19 @@ pub struct Created {
     pub attributes: Option<Fattr>,
 }
 
-/// What READ read; the count on the wire is the length of `data`.
+/// The data that READ read; the count on the wire is the length of `data`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOk<'a> {
     /// Whether the file ends here.
     pub eof: bool,
-    /// The payload.
+    /// Payload of the reply.
     pub data: &'a [u8],
 }
 
-/// What WRITE wrote.
+/// The result of a WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOk {
-    /// Bytes written.
+    /// Number of bytes written.
     pub count: u32,
     /// How durable they are.
     pub committed: StableHow,
@@ -53,7 +53,7 @@ pub struct WriteOk {
 pub struct Listing<'a> {
     /// Tells whether cookies are still valid.
     pub verifier: Verifier,
-    /// The entries.
+    /// Entries of this page.
     pub entries: Entries<'a>,
     /// Whether the directory ends here.
     pub eof: bool,
@@ -64,7 +64,7 @@ pub struct Listing<'a> {
 pub struct ListingPlus<'a> {
     /// Tells whether cookies are still valid.
     pub verifier: Verifier,
-    /// The entries.
+    /// Entries of this page.
     pub entries: EntriesPlus<'a>,
     /// Whether the directory ends here.
     pub eof: bool,
@@ -74,29 +74,29 @@ pub struct ListingPlus<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the results are in the RFC")]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// The file's attributes.
     Getattr { result: Result<Fattr, Status> },
     /// The change of the file.
     Setattr { wcc: WccData, result: Result<(), Status> },
-    /// What was found.
+    /// The object that was found.
     Lookup { dir: Option<Fattr>, result: Result<Object, Status> },
     /// The bits of [`super::access`] that are granted.
     Access { attributes: Option<Fattr>, result: Result<u32, Status> },
     /// The target of the link.
     Readlink { attributes: Option<Fattr>, result: Result<&'a [u8], Status> },
-    /// The data.
+    /// The data that was read.
     Read { attributes: Option<Fattr>, result: Result<ReadOk<'a>, Status> },
-    /// What was written.
+    /// The number of bytes that were written.
     Write { wcc: WccData, result: Result<WriteOk, Status> },
-    /// What was made.
+    /// The object that was made.
     Create { dir: WccData, result: Result<Created, Status> },
-    /// What was made.
+    /// The object that was made.
     Mkdir { dir: WccData, result: Result<Created, Status> },
-    /// What was made.
+    /// The object that was made.
     Symlink { dir: WccData, result: Result<Created, Status> },
-    /// What was made.
+    /// The object that was made.
     Mknod { dir: WccData, result: Result<Created, Status> },
     /// The change of the directory.
     Remove { dir: WccData, result: Result<(), Status> },
@@ -112,7 +112,7 @@ pub enum Reply<'a> {
     Readdirplus { dir: Option<Fattr>, result: Result<ListingPlus<'a>, Status> },
     /// The fill state.
     Fsstat { attributes: Option<Fattr>, result: Result<Fsstat, Status> },
-    /// The limits.
+    /// Limits of the file system.
     Fsinfo { attributes: Option<Fattr>, result: Result<Fsinfo, Status> },
     /// The POSIX limits.
     Pathconf { attributes: Option<Fattr>, result: Result<Pathconf, Status> },

@@ -123,13 +123,13 @@ impl Time {
     }
 }
 
-/// What kind of object a handle names. **Source:** RFC 1813 section 2.6, ftype3.
+/// The kind of object that a handle names. **Source:** RFC 1813 section 2.6, ftype3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FileType {
     /// A regular file.
     Regular = 1,
-    /// A directory.
+    /// A directory with entries.
     Directory = 2,
     /// A block device.
     Block = 3,
@@ -137,7 +137,7 @@ pub enum FileType {
     Character = 4,
     /// A symbolic link.
     Symlink = 5,
-    /// A socket.
+    /// A socket of the local domain.
     Socket = 6,
     /// A named pipe.
     Fifo = 7,
@@ -202,9 +202,9 @@ impl StableHow {
 /// Major and minor number of a device. **Source:** RFC 1813 section 2.6, specdata3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Device {
-    /// Major number.
+    /// Major number of the device.
     pub major: u32,
-    /// Minor number.
+    /// Minor number of the device.
     pub minor: u32,
 }
 

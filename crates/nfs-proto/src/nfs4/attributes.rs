@@ -140,7 +140,7 @@ fn encode_value<'a, T: Wire<'a>>(value: Option<&T>, writer: Option<&mut Writer<'
 }
 
 attributes! {
-    /// Which attributes the server supports.
+    /// Attributes that the server supports.
     SUPPORTED_ATTRS = 0, supported: Bitmap;
     /// The kind of object.
     TYPE = 1, file_type: FileType;
@@ -164,7 +164,7 @@ attributes! {
     LEASE_TIME = 10, lease_seconds: u32;
     /// Why the attributes of a directory entry could not be read.
     RDATTR_ERROR = 11, read_error: Status;
-    /// Which entries of access control lists are supported.
+    /// Entries of access control lists that are supported.
     ACLSUPPORT = 13, acl_support: u32;
     /// The file was archived.
     ARCHIVE = 14, archive: bool;
@@ -176,7 +176,7 @@ attributes! {
     CASE_PRESERVING = 17, case_preserving: bool;
     /// Only a privileged user changes owners.
     CHOWN_RESTRICTED = 18, chown_restricted: bool;
-    /// The handle.
+    /// Handle of the file.
     FILEHANDLE = 19, file: FileHandle;
     /// Id of the file within its file system.
     FILEID = 20, fileid: u64;
@@ -202,7 +202,7 @@ attributes! {
     MAXWRITE = 31, write_bytes_max: u64;
     /// The type of the content.
     MIMETYPE = 32, mime_type: &'a [u8];
-    /// Permission bits.
+    /// Permission bits of the file.
     MODE = 33, mode: u32;
     /// Longer names are refused, not cut.
     NO_TRUNC = 34, no_truncation: bool;
@@ -222,7 +222,7 @@ attributes! {
     RAWDEV = 41, device: Device;
     /// Free bytes the caller may use.
     SPACE_AVAIL = 42, available_bytes: u64;
-    /// Free bytes.
+    /// Number of free bytes.
     SPACE_FREE = 43, free_bytes: u64;
     /// Total size of the file system in bytes.
     SPACE_TOTAL = 44, total_bytes: u64;
@@ -230,13 +230,13 @@ attributes! {
     SPACE_USED = 45, used: u64;
     /// The file belongs to the system.
     SYSTEM = 46, system: bool;
-    /// Last access.
+    /// Time of the last access.
     TIME_ACCESS = 47, atime: Time;
     /// Sets the last access.
     TIME_ACCESS_SET = 48, set_atime: SetTime;
-    /// Last backup.
+    /// Time of the last backup.
     TIME_BACKUP = 49, backup_time: Time;
-    /// Creation.
+    /// Time of the creation.
     TIME_CREATE = 50, create_time: Time;
     /// Granularity of the server's times.
     TIME_DELTA = 51, time_delta: Time;
@@ -256,9 +256,9 @@ attributes! {
     LAYOUT_BLKSIZE = 65, layout_block_bytes: u32;
     /// Preferred alignment of layouts, in bytes.
     LAYOUT_ALIGNMENT = 66, layout_alignment_bytes: u32;
-    /// Which attributes an exclusive creation can set.
+    /// Attributes that an exclusive creation can set.
     SUPPATTR_EXCLCREAT = 75, supported_exclusive: Bitmap;
-    /// What the file system guarantees of the characters of names.
+    /// The file system's guarantees about the characters of names.
     FS_CHARSET_CAP = 76, charset_capabilities: u32;
     /// Granularity of CLONE, in bytes.
     CLONE_BLKSIZE = 77, clone_block_bytes: u32;

@@ -66,7 +66,7 @@ callback_codes! {
     RecallAny = 8, 1;
     /// Tells that there are resources again.
     RecallableObjectAvailable = 9, 1;
-    /// Recalls slots.
+    /// Recalls slots of a session.
     RecallSlot = 10, 1;
     /// Starts every callback of a session.
     Sequence = 11, 1;
@@ -110,13 +110,13 @@ by_code! {
 by_code! {
     /// The results of a callback operation that succeeded.
     pub enum CallbackOk<'a>: CallbackCode {
-        /// The attributes.
+        /// Attributes of the file.
         Getattr { attributes: Fattr<'a> },
-        /// Done.
+        /// The result of RECALL, which is empty.
         Recall,
-        /// Done.
+        /// The result of RECALL_ANY, which is empty.
         RecallAny,
-        /// Done.
+        /// The result of RECALL_SLOT, which is empty.
         RecallSlot,
         /// The slot's state.
         Sequence {
@@ -126,7 +126,7 @@ by_code! {
             highest_slot: u32,
             target_highest_slot: u32,
         },
-        /// Done.
+        /// The result of NOTIFY_LOCK, which is empty.
         NotifyLock,
     }
 }
@@ -142,7 +142,7 @@ impl CallbackOp<'_> {
 /// The result of a callback operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackResult<'a> {
-    /// It succeeded.
+    /// The operation succeeded.
     Ok(CallbackOk<'a>),
     /// It failed with a status other than [`Status::Ok`].
     Failed(CallbackCode, Status),

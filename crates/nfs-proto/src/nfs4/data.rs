@@ -15,10 +15,10 @@ pub mod content {
     pub const HOLE: u32 = 1;
 }
 
-/// What CREATE makes. **Source:** RFC 7531, createtype4.
+/// The object that CREATE makes. **Source:** RFC 7531, createtype4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateKind<'a> {
-    /// A directory.
+    /// A directory with entries.
     Directory,
     /// A symbolic link to this.
     Symlink(&'a [u8]),
@@ -26,7 +26,7 @@ pub enum CreateKind<'a> {
     Block(Device),
     /// A character device.
     Character(Device),
-    /// A socket.
+    /// A socket of the local domain.
     Socket,
     /// A named pipe.
     Fifo,
@@ -83,7 +83,7 @@ wire_struct! {
 pub enum SecurityFlavor<'a> {
     /// A flavor without parameters, by number: AUTH_NONE, AUTH_SYS.
     Plain(u32),
-    /// RPCSEC_GSS.
+    /// The flavor RPCSEC_GSS.
     Gss(GssInfo<'a>),
 }
 
@@ -145,12 +145,12 @@ impl<'a> Wire<'a> for Segment<'a> {
     }
 }
 
-/// Where another server is. **Source:** RFC 7863, netloc4.
+/// The location of another server. **Source:** RFC 7863, netloc4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetLocation<'a> {
-    /// By name.
+    /// A server by its name.
     Name(&'a [u8]),
-    /// By URL.
+    /// A server by its URL.
     Url(&'a [u8]),
     /// By address: netid and universal address.
     Address(&'a [u8], &'a [u8]),

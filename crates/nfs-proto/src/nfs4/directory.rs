@@ -10,15 +10,15 @@ use super::wire::Wire;
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer, pad_len};
 
-/// What surrounds the entries in READDIR4resok: verifier, end of chain, eof.
+/// Bytes that surround the entries in READDIR4resok: verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 8 + 4 + 4;
 
-/// One entry.
+/// An entry of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where the listing goes on after this entry.
+    /// The cookie with which the listing goes on after this entry.
     pub cookie: u64,
-    /// Its name.
+    /// Name of the entry.
     pub name: &'a [u8],
     /// Those of the attributes that were asked for.
     pub attributes: Fattr<'a>,

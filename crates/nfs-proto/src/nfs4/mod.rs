@@ -62,7 +62,7 @@ pub const VERSION: u32 = 4;
 /// A call of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
     /// Carries out operations.
     Compound(Compound<'a>),
@@ -101,9 +101,9 @@ impl<'a> Call<'a> {
 /// A reply of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Of NULL.
+    /// The reply of NULL.
     Null,
-    /// Of COMPOUND.
+    /// The reply of COMPOUND.
     Compound(CompoundReply<'a>),
 }
 

@@ -17,7 +17,7 @@ const ONCE_ONLY: u8 = 8;
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $first:literal..=$last:literal,
         $name:literal $(, $($trait:ident)|+)?;)*) => {
-        /// An operation.
+        /// An operation of version 4.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum OpCode {
@@ -25,7 +25,7 @@ macro_rules! opcodes {
         }
 
         impl OpCode {
-            /// All operations.
+            /// All of the operations.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// Returns the operation of this number.
@@ -82,7 +82,7 @@ opcodes! {
     Delegpurge = 7, 0..=2, "DELEGPURGE";
     /// Returns a delegation.
     Delegreturn = 8, 0..=2, "DELEGRETURN";
-    /// Gets attributes.
+    /// Gets the attributes of a file.
     Getattr = 9, 0..=2, "GETATTR";
     /// Gets the current handle.
     Getfh = 10, 0..=2, "GETFH";
@@ -132,7 +132,7 @@ opcodes! {
     Savefh = 32, 0..=2, "SAVEFH";
     /// Asks for security flavors.
     Secinfo = 33, 0..=2, "SECINFO";
-    /// Sets attributes.
+    /// Sets attributes of a file.
     Setattr = 34, 0..=2, "SETATTR", CHANGES | ONCE_ONLY;
     /// Introduces a client.
     Setclientid = 35, 0..=0, "SETCLIENTID", ONCE_ONLY;
@@ -182,7 +182,7 @@ opcodes! {
     DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID", SESSIONLESS;
     /// States that nothing is left to reclaim.
     ReclaimComplete = 58, 1..=2, "RECLAIM_COMPLETE";
-    /// Reserves space.
+    /// Reserves space for a file.
     Allocate = 59, 2..=2, "ALLOCATE", CHANGES;
     /// Copies a range.
     Copy = 60, 2..=2, "COPY", CHANGES;

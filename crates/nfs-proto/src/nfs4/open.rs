@@ -1,4 +1,4 @@
-//! What OPEN takes and gives: how to create, what to claim, which delegation was granted.
+//! Arguments and results of OPEN: how to create, what to claim, which delegation was granted.
 //!
 //! **Source:** RFC 7530 section 16.16, RFC 8881 section 18.16.
 
@@ -11,13 +11,13 @@ use crate::xdr::{Reader, Writer};
 
 /// Bits of `share_access` and `share_deny`. **Source:** RFC 7531, RFC 5662.
 pub mod share {
-    /// Denies nothing.
+    /// Denies nothing to others.
     pub const NONE: u32 = 0;
     /// Reads, or denies reading.
     pub const READ: u32 = 1;
     /// Writes, or denies writing.
     pub const WRITE: u32 = 2;
-    /// Both.
+    /// Both of them.
     pub const BOTH: u32 = 3;
     /// The bits that say which delegation is wanted, since v4.1.
     pub const WANT_MASK: u32 = 0xff00;
@@ -90,7 +90,7 @@ impl<'a> Wire<'a> for OpenHow<'a> {
     }
 }
 
-/// What is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
+/// The file that is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim<'a> {
     /// A name in the current directory.
@@ -159,7 +159,7 @@ wire_struct! {
         ace_type: u32,
         /// How it is inherited.
         flags: u32,
-        /// The rights.
+        /// The rights of the entry.
         access: u32,
         /// Whom it is about.
         who: &'a [u8],
@@ -203,9 +203,9 @@ pub enum SpaceLimit {
 /// The delegation that OPEN granted. **Source:** RFC 7531 open_delegation4, RFC 5662.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delegation<'a> {
-    /// None.
+    /// No delegation at all.
     None,
-    /// To read.
+    /// A delegation to read.
     Read {
         /// Names the delegation.
         stateid: Stateid,

@@ -13,7 +13,7 @@ use crate::xdr::Reader;
 /// Bytes of a successful SEQUENCE after its status.
 const SEQUENCE_BYTES: usize = 16 + 5 * 4;
 
-/// What a READ says before its payload.
+/// The results of a READ before its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadPrefix {
     /// Bytes of payload.

@@ -22,7 +22,7 @@ use crate::xdr::{Reader, Writer};
 by_code! {
     /// The results of an operation that succeeded.
     pub enum OpOk<'a>: OpCode {
-        /// Which of the rights are known, and which of those granted.
+        /// Rights that are known, and those of them that are granted.
         Access { supported: u32, access: u32 },
         /// The stateid, which is not valid any more.
         Close { stateid: Stateid },
@@ -30,11 +30,11 @@ by_code! {
         Commit { verifier: Verifier },
         /// The directory's change, and which attributes were set.
         Create { change: ChangeInfo, set: Bitmap },
-        /// Done.
+        /// The result of DELEGPURGE, which is empty.
         Delegpurge,
-        /// Done.
+        /// The result of DELEGRETURN, which is empty.
         Delegreturn,
-        /// The attributes.
+        /// Attributes of the file.
         Getattr { attributes: Fattr<'a> },
         /// The current handle.
         Getfh { file: FileHandle },
@@ -46,9 +46,9 @@ by_code! {
         Lockt,
         /// Names what is left of the lock.
         Locku { stateid: Stateid },
-        /// Done.
+        /// The result of LOOKUP, which is empty.
         Lookup,
-        /// Done.
+        /// The result of LOOKUPP, which is empty.
         Lookupp,
         /// The attributes differ.
         Nverify,
@@ -60,49 +60,49 @@ by_code! {
             set: Bitmap,
             delegation: Delegation<'a>,
         },
-        /// Done.
+        /// The result of OPENATTR, which is empty.
         Openattr,
         /// The open's next stateid.
         OpenConfirm { stateid: Stateid },
         /// The open's next stateid.
         OpenDowngrade { stateid: Stateid },
-        /// Done.
+        /// The result of PUTFH, which is empty.
         Putfh,
-        /// Done.
+        /// The result of PUTPUBFH, which is empty.
         Putpubfh,
-        /// Done.
+        /// The result of PUTROOTFH, which is empty.
         Putrootfh,
-        /// What was read.
+        /// The data that was read.
         Read { eof: bool, data: &'a [u8] },
         /// A part of the directory.
         Readdir { verifier: Verifier, entries: Entries<'a>, eof: bool },
-        /// Where the link leads.
+        /// Target of the link.
         Readlink { target: &'a [u8] },
         /// The directory's change.
         Remove { change: ChangeInfo },
         /// Both directories' change.
         Rename { from: ChangeInfo, to: ChangeInfo },
-        /// Done.
+        /// The result of RENEW, which is empty.
         Renew,
-        /// Done.
+        /// The result of RESTOREFH, which is empty.
         Restorefh,
-        /// Done.
+        /// The result of SAVEFH, which is empty.
         Savefh,
         /// The flavors, best first.
         Secinfo { flavors: List<'a, SecurityFlavor<'a>> },
-        /// Which attributes were set.
+        /// Attributes that were set.
         Setattr { set: Bitmap },
         /// The client id, and what confirms it.
         Setclientid { client: ClientId, confirm: Verifier },
-        /// Done.
+        /// The result of SETCLIENTID_CONFIRM, which is empty.
         SetclientidConfirm,
         /// The attributes are the same.
         Verify,
         /// How much was written, and how durable it is.
         Write { count: u32, committed: StableHow, verifier: Verifier },
-        /// Done.
+        /// The result of RELEASE_LOCKOWNER, which is empty.
         ReleaseLockowner,
-        /// Done.
+        /// The result of BACKCHANNEL_CTL, which is empty.
         BackchannelCtl,
         /// How the connection was bound.
         BindConnToSession { session: SessionId, direction: u32, rdma: bool },
@@ -125,9 +125,9 @@ by_code! {
             fore: ChannelAttributes,
             back: ChannelAttributes,
         },
-        /// Done.
+        /// The result of DESTROY_SESSION, which is empty.
         DestroySession,
-        /// Done.
+        /// The result of FREE_STATEID, which is empty.
         FreeStateid,
         /// The flavors, best first.
         SecinfoNoName { flavors: List<'a, SecurityFlavor<'a>> },
@@ -142,13 +142,13 @@ by_code! {
         },
         /// A status for each stateid.
         TestStateid { statuses: List<'a, Status> },
-        /// Done.
+        /// The result of DESTROY_CLIENTID, which is empty.
         DestroyClientid,
-        /// Done.
+        /// The result of RECLAIM_COMPLETE, which is empty.
         ReclaimComplete,
-        /// Done.
+        /// The result of ALLOCATE, which is empty.
         Allocate,
-        /// What was copied; a callback id where the copy goes on after the reply.
+        /// Bytes that were copied; a callback id where the copy goes on after the reply.
         Copy {
             callback_id: Option<Stateid>,
             count: u64,
@@ -157,19 +157,19 @@ by_code! {
             consecutive: bool,
             synchronous: bool,
         },
-        /// Done.
+        /// The result of DEALLOCATE, which is empty.
         Deallocate,
-        /// Which hints were taken.
+        /// Hints that were taken.
         IoAdvise { hints: Bitmap },
-        /// Done.
+        /// The result of OFFLOAD_CANCEL, which is empty.
         OffloadCancel,
         /// Bytes copied, and the final status if there is one.
         OffloadStatus { count: u64, complete: Option<Status> },
         /// Data and holes.
         ReadPlus { eof: bool, segments: List<'a, Segment<'a>> },
-        /// Where the next data or hole is.
+        /// Offset of the next data or hole.
         Seek { eof: bool, offset: u64 },
-        /// Done.
+        /// The result of CLONE, which is empty.
         Clone,
     }
 }
@@ -177,7 +177,7 @@ by_code! {
 /// The result of an operation. A failure's status is never [`Status::Ok`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpResult<'a> {
-    /// It succeeded.
+    /// The operation succeeded.
     Ok(OpOk<'a>),
     /// It failed, with nothing more to tell.
     Failed(OpCode, Status),

@@ -1,4 +1,4 @@
-//! What introduces a client of v4.1 and makes its sessions.
+//! Messages that introduce a client of v4.1 and make its sessions.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.36, RFC 5662.
 
@@ -49,7 +49,7 @@ pub mod direction {
     pub const BACK: u32 = 2;
     /// Asked: the fore channel, or both.
     pub const FORE_OR_BOTH: u32 = 3;
-    /// Answered: both.
+    /// The answer: both directions.
     pub const BOTH: u32 = 3;
     /// Asked: the backchannel, or both.
     pub const BACK_OR_BOTH: u32 = 7;
@@ -115,9 +115,9 @@ wire_struct! {
     /// **Source:** RFC 5662, state_protect_ops4.
     #[derive(Default, Hash)]
     pub struct ProtectedOps {
-        /// Must.
+        /// Operations that must be protected.
         enforce: Bitmap,
-        /// May.
+        /// Operations that may be protected.
         allow: Bitmap,
     }
 }
@@ -198,7 +198,7 @@ impl Wire<'_> for StateProtectionReply {
 /// The credential of callbacks. **Source:** RFC 8881 section 18.36, callback_sec_parms4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackSecurity<'a> {
-    /// Nobody.
+    /// A caller that is nobody.
     None,
     /// A user of the server's machine.
     Sys(AuthSys<'a>),
@@ -239,7 +239,7 @@ wire_struct! {
     pub struct ReferringCall {
         /// Its sequence number.
         sequence: u32,
-        /// Its slot.
+        /// Number of the slot.
         slot: u32,
     }
 }
@@ -248,9 +248,9 @@ wire_struct! {
     /// The calls of one session that a callback refers to.
     /// **Source:** RFC 8881 section 20.9, referring_call_list4.
     pub struct ReferringCalls<'a> {
-        /// The session.
+        /// Id of the session.
         session: SessionId,
-        /// The calls.
+        /// Calls of that session.
         calls: List<'a, ReferringCall>,
     }
 }

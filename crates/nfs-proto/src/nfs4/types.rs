@@ -148,9 +148,9 @@ wire_struct! {
     pub struct ChangeInfo {
         /// Whether nothing else happened in between.
         atomic: bool,
-        /// From before.
+        /// Value from before.
         before: u64,
-        /// From after.
+        /// Value from after.
         after: u64,
     }
 }
@@ -158,7 +158,7 @@ wire_struct! {
 wire_struct! {
     /// Who opens or locks. **Source:** RFC 7531, open_owner4 and lock_owner4.
     pub struct StateOwner<'a> {
-        /// The client.
+        /// Id of the client.
         client: ClientId,
         /// The owner within the client, opaque.
         owner: &'a [u8],
@@ -186,7 +186,7 @@ wire_struct! {
 }
 
 wire_enum! {
-    /// What a lock does, and whether to wait for it. **Source:** RFC 7531, nfs_lock_type4.
+    /// The kind of a lock, and whether to wait for it. **Source:** RFC 7531, nfs_lock_type4.
     pub enum LockType("nfs_lock_type4") {
         /// Shared, refused at once.
         Read = 1,
@@ -207,7 +207,7 @@ pub enum Locker<'a> {
     New {
         /// Sequence number of the open's owner, v4.0.
         open_seqid: u32,
-        /// The open.
+        /// Stateid of the open.
         open: Stateid,
         /// First sequence number of the lock's owner, v4.0.
         lock_seqid: u32,
@@ -216,7 +216,7 @@ pub enum Locker<'a> {
     },
     /// A further lock.
     Existing {
-        /// The lock.
+        /// Stateid of the lock.
         lock: Stateid,
         /// Sequence number of the lock's owner, v4.0.
         lock_seqid: u32,
@@ -258,13 +258,13 @@ impl<'a> Wire<'a> for Locker<'a> {
 wire_struct! {
     /// The lock that stands in the way. **Source:** RFC 7531, LOCK4denied.
     pub struct Denied<'a> {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
         /// Bytes; all ones means to the end.
         length: u64,
-        /// Its type.
+        /// Type of the lock.
         lock_type: LockType,
-        /// Its owner.
+        /// Owner of the lock.
         owner: StateOwner<'a>,
     }
 }

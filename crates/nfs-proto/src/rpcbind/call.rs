@@ -10,9 +10,9 @@ use crate::xdr::{Reader, Writer};
 /// One registration. **Source:** RFC 1833 section 2.1, rpcb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration<'a> {
-    /// Program number.
+    /// Number of the program.
     pub program: u32,
-    /// Its version.
+    /// Version of the program.
     pub version: u32,
     /// The transport's name, see [`super::NetId`].
     pub netid: &'a [u8],
@@ -41,11 +41,11 @@ impl<'a> Registration<'a> {
 /// A call to be passed on to another program, as CALLIT, BCAST and INDIRECT carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteCall<'a> {
-    /// Program number.
+    /// Number of the program.
     pub program: u32,
-    /// Its version.
+    /// Version of the program.
     pub version: u32,
-    /// The procedure.
+    /// Number of the procedure.
     pub procedure: u32,
     /// The encoded arguments.
     pub arguments: &'a [u8],
@@ -71,7 +71,7 @@ impl<'a> RemoteCall<'a> {
 pub struct Netbuf<'a> {
     /// The size of the buffer it was in, in bytes.
     pub bytes_max: u32,
-    /// The address.
+    /// Bytes of the address.
     pub bytes: &'a [u8],
 }
 
@@ -89,7 +89,7 @@ impl<'a> Netbuf<'a> {
 /// A call with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// Does nothing.
+    /// Does nothing at all.
     Null,
     /// Registers a program.
     Set(Registration<'a>),

@@ -49,13 +49,13 @@ impl<'a> AddressEntry<'a> {
 /// A reply with its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// Nothing.
+    /// The result of NULL, which is empty.
     Null,
     /// Whether the registration was made or removed.
     Done(bool),
     /// An address, of GETADDR, GETVERSADDR and TADDR2UADDR; empty when there is none.
     Address(&'a [u8]),
-    /// All registrations.
+    /// All registrations of the server.
     Dump(&'a [Registration<'a>]),
     /// Seconds since 1970-01-01 UTC.
     Time(u32),

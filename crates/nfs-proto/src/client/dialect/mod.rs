@@ -21,7 +21,7 @@ use crate::status::Status;
 use crate::version::Version;
 use crate::xdr::{Reader, Writer};
 
-/// What the head of a reply to a READ says.
+/// The head of a reply to a READ.
 pub(super) enum Prefix {
     /// A payload of `len` bytes follows, and after it nothing but padding.
     Payload { len: u32, eof: bool },
@@ -29,7 +29,7 @@ pub(super) enum Prefix {
     Other,
 }
 
-/// What a whole reply says: an outcome or a status, unless it is malformed.
+/// The content of a whole reply: an outcome or a status, unless it is malformed.
 pub(super) type Answer = Result<Result<Outcome, Status>, DecodeError>;
 
 /// How it goes on after a reply.

@@ -15,7 +15,7 @@ use crate::xdr::Reader;
 /// The user and group of an owner who has no number here.
 const NOBODY: u32 = 65_534;
 
-/// What the attributes of a file are made from.
+/// Attributes from which those of a file are made.
 pub(super) const FILE: Bitmap = Bitmap::of(&[
     attribute::TYPE,
     attribute::SIZE,
@@ -32,13 +32,13 @@ pub(super) const FILE: Bitmap = Bitmap::of(&[
     attribute::TIME_MODIFY,
 ]);
 
-/// What a listing without attributes is made from; an entry with an error does not fail the page.
+/// Attributes of a plain listing; an entry with an error does not fail the page.
 pub(super) const ENTRY: Bitmap = Bitmap::of(&[attribute::RDATTR_ERROR, attribute::FILEID]);
 
-/// What a listing with attributes is made from.
+/// Attributes of a listing with attributes.
 pub(super) const ENTRY_PLUS: Bitmap = FILE.union(ENTRY).with(attribute::FILEHANDLE);
 
-/// What FSSTAT is made from.
+/// Attributes from which FSSTAT is made.
 pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
     attribute::FILES_AVAIL,
     attribute::FILES_FREE,
@@ -48,7 +48,7 @@ pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
     attribute::SPACE_TOTAL,
 ]);
 
-/// What FSINFO is made from.
+/// Attributes from which FSINFO is made.
 pub(super) const FSINFO: Bitmap = Bitmap::of(&[
     attribute::LINK_SUPPORT,
     attribute::SYMLINK_SUPPORT,
@@ -60,7 +60,7 @@ pub(super) const FSINFO: Bitmap = Bitmap::of(&[
     attribute::TIME_DELTA,
 ]);
 
-/// What PATHCONF is made from.
+/// Attributes from which PATHCONF is made.
 pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::CASE_INSENSITIVE,
     attribute::CASE_PRESERVING,
@@ -70,7 +70,7 @@ pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::NO_TRUNC,
 ]);
 
-/// What is read of a file or a directory entry.
+/// The attributes that are read of a file or a directory entry.
 pub(super) struct Described {
     pub(super) attributes: event::Attributes,
     /// Whether there are attributes beyond the id.
@@ -107,7 +107,7 @@ pub(super) fn describe(fattr: &Fattr<'_>) -> Result<Described, DecodeError> {
     Ok(Described { attributes, is_whole, handle })
 }
 
-/// What a server that tells nothing says of a file.
+/// Attributes of a file of which a server tells nothing.
 const NOTHING: event::Attributes = event::Attributes {
     file_type: FileType::Regular,
     mode: 0,

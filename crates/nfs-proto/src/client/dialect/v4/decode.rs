@@ -37,7 +37,7 @@ pub(in super::super) fn read_prefix(
     })
 }
 
-/// What a walk over the results has found.
+/// The results that a walk over a reply has found.
 #[derive(Default)]
 struct Found<'a> {
     stateid: Option<Stateid>,

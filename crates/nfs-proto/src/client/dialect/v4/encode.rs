@@ -14,7 +14,7 @@ use crate::nfs4::{
 };
 use crate::version::Version;
 
-/// Where OPEN and CLOSE have their sequence number, after the number of the operation.
+/// Offset of the sequence number in OPEN and CLOSE, after the number of the operation.
 const SEQID_AT: usize = 4;
 
 /// A compound that is being written, and what it is written with.

@@ -43,24 +43,24 @@ const SCRATCH_BYTES: usize = 512;
 const CLIENT_AFTER: usize = 12;
 const NAME_AFTER: usize = CLIENT_AFTER + 8 + 4;
 
-/// What a slot's call carries that changes from call to call.
+/// The part of a slot's call that changes from call to call.
 #[derive(Debug, Clone, Copy, Default)]
 struct SlotState {
     /// The sequence number of the next call, or of the one that is out.
     sequence: u32,
-    /// Where the compound begins in the call, if one with a SEQUENCE is out.
+    /// Offset of the compound in the call, if one with a SEQUENCE is out.
     sequenced_at: Option<usize>,
     /// The owner that an open is made or closed for.
     owner: Option<u32>,
     /// The call makes an open, so that the owner is free if there will be none.
     opens: bool,
-    /// Where the owner's sequence number stands in the call, v4.0.
+    /// Offset of the owner's sequence number in the call, v4.0.
     seqid_at: usize,
-    /// Where the arguments begin in the call.
+    /// Offset of the arguments in the call.
     arguments_at: usize,
 }
 
-/// What version 4 keeps between the calls of a connection.
+/// The state that version 4 keeps between the calls of a connection.
 #[derive(Debug)]
 pub(in super::super) struct State {
     version: Version,
