@@ -35,7 +35,7 @@ pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
 
-/// Where results are kept when nobody says.
+/// Path of the results when nobody names another.
 const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
@@ -67,12 +67,12 @@ Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can
 #[derive(Debug, Parser)]
 #[command(name = "dfsbench", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Args {
-    /// What to do
+    /// The command to carry out
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// What dfsbench can do.
+/// The commands of dfsbench.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[command(about = "Measure a directory, an NFS server, or what a plan says")]
@@ -132,19 +132,19 @@ pub enum Command {
     Agent(AgentArgs),
     /// Print completions for a shell
     Completions {
-        /// The shell
+        /// Name of the shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page, or write one page per command to a directory
     Man {
-        /// Where to write dfsbench.1, dfsbench-run.1 ...
+        /// Folder to write dfsbench.1, dfsbench-run.1 ... to
         #[arg(long, value_hint = ValueHint::DirPath)]
         directory: Option<PathBuf>,
     },
 }
 
 impl Command {
-    /// What happens when no command is given.
+    /// Returns the run that is made when no command is given.
     pub fn quick() -> Self {
         let Some(Self::Run(run)) = Args::parse_from(["dfsbench", "run"]).command else {
             unreachable!("`dfsbench run` is a run");
@@ -161,7 +161,7 @@ impl Command {
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// Where results go, and who is told what
+    /// The results file, and what is shown to whom
     #[command(flatten)]
     pub making: MakingArgs,
     /// The job whose hosts it was measured on, and is gone on with
@@ -169,10 +169,10 @@ pub struct ResumeArgs {
     pub job: JobArgs,
 }
 
-/// What holds for every command that makes trials, be they the first of a campaign or its last.
+/// Options of every command that makes trials, be they the first of a campaign or its last.
 #[derive(Debug, Parser)]
 pub struct MakingArgs {
-    /// Where results are kept; campaigns add up in one file
+    /// Results file; campaigns add up in one file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of what is printed at the end
@@ -200,7 +200,7 @@ pub struct MakingArgs {
 pub struct ReportArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the report
@@ -221,7 +221,7 @@ pub struct ReportArgs {
 /// ends with ctrl-C.
 #[derive(Debug, Parser)]
 pub struct ViewArgs {
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Port to listen on; 0 takes a free one
@@ -235,7 +235,7 @@ pub struct ViewArgs {
 /// Writes a file of an NFS server to stdout.
 #[derive(Debug, Parser)]
 pub struct CatArgs {
-    /// nfs://host[:port]/export/path/to/file
+    /// Address of the file: nfs://host[:port]/export/path/to/file
     pub url: String,
 }
 
@@ -248,7 +248,7 @@ pub struct PatternArgs {
     /// Number of the file in its set
     #[arg(long)]
     pub file: u32,
-    /// Its size
+    /// Size of the file
     #[arg(long)]
     pub size: String,
 }
@@ -259,7 +259,7 @@ pub struct PatternArgs {
 /// of the log on this host, and on the hosts that are named. It is safe to repeat.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
-    /// Where results are kept: what killed runs left at their targets is on record beside it
+    /// Path of the results file: what killed runs left at their targets is on record beside it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// A plan: its hosts, too
@@ -291,7 +291,7 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// What the words of a command line are where they start an agent; none where they don't, or
+    /// Reads the words of a command line where they start an agent; none where they don't, or
     /// where something is to be said about them.
     ///
     /// To know all other commands, too, would take a third of the memory of an agent that waits,

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use super::docs::{self, Flaw};
 use super::files::SourceFile;
 use super::signature;
 
@@ -72,9 +73,6 @@ const COMBINATORS: [&str; 34] = [
 const PRESCRIBED: [&str; 11] =
     ["new", "main", "from", "fmt", "default", "drop", "next", "eq", "cmp", "hash", "clone"];
 
-/// Words that documentation shouldn't begin with.
-const RELATIVE: [&str; 5] = ["Of", "As", "What", "Where", "Which"];
-
 /// Counts of one crate, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -97,12 +95,12 @@ impl Figures {
         for file in files {
             figures.count_lines(file);
             figures.count_functions(file);
+            figures.count_documentation(file);
         }
         figures
     }
 
     fn count_lines(&mut self, file: &SourceFile) {
-        let mut is_documented = false;
         for (number, line) in file.source.lines.iter().enumerate() {
             if file.source.in_tests(number) {
                 continue;
@@ -113,23 +111,19 @@ impl Figures {
                 self.combinators += count_combinators(code);
                 self.closures += usize::from(names_closure(code));
             }
-            let documentation = line.strip_prefix("///");
-            if let Some(first) = documentation.filter(|_| !is_documented) {
-                self.count_documentation(first);
-            } else if line.starts_with("//") && !line.starts_with("//!") && documentation.is_none()
-            {
-                self.comments += 1;
-            }
-            is_documented = documentation.is_some();
+            let is_documentation = line.starts_with("///") || line.starts_with("//!");
+            self.comments += usize::from(line.starts_with("//") && !is_documentation);
         }
     }
 
-    /// Counts the first line of an item's documentation.
-    fn count_documentation(&mut self, text: &str) {
-        let mut words = text.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        self.relative_docs += usize::from(RELATIVE.contains(&first));
-        self.short_docs += usize::from(!first.is_empty() && words.count() < 2);
+    fn count_documentation(&mut self, file: &SourceFile) {
+        for (_, first) in docs::first_lines(file) {
+            match docs::flaw(first) {
+                Some(Flaw::Relative) => self.relative_docs += 1,
+                Some(Flaw::Short) => self.short_docs += 1,
+                None => {}
+            }
+        }
     }
 
     fn count_functions(&mut self, file: &SourceFile) {

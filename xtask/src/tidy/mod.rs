@@ -16,6 +16,7 @@ use crate::repo;
 mod arrows;
 mod ceilings;
 mod circles;
+mod docs;
 mod figures;
 mod files;
 mod house;
@@ -112,6 +113,7 @@ fn all() -> Result<Vec<Finding>> {
     for (krate, files) in files::product_code_by_crate(&files) {
         findings.extend(parameters::check(krate, &files));
         findings.extend(circles::check(krate, &files));
+        findings.extend(docs::check(&files));
     }
     findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.place.cmp(&b.place)));
     Ok(findings)

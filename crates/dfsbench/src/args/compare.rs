@@ -55,14 +55,14 @@ pub struct CompareArgs {
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
     pub max_slowdown: Vec<String>,
-    /// What follows where nobody can tell whether a bound is kept: fail ends with exit code 4, ok
+    /// Outcome where nobody can tell whether a bound is kept: fail ends with exit code 4, ok
     /// with 0
     #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
     pub inconclusive: Inconclusive,
     /// How to make up for many comparisons, of which some come out by chance: none or holm
     #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
     pub adjust: Adjust,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output
@@ -76,7 +76,7 @@ pub struct CompareArgs {
     pub quiet: bool,
 }
 
-/// What follows where nobody can tell whether a bound is kept.
+/// The outcome where nobody can tell whether a bound is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Inconclusive {
     /// Exit code 4: a bound that is not shown to be kept is no pass
@@ -104,7 +104,7 @@ pub struct FactorsArgs {
     /// campaign), or FILE:N
     #[arg(default_value = "last")]
     pub campaign: String,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Form of the output

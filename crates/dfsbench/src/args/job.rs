@@ -15,20 +15,20 @@ pub struct JobArgs {
     /// How many agents [default: the tasks of the allocation of Slurm]
     #[arg(long, value_name = "N", requires = "launcher")]
     pub agents: Option<u32>,
-    /// Where agents come to: an address or name of this host, as they reach it, with or without a
+    /// Address that agents come to: an address or name of this host, as they reach it, maybe with a
     /// port [default: every address with slurm and mpi, loopback with wait]
     #[arg(long, value_name = "ADDRESS[:PORT]", requires = "launcher")]
     pub listen: Option<String>,
     /// How long agents are waited for
     #[arg(long, value_name = "TIME", default_value = "2m", requires = "launcher")]
     pub meet_within: String,
-    /// What starts them, with its options, such as 'mpirun --hostfile hosts' or 'srun -p short'
+    /// Command that starts them, with options, such as 'mpirun --hostfile hosts' or 'srun -p short'
     /// [default: srun or mpirun]
     #[arg(long, value_name = "COMMAND", requires = "launcher")]
     pub launch_with: Option<String>,
 }
 
-/// What starts agents.
+/// The launcher that starts agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Launcher {
     /// srun, in an allocation or with options that make one

@@ -17,7 +17,7 @@ use super::{RESULTS, one_of};
 /// trials each time.
 #[derive(Debug, Parser)]
 pub struct ListArgs {
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Only campaigns with this tag; given several times, with all of them
@@ -39,7 +39,7 @@ pub struct ListArgs {
 pub struct ShowArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
     /// Print the plan alone, as a file that `dfsbench run` takes
@@ -55,9 +55,9 @@ pub struct ShowArgs {
 pub struct NoteArgs {
     /// Number of the campaign
     pub campaign: i64,
-    /// What is to be remembered
+    /// Text that is to be remembered
     pub text: String,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
@@ -73,7 +73,7 @@ pub struct TagArgs {
     /// Take this tag away
     #[arg(long, value_name = "TAG")]
     pub remove: Vec<String>,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
@@ -88,7 +88,7 @@ pub struct RmArgs {
     /// The number once more: remove it
     #[arg(long, value_name = "N")]
     pub really: Option<i64>,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
@@ -100,7 +100,7 @@ pub struct ImportArgs {
     /// The other results file, which is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: PathBuf,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
@@ -121,7 +121,7 @@ pub struct ExportArgs {
     /// Only this campaign; several are separated by commas [default: all]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub campaign: Vec<i64>,
-    /// Where results are kept
+    /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
@@ -135,11 +135,11 @@ Examples:
 /// Forms of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportForm {
-    /// Comma-separated values
+    /// Text with comma-separated values
     Csv,
     /// Arrays of objects, an object a line
     Json,
-    /// Apache Parquet
+    /// File of Apache Parquet
     Parquet,
 }
 

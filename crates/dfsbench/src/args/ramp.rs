@@ -27,7 +27,7 @@ Exit codes: 0 it is known how much is borne, 2 usage or plan, 3 a server or host
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RampArgs {
-    /// What is raised [default: client hosts where the target has some, else clients]
+    /// Number that is raised [default: client hosts where the target has some, else clients]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Ramp")]
     pub raise: Option<Raise>,
     /// The lightest load [default: 1 client or client host, 100 op/s]
@@ -51,7 +51,7 @@ pub struct RampArgs {
     pub run: RunArgs,
 }
 
-/// What a ramp may raise.
+/// The number that a ramp may raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Raise {
     /// Clients that are emulated

@@ -25,7 +25,7 @@ pub struct RunArgs {
     /// raid-matrix, transactions or app [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
-    /// Which workloads: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone,
+    /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone,
     /// bonnie++, dd
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
@@ -74,7 +74,7 @@ pub struct RunArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long)]
     pub dry_run: bool,
-    /// Where results go, and who is told what
+    /// The results file, and what is shown to whom
     #[command(flatten)]
     pub making: MakingArgs,
 }

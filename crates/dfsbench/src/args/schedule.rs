@@ -38,10 +38,10 @@ pub struct SlurmArgs {
     /// A further option of sbatch, such as exclusive or constraint=ib; may be repeated
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
-    /// Where results are kept, on a folder that outlives the job
+    /// Path of the results file, on a folder that outlives the job
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Where the nodes find dfsbench [default: where it is here]
+    /// Path at which the nodes find dfsbench [default: where it is here]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
 }
@@ -63,10 +63,10 @@ pub struct K8sArgs {
     /// How many agents
     #[arg(long, value_name = "N")]
     pub agents: u32,
-    /// What its objects are called [default: dfsbench- and the plan's name]
+    /// Name of its objects [default: dfsbench- and the plan's name]
     #[arg(long)]
     pub name: Option<String>,
-    /// Where they live
+    /// Namespace of its objects
     #[arg(long)]
     pub namespace: Option<String>,
     /// A volume that agents measure: its claim, and where they find it; may be repeated

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use model::setting::{Family, Kind, Setting};
 use plan::KeyDoc;
 
-/// What the flags of settings say.
+/// Values of the flags of settings.
 #[derive(Clone, Debug, Default)]
 pub struct SettingArgs {
     /// The levels of those that were given.
@@ -85,7 +85,7 @@ const fn help_heading(family: Family) -> &'static str {
     }
 }
 
-/// What the setting does, what it may be where that is a choice, and its default.
+/// Returns the effect of a setting, its words where it has some, and its default.
 fn help_text(setting: Setting) -> String {
     let doc = KeyDoc::of_setting(setting);
     let choice = match setting.kind() {

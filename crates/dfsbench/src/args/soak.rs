@@ -34,14 +34,14 @@ failed, it never recovered, or the soak was interrupted.";
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct SoakArgs {
-    /// What is measured, and how.
+    /// The work that is measured.
     #[command(flatten)]
     pub run: RunArgs,
     /// How long one segment measures before all is read back and stored [default: a 120th of
     /// --duration, 15 s at least and 10 min at most]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]
     pub segment: Option<String>,
-    /// What is done to hosts meanwhile, each once: `WHAT [on HOST] at TIME [for TIME] [by TIME]`,
+    /// Disturbances of hosts meanwhile, each once: `WHAT [on HOST] at TIME [for TIME] [by TIME]`,
     /// or `none`; wins over [[disturb]] of the plan
     #[arg(long, value_name = "DISTURBANCE", help_heading = "Soak")]
     pub disturb: Vec<String>,
@@ -49,7 +49,7 @@ pub struct SoakArgs {
     /// to the end of each segment
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Soak")]
     pub commit_every: u32,
-    /// What the in-memory server does wrong on purpose, as `dfsbench serve --fault` has it
+    /// Planned fault of the in-memory server, as `dfsbench serve --fault` has it
     #[arg(long, value_name = "FAULT", help_heading = "Soak")]
     pub fault: Vec<String>,
 }

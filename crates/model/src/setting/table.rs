@@ -69,7 +69,7 @@ settings! {
     RateLimit => bit_rate("rate_limit", lab!(tuning.rate_bits_per_s))
         .range(8_000, 1_000_000_000_000, "no link is as fast").open("unchanged")
         .when(leaves_server);
-    /// What each packet waits before it leaves a host: the round trip is longer by twice that. Only
+    /// Delay of each packet that leaves a host: the round trip is longer by twice that. Only
     /// for data_path network and tunnel.
     Delay => micro_time("delay", lab!(tuning.delay_us))
         .range(1, 10_000_000, "no network on earth keeps a packet for so long").open("unchanged")
@@ -85,7 +85,7 @@ settings! {
     // Linux, include/linux/sunrpc/xprt.h: RPC_MIN_SLOT_TABLE, RPC_MAX_SLOT_TABLE_LIMIT.
     Slots => count("slots", lab!(tuning.slots)).unit("calls")
         .range(2, 65_536, "kernels take no more").open("unchanged").when(is_mounted);
-    /// What the server keeps files on; it is made before the first run that wants it. Only for
+    /// File system that the server keeps files on; made before the first run that needs it. For
     /// targets with `server`.
     FileSystem => word("file_system", lab!(storage.file_system), FileSystem::NAMES)
         .default_rule("existing with a directory, ext4 with devices, else tmpfs")
@@ -100,7 +100,7 @@ settings! {
     /// Options of the server's mount of its file system, such as noatime. Not for existing.
     FsMountOptions => words("fs_mount_options", lab!(storage.mount_options))
         .when(is_new_file_system);
-    /// Which program serves: the kernel, NFS-Ganesha, unfs3, one that runs already and is left
+    /// Program that serves: the kernel, NFS-Ganesha, unfs3, one that runs already and is left
     /// alone, or this program's own server, in memory (`tmpfs_size`) and on port 20492. Not for
     /// data_path disk.
     ServerKind => word("server_kind", lab!(serving.kind), ServerKind::NAMES).when(is_served);
@@ -121,7 +121,7 @@ settings! {
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
         .range(0, MIB, "a gigabyte that nobody asked for is enough").open("unchanged")
         .when(is_mounted);
-    /// What is done before a pass reads. files: the files leave the page cache of the host that
+    /// Steps before a pass reads. files: the files leave the page cache of the host that
     /// works. caches: that is emptied, and the server's. remount: the client mounts anew.
     /// server-remount, server-restart: so does, or so begins, the server. Each includes those
     /// before it. Only for targets with `server`; others have invalidate.
@@ -228,10 +228,10 @@ settings! {
     /// Largest file of the pool. Only for transactions.
     SizeMax => size("size_max", run!(transactions.size_max_bytes)).family(Family::Names)
         .range(0, 16 * MIB, "it is a pool of small files").only(&[W::Transactions]);
-    /// Of reads and appends: reads. Only for transactions.
+    /// Share of reads among reads and appends. Only for transactions.
     ReadBias => percent("read_bias", run!(transactions.read_percent)).family(Family::Names)
         .only(&[W::Transactions]);
-    /// Of creations and removals: creations. Only for transactions.
+    /// Share of creations among creations and removals. Only for transactions.
     CreateBias => percent("create_bias", run!(transactions.create_percent)).family(Family::Names)
         .only(&[W::Transactions]);
     /// Directories that the pool is spread over. Only for transactions.
@@ -245,7 +245,7 @@ settings! {
         .only(WITH_IO_SIZE).always_shown();
     /// Whether each worker has files of its own, or all workers work on each file. Only for stream.
     Sharing => word("sharing", run!(layout.sharing), Sharing::NAMES).only(&[W::Stream]);
-    /// Of a shared file: bytes that one worker has in a row before the next one's begin, a multiple
+    /// Bytes of a shared file that one worker has in a row before the next one's begin, a multiple
     /// of io_size; 0 gives each worker one such block per file. Only for stream with sharing
     /// shared.
     BlockSize => size("block_size", run!(layout.block_size_bytes))
@@ -260,7 +260,7 @@ settings! {
         .default_rule("uring, nfs: 8; null: 1").when(is_asynchronous).always_shown();
     /// Version of NFS; it is not negotiated. Also with a target. Only for nfs and mounts of ours.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
-    /// What RPC runs over; udp for v2 and v3. Also with a target. Only for nfs and mounts of ours.
+    /// Transport of RPC; udp for v2 and v3. Also with a target. Only for nfs and mounts of ours.
     Proto => word("proto", nfs!(proto), Proto::NAMES).of_targets().always_shown();
     /// Protection of the transport: tls is RPC-over-TLS (RFC 9289), for v3 and newer over tcp. Also
     /// with a target. Only for nfs and mounts of ours.
@@ -375,7 +375,7 @@ settings! {
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
         .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix]).when(invalidates_itself)
         .always_shown();
-    /// What written bytes look like. Not for null.
+    /// Content of written bytes. Not for null.
     Data => word("data", run!(data.fill), Fill::NAMES).family(Family::Data);
     /// Share of each block that a compressor can take away. Only for data random; not for null.
     Compress => percent("compress", run!(data.compress_percent)).family(Family::Data)
