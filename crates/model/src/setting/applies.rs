@@ -33,6 +33,11 @@ pub(super) fn uses_udp(run: &RunSpec) -> bool {
     run.nfs().proto == Proto::Udp
 }
 
+/// A kernel's client has a window of its own that no mount option changes.
+pub(super) fn uses_our_udp(run: &RunSpec) -> bool {
+    uses_udp(run) && run.target.nfs().is_some()
+}
+
 /// A WRITE of v2 is always stable.
 pub(super) fn has_stable_writes(run: &RunSpec) -> bool {
     run.nfs().version != NfsVersion::V2

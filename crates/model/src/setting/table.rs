@@ -302,9 +302,9 @@ settings! {
         .of_targets().always_shown();
     /// How many calls may be without an answer at a time: a window that grows with answers and is
     /// halved by losses, as kernels have it, or as many as the queue depth asks for. Also with a
-    /// target. Only over udp.
+    /// target. Only for nfs over udp.
     // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
-    UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_udp)
+    UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
     /// Memory of the server: files that are larger can't all come from it. 0 is not known.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)

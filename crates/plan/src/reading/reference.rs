@@ -99,8 +99,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "url", ["text", ""],
         "nfs://host[:port]/path[?version=4.1&proto=tcp&uid=..&gid=..&mountport=..]", "none",
         "An NFS server, spoken to without the kernel's client. The query may hold version, \
-         proto, xprtsec, nconnect, transfer_size, timeo, retrans, sec, uid, gid, groups, resvport, \
-         mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
+         proto, xprtsec, nconnect, transfer_size, timeo, retrans, udp_window, sec, uid, gid, \
+         groups, resvport, mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
     key(Target, "path", ["text or list", ""], "a directory, or several", "none",
         "A directory of this host; a relative one starts where the program was called. The files of \
          a run are dealt out to several in turn."),
