@@ -7,6 +7,7 @@
 //!
 //! **Source:** ECMA-48 (CUP, EL, ED); xterm, "Control Sequences" (DECSET 1049, 25).
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -63,11 +64,21 @@ pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
             "--watch and --json-progress - both want stderr (hint: {hint})"
         )));
     }
+    let hint = "leave it out for plain lines, or --json-progress FILE for programs";
+    if is_dumb(std::env::var_os("TERM").as_deref()) {
+        return Err(Failure::Usage(format!(
+            "--watch needs a terminal that can move its cursor, and TERM is `dumb` (hint: {hint})"
+        )));
+    }
     if io::stderr().is_terminal() {
         return Ok(());
     }
-    let hint = "leave it out for plain lines, or --json-progress FILE for programs";
     Err(Failure::Usage(format!("--watch needs a terminal on stderr (hint: {hint})")))
+}
+
+/// Says whether a terminal of this type can only print one line after the other.
+fn is_dumb(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|term| term == "dumb")
 }
 
 impl Screen {

@@ -68,6 +68,8 @@ impl Terminal {
     fn start(&self, rig: &Rig, args: &[&str]) -> Child {
         let mut command = rig.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
+        // Whatever runs the tests may have said that there is no such terminal.
+        command.env("TERM", "xterm");
         let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
         child.spawn().unwrap()
     }
@@ -197,6 +199,17 @@ fn at_the_end_of_a_campaign_the_terminal_is_put_back_before_the_table() {
     let end = terminal.run(&rig, &args, (ENTER, b""));
     assert!(end.stdout.contains("stream write"), "{end:?}");
     terminal.assert_put_back(before);
+}
+
+#[test]
+fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
+    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let mut command = rig.command(&["run", "target", "--watch"]);
+    let theirs = Stdio::from(terminal.theirs.try_clone().unwrap());
+    let child = command.env("TERM", "dumb").stderr(theirs).stdout(Stdio::piped()).spawn().unwrap();
+    let end = End::of(child.wait_with_output().unwrap());
+    terminal.wait_for("TERM is `dumb`");
+    assert_eq!((end.code, terminal.text().contains(ENTER)), (2, false), "{}", terminal.text());
 }
 
 #[test]
