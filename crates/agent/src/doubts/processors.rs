@@ -19,8 +19,8 @@ pub const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 /// Share of all processors from which on the client's workers waited for each other.
 const ALL_PROCESSORS_SHARE: f64 = 0.90;
 
-/// The most that other processes and the hypervisor may take of all processors beside a server on
-/// this host before they, and not the arrangement, are named.
+/// The most that other processes and the hypervisor may take of all processors before they are
+/// named: with less the workers waited for each other, or for a server on this host.
 const OTHERS_SHARE_MAX: f64 = 0.10;
 
 /// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
@@ -91,15 +91,21 @@ fn contended(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return Some(CaveatCode::ClientSaturated.because(evidence));
     }
     let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
-    let strangers = taken.map_or(0.0, |taken| match taken.server {
-        Some(_) => taken.others + taken.stolen,
-        // A server that is not ours is one of the other processes.
-        None => taken.stolen,
-    });
-    if shares_host && strangers <= OTHERS_SHARE_MAX {
-        return None;
-    }
-    Some(CaveatCode::ProcessorContention.because(describe_wait(wait, taken)))
+    let Some(taken) = taken else {
+        // Over a short pass nobody can be named, and ready threads also wait where the kernel has
+        // not yet spread them over the processors.
+        let is_short = result.telemetry.first().is_some_and(|host| host.span_ns() < COUNTED_NS_MIN);
+        let is_contended = !is_short && !shares_host;
+        return is_contended.then(|| contention(wait, None));
+    };
+    // A server on this host that is not ours is one of the other processes.
+    let has_foreign_server = shares_host && taken.server.is_none();
+    let others = if has_foreign_server { 0.0 } else { taken.others };
+    (others + taken.stolen > OTHERS_SHARE_MAX).then(|| contention(wait, Some(taken)))
+}
+
+fn contention(wait: ProcessorWait, taken: Option<Taken>) -> Caveat {
+    CaveatCode::ProcessorContention.because(describe_wait(wait, taken))
 }
 
 /// The time that ready workers waited, where it is long enough to matter.
@@ -258,6 +264,18 @@ mod tests {
         let caveat = about_processors(&nfs("192.0.2.1", 1), &held).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
         assert!(caveat.evidence.starts_with("a quota of its control group held"), "{caveat:?}");
+    }
+
+    #[test]
+    fn nobody_is_accused_over_a_pass_too_short_to_tell_or_by_processors_that_were_idle() {
+        let far = nfs("192.0.2.1", 4);
+        let mut short = waiting(0.3, None, 0.9, 0.0);
+        short.telemetry[0].times_ns = vec![0, COUNTED_NS_MIN - 1];
+        assert_eq!(code(&far, &short), None);
+        short.telemetry[0].times_ns = vec![0, COUNTED_NS_MIN];
+        assert_eq!(code(&far, &short), Some(CaveatCode::ProcessorContention));
+        // The workers waited on one processor while the other one was idle.
+        assert_eq!(code(&far, &waiting(0.5, None, 0.55, 0.0)), None);
     }
 
     #[test]
