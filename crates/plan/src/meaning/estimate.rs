@@ -168,8 +168,9 @@ fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
 /// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
 fn size_of(run: &RunSpec, pass: Pass) -> (u64, u64) {
     let size = pass_size(run, pass);
+    // Small ops are bounded by their number, large ones by their bytes.
     let rate = match run.load.rate_per_s {
-        0 => RANDOM_OPS_PER_S,
+        0 => RANDOM_OPS_PER_S.min(BYTES_PER_S / u64::from(run.io_size_bytes.max(1))).max(1),
         rate => rate,
     };
     let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;

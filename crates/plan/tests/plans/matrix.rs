@@ -336,6 +336,19 @@ fn the_estimate_counts_what_is_known() {
 }
 
 #[test]
+fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
+    let of_io_size = |io_size: &str| {
+        let settings = format!("duration = \"10s\"\nfile_size = \"1GiB\"\nio_size = \"{io_size}\"");
+        let plan = wide_plan(&settings, "kind = \"mixed\"\nread_percent = 100");
+        estimate(&plan).runs[1]
+    };
+    // 10,000 ops of 4 KiB a second for 10 s are less than 200 MB/s; those of 4 MiB would be more.
+    assert_eq!(of_io_size("4KiB").bytes_read, 100_000 * 4096);
+    let large = of_io_size("4MiB");
+    assert!((1_900_000_000..=2_000_000_000).contains(&large.bytes_read), "{large:?}");
+}
+
+#[test]
 fn each_block_holds_each_run_once() {
     let plan = null_plan("workers = [1, 2, 3, 4]", "[[workload]]\nkind = \"stream\"\n");
     let order = plan.order();
