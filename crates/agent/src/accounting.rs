@@ -62,8 +62,10 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
             .flatten(),
     );
     let repeats = witnesses.tally.recovered.repeats();
-    let served =
-        witnesses.server.map(|server| served::truths(spec, result, &witnesses.tally, server));
+    let served = witnesses
+        .server
+        .as_ref()
+        .map(|(before, after)| served::truths(spec, result, &witnesses.tally, before, after));
     truths.extend(served.into_iter().flatten().map(|truth| at_least(truth, repeats)));
     truths
 }

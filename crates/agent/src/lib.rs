@@ -164,7 +164,7 @@ impl Held<'_> {
             Order::Prepare(_) | Order::Arm { .. } | Order::Account { .. } => {
                 self.guard.watch(self.watched.clone());
                 match &mut self.trial {
-                    Some(trial) => in_trial(trial, order, (end, &mut self.host)),
+                    Some(trial) => in_trial(trial, order, end, &mut self.host),
                     None => Report::Failed("no trial has begun".to_owned()),
                 }
             }
@@ -248,11 +248,12 @@ impl Held<'_> {
 fn in_trial(
     trial: &mut Trial<'_>,
     order: Order,
-    (end, host): (&AgentEnd, &mut ThisHost<'_>),
+    end: &AgentEnd,
+    host: &mut ThisHost<'_>,
 ) -> Report {
     let done = match order {
         Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
-        Order::Arm { pass, share } => trial.work((pass, share), (end, host)),
+        Order::Arm { pass, share } => trial.work(pass, share, end, host),
         Order::Account { others } => Ok(trial.account(&others)),
         other => return Report::Failed(format!("{} is not about a pass", other.name())),
     };

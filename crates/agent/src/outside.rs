@@ -15,7 +15,8 @@ impl Trial<'_> {
     pub(crate) fn work_outside(
         &self,
         external: &mut External,
-        (pass, share): (Pass, Share),
+        pass: Pass,
+        share: Share,
         gate: &mut Gate<'_>,
     ) -> Result<Worked, SiteError> {
         self.invalidate(pass)?;

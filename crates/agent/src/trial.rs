@@ -152,17 +152,19 @@ impl<'a> Trial<'a> {
     /// Has the workers of a share do a pass, from the instant that the controller names.
     pub(crate) fn work(
         &mut self,
-        (pass, share): (Pass, Share),
-        (end, host): (&AgentEnd, &mut ThisHost<'_>),
+        pass: Pass,
+        share: Share,
+        end: &AgentEnd,
+        host: &mut ThisHost<'_>,
     ) -> Result<Report, SiteError> {
         let mut gate = Gate { agent: self.agent, end, instead: None };
         self.worked = None;
         let worked = if let Some(mut external) = self.external.take() {
-            let worked = self.work_outside(&mut external, (pass, share), &mut gate);
+            let worked = self.work_outside(&mut external, pass, share, &mut gate);
             self.external = Some(external);
             worked
         } else {
-            self.work_here((pass, share), &mut gate, host)
+            self.work_here(pass, share, &mut gate, host)
         };
         match (gate.instead, worked) {
             (Some(Order::Disarm), _) => Ok(Report::Disarmed),
@@ -180,7 +182,8 @@ impl<'a> Trial<'a> {
 
     fn work_here(
         &mut self,
-        (pass, share): (Pass, Share),
+        pass: Pass,
+        share: Share,
         gate: &mut Gate<'_>,
         host: &mut ThisHost<'_>,
     ) -> Result<Worked, SiteError> {

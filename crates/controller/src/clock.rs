@@ -7,6 +7,8 @@
 //!
 //! **Source:** RFC 5905, section 8 (offset and delay), and its clock filter.
 
+use std::ops::Range;
+
 use fleet::Reading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Fact};
@@ -107,13 +109,13 @@ impl Mapping {
     /// An instant of the other clock by this host's.
     pub(crate) fn here_ns(&self, there_ns: u64) -> u64 {
         let Self { before, after } = self;
-        along(there_ns, (before.there_ns, after.there_ns), (before.here_ns, after.here_ns))
+        along(there_ns, before.there_ns..after.there_ns, before.here_ns..after.here_ns)
     }
 
     /// An instant of this host's clock by the other one.
     pub(crate) fn there_ns(&self, here_ns: u64) -> u64 {
         let Self { before, after } = self;
-        along(here_ns, (before.here_ns, after.here_ns), (before.there_ns, after.there_ns))
+        along(here_ns, before.here_ns..after.here_ns, before.there_ns..after.there_ns)
     }
 
     /// How wrong both may be between the two samples.
@@ -122,17 +124,18 @@ impl Mapping {
     }
 }
 
-/// Returns the instant between the second two that `at` is between the first two. Where no time has
-/// passed between them, both run at the same rate.
-fn along(at: u64, (from, to): (u64, u64), (other_from, other_to): (u64, u64)) -> u64 {
-    let passed = i128::from(at) - i128::from(from);
-    let (step, other_step) = (to.saturating_sub(from), other_to.saturating_sub(other_from));
+/// Returns the instant that lies in `other` as `at` lies in `span`, or before or after it. Where no
+/// time has passed in one of them, both run at the same rate.
+fn along(at: u64, span: Range<u64>, other: Range<u64>) -> u64 {
+    let passed = i128::from(at) - i128::from(span.start);
+    let step = span.end.saturating_sub(span.start);
+    let other_step = other.end.saturating_sub(other.start);
     let other_passed = if step == 0 || other_step == 0 {
         passed
     } else {
         passed.saturating_mul(i128::from(other_step)) / i128::from(step)
     };
-    u64::try_from(other_passed.saturating_add(i128::from(other_from))).unwrap_or(0)
+    u64::try_from(other_passed.saturating_add(i128::from(other.start))).unwrap_or(0)
 }
 
 /// How a clock went between two samples.

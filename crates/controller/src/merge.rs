@@ -87,7 +87,8 @@ fn along(points: &[CoursePoint], at_ns: u64) -> Work {
 pub(crate) fn merge(
     spec: &RunSpec,
     mut parts: Vec<Part>,
-    (planned_ns, round_trip_ns): (u64, u64),
+    planned_ns: u64,
+    round_trip_ns: u64,
 ) -> PassEnd {
     let spans: Vec<Span> = parts.iter().map(Part::span).collect();
     let span = Span {
@@ -115,7 +116,7 @@ pub(crate) fn merge(
         result.first_done_ops += first_done.ops;
         result.first_done_bytes += first_done.bytes;
         common.add(both);
-        result.hosts.push(host_result(part, *own, (planned_ns, both)));
+        result.hosts.push(host_result(part, *own, planned_ns, both));
     }
     result.scope = scopes(&parts, pass, common);
     let (caveats, broken, facts) = told(&mut parts);
@@ -125,7 +126,7 @@ pub(crate) fn merge(
     PassEnd { result, facts, broken, span, course: Vec::new() }
 }
 
-fn host_result(part: &Part, own: Span, (planned_ns, common): (u64, Work)) -> HostResult {
+fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostResult {
     let since = |ns: u64| ns.wrapping_sub(planned_ns).cast_signed();
     let result = &part.end.result;
     HostResult {

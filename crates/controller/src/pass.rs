@@ -56,7 +56,7 @@ impl OnePass<'_, '_> {
         let Self { spec, pass, .. } = *self;
         self.crew.ask_first(walk, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
-            facts.extend(setting_up::before_reading(walk, (spec, lab), pass)?);
+            facts.extend(setting_up::before_reading(walk, spec, lab, pass)?);
         }
         if let Some(lab) = &spec.lab {
             watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
@@ -204,7 +204,7 @@ impl OnePass<'_, '_> {
             clock: Mapping { before: start.clocks[index], after: after[index] },
         });
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
-        Ok(merge(self.spec, parts.collect(), (planned_ns, start.round_trip_ns)))
+        Ok(merge(self.spec, parts.collect(), planned_ns, start.round_trip_ns))
     }
 
     /// Leaves the hosts that work: whoever waits for a server that is gone waits for long.

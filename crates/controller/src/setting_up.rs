@@ -39,7 +39,8 @@ pub(crate) fn before_trial(
 /// When a host is lost or can't forget.
 pub(crate) fn before_reading(
     walk: &mut Walk<'_>,
-    (spec, lab): (&RunSpec, &LabSpec),
+    spec: &RunSpec,
+    lab: &LabSpec,
     pass: Pass,
 ) -> Result<Vec<Fact>, String> {
     let how = lab.invalidation;

@@ -73,7 +73,8 @@ fn make(
         facts: Vec::new(),
     };
     let mut crew = Crew::of(spec);
-    let made = panicked::catch(|| begin_to_end(walk, &mut crew, (spec, observed), &mut trial));
+    let run = TrialOf { spec, is_observed: observed };
+    let made = panicked::catch(|| begin_to_end(walk, &mut crew, run, &mut trial));
     match made.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
         Ok(()) => {}
         Err(Trouble::Over(error)) => return Err(error),
@@ -207,12 +208,21 @@ fn books_of(spec: &RunSpec, host: &str) -> Books {
     if killed { Books::InFile } else { Books::InMemory }
 }
 
+/// The run that a trial is of.
+#[derive(Clone, Copy)]
+struct TrialOf<'s> {
+    spec: &'s RunSpec,
+    /// Its events are passed on: it is no search for a load.
+    is_observed: bool,
+}
+
 fn begin_to_end<'s>(
     walk: &mut Walk<'_>,
     crew: &mut Crew<'s>,
-    (spec, observed): (&'s RunSpec, bool),
+    run: TrialOf<'s>,
     trial: &mut Trial,
 ) -> Result<(), Trouble> {
+    let TrialOf { spec, is_observed } = run;
     await_lost(walk, spec);
     let caveats = match &spec.lab {
         Some(lab) => setting_up::before_trial(walk, lab, trial)?,
@@ -221,13 +231,13 @@ fn begin_to_end<'s>(
     let work_name = walk.directory_name(trial.position);
     let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.position };
     let begun = reach(walk, spec).and_then(|()| begin(walk, crew, spec, work));
-    if observed {
+    if is_observed {
         trial.facts.extend(walk.hosts.take_facts());
     }
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);
-            passes(walk, crew, (spec, observed, work), trial)?;
+            passes(walk, crew, run, work, trial)?;
         }
         Err(Trouble::Row(why)) => {
             crew.settle(walk)?;
@@ -242,7 +252,7 @@ fn begin_to_end<'s>(
     let ended = crew.end(walk);
     (walk.observe)(Event::DirectoryEnded);
     if let Err(Trouble::Row(reason)) = ended {
-        if observed {
+        if is_observed {
             // Rows of a table show what was measured, and this was.
             let left = format!("the working directory `{work_name}` is left behind: {reason}");
             (walk.observe)(Event::Left(&left));
@@ -260,9 +270,11 @@ fn begin_to_end<'s>(
 fn passes<'s>(
     walk: &mut Walk<'_>,
     crew: &mut Crew<'s>,
-    (spec, is_observed, work): (&'s RunSpec, bool, Workplace<'_>),
+    run: TrialOf<'s>,
+    work: Workplace<'_>,
     trial: &mut Trial,
 ) -> Result<(), ControllerError> {
+    let TrialOf { spec, is_observed } = run;
     for &pass in spec.passes() {
         if walk.stop.load(Relaxed) {
             trial.state = TrialState::Interrupted;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use agent::Agent;
 use engine::SystemClock;
 use fleet::meet::{self, Hello, Joined, Place};
+use fleet::stdio::Flags;
 use model::units;
 
 use crate::args::AgentArgs;
@@ -44,9 +45,9 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
         let Joined { input, output } = connect_to_controller(&args.meet_within, &leave)?;
-        fleet::stdio::agent_end(input, output, read_clocks, (stop, leave))
+        fleet::stdio::agent_end(input, output, read_clocks, Flags { stop, leave })
     } else {
-        fleet::stdio::agent_end(io::stdin(), io::stdout(), read_clocks, (stop, leave))
+        fleet::stdio::agent_end(io::stdin(), io::stdout(), read_clocks, Flags { stop, leave })
     };
     let left = agent::serve(&agent, &end);
     for sentence in &left {

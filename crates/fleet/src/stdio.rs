@@ -33,18 +33,26 @@ pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How often silence and signals are looked for.
 const TICK: Duration = Duration::from_millis(200);
 
+/// The flags by which an agent is told to end something.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// Ends what is in progress; set when the controller wants that or is lost.
+    pub stop: Arc<AtomicBool>,
+    /// Leaves the controller as if it were lost; set by a signal, maybe.
+    pub leave: Arc<AtomicBool>,
+}
+
 /// Serves a controller at the other end of a stream.
 ///
-/// `stop` ends what is in progress, and is set when the controller wants that or is lost. When
-/// `leave` is set, by a signal maybe, the controller is left as if it were lost. What the clocks
-/// show, `read_clocks` tells on the thread that hears the question: whoever else had to be woken
-/// for it would be late, and the clocks no better known.
+/// The clocks are read by `read_clocks` on the thread that receives the question: any other thread
+/// had to be woken for it, and the clocks would be no better known.
 pub fn agent_end(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
     read_clocks: impl Fn() -> Reading + Send + 'static,
-    (stop, leave): (Arc<AtomicBool>, Arc<AtomicBool>),
+    flags: Flags,
 ) -> AgentEnd {
+    let Flags { stop, leave } = flags;
     let (orders, incoming) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
     let over = |stop: &Arc<AtomicBool>| Over { stop: Arc::clone(stop), orders: orders.clone() };

@@ -17,7 +17,8 @@ pub(super) fn truths(
     spec: &RunSpec,
     result: &PassResult,
     tally: &Tally,
-    (before, after): (ServerCounts, ServerCounts),
+    before: &ServerCounts,
+    after: &ServerCounts,
 ) -> Vec<Truth> {
     if result.errors() > 0 {
         return Vec::new();

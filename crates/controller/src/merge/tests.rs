@@ -87,7 +87,7 @@ proptest! {
     ) {
         let of_host = |host| did.iter().filter(move |(who, ..)| who % hosts == host);
         let parts = (0..hosts).map(|host| part(host, recorded(of_host(host)))).collect();
-        let merged = merge(&RunSpec::null(Workload::Mixed), parts, (0, 0)).result;
+        let merged = merge(&RunSpec::null(Workload::Mixed), parts, 0, 0).result;
         prop_assert_eq!(in_order(merged.kinds.clone()), recorded(did.iter()));
         // Each op is some host's, and what each had done at the end is all of it.
         let sum = |of: fn(&HostResult) -> u64| merged.hosts.iter().map(of).sum::<u64>();

@@ -266,8 +266,9 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
     let [of_files, of_size] = set_of(run);
     let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
-    let larger = ([of_size, of_files, Setting::Workers], [of_size, of_files]);
-    fits(run, written, (needed, &shown), larger)
+    let settings = [of_size, of_files, Setting::Workers];
+    let lower = [of_size, of_files];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 
 /// The file set of an op mix follows from its rate.
@@ -284,21 +285,27 @@ fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanE
     } else {
         format!("{files} files of {}", show_size(bytes))
     };
-    let settings = [Setting::SetPerRate, Setting::Rate];
-    let larger = ([Setting::SetPerRate, Setting::Rate, Setting::Duration], settings);
-    fits(run, written, (needed, &shown), larger)
+    let settings = [Setting::SetPerRate, Setting::Rate, Setting::Duration];
+    let lower = [Setting::SetPerRate, Setting::Rate];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 
-/// Refuses what needs more memory than the in-memory server has; lays it to the first of
-/// `settings` that was written, and names those to lower.
-fn fits(
-    run: &RunSpec,
-    written: &Written<'_>,
-    (needed_bytes, shown): (u64, &str),
-    (settings, lower): ([Setting; 3], [Setting; 2]),
-) -> Result<(), PlanError> {
+/// The memory of the in-memory server that a run needs.
+struct MemoryNeed {
+    bytes: u64,
+    /// The files that need it, for people.
+    shown: String,
+    /// The settings that it follows from; the first one that was written is to blame.
+    settings: [Setting; 3],
+    /// The settings to lower.
+    lower: [Setting; 2],
+}
+
+/// Refuses what needs more memory than the in-memory server has.
+fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
+    let MemoryNeed { bytes, shown, settings, lower } = need;
     let memory = written.server.memory_bytes;
-    if needed_bytes <= memory {
+    if *bytes <= memory {
         return Ok(());
     }
     let what = format!(
@@ -310,7 +317,7 @@ fn fits(
         lower[0].key(),
         lower[1].key()
     );
-    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+    Err(written.fault(run, settings, Fault::new(what).hint(hint)))
 }
 
 /// Memory that the data of one file takes there.
