@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -23,6 +23,8 @@ use crate::steps::Count;
 
 /// How many tests of a program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
+/// The pause before tests are repeated a second time.
+const PAUSE: Duration = Duration::from_secs(20);
 /// Programs that take longest; they start first, so that none of them ends alone.
 const LONGEST: [&str; 2] = ["command", "survival"];
 
@@ -162,7 +164,12 @@ impl Program {
             return Ok(first.count);
         }
         println!("==> repeated: {}", first.failed.join(", "));
-        let second = self.run(&first.failed)?;
+        let mut second = self.run(&first.failed)?;
+        if second.count.failed > 0 {
+            // What disturbed the machine may last for a while.
+            thread::sleep(PAUSE);
+            second = self.run(&first.failed)?;
+        }
         Ok(merge(first, &second))
     }
 }
