@@ -156,7 +156,7 @@ impl From<&Fattr> for nfs3::Fattr {
     }
 }
 
-/// Converts attributes and cuts what does not fit: sizes to the largest number, ids in half.
+/// Converts attributes; sizes that do not fit become the largest number, ids are folded.
 impl From<&nfs3::Fattr> for Fattr {
     fn from(attributes: &nfs3::Fattr) -> Self {
         let saturate = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
