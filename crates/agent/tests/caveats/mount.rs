@@ -84,8 +84,13 @@ fn served_and_local() -> [RunSpec; 2] {
     [served, local]
 }
 
-/// What is said of so many segments, of which some were sent again.
+/// Returns the evidence about so many segments, of which some were sent again.
 fn segments(spec: &RunSpec, sent: u64, again: u64) -> Option<String> {
+    segments_arrived(spec, sent, again, 0)
+}
+
+/// Returns the evidence where some of the segments that were sent again arrived twice.
+fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option<String> {
     let metric = |name: &str, risen: u64| Metric {
         name: name.to_owned(),
         kind: MetricKind::Counter,
@@ -97,6 +102,7 @@ fn segments(spec: &RunSpec, sent: u64, again: u64) -> Option<String> {
         metrics: vec![
             metric("tcp.segments_sent", sent),
             metric("tcp.segments_retransmitted", again),
+            metric("tcp.segments_arrived_twice", twice),
         ],
     };
     let result = PassResult { telemetry: vec![counted], ..crate::figures::result() };
@@ -112,7 +118,7 @@ fn segments_that_tcp_sent_again_are_told() {
     // What a shaped link did to a run that nothing was said of.
     let told = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
     assert!(told.starts_with("115191 of 1200000 segments "), "{told}");
-    assert!(told.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp)"), "{told}");
+    assert!(told.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp, "), "{told}");
     assert!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX + 1).is_some());
 }
 
@@ -122,6 +128,9 @@ fn what_tcp_sends_again_for_others_accuses_nobody() {
     // A few by chance, or a share that costs nothing.
     assert_eq!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX), None);
     assert_eq!(segments(&served, 1_200_000, 1_200), None);
+    // Tail probes on a loopback (66 of 4,264 were seen), all of which arrived twice.
+    assert!(segments_arrived(&served, 4_264, 66, 0).is_some());
+    assert_eq!(segments_arrived(&served, 4_264, 66, 66), None);
     // Whoever does not use TCP is not slowed down by it.
     assert_eq!(segments(&local, 1_200_000, 115_191), None);
     let mut over_udp = served;

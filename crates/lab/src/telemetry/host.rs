@@ -40,6 +40,11 @@ pub(super) fn read(readings: &mut Readings) {
         readings.counter("udp.receive_buffer_errors", net.udp_rcvbuf_errors);
         readings.counter("ip.reassembly_failures", net.ip_reasm_fails);
     }
+    if let Some(count) =
+        std::fs::read_to_string("/proc/net/netstat").ok().as_deref().and_then(dsacked)
+    {
+        readings.counter("tcp.segments_arrived_twice", count);
+    }
     read_pressure(readings);
 }
 
@@ -107,5 +112,41 @@ fn read_pressure(readings: &mut Readings) {
     if let Ok(io) = procfs::IoPressure::current() {
         readings.counter("pressure.io.some_us", io.some.total);
         readings.counter("pressure.io.full_us", io.full.total);
+    }
+}
+
+/// Returns the segments of this host that arrived twice, as their receivers reported by duplicate
+/// SACKs (RFC 2883): what was sent again though nothing was lost.
+///
+/// `/proc/net/netstat` has two lines for each group, first the names and then the values. Kernels
+/// before 5.9 count the reports only, not the segments in them.
+fn dsacked(netstat: &str) -> Option<u64> {
+    let mut groups = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (groups.next()?, groups.next()?);
+    let mut reports = None;
+    for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+        match name {
+            "TCPDSACKRecvSegs" => return value.parse().ok(),
+            "TCPDSACKRecv" => reports = value.parse().ok(),
+            _ => {}
+        }
+    }
+    reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_that_arrived_twice_are_read_by_name() {
+        let older = "TcpExt: SyncookiesSent TCPDSACKRecv\nTcpExt: 7 12\nIpExt: A\nIpExt: 1\n";
+        assert_eq!(dsacked(older), Some(12));
+        let newer = "TcpExt: TCPDSACKRecv X TCPDSACKRecvSegs\nTcpExt: 12 3 15\n";
+        assert_eq!(dsacked(newer), Some(15));
+        assert_eq!(dsacked("TcpExt: SyncookiesSent\nTcpExt: 7\n"), None);
+        assert_eq!(dsacked(""), None);
+        let own = std::fs::read_to_string("/proc/net/netstat").unwrap();
+        assert!(dsacked(&own).is_some(), "{own}");
     }
 }
