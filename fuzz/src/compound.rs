@@ -4,16 +4,20 @@
 //! sessions, stateids and handles that the server gave before, or with others. Every compound must
 //! be answered, every result must be one that a client can decode, and the reply must have the
 //! status of its last result. Each run has a server of its own.
+//!
+//! Operations are taken from [`OpCode::ALL`]: one that is new there is fuzzed with arguments that
+//! begin with a stateid, an offset and a length, until it has an arm that makes better ones.
 
 use arbitrary::Arbitrary;
 use nfs_proto::nfs4::{
-    Bitmap, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder, CompoundReply,
-    CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, Op, OpOk, OpResult, OpenHow,
-    SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier, Wire,
+    Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder,
+    CompoundReply, CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, Op, OpCode,
+    OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier,
+    Wire,
 };
 use nfs_proto::rpc::ReplyHeader;
 use nfs_proto::status::Status;
-use nfs_proto::xdr::Reader;
+use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::Server;
 
 use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, start};
@@ -58,6 +62,13 @@ pub struct Step {
     pub ops: Vec<Choice>,
 }
 
+impl Step {
+    fn of(codes: &[OpCode], in_session: bool) -> Self {
+        let ops = codes.iter().map(|code| Choice::of(*code)).collect();
+        Self { in_session, again: false, slot: 0, ops }
+    }
+}
+
 /// One operation, and which of the things that are known it is made with.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Choice {
@@ -77,6 +88,18 @@ struct Known {
     open_seqid: u32,
     stateids: Vec<Stateid>,
     handles: Vec<FileHandle>,
+}
+
+impl Choice {
+    /// Chooses an operation, with the first of the things that are known.
+    fn of(code: OpCode) -> Self {
+        let position = OpCode::ALL.iter().position(|it| *it == code).expect("one of all");
+        Self { op: position as u8, which: 0, much: 0 }
+    }
+
+    fn code(self) -> OpCode {
+        OpCode::ALL[usize::from(self.op) % OpCode::ALL.len()]
+    }
 }
 
 struct Rig {
@@ -105,17 +128,18 @@ pub fn check(run: &Run) {
 
 impl Rig {
     fn introduce(&mut self) {
-        let choice = |op| Choice { op, which: 0, much: 0 };
-        let alone = |op| Step { in_session: false, again: false, slot: 0, ops: vec![choice(op)] };
-        let first = if self.minor == 0 { [0, 1] } else { [2, 3] };
-        for op in first {
-            self.step(&alone(op));
+        let in_session = self.minor > 0;
+        let first = match self.minor {
+            0 => [OpCode::Setclientid, OpCode::SetclientidConfirm],
+            _ => [OpCode::ExchangeId, OpCode::CreateSession],
+        };
+        for code in first {
+            self.step(&Step::of(&[code], false));
         }
-        if self.minor > 0 {
-            self.step(&Step { in_session: true, ..alone(5) });
+        if in_session {
+            self.step(&Step::of(&[OpCode::ReclaimComplete], true));
         }
-        let ops = [10, 12].map(choice).to_vec();
-        self.step(&Step { in_session: self.minor > 0, ops, ..alone(0) });
+        self.step(&Step::of(&[OpCode::Putrootfh, OpCode::Getfh], in_session));
     }
 
     fn step(&mut self, step: &Step) {
@@ -160,15 +184,19 @@ impl Rig {
             compound.push(&Op::Sequence { session, sequence, slot, highest_slot, cache_this });
         }
         for choice in step.ops.iter().take(OPS_MAX) {
-            if (20..24).contains(&(choice.op % 64)) {
+            let code = choice.code();
+            if matches!(code, OpCode::Open | OpCode::OpenConfirm | OpCode::Close) {
                 self.known.open_seqid += 1;
             }
-            let parts = Parts { known: &self.known, choice: *choice, attributes };
-            compound.push(&if choice.op % 64 == 3 {
-                parts.create_session(security)
-            } else {
-                parts.op()
-            });
+            let parts = Parts { known: &self.known, choice: *choice, attributes, security };
+            let arguments = parts.arguments();
+            match parts.op(&arguments) {
+                Some(op) => compound.push(&op),
+                None => compound.push_with(|writer| {
+                    writer.u32(code.number());
+                    writer.raw(&arguments);
+                }),
+            }
         }
         compound.finish();
         record
@@ -210,6 +238,7 @@ struct Parts<'a> {
     known: &'a Known,
     choice: Choice,
     attributes: Fattr<'a>,
+    security: List<'a, CallbackSecurity<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -244,7 +273,7 @@ impl<'a> Parts<'a> {
         u64::from(self.choice.much & 0x0f) << (self.choice.much >> 2)
     }
 
-    fn create_session(&self, security: List<'a, nfs_proto::nfs4::CallbackSecurity<'a>>) -> Op<'a> {
+    fn create_session(&self) -> Op<'a> {
         Op::CreateSession {
             client: self.client(),
             sequence: self.known.create_sequence.wrapping_add(u32::from(self.choice.much & 1)),
@@ -252,7 +281,7 @@ impl<'a> Parts<'a> {
             fore: CHANNEL,
             back: CHANNEL,
             callback_program: 0x4000_0000,
-            security,
+            security: self.security,
         }
     }
 
@@ -280,137 +309,191 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// One of the operations; each number makes one.
-    fn op(&self) -> Op<'a> {
-        match self.choice.op % 64 {
-            0..10 => self.identity(),
-            10..20 => self.place(),
-            20..32 => self.state(),
-            32..44 => self.data(),
-            _ => self.tree(),
-        }
+    /// Returns arguments for an operation that has no arm below: a stateid, an offset and a length,
+    /// then zeros.
+    fn arguments(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        self.stateid().encode(&mut writer);
+        writer.u64(self.offset());
+        writer.u64(self.choice.much.into());
+        writer.raw(&[0; 96]);
+        bytes
     }
 
-    fn identity(&self) -> Op<'a> {
+    /// Returns the operation of the choice, unless its arguments are understood by nobody here.
+    fn op<'b>(&'b self, arguments: &'b [u8]) -> Option<Op<'b>> {
+        let code = self.choice.code();
+        let made = self.identity(code).or_else(|| self.place(code));
+        let made = made.or_else(|| self.state(code)).or_else(|| self.data(code));
+        let made = made.or_else(|| self.tree(code));
+        made.or_else(|| Op::decode(code, &mut Reader::new(arguments)).ok().flatten())
+    }
+
+    fn identity(&self, code: OpCode) -> Option<Op<'a>> {
         let session = SessionId(self.known.session);
-        match self.choice.op % 64 {
-            0 => Op::Setclientid {
+        Some(match code {
+            OpCode::Setclientid => Op::Setclientid {
                 owner: self.client_owner(),
                 callback_program: 0x4000_0000,
                 callback_address: NetAddress { netid: b"tcp", address: b"127.0.0.1.0.1" },
                 callback_ident: 1,
             },
-            1 => Op::SetclientidConfirm {
+            OpCode::SetclientidConfirm => Op::SetclientidConfirm {
                 client: self.client(),
                 confirm: Verifier(self.known.confirm),
             },
-            2 => Op::ExchangeId {
+            OpCode::ExchangeId => Op::ExchangeId {
                 owner: self.client_owner(),
                 flags: u32::from(self.choice.much) << 24 & 0x4000_0000,
                 protection: StateProtection::None,
                 implementation: None,
             },
-            4 => Op::Renew { client: self.client() },
-            5 => Op::ReclaimComplete { one_fs: self.choice.much & 1 == 1 },
-            6 => Op::DestroySession { session },
-            7 => Op::DestroyClientid { client: self.client() },
-            8 => Op::BindConnToSession {
+            OpCode::CreateSession => self.create_session(),
+            OpCode::Renew => Op::Renew { client: self.client() },
+            OpCode::ReclaimComplete => Op::ReclaimComplete { one_fs: self.choice.much & 1 == 1 },
+            OpCode::DestroySession => Op::DestroySession { session },
+            OpCode::DestroyClientid => Op::DestroyClientid { client: self.client() },
+            OpCode::BindConnToSession => Op::BindConnToSession {
                 session,
                 direction: u32::from(self.choice.much & 3),
                 rdma: false,
             },
-            _ => Op::SecinfoNoName { style: u32::from(self.choice.much & 1) },
-        }
+            _ => return None,
+        })
     }
 
-    fn place(&self) -> Op<'a> {
+    fn place(&self, code: OpCode) -> Option<Op<'a>> {
         let which = usize::from(self.choice.which);
-        match self.choice.op % 64 {
-            10 => Op::Putrootfh,
-            11 => match self.known.handles.iter().rev().nth(which % 16) {
-                Some(file) => Op::Putfh { file: *file },
-                None => Op::Putpubfh,
-            },
-            12 => Op::Getfh,
-            13 => Op::Savefh,
-            14 => Op::Restorefh,
-            15 => Op::Lookupp,
-            16 => Op::Lookup { name: b"export" },
-            _ => Op::Lookup { name: self.name() },
-        }
+        Some(match code {
+            OpCode::Putfh => {
+                let file = *self.known.handles.iter().rev().nth(which % 16)?;
+                Op::Putfh { file }
+            }
+            OpCode::Lookup if self.choice.much & 1 == 0 => Op::Lookup { name: b"export" },
+            OpCode::Lookup => Op::Lookup { name: self.name() },
+            OpCode::SecinfoNoName => Op::SecinfoNoName { style: u32::from(self.choice.much & 1) },
+            _ => return None,
+        })
     }
 
-    fn state(&self) -> Op<'a> {
+    fn state(&self, code: OpCode) -> Option<Op<'a>> {
         let (stateid, seqid) = (self.stateid(), self.known.open_seqid);
         let (offset, length) = (self.offset(), u64::from(self.choice.much));
         let lock_type = if self.choice.much & 1 == 0 { LockType::Read } else { LockType::Write };
-        match self.choice.op % 64 {
-            20 | 21 => self.open(),
-            22 => Op::OpenConfirm { stateid, seqid },
-            23 => Op::Close { seqid, stateid },
-            24 => {
+        Some(match code {
+            OpCode::Open => self.open(),
+            OpCode::OpenConfirm => Op::OpenConfirm { stateid, seqid },
+            OpCode::Close => Op::Close { seqid, stateid },
+            OpCode::OpenDowngrade => {
                 let share_access = u32::from(self.choice.much & 3);
                 Op::OpenDowngrade { stateid, seqid, share_access, share_deny: 0 }
             }
-            25 => {
+            OpCode::Lock => {
                 let (open_seqid, owner) = (seqid, self.owner());
                 let locker = Locker::New { open_seqid, open: stateid, lock_seqid: 0, owner };
                 Op::Lock { lock_type, reclaim: false, offset, length, locker }
             }
-            26 => Op::Locku { lock_type, seqid, stateid, offset, length },
-            27 => Op::Lockt { lock_type, offset, length, owner: self.owner() },
-            28 => Op::ReleaseLockowner { owner: self.owner() },
-            29 => Op::FreeStateid { stateid },
-            30 => Op::Delegreturn { stateid },
-            _ => Op::Delegpurge { client: self.client() },
-        }
+            OpCode::Locku => Op::Locku { lock_type, seqid, stateid, offset, length },
+            OpCode::Lockt => Op::Lockt { lock_type, offset, length, owner: self.owner() },
+            OpCode::ReleaseLockowner => Op::ReleaseLockowner { owner: self.owner() },
+            OpCode::Delegpurge => Op::Delegpurge { client: self.client() },
+            _ => return None,
+        })
     }
 
-    fn data(&self) -> Op<'a> {
+    fn data(&self, code: OpCode) -> Option<Op<'a>> {
         let (stateid, offset) = (self.stateid(), self.offset());
         let (count, length) = (u32::from(self.choice.much), u64::from(self.choice.much));
-        match self.choice.op % 64 {
-            32 => Op::Read { stateid, offset, count },
-            33 => Op::Write { stateid, offset, stable: StableHow::FileSync, data: b"some payload" },
-            34 => Op::Commit { offset, count },
-            35 => Op::Setattr { stateid, attributes: self.attributes },
-            36 => Op::Allocate { stateid, offset, length },
-            37 => Op::Deallocate { stateid, offset, length },
-            38 => Op::Seek { stateid, offset, what: count & 1 },
-            39 => Op::ReadPlus { stateid, offset, count },
-            40 => Op::Clone {
+        Some(match code {
+            OpCode::Read => Op::Read { stateid, offset, count },
+            OpCode::Write => {
+                Op::Write { stateid, offset, stable: StableHow::FileSync, data: b"some payload" }
+            }
+            OpCode::Commit => Op::Commit { offset, count },
+            OpCode::Setattr => Op::Setattr { stateid, attributes: self.attributes },
+            OpCode::Seek => Op::Seek { stateid, offset, what: count & 1 },
+            OpCode::ReadPlus => Op::ReadPlus { stateid, offset, count },
+            OpCode::Clone => Op::Clone {
                 source: stateid,
                 destination: stateid,
                 source_offset: 0,
                 destination_offset: offset,
                 count: length,
             },
-            41 => Op::OffloadStatus { stateid },
-            42 => Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::of(&[1]) },
-            _ => Op::Access { access: count },
-        }
+            OpCode::IoAdvise => {
+                Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::of(&[1]) }
+            }
+            OpCode::Access => Op::Access { access: count },
+            _ => return None,
+        })
     }
 
-    fn tree(&self) -> Op<'a> {
+    fn tree(&self, code: OpCode) -> Option<Op<'a>> {
         let (name, attributes) = (self.name(), self.attributes);
-        match self.choice.op % 64 {
-            44 => Op::Create { kind: CreateKind::Directory, name, attributes },
-            45 => Op::Create { kind: CreateKind::Symlink(b"target"), name, attributes },
-            46 => Op::Remove { name },
-            47 => Op::Rename { from: name, to: b"c" },
-            48 => Op::Link { name },
-            49 => Op::Readlink,
-            50 => Op::Verify { attributes },
-            51 => Op::Nverify { attributes },
-            52 => Op::Secinfo { name },
-            53 => {
+        Some(match code {
+            OpCode::Create if self.choice.much & 1 == 0 => {
+                Op::Create { kind: CreateKind::Directory, name, attributes }
+            }
+            OpCode::Create => Op::Create { kind: CreateKind::Symlink(b"target"), name, attributes },
+            OpCode::Remove => Op::Remove { name },
+            OpCode::Rename => Op::Rename { from: name, to: b"c" },
+            OpCode::Link => Op::Link { name },
+            OpCode::Verify => Op::Verify { attributes },
+            OpCode::Nverify => Op::Nverify { attributes },
+            OpCode::Secinfo => Op::Secinfo { name },
+            OpCode::Readdir => {
                 let request = Bitmap::of(&[1, 4, 20, 33]);
                 let maxcount = u32::from(self.choice.much) << 6;
                 let (cookie, verifier) = (u64::from(self.choice.which), Verifier([0; 8]));
                 Op::Readdir { cookie, verifier, dircount: maxcount, maxcount, request }
             }
-            54 => Op::Openattr { create_dir: false },
-            _ => Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35]) },
+            OpCode::Getattr => {
+                Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35]) }
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes each operation once, with a client and then without one: those that nobody thought
+    /// of here, too.
+    #[test]
+    fn each_operation_of_the_table_is_sent() {
+        for minor in 0..3 {
+            for introduced in [true, false] {
+                let mut steps = Vec::new();
+                for code in OpCode::ALL {
+                    steps.push(Step::of(&[OpCode::Putrootfh, *code], minor > 0));
+                }
+                for some in steps.chunks(STEPS_MAX) {
+                    check(&Run { minor, introduced, steps: some.to_vec() });
+                }
+            }
         }
+    }
+
+    #[test]
+    fn each_operation_that_is_understood_has_arguments() {
+        let known = Known { stateids: vec![Stateid::ANONYMOUS], ..Known::default() };
+        let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).unwrap();
+        let security = List::decode(&mut Reader::new(&[0; 4])).unwrap();
+        let mut made = 0;
+        for code in OpCode::ALL {
+            let choice = Choice::of(*code);
+            let parts = Parts { known: &known, choice, attributes, security };
+            let arguments = parts.arguments();
+            let Some(op) = parts.op(&arguments) else { continue };
+            assert_eq!(op.code(), *code);
+            made += 1;
+        }
+        let understood = OpCode::ALL
+            .iter()
+            .filter(|code| !matches!(Op::decode(**code, &mut Reader::new(&[0; 256])), Ok(None)));
+        assert_eq!(made, understood.count());
     }
 }

@@ -25,6 +25,7 @@ pub fn without_real() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
     steps.one("doc", doc);
+    steps.one("tests of fuzz", test_fuzz);
     steps.many("tests", || suites::run(Which::All));
     steps.finish()
 }
@@ -35,6 +36,7 @@ pub fn everything() -> bool {
     steps.one("setup", || setup::install_missing().map(|()| true));
     check_sources(&mut steps);
     steps.one("doc", doc);
+    steps.one("tests of fuzz", test_fuzz);
     steps.many("tests", || suites::run(Which::All));
     steps.many("real peers, browser and fuzz targets", || Ok(real::run(None)));
     steps.finish()
@@ -78,6 +80,13 @@ fn check_sources(steps: &mut Steps) {
         done(clippy)
     });
     steps.one("tidy", tidy::run);
+}
+
+/// Runs the unit tests of the fuzz targets, which are not among those of the workspace.
+fn test_fuzz() -> Result<bool> {
+    let mut test = cargo(&["test", "--manifest-path", "fuzz/Cargo.toml", "--lib", "--quiet"]);
+    test.env("CARGO_TARGET_DIR", repo::target());
+    done(test)
 }
 
 fn doc() -> Result<bool> {

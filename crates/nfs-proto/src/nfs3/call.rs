@@ -175,12 +175,6 @@ impl<'a> Call<'a> {
                 writer.u32(dircount);
                 writer.u32(maxcount);
             }
-            _ => self.encode_named(writer),
-        }
-    }
-
-    fn encode_named(&self, writer: &mut Writer<'_>) {
-        match *self {
             Self::Lookup { dir, name } | Self::Remove { dir, name } | Self::Rmdir { dir, name } => {
                 encode_name(writer, dir, name);
             }
@@ -209,7 +203,6 @@ impl<'a> Call<'a> {
                 writer.opaque(file);
                 encode_name(writer, dir, name);
             }
-            _ => unreachable!("Call::encode handles the calls without a name"),
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! The mirror of the decoder beside it. [`encode_read_header`] stops before the payload.
 
-use super::{Created, Fattr, Reply, Status, WccData};
+use super::{
+    Created, Fattr, Listing, ListingPlus, Object, ReadOk, Reply, Status, WccData, WriteOk,
+};
 use crate::xdr::Writer;
 
 /// Appends the results of a successful READ up to its payload; the caller sends the `len` payload
@@ -30,21 +32,10 @@ impl Reply<'_> {
                     attributes.encode(writer);
                 }
             }
-            Self::Lookup { dir, result } => {
-                if let Some(object) = status(writer, result) {
-                    object.file.encode(writer);
-                    Fattr::encode_optional(object.attributes.as_ref(), writer);
-                }
-                Fattr::encode_optional(dir.as_ref(), writer);
-            }
-            Self::Read { attributes, result } => match result {
-                Ok(ok) => {
-                    let len = ok.data.len() as u32;
-                    encode_read_header(writer, attributes.as_ref(), ok.eof, len);
-                    writer.fixed(ok.data);
-                }
-                Err(_) => drop(after_attributes(writer, attributes.as_ref(), result)),
-            },
+            Self::Setattr { wcc: change, result }
+            | Self::Remove { dir: change, result }
+            | Self::Rmdir { dir: change, result } => drop(after_change(writer, change, result)),
+            Self::Lookup { dir, result } => encode_found(writer, dir.as_ref(), result),
             Self::Access { attributes, result } => {
                 if let Some(granted) = after_attributes(writer, attributes.as_ref(), result) {
                     writer.u32(*granted);
@@ -55,29 +46,28 @@ impl Reply<'_> {
                     writer.opaque(target);
                 }
             }
-            Self::Readdir { .. }
-            | Self::Readdirplus { .. }
-            | Self::Fsstat { .. }
-            | Self::Fsinfo { .. }
-            | Self::Pathconf { .. } => self.encode_large(writer),
-            _ => self.encode_change(writer),
-        }
-    }
-
-    fn encode_large(&self, writer: &mut Writer<'_>) {
-        match self {
+            Self::Read { attributes, result } => encode_read(writer, attributes.as_ref(), result),
+            Self::Write { wcc, result } => encode_written(writer, wcc, result),
+            Self::Create { dir, result }
+            | Self::Mkdir { dir, result }
+            | Self::Symlink { dir, result }
+            | Self::Mknod { dir, result } => encode_made(writer, dir, result),
+            Self::Rename { from_dir, to_dir, result } => {
+                after_change(writer, from_dir, result);
+                to_dir.encode(writer);
+            }
+            Self::Link { attributes, dir, result } => {
+                after_attributes(writer, attributes.as_ref(), result);
+                dir.encode(writer);
+            }
             Self::Readdir { dir, result } => {
                 if let Some(page) = after_attributes(writer, dir.as_ref(), result) {
-                    page.verifier.encode(writer);
-                    page.entries.encode(writer);
-                    writer.bool(page.eof);
+                    page.encode(writer);
                 }
             }
             Self::Readdirplus { dir, result } => {
                 if let Some(page) = after_attributes(writer, dir.as_ref(), result) {
-                    page.verifier.encode(writer);
-                    page.entries.encode(writer);
-                    writer.bool(page.eof);
+                    page.encode(writer);
                 }
             }
             Self::Fsstat { attributes, result } => {
@@ -95,41 +85,59 @@ impl Reply<'_> {
                     conf.encode(writer);
                 }
             }
-            _ => unreachable!("Reply::encode sends only these here"),
-        }
-    }
-
-    fn encode_change(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Setattr { wcc: change, result }
-            | Self::Remove { dir: change, result }
-            | Self::Rmdir { dir: change, result } => drop(after_change(writer, change, result)),
-            Self::Create { dir, result }
-            | Self::Mkdir { dir, result }
-            | Self::Symlink { dir, result }
-            | Self::Mknod { dir, result } => encode_made(writer, dir, result),
-            Self::Rename { from_dir, to_dir, result } => {
-                after_change(writer, from_dir, result);
-                to_dir.encode(writer);
-            }
-            Self::Link { attributes, dir, result } => {
-                after_attributes(writer, attributes.as_ref(), result);
-                dir.encode(writer);
-            }
-            Self::Write { wcc, result } => {
-                if let Some(ok) = after_change(writer, wcc, result) {
-                    writer.u32(ok.count);
-                    writer.u32(ok.committed.number());
-                    ok.verifier.encode(writer);
-                }
-            }
             Self::Commit { wcc, result } => {
                 if let Some(verifier) = after_change(writer, wcc, result) {
                     verifier.encode(writer);
                 }
             }
-            _ => unreachable!("Reply::encode sends only these here"),
         }
+    }
+}
+
+impl Listing<'_> {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        self.verifier.encode(writer);
+        self.entries.encode(writer);
+        writer.bool(self.eof);
+    }
+}
+
+impl ListingPlus<'_> {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        self.verifier.encode(writer);
+        self.entries.encode(writer);
+        writer.bool(self.eof);
+    }
+}
+
+/// Appends what LOOKUP found; unlike elsewhere the directory's attributes come last.
+fn encode_found(writer: &mut Writer<'_>, dir: Option<&Fattr>, result: &Result<Object, Status>) {
+    if let Some(object) = status(writer, result) {
+        object.file.encode(writer);
+        Fattr::encode_optional(object.attributes.as_ref(), writer);
+    }
+    Fattr::encode_optional(dir, writer);
+}
+
+fn encode_read(
+    writer: &mut Writer<'_>,
+    attributes: Option<&Fattr>,
+    result: &Result<ReadOk<'_>, Status>,
+) {
+    match result {
+        Ok(ok) => {
+            encode_read_header(writer, attributes, ok.eof, ok.data.len() as u32);
+            writer.fixed(ok.data);
+        }
+        Err(_) => drop(after_attributes(writer, attributes, result)),
+    }
+}
+
+fn encode_written(writer: &mut Writer<'_>, wcc: &WccData, result: &Result<WriteOk, Status>) {
+    if let Some(ok) = after_change(writer, wcc, result) {
+        writer.u32(ok.count);
+        writer.u32(ok.committed.number());
+        ok.verifier.encode(writer);
     }
 }
 

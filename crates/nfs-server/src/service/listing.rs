@@ -7,8 +7,8 @@
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
 use nfs_proto::nfs3::{
-    Call, EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, Listing as WireListing,
-    ListingPlus, Reply, Status, Verifier,
+    EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, Listing as WireListing, ListingPlus,
+    Reply, Status, Verifier,
 };
 use nfs_proto::server::encode_nfs3_reply;
 
@@ -20,32 +20,42 @@ use crate::outbox::Outbox;
 /// Least bytes of an entry besides its name: fileid, length, cookie, and the word before.
 const ENTRY_BYTES: usize = 24;
 
+/// The place in a directory at which a listing goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    pub(super) cookie: u64,
+    pub(super) verifier: Verifier,
+}
+
+/// The lengths in bytes that READDIRPLUS asks for: of names and cookies, and of the whole reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlusCounts {
+    pub(super) dircount: u32,
+    pub(super) maxcount: u32,
+}
+
 impl Service {
-    /// Carries out READDIR or READDIRPLUS.
-    pub(super) fn answer_listing(&mut self, call: &Call<'_>, xid: u32, out: &mut Outbox) {
+    /// Answers with a listing that `list` makes in the page of this service, which is kept.
+    pub(super) fn answer_listing(
+        &mut self,
+        xid: u32,
+        out: &mut Outbox,
+        list: impl for<'p> FnOnce(&Self, &'p mut Vec<u8>) -> Reply<'p>,
+    ) {
         let mut page = std::mem::take(&mut self.page);
-        let reply = match *call {
-            Call::Readdir { dir, cookie, verifier, count } => {
-                let count = count.min(self.granted.read_bytes_max);
-                self.readdir(dir, (cookie, verifier), count, &mut page)
-            }
-            Call::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
-                let counts = (dircount, maxcount.min(self.granted.read_bytes_max));
-                self.readdirplus(dir, (cookie, verifier), counts, &mut page)
-            }
-            _ => unreachable!("answer_nfs3 sends only these here"),
-        };
+        let reply = list(self, &mut page);
         encode_nfs3_reply(out.head(), xid, &reply);
         self.page = page;
     }
 
-    fn readdir<'p>(
+    pub(super) fn readdir<'p>(
         &self,
         dir: &[u8],
-        cursor: (u64, Verifier),
+        cursor: Cursor,
         count: u32,
         page: &'p mut Vec<u8>,
     ) -> Reply<'p> {
+        let count = count.min(self.granted.read_bytes_max);
         let listing = match self.gather(dir, cursor, count) {
             Ok(listing) => listing,
             Err(error) => {
@@ -63,13 +73,15 @@ impl Service {
         Reply::Readdir { dir: Some(fattr(&listing.directory)), result }
     }
 
-    fn readdirplus<'p>(
+    pub(super) fn readdirplus<'p>(
         &self,
         dir: &[u8],
-        cursor: (u64, Verifier),
-        (dircount, maxcount): (u32, u32),
+        cursor: Cursor,
+        counts: PlusCounts,
         page: &'p mut Vec<u8>,
     ) -> Reply<'p> {
+        let dircount = counts.dircount;
+        let maxcount = counts.maxcount.min(self.granted.read_bytes_max);
         let listing = match self.gather(dir, cursor, maxcount) {
             Ok(listing) => listing,
             Err(error) => {
@@ -96,12 +108,8 @@ impl Service {
     }
 
     /// Lists at least as many entries as a reply of `count` bytes can hold.
-    fn gather(
-        &self,
-        dir: &[u8],
-        (cookie, verifier): (u64, Verifier),
-        count: u32,
-    ) -> Result<Listing, FsError> {
+    fn gather(&self, dir: &[u8], cursor: Cursor, count: u32) -> Result<Listing, FsError> {
+        let Cursor { cookie, verifier } = cursor;
         let id = self.id(dir)?;
         if cookie != 0 && verifier != self.shared.cookie_verifier() {
             return Err(FsError::BadCookie);

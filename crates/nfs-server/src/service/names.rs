@@ -3,7 +3,7 @@
 //! **Source:** RFC 1813 sections 3.3.3 and 3.3.8 to 3.3.15.
 
 use nfs_proto::nfs3::{
-    Call, CreateHow, Created as WireCreated, MknodWhat, Object, Reply, Sattr, Status, WccData,
+    CreateHow, Created as WireCreated, MknodWhat, Object, Reply, Sattr, Status, WccData,
 };
 
 use super::Service;
@@ -13,54 +13,35 @@ use crate::fs::{
 };
 
 /// Outcome of what makes something: the directory's change and the object.
-type Made = (WccData, Result<WireCreated, Status>);
+pub(super) type Made = (WccData, Result<WireCreated, Status>);
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'a> {
+    pub(super) dir: &'a [u8],
+    pub(super) name: &'a [u8],
+}
 
 impl Service {
-    /// Carries out a call that names an entry of a directory.
-    pub(super) fn answer_names(&self, call: &Call<'_>, context: Context) -> Reply<'static> {
-        match *call {
-            Call::Lookup { dir, name } => self.lookup(dir, name),
-            Call::Create { dir, name, how } => {
-                let (dir, result) = self.create(dir, name, how, context);
-                Reply::Create { dir, result }
-            }
-            Call::Mkdir { dir, name, attributes } => {
-                let object = NewObject::Directory;
-                let (dir, result) = self.make(dir, name, object, &attributes, context);
-                Reply::Mkdir { dir, result }
-            }
-            Call::Symlink { dir, name, attributes, target } => {
-                let object = NewObject::Symlink(target);
-                let (dir, result) = self.make(dir, name, object, &attributes, context);
-                Reply::Symlink { dir, result }
-            }
-            Call::Mknod { dir, name, what } => {
-                let (object, attributes) = node(&what);
-                let (dir, result) = self.make(dir, name, object, &attributes, context);
-                Reply::Mknod { dir, result }
-            }
-            Call::Remove { dir, name } => {
-                let removed =
-                    self.id(dir).and_then(|id| self.shared.fs.remove(id, name, context.now));
-                let (dir, result) = self.changed(dir, removed);
-                Reply::Remove { dir, result }
-            }
-            Call::Rmdir { dir, name } => {
-                let fs = &self.shared.fs;
-                let removed =
-                    self.id(dir).and_then(|id| fs.remove_directory(id, name, context.now));
-                let (dir, result) = self.changed(dir, removed);
-                Reply::Rmdir { dir, result }
-            }
-            Call::Rename { from_dir, from, to_dir, to } => {
-                self.rename((from_dir, from), (to_dir, to), context)
-            }
-            Call::Link { file, dir, name } => self.link(file, (dir, name), context),
-            _ => unreachable!("answer_nfs3 handles {:?}", call.procedure()),
-        }
+    pub(super) fn remove(&self, dir: &[u8], name: &[u8], context: Context) -> Reply<'static> {
+        let removed = self.id(dir).and_then(|id| self.shared.fs.remove(id, name, context.now));
+        let (dir, result) = self.changed(dir, removed);
+        Reply::Remove { dir, result }
     }
 
-    fn lookup(&self, dir: &[u8], name: &[u8]) -> Reply<'static> {
+    pub(super) fn remove_directory(
+        &self,
+        dir: &[u8],
+        name: &[u8],
+        context: Context,
+    ) -> Reply<'static> {
+        let fs = &self.shared.fs;
+        let removed = self.id(dir).and_then(|id| fs.remove_directory(id, name, context.now));
+        let (dir, result) = self.changed(dir, removed);
+        Reply::Rmdir { dir, result }
+    }
+
+    pub(super) fn lookup(&self, dir: &[u8], name: &[u8]) -> Reply<'static> {
         match self.id(dir).and_then(|id| self.shared.fs.lookup(id, name)) {
             Ok(found) => {
                 let object = Object {
@@ -75,7 +56,7 @@ impl Service {
         }
     }
 
-    fn create(&self, dir: &[u8], name: &[u8], how: CreateHow, context: Context) -> Made {
+    pub(super) fn create(&self, dir: &[u8], name: &[u8], how: CreateHow, context: Context) -> Made {
         let (mode, set) = match how {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
@@ -88,7 +69,7 @@ impl Service {
         self.made(dir, created)
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         dir: &[u8],
         name: &[u8],
@@ -126,10 +107,10 @@ impl Service {
         }
     }
 
-    fn rename(&self, from: (&[u8], &[u8]), to: (&[u8], &[u8]), context: Context) -> Reply<'static> {
-        let renamed = self.id(from.0).and_then(|from_id| {
-            let to_id = self.id(to.0)?;
-            self.shared.fs.rename((from_id, from.1), (to_id, to.1), context.now)
+    pub(super) fn rename(&self, from: Name<'_>, to: Name<'_>, context: Context) -> Reply<'static> {
+        let renamed = self.id(from.dir).and_then(|from_id| {
+            let to_id = self.id(to.dir)?;
+            self.shared.fs.rename((from_id, from.name), (to_id, to.name), context.now)
         });
         match renamed {
             Ok(renamed) => Reply::Rename {
@@ -138,14 +119,15 @@ impl Service {
                 result: Ok(()),
             },
             Err(error) => Reply::Rename {
-                from_dir: self.wcc_after(from.0),
-                to_dir: self.wcc_after(to.0),
+                from_dir: self.wcc_after(from.dir),
+                to_dir: self.wcc_after(to.dir),
                 result: Err(self.count(error)),
             },
         }
     }
 
-    fn link(&self, file: &[u8], (dir, name): (&[u8], &[u8]), context: Context) -> Reply<'static> {
+    pub(super) fn link(&self, file: &[u8], to: Name<'_>, context: Context) -> Reply<'static> {
+        let Name { dir, name } = to;
         let linked = self.id(file).and_then(|file_id| {
             let dir_id = self.id(dir)?;
             self.shared.fs.link(file_id, dir_id, name, context.now)
@@ -165,7 +147,8 @@ impl Service {
     }
 }
 
-fn node(what: &MknodWhat) -> (NewObject<'static>, Sattr) {
+/// Returns the object that MKNOD asks for, and its attributes.
+pub(super) fn node(what: &MknodWhat) -> (NewObject<'static>, Sattr) {
     let (kind, rdev, sattr) = match *what {
         MknodWhat::Character(sattr, device) => {
             (FileKind::CharacterDevice, (device.major, device.minor), sattr)

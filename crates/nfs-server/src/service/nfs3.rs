@@ -7,14 +7,18 @@
 //! **Source:** RFC 1813 sections 3.3.1 to 3.3.21.
 
 use nfs_proto::nfs3::{
-    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData, WriteOk, access,
+    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, Sattr, StableHow, Status, Time, WccData, WriteOk,
+    access,
 };
 use nfs_proto::server::{encode_nfs3_reply, encode_read_reply_header};
 
 use super::convert::{fattr, file_time, set_attributes, status, wcc};
+use super::listing::{Cursor, PlusCounts};
+use super::names::{Name, node};
 use super::{Service, Written};
 use crate::fs::{
     BLOCK_BYTES, Context, FILE_BYTES_MAX, FileKind, FsError, InodeId, LINKS_MAX, NAME_BYTES_MAX,
+    NewObject,
 };
 use crate::outbox::Outbox;
 
@@ -39,26 +43,24 @@ impl Service {
                 Reply::Getattr { result: self.result(result.map(|found| fattr(&found))) }
             }
             Call::Read { file, offset, count } => {
-                return self.read(file, (offset, count), xid, out);
+                return self.read(file, offset, count, xid, out);
             }
             Call::Write { file, offset, stable, data } => self.write(file, offset, stable, data),
             Call::Setattr { file, attributes, guard } => {
-                let set = set_attributes(&attributes);
-                let guard = guard.map(file_time);
-                let changed = self
-                    .id(file)
-                    .and_then(|id| self.shared.fs.set_attributes(id, &set, guard, context.now));
-                match changed {
-                    Ok(change) => Reply::Setattr { wcc: wcc(&change), result: Ok(()) },
-                    Err(error) => {
-                        let wcc = self.wcc_after(file);
-                        Reply::Setattr { wcc, result: Err(self.count(error)) }
-                    }
-                }
+                self.set_attributes(file, &attributes, guard, context)
             }
             Call::Access { file, access } => self.access(file, access),
-            Call::Readdir { .. } | Call::Readdirplus { .. } => {
-                return self.answer_listing(call, xid, out);
+            Call::Readdir { dir, cookie, verifier, count } => {
+                let cursor = Cursor { cookie, verifier };
+                return self.answer_listing(xid, out, |service, page| {
+                    service.readdir(dir, cursor, count, page)
+                });
+            }
+            Call::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
+                let cursor = Cursor { cookie, verifier };
+                return self.answer_listing(xid, out, |service, page| {
+                    service.readdirplus(dir, cursor, PlusCounts { dircount, maxcount }, page)
+                });
             }
             Call::Readlink { file } => return self.read_link(file, xid, out),
             Call::Fsstat { root } => {
@@ -78,9 +80,55 @@ impl Service {
                 let wcc = self.wcc_after(file);
                 Reply::Commit { wcc, result: self.result(committed) }
             }
-            _ => self.answer_names(call, context),
+            Call::Lookup { dir, name } => self.lookup(dir, name),
+            Call::Create { dir, name, how } => {
+                let (dir, result) = self.create(dir, name, how, context);
+                Reply::Create { dir, result }
+            }
+            Call::Mkdir { dir, name, attributes } => {
+                let (dir, result) =
+                    self.make(dir, name, NewObject::Directory, &attributes, context);
+                Reply::Mkdir { dir, result }
+            }
+            Call::Symlink { dir, name, attributes, target } => {
+                let object = NewObject::Symlink(target);
+                let (dir, result) = self.make(dir, name, object, &attributes, context);
+                Reply::Symlink { dir, result }
+            }
+            Call::Mknod { dir, name, what } => {
+                let (object, attributes) = node(&what);
+                let (dir, result) = self.make(dir, name, object, &attributes, context);
+                Reply::Mknod { dir, result }
+            }
+            Call::Remove { dir, name } => self.remove(dir, name, context),
+            Call::Rmdir { dir, name } => self.remove_directory(dir, name, context),
+            Call::Rename { from_dir, from, to_dir, to } => {
+                let from = Name { dir: from_dir, name: from };
+                self.rename(from, Name { dir: to_dir, name: to }, context)
+            }
+            Call::Link { file, dir, name } => self.link(file, Name { dir, name }, context),
         };
         encode_nfs3_reply(out.head(), xid, &reply);
+    }
+
+    fn set_attributes(
+        &self,
+        file: &[u8],
+        attributes: &Sattr,
+        guard: Option<Time>,
+        context: Context,
+    ) -> Reply<'static> {
+        let set = set_attributes(attributes);
+        let guard = guard.map(file_time);
+        let changed = self
+            .id(file)
+            .and_then(|id| self.shared.fs.set_attributes(id, &set, guard, context.now));
+        match changed {
+            Ok(change) => Reply::Setattr { wcc: wcc(&change), result: Ok(()) },
+            Err(error) => {
+                Reply::Setattr { wcc: self.wcc_after(file), result: Err(self.count(error)) }
+            }
+        }
     }
 
     /// Counts a failure and gives its status.
@@ -123,8 +171,8 @@ impl Service {
         }
     }
 
-    fn read(&mut self, file: &[u8], range: (u64, u32), xid: u32, out: &mut Outbox) {
-        let range = (range.0, range.1.min(self.granted.read_bytes_max));
+    fn read(&mut self, file: &[u8], offset: u64, count: u32, xid: u32, out: &mut Outbox) {
+        let range = (offset, count.min(self.granted.read_bytes_max));
         let found =
             self.id(file).and_then(|id| self.shared.fs.read(id, range, self.now, &mut self.pieces));
         let (attributes, span) = match found {

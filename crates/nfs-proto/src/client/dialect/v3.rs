@@ -11,6 +11,7 @@ use super::{Answer, Prefix, not_a};
 use crate::error::DecodeError;
 use crate::limits::V3_FILE_HANDLE_BYTES_MAX;
 use crate::nfs3::{self, Call, Fattr, Procedure, Reply, Status, WriteOk};
+use crate::version::Version;
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 3 has one.
@@ -49,15 +50,21 @@ pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
 
 /// Appends the arguments, up to a payload that is sent from elsewhere.
 pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
-    if let Operation::Write { file, offset, stable, data: Data::Pool(payload) } = *operation {
-        nfs3::encode_write_header(writer, handle(file)?, offset, stable, payload.len);
-        return Ok(());
-    }
-    call(operation)?.encode(writer);
+    let call = match *operation {
+        Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
+            nfs3::encode_write_header(writer, handle(file)?, offset, stable, payload.len);
+            return Ok(());
+        }
+        Operation::Write { file, offset, stable, data: Data::Bytes(data) } => {
+            Call::Write { file: handle(file)?, offset, stable, data }
+        }
+        _ => call(operation)?,
+    };
+    call.encode(writer);
     Ok(())
 }
 
-/// Says an operation as a call.
+/// Returns an operation as a call; a WRITE is encoded by [`encode`] itself.
 fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Null => Call::Null,
@@ -69,10 +76,6 @@ fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         Operation::Readlink { file } => Call::Readlink { file: handle(file)? },
         Operation::Read { file, offset, count } => {
             Call::Read { file: handle(file)?, offset, count }
-        }
-        Operation::Write { file, offset, stable, data } => {
-            let Data::Bytes(data) = data else { unreachable!("encoded without its payload") };
-            Call::Write { file: handle(file)?, offset, stable, data }
         }
         Operation::Readdir { dir, cursor, bytes } => {
             let (cookie, verifier) = (cursor.cookie, cursor.verifier);
@@ -93,7 +96,7 @@ fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     })
 }
 
-/// Says an operation on a name as a call.
+/// Returns an operation on a name as a call.
 fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
@@ -115,7 +118,10 @@ fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         Operation::Link { file, dir, name } => {
             Call::Link { file: handle(file)?, dir: handle(dir)?, name }
         }
-        _ => unreachable!("a session asks `procedure` first"),
+        _ => {
+            let kind = operation.kind();
+            return Err(StartError::Unsupported { kind, version: Version::V3 });
+        }
     })
 }
 

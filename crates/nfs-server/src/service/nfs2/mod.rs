@@ -17,6 +17,7 @@ use nfs_proto::nfs3;
 use nfs_proto::server::{encode_nfs2_read_reply_header, encode_reply};
 
 use self::convert::{attributes, handle_bytes, status};
+use self::names::Name;
 use super::Service;
 use super::convert::set_attributes;
 use crate::fs::{Context, FsError, InodeId};
@@ -57,7 +58,31 @@ impl Service {
                 return self.readdir2(dir, (cookie, count), xid, out);
             }
             Call::Statfs { file } => Reply::Statfs(self.counted(self.statfs2(file))),
-            _ => self.answer_names2(call, context),
+            Call::Lookup { dir, name } => Reply::Lookup(self.counted(self.lookup2(dir, name))),
+            Call::Create { dir, name, attributes } => {
+                Reply::Create(self.counted(self.create2(dir, name, &attributes, context)))
+            }
+            Call::Mkdir { dir, name, attributes } => {
+                Reply::Mkdir(self.counted(self.make_directory2(dir, name, &attributes, context)))
+            }
+            Call::Symlink { dir, name, target, attributes } => {
+                let made = self.symlink2(dir, name, target, &attributes, context);
+                Reply::Symlink(self.counted(made))
+            }
+            Call::Remove { dir, name } => {
+                Reply::Remove(self.counted(self.remove2(dir, name, context)))
+            }
+            Call::Rmdir { dir, name } => {
+                Reply::Rmdir(self.counted(self.remove_directory2(dir, name, context)))
+            }
+            Call::Rename { from_dir, from, to_dir, to } => {
+                let (from, to) =
+                    (Name { dir: from_dir, name: from }, Name { dir: to_dir, name: to });
+                Reply::Rename(self.counted(self.rename2(from, to, context)))
+            }
+            Call::Link { file, dir, name } => {
+                Reply::Link(self.counted(self.link2(file, Name { dir, name }, context)))
+            }
         };
         encode_reply(out.head(), xid, &nfs_proto::program::Reply::Nfs2(reply));
     }

@@ -6,7 +6,7 @@
 //! `nfsd_proc_create`, for special files.
 
 use nfs_proto::Status;
-use nfs_proto::nfs2::{Call, FileHandle, Object, Reply, Sattr};
+use nfs_proto::nfs2::{FileHandle, Object, Sattr};
 use nfs_proto::nfs3;
 
 use super::check_size;
@@ -18,53 +18,80 @@ use crate::service::convert::set_attributes;
 /// Bits of a mode that name the type of a file. **Source:** RFC 1094 section 2.3.5.
 const TYPE_MASK: u32 = 0o170_000;
 
+/// A name in a directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'a> {
+    pub(super) dir: FileHandle,
+    pub(super) name: &'a [u8],
+}
+
 impl Service {
-    /// Carries out a call that names an entry of a directory.
-    pub(super) fn answer_names2(&self, call: &Call<'_>, context: Context) -> Reply<'static> {
-        match *call {
-            Call::Lookup { dir, name } => Reply::Lookup(self.counted(self.lookup2(dir, name))),
-            Call::Create { dir, name, attributes } => {
-                Reply::Create(self.counted(self.create2(dir, name, &attributes, context)))
-            }
-            Call::Mkdir { dir, name, attributes } => {
-                let set = set_attributes(&nfs3::Sattr::from(&attributes));
-                let made = self.make2(dir, name, NewObject::Directory, &set, context);
-                Reply::Mkdir(self.counted(made))
-            }
-            Call::Symlink { dir, name, target, attributes } => {
-                let set = set_attributes(&nfs3::Sattr::from(&attributes));
-                let made = self.make2(dir, name, NewObject::Symlink(target), &set, context);
-                Reply::Symlink(self.counted(made.map(drop)))
-            }
-            Call::Remove { dir, name } => {
-                let fs = &self.shared.fs;
-                let removed = self.in_directory(dir, |id| fs.remove(id, name, context.now));
-                Reply::Remove(self.counted(removed.map(drop)))
-            }
-            Call::Rmdir { dir, name } => {
-                let fs = &self.shared.fs;
-                let removed =
-                    self.in_directory(dir, |id| fs.remove_directory(id, name, context.now));
-                Reply::Rmdir(self.counted(removed.map(drop)))
-            }
-            Call::Rename { from_dir, from, to_dir, to } => {
-                let renamed = self.id2(to_dir).and_then(|to_id| {
-                    let fs = &self.shared.fs;
-                    self.in_directory(from_dir, |id| {
-                        fs.rename((id, from), (to_id, to), context.now)
-                    })
-                });
-                Reply::Rename(self.counted(renamed.map(drop)))
-            }
-            Call::Link { file, dir, name } => {
-                let linked = self.id2(file).and_then(|file_id| {
-                    let fs = &self.shared.fs;
-                    self.in_directory(dir, |id| fs.link(file_id, id, name, context.now))
-                });
-                Reply::Link(self.counted(linked.map(drop)))
-            }
-            _ => unreachable!("answer_nfs2 handles {:?}", call.procedure()),
-        }
+    pub(super) fn make_directory2(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        sattr: &Sattr,
+        context: Context,
+    ) -> Result<Object, Status> {
+        let set = set_attributes(&nfs3::Sattr::from(sattr));
+        self.make2(dir, name, NewObject::Directory, &set, context)
+    }
+
+    pub(super) fn symlink2(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        target: &[u8],
+        sattr: &Sattr,
+        context: Context,
+    ) -> Result<(), Status> {
+        let set = set_attributes(&nfs3::Sattr::from(sattr));
+        self.make2(dir, name, NewObject::Symlink(target), &set, context)?;
+        Ok(())
+    }
+
+    pub(super) fn remove2(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        context: Context,
+    ) -> Result<(), Status> {
+        self.in_directory(dir, |id| self.shared.fs.remove(id, name, context.now))?;
+        Ok(())
+    }
+
+    pub(super) fn remove_directory2(
+        &self,
+        dir: FileHandle,
+        name: &[u8],
+        context: Context,
+    ) -> Result<(), Status> {
+        self.in_directory(dir, |id| self.shared.fs.remove_directory(id, name, context.now))?;
+        Ok(())
+    }
+
+    pub(super) fn rename2(
+        &self,
+        from: Name<'_>,
+        to: Name<'_>,
+        context: Context,
+    ) -> Result<(), Status> {
+        let to_id = self.id2(to.dir)?;
+        self.in_directory(from.dir, |from_id| {
+            self.shared.fs.rename((from_id, from.name), (to_id, to.name), context.now)
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn link2(
+        &self,
+        file: FileHandle,
+        to: Name<'_>,
+        context: Context,
+    ) -> Result<(), Status> {
+        let file_id = self.id2(file)?;
+        self.in_directory(to.dir, |id| self.shared.fs.link(file_id, id, to.name, context.now))?;
+        Ok(())
     }
 
     /// Does something in a directory.
@@ -76,14 +103,14 @@ impl Service {
         self.id2(dir).and_then(|id| act(id).map_err(status))
     }
 
-    fn lookup2(&self, dir: FileHandle, name: &[u8]) -> Result<Object, Status> {
+    pub(super) fn lookup2(&self, dir: FileHandle, name: &[u8]) -> Result<Object, Status> {
         let found = self.in_directory(dir, |id| self.shared.fs.lookup(id, name))?;
         let file = handle(&self.shared.fs, found.id);
         Ok(Object { file, attributes: attributes(&found.attributes)? })
     }
 
     /// CREATE of a file, which is taken where it exists, or of a special file.
-    fn create2(
+    pub(super) fn create2(
         &self,
         dir: FileHandle,
         name: &[u8],

@@ -5,11 +5,15 @@
 //!
 //! **Source:** RFC 7530 section 15.2, RFC 8881 sections 2.10.6, 16.2 and 18.46.
 
+use std::sync::{Arc, MutexGuard};
+
 use nfs_proto::nfs4::{BadOp, Call, Compound, Op, OpCode, OpOk, OpResult, Ops, SessionId};
 use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
 use super::answer::{Answer, Failure};
+use super::opens::Shares;
+use super::sparse::CopyEnd;
 use super::state::{Asked, Session, Slot, SlotTurn};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
@@ -33,11 +37,12 @@ impl Service {
             return encode_reply(out.head(), xid, &reply);
         };
         self.counters.nfs4_compounds.add(1);
-        let mut answer = Answer::begin(out, xid, compound.tag, NFS4_REPLY_BYTES_MAX);
+        let answer = Answer::begin(out, xid, compound.tag, NFS4_REPLY_BYTES_MAX);
         let mut run = Run {
             minor: compound.minor,
             context,
             now_ns: monotonic_ns(),
+            answer,
             session: None,
             current: None,
             saved: None,
@@ -48,121 +53,130 @@ impl Service {
         };
         let versions = self.shared.versions;
         let status = match compound.minor {
-            0 if versions.v4_0 => match compound.count() {
-                0..=NFS4_OPERATIONS_MAX => self.evaluate(compound.ops(), &mut run, &mut answer),
-                _ => Status::Resource,
-            },
-            1 if versions.v4_1 => return self.start(compound, run, answer),
-            2 if versions.v4_2 => return self.start(compound, run, answer),
+            0 if versions.v4_0 && compound.count() > NFS4_OPERATIONS_MAX => Status::Resource,
+            0 if versions.v4_0 => self.evaluate(compound.ops(), &mut run),
+            1 if versions.v4_1 => return self.start(compound, run),
+            2 if versions.v4_2 => return self.start(compound, run),
             _ => Status::MinorVersMismatch,
         };
-        self.conclude(answer, status);
+        self.conclude(run, status);
     }
 
-    fn conclude<'o>(&self, answer: Answer<'o>, status: Status) -> &'o [u8] {
+    /// Ends the reply of a compound; returns its results where they are whole.
+    fn conclude<'o>(&self, run: Run<'o>, status: Status) -> &'o [u8] {
         if status != Status::Ok {
             self.counters.error(status);
         }
-        answer.finish(status)
+        run.answer.finish(status)
     }
 
     /// Carries out a compound of v4.1 or later: in a session, or the one operation outside.
-    fn start(&mut self, compound: &Compound<'_>, mut run: Run<'_>, mut answer: Answer<'_>) {
-        let first = compound.ops().next();
-        let status = match first {
-            Some(Ok(sequence @ Op::Sequence { .. })) => {
-                return self.in_session(compound, &sequence, &run, answer);
+    fn start(&mut self, compound: &Compound<'_>, mut run: Run<'_>) {
+        let status = match compound.ops().next() {
+            Some(Ok(Op::Sequence {
+                session: SessionId(session),
+                sequence,
+                slot,
+                cache_this,
+                ..
+            })) => {
+                let place = Place { session, sequence, slot, cache_this };
+                return self.carry_out_in_session(compound, place, run);
             }
             None => Status::Ok,
             Some(Ok(op)) if !op.code().is_sessionless() => {
-                answer.fail(op.code(), Status::OpNotInSession);
+                run.answer.fail(op.code(), Status::OpNotInSession);
                 Status::OpNotInSession
             }
             Some(Ok(op)) if compound.count() > 1 => {
-                answer.fail(op.code(), Status::NotOnlyOp);
+                run.answer.fail(op.code(), Status::NotOnlyOp);
                 Status::NotOnlyOp
             }
-            Some(_) => self.evaluate(compound.ops(), &mut run, &mut answer),
+            Some(_) => self.evaluate(compound.ops(), &mut run),
         };
-        self.conclude(answer, status);
+        self.conclude(run, status);
     }
 
-    /// Carries out a compound that starts with SEQUENCE.
-    fn in_session(
+    /// Carries out a compound that starts with SEQUENCE, which itself fails or names the session.
+    fn carry_out_in_session(&mut self, compound: &Compound<'_>, place: Place, mut run: Run<'_>) {
+        self.counters.nfs4_operation(OpCode::Sequence.number());
+        let found = self.tables().session(place.session, run.now_ns);
+        let failed = match found {
+            Ok(session) => match session.slot(place.slot) {
+                // The slot stays locked until the reply is kept.
+                Ok(slot) => return self.carry_out_on_slot(compound, place, &session, slot, run),
+                Err(status) => status,
+            },
+            Err(status) => status,
+        };
+        run.answer.fail(OpCode::Sequence, failed);
+        self.conclude(run, failed);
+    }
+
+    /// Carries out a compound on the slot that its SEQUENCE names.
+    fn carry_out_on_slot(
         &mut self,
         compound: &Compound<'_>,
-        sequence: &Op<'_>,
-        run: &Run<'_>,
-        mut answer: Answer<'_>,
+        place: Place,
+        session: &Arc<Session>,
+        mut slot: MutexGuard<'_, Slot>,
+        run: Run<'_>,
     ) {
-        let Op::Sequence { session: SessionId(id), sequence, slot: index, cache_this, .. } =
-            *sequence
-        else {
-            unreachable!("start sends only SEQUENCE here")
-        };
-        self.counters.nfs4_operation(OpCode::Sequence.number());
-        let fail = |service: &Self, mut answer: Answer<'_>, status| {
-            answer.fail(OpCode::Sequence, status);
-            service.conclude(answer, status);
-        };
-        let session = match self.tables().session(id, run.now_ns) {
-            Ok(session) => session,
-            Err(status) => return fail(self, answer, status),
-        };
-        let mut slot = match session.slot(index) {
-            Ok(slot) => slot,
-            Err(status) => return fail(self, answer, status),
-        };
+        let mut run = Run { session: Some(session), ..run };
         let asked = Asked { operations: compound.count(), bytes: self.call_bytes };
-        let turn = place(&session, &slot, (sequence, cache_this), asked);
-        let turn = match turn {
-            Ok(SlotTurn::Kept) => return answer.finish_as(slot.reply()),
+        let turn = match turn_on(session, &slot, place, asked) {
+            Ok(SlotTurn::Kept) => return run.answer.finish_as(slot.reply()),
             Ok(turn) => turn,
-            Err(status) => return fail(self, answer, status),
+            Err(status) => return self.refuse_sequence(run, status),
         };
-        answer.set_limit(session.fore.reply_bytes_max as usize, Status::RepTooBig);
-        if cache_this {
+        run.answer.set_limit(session.fore.reply_bytes_max as usize, Status::RepTooBig);
+        if place.cache_this {
             let kept_bytes_max = session.fore.kept_bytes_max.min(session.fore.reply_bytes_max);
-            answer.set_limit(kept_bytes_max as usize, Status::RepTooBigToCache);
-            answer.whole = true;
+            run.answer.set_limit(kept_bytes_max as usize, Status::RepTooBigToCache);
+            run.answer.whole = true;
         }
-        let mark = answer.mark();
+        let mark = run.answer.mark();
         let highest = session.slot_highest();
-        answer.ok(&OpOk::Sequence {
-            session: SessionId(id),
-            sequence,
-            slot: index,
+        run.answer.ok(&OpOk::Sequence {
+            session: SessionId(place.session),
+            sequence: place.sequence,
+            slot: place.slot,
             highest_slot: highest,
             target_highest_slot: highest,
             flags: 0,
         });
-        if let Err(status) = answer.check_room(0) {
-            answer.rewind(mark);
-            return fail(self, answer, status);
+        if let Err(status) = run.answer.check_room(0) {
+            run.answer.rewind(mark);
+            return self.refuse_sequence(run, status);
         }
         let mut ops = compound.ops();
         ops.next();
         if turn == SlotTurn::NotKept {
-            let status = not_kept(&mut ops, &mut answer);
-            self.conclude(answer, status);
+            let status = not_kept(&mut ops, &mut run.answer);
+            self.conclude(run, status);
             return;
         }
-        slot.begin(sequence, asked);
-        let mut run = Run { session: Some(&session), ..*run };
-        let status = self.evaluate(ops, &mut run, &mut answer);
-        let results = self.conclude(answer, status);
-        if cache_this {
+        slot.begin(place.sequence, asked);
+        let status = self.evaluate(ops, &mut run);
+        let results = self.conclude(run, status);
+        if place.cache_this {
             session.keep(&mut slot, results);
         }
     }
 
+    /// Answers a compound whose SEQUENCE fails.
+    fn refuse_sequence(&self, mut run: Run<'_>, status: Status) {
+        run.answer.fail(OpCode::Sequence, status);
+        self.conclude(run, status);
+    }
+
     /// Carries out operations up to the first that fails; returns the status of the last.
-    fn evaluate(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>, answer: &mut Answer<'_>) -> Status {
+    fn evaluate(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>) -> Status {
         let mut first = true;
         while let Some(op) = ops.next() {
             run.left = ops.left();
             let (code, outcome) = match op {
-                Ok(op) => (op.code(), self.evaluate_one(&op, first, run, answer)),
+                Ok(op) => (op.code(), self.evaluate_one(&op, first, run)),
                 Err(BadOp { code, status }) => (code, Err(status.into())),
             };
             first = false;
@@ -171,7 +185,7 @@ impl Service {
                 Err(Failure::Told(status)) => return status,
                 Err(Failure::Status(status)) => {
                     let status = in_words_of(run.minor, status);
-                    answer.fail(code, status);
+                    run.answer.fail(code, status);
                     return status;
                 }
             }
@@ -179,13 +193,7 @@ impl Service {
         Status::Ok
     }
 
-    fn evaluate_one(
-        &mut self,
-        op: &Op<'_>,
-        first: bool,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
+    fn evaluate_one(&mut self, op: &Op<'_>, first: bool, run: &mut Run<'_>) -> Outcome {
         let code = op.code();
         self.counters.nfs4_operation(code.number());
         let planned = self.planned_error(FaultedCalls::V4(code.number()), first);
@@ -195,88 +203,147 @@ impl Service {
             }
             run.planned = Some(status);
         }
-        let mark = answer.mark();
+        let mark = run.answer.mark();
         // What changes something must not be found too long afterwards.
-        answer.check_room(if code.changes() { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
-        self.dispatch(op, run, answer)?;
-        if let Err(status) = answer.check_room(0) {
-            answer.rewind(mark);
+        run.answer.check_room(if code.changes() { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
+        self.carry_out_operation(op, run)?;
+        if let Err(status) = run.answer.check_room(0) {
+            run.answer.rewind(mark);
             return Err(status.into());
         }
         Ok(())
     }
 
-    fn dispatch(&mut self, op: &Op<'_>, run: &mut Run<'_>, answer: &mut Answer<'_>) -> Outcome {
-        match op {
-            Op::Putfh { .. }
-            | Op::Putpubfh
-            | Op::Putrootfh
-            | Op::Getfh
-            | Op::Savefh
-            | Op::Restorefh
-            | Op::Getattr { .. }
-            | Op::Verify { .. }
-            | Op::Nverify { .. }
-            | Op::Access { .. }
-            | Op::Readlink
-            | Op::Secinfo { .. }
-            | Op::SecinfoNoName { .. } => self.object(op, run, answer),
-            Op::Lookup { .. }
-            | Op::Lookupp
-            | Op::Create { .. }
-            | Op::Link { .. }
-            | Op::Remove { .. }
-            | Op::Rename { .. } => self.name(op, run, answer),
-            Op::Readdir { .. } => self.directory_page(op, run, answer),
-            Op::Read { .. } | Op::Write { .. } | Op::Commit { .. } | Op::Setattr { .. } => {
-                self.data(op, run, answer)
+    /// Carries out an operation on data, or hands it on: each operation has one arm in this
+    /// function or the next two. Those that have none are not supported.
+    fn carry_out_operation(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
+        match *op {
+            Op::Allocate { stateid, offset, length } => self.allocate(stateid, offset, length, run),
+            Op::Commit { offset, count } => self.commit4(offset, count, run),
+            Op::Copy {
+                source,
+                destination,
+                source_offset,
+                destination_offset,
+                count,
+                ref servers,
+                ..
+            } => {
+                let from = CopyEnd { stateid: source, offset: source_offset };
+                let to = CopyEnd { stateid: destination, offset: destination_offset };
+                self.copy(from, to, count, servers, run)
             }
-            Op::Allocate { .. }
-            | Op::Deallocate { .. }
-            | Op::Seek { .. }
-            | Op::ReadPlus { .. }
-            | Op::Copy { .. }
-            | Op::IoAdvise { .. } => self.sparse(op, run, answer),
-            Op::Open { .. }
-            | Op::OpenConfirm { .. }
-            | Op::OpenDowngrade { .. }
-            | Op::Close { .. } => self.opening(op, run, answer),
-            Op::Lock { .. }
-            | Op::Lockt { .. }
-            | Op::Locku { .. }
-            | Op::ReleaseLockowner { .. }
-            | Op::FreeStateid { .. }
-            | Op::TestStateid { .. } => self.locking(op, run, answer),
-            Op::Setclientid { .. } | Op::SetclientidConfirm { .. } | Op::Renew { .. } => {
-                self.client(op, run, answer)
+            Op::Deallocate { stateid, offset, length } => self.punch4(stateid, offset, length, run),
+            Op::IoAdvise { stateid, .. } => self.advise(stateid, run),
+            Op::Read { stateid, offset, count } => self.read4(stateid, offset, count, run),
+            Op::ReadPlus { stateid, offset, count } => self.read_plus(stateid, offset, count, run),
+            Op::Seek { stateid, offset, what } => self.seek(stateid, offset, what, run),
+            Op::Setattr { stateid, attributes } => self.set_attributes4(stateid, &attributes, run),
+            Op::Write { stateid, offset, stable, data } => {
+                self.write4(stateid, offset, stable, data, run)
             }
-            Op::ExchangeId { .. }
-            | Op::CreateSession { .. }
-            | Op::DestroySession { .. }
-            | Op::BindConnToSession { .. }
-            | Op::BackchannelCtl { .. }
-            | Op::DestroyClientid { .. }
-            | Op::ReclaimComplete { .. } => self.session(op, run, answer),
-            Op::Sequence { .. } => Err(Status::SequencePos.into()),
+            _ => self.carry_out_on_object(op, run),
+        }
+    }
+
+    /// Carries out an operation on the current object or the names in it, or hands it on.
+    fn carry_out_on_object(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
+        match *op {
+            Op::Access { access } => self.access4(access, run),
+            Op::Create { kind, name, attributes } => self.create4(kind, name, &attributes, run),
+            Op::Getattr { request } => self.get_attributes4(request, run),
+            Op::Getfh => self.get_handle(run),
+            Op::Link { name } => self.link4(name, run),
+            Op::Lookup { name } => self.lookup4(name, run),
+            Op::Lookupp => self.lookup_parent(run),
+            Op::Nverify { attributes } => self.verify(&attributes, &OpOk::Nverify, run),
+            Op::Putfh { file } => self.put_handle(&file, run),
+            Op::Putpubfh => run.put_handle(self.shared.fs.root(), &OpOk::Putpubfh),
+            Op::Putrootfh => run.put_handle(self.shared.fs.root(), &OpOk::Putrootfh),
+            Op::Readdir { cookie, verifier, dircount, maxcount, request } => {
+                self.read_directory4(cookie, verifier, dircount, maxcount, request, run)
+            }
+            Op::Readlink => self.read_link4(run),
+            Op::Remove { name } => self.remove4(name, run),
+            Op::Rename { from, to } => self.rename4(from, to, run),
+            Op::Restorefh => run.restore_handle(),
+            Op::Savefh => run.save_handle(),
+            Op::Secinfo { name } => self.secinfo(name, run),
+            Op::SecinfoNoName { style } => self.secinfo_no_name(style, run),
+            Op::Verify { attributes } => self.verify(&attributes, &OpOk::Verify, run),
+            _ => self.carry_out_on_state(op, run),
+        }
+    }
+
+    /// Carries out an operation on the state of a client: sessions, opens, locks.
+    fn carry_out_on_state(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
+        match *op {
+            // The backchannel is never used.
+            Op::BackchannelCtl { .. } => run.succeed(&OpOk::BackchannelCtl),
+            Op::BindConnToSession { session, direction, .. } => {
+                self.bind_connection(session, direction, run)
+            }
+            Op::Close { seqid, stateid } => self.close4(stateid, seqid, run),
+            Op::CreateSession { client, sequence, flags, fore, back, .. } => {
+                self.create_session(client, sequence, flags, &fore, &back, run)
+            }
+            // No delegation was ever given.
             Op::Delegreturn { .. } => Err(Status::BadStateid.into()),
-            Op::Delegpurge { .. }
-            | Op::Openattr { .. }
-            | Op::OffloadCancel { .. }
-            | Op::OffloadStatus { .. }
-            | Op::Clone { .. } => Err(Status::NotSupp.into()),
+            Op::DestroyClientid { client } => self.destroy_client_id(client, run),
+            Op::DestroySession { session } => self.destroy_session(session, run),
+            Op::ExchangeId { owner, flags, protection, .. } => {
+                self.exchange_id(&owner, flags, protection, run)
+            }
+            Op::FreeStateid { stateid } => self.free_stateid(stateid, run),
+            Op::Lock { lock_type, reclaim, offset, length, locker } => {
+                self.lock4(lock_type, reclaim, offset, length, &locker, run)
+            }
+            Op::Lockt { lock_type, offset, length, owner } => {
+                self.test_lock4(lock_type, offset, length, &owner, run)
+            }
+            Op::Locku { seqid, stateid, offset, length, .. } => {
+                self.unlock4(stateid, seqid, offset, length, run)
+            }
+            Op::Open { seqid, share_access, share_deny, owner, how, claim } => {
+                let shares = Shares { access: share_access, deny: share_deny };
+                self.open4(&owner, seqid, shares, how, claim, run)
+            }
+            Op::OpenConfirm { stateid, seqid } => self.confirm_open4(stateid, seqid, run),
+            Op::OpenDowngrade { stateid, seqid, share_access, share_deny } => {
+                let shares = Shares { access: share_access, deny: share_deny };
+                self.downgrade4(stateid, seqid, shares, run)
+            }
+            Op::ReclaimComplete { one_fs } => self.reclaim_complete(one_fs, run),
+            Op::ReleaseLockowner { owner } => self.release_lock_owner(&owner, run),
+            Op::Renew { client } => self.renew_lease(client, run),
+            // Only at the start of a compound, where it was taken already.
+            Op::Sequence { .. } => Err(Status::SequencePos.into()),
+            Op::Setclientid { owner, callback_address, .. } => {
+                self.set_client_id(&owner, callback_address, run)
+            }
+            Op::SetclientidConfirm { client, confirm } => {
+                self.confirm_client4(client, confirm, run)
+            }
+            Op::TestStateid { stateids } => self.test_stateids(&stateids, run),
+            _ => Err(Status::NotSupp.into()),
         }
     }
 }
 
-/// Places a call on its slot, within what the session allows.
-fn place(
-    session: &Session,
-    slot: &Slot,
-    (sequence, cache_this): (u32, bool),
-    asked: Asked,
-) -> Result<SlotTurn, Status> {
+/// The place that SEQUENCE gives to a compound.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    session: [u8; 16],
+    sequence: u32,
+    slot: u32,
+    /// Whether the reply is to be kept for a call that comes again.
+    cache_this: bool,
+}
+
+/// Finds out what a call is to its slot, within what the session allows.
+fn turn_on(session: &Session, slot: &Slot, place: Place, asked: Asked) -> Result<SlotTurn, Status> {
     let Asked { operations, bytes } = asked;
-    let turn = slot.turn(sequence)?;
+    let turn = slot.turn(place.sequence)?;
     if turn != SlotTurn::New && slot.is_false_retry(asked) {
         return Err(Status::SeqFalseRetry);
     }
@@ -287,7 +354,7 @@ fn place(
     if is_new && bytes > session.fore.request_bytes_max as usize {
         return Err(Status::ReqTooBig);
     }
-    if is_new && cache_this && !session.can_keep(slot) {
+    if is_new && place.cache_this && !session.can_keep(slot) {
         return Err(Status::Jukebox);
     }
     Ok(turn)

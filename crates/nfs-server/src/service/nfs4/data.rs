@@ -6,9 +6,8 @@
 //! **Source:** RFC 7530 sections 16.3, 16.23, 16.32 and 16.36.
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::{Op, OpOk, OpResult, StableHow, Stateid, encode_read_header};
+use nfs_proto::nfs4::{Fattr, OpOk, StableHow, Stateid, encode_read_header};
 
-use super::answer::Answer;
 use super::attributes::to_set;
 use super::names::v4_status;
 use super::state::{READ, WRITE};
@@ -20,48 +19,47 @@ use crate::service::Service;
 const READ_RESULT_BYTES: usize = 16;
 
 impl Service {
-    /// Carries out an operation on data.
-    pub(super) fn data(
+    pub(super) fn write4(
         &mut self,
-        op: &Op<'_>,
+        stateid: Stateid,
+        offset: u64,
+        stable: StableHow,
+        data: &[u8],
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
-        match *op {
-            Op::Read { stateid, offset, count } => {
-                self.read4(stateid, (offset, count), run, answer)?;
-            }
-            Op::Write { stateid, offset, stable, data } => {
-                let id = self.allow(stateid, WRITE, run)?;
-                let unstable = stable == StableHow::Unstable;
-                let written = self.write_data(id, offset, data, unstable).map_err(v4_status)?;
-                let (count, verifier) = (written.count, written.verifier);
-                let committed = self.claimed_stability(stable);
-                answer.ok(&OpOk::Write { count, committed, verifier });
-            }
-            Op::Commit { offset, count } => {
-                let id = run.current()?;
-                self.check_regular(id)?;
-                if offset.checked_add(u64::from(count)).is_none() {
-                    return Err(Status::Inval.into());
-                }
-                let verifier = self.commit_data(id).map_err(v4_status)?;
-                answer.ok(&OpOk::Commit { verifier });
-            }
-            Op::Setattr { stateid, attributes } => {
-                let id = run.current()?;
-                let (set, mask) = to_set(run.minor, &attributes)?;
-                if set.size.is_some() {
-                    self.check_regular(id)?;
-                    self.allow(stateid, WRITE, run)?;
-                }
-                let changed = self.shared.fs.set_attributes(id, &set, None, run.context.now);
-                changed.map_err(v4_status)?;
-                answer.result(&OpResult::Ok(OpOk::Setattr { set: mask }));
-            }
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        let id = self.allow(stateid, WRITE, run)?;
+        let unstable = stable == StableHow::Unstable;
+        let written = self.write_data(id, offset, data, unstable).map_err(v4_status)?;
+        let (count, verifier) = (written.count, written.verifier);
+        let committed = self.claimed_stability(stable);
+        run.succeed(&OpOk::Write { count, committed, verifier })
+    }
+
+    pub(super) fn commit4(&mut self, offset: u64, count: u32, run: &mut Run<'_>) -> Outcome {
+        let id = run.current()?;
+        self.check_regular(id)?;
+        if offset.checked_add(u64::from(count)).is_none() {
+            return Err(Status::Inval.into());
         }
-        Ok(())
+        let verifier = self.commit_data(id).map_err(v4_status)?;
+        run.succeed(&OpOk::Commit { verifier })
+    }
+
+    pub(super) fn set_attributes4(
+        &mut self,
+        stateid: Stateid,
+        attributes: &Fattr<'_>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let id = run.current()?;
+        let (set, mask) = to_set(run.minor, attributes)?;
+        // Only a change of size is I/O, which shares and locks of others can forbid.
+        if set.size.is_some() {
+            self.check_regular(id)?;
+            self.allow(stateid, WRITE, run)?;
+        }
+        self.shared.fs.set_attributes(id, &set, None, run.context.now).map_err(v4_status)?;
+        run.succeed(&OpOk::Setattr { set: mask })
     }
 
     /// Lets a stateid open the way to the current file for `need`; returns the file.
@@ -106,26 +104,29 @@ impl Service {
         }
     }
 
-    fn read4(
+    pub(super) fn read4(
         &mut self,
         stateid: Stateid,
-        (offset, count): (u64, u32),
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
+        offset: u64,
+        count: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         let id = self.allow(stateid, READ, run)?;
         let range = (offset, count.min(self.granted.read_bytes_max));
         let read = self.shared.fs.read(id, range, self.now, &mut self.pieces);
         let (_, span) = match read {
             Ok(read) => read,
-            Err(error) => return Err(self.check_regular(id).err().unwrap_or(v4_status(error))),
+            Err(error) => {
+                self.check_regular(id)?;
+                return Err(v4_status(error).into());
+            }
         };
-        if let Err(status) = answer.check_room(READ_RESULT_BYTES + span.count as usize) {
+        if let Err(status) = run.answer.check_room(READ_RESULT_BYTES + span.count as usize) {
             self.pieces.clear();
-            return Err(status);
+            return Err(status.into());
         }
-        answer.with(|writer| encode_read_header(writer, span.eof, span.count));
-        answer.payload(self.pieces.drain(..));
+        run.answer.with(|writer| encode_read_header(writer, span.eof, span.count));
+        run.answer.payload(self.pieces.drain(..));
         self.counters.payload_read_bytes.add(u64::from(span.count));
         Ok(())
     }

@@ -7,10 +7,9 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    Attributes as WireAttributes, Bitmap, EntriesBuilder, Op, OpOk, Verifier, attribute as number,
+    Attributes as WireAttributes, Bitmap, EntriesBuilder, OpOk, Verifier, attribute as number,
 };
 
-use super::answer::Answer;
 use super::attributes::{Owners, check_readable};
 use super::names::v4_status;
 use super::{Outcome, Run};
@@ -27,16 +26,15 @@ const RESOK_BYTES: usize = 8 + 4 + 4;
 const RESULT_BYTES: usize = 8 + 8 + 4 + 4;
 
 impl Service {
-    /// Carries out READDIR.
-    pub(super) fn directory_page(
+    pub(super) fn read_directory4(
         &mut self,
-        op: &Op<'_>,
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
+        cookie: u64,
+        verifier: Verifier,
+        dircount: u32,
+        maxcount: u32,
+        request: Bitmap,
+        run: &mut Run<'_>,
     ) -> Outcome {
-        let Op::Readdir { cookie, verifier, dircount, maxcount, request } = *op else {
-            unreachable!("dispatch sends only READDIR here")
-        };
         let directory = run.current()?;
         check_readable(request)?;
         let own = self.shared.cookie_verifier();
@@ -52,7 +50,7 @@ impl Service {
             return Err(Status::TooSmall.into());
         }
         let granted = maxcount.min(self.granted.read_bytes_max) as usize;
-        let maxcount = granted.min(answer.room().saturating_sub(RESULT_BYTES));
+        let maxcount = granted.min(run.answer.room().saturating_sub(RESULT_BYTES));
         let mut room = maxcount;
         let fits = |name: &[u8]| {
             let bytes = ENTRY_BYTES + name.len();
@@ -70,13 +68,13 @@ impl Service {
         let eof = all && listing.eof;
         let too_small = taken == 0 && !eof;
         if !too_small {
-            answer.ok(&OpOk::Readdir { verifier: own, entries: builder.finish(), eof });
+            run.answer.ok(&OpOk::Readdir { verifier: own, entries: builder.finish(), eof });
         }
         self.page = page;
         if !too_small {
             return Ok(());
         }
-        answer.check_room(granted)?;
+        run.answer.check_room(granted)?;
         Err(Status::TooSmall.into())
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    ClientId, Denied as WireDenied, List, LockType, Locker, Op, OpCode, OpOk, OpResult, StateOwner,
+    ClientId, Denied as WireDenied, List, LockType, Locker, OpCode, OpOk, OpResult, StateOwner,
     Stateid,
 };
 
-use super::answer::{Answer, Failure};
+use super::answer::Failure;
 use super::numbered::Numbered;
 use super::state::{Client, Denied, LockAsk, OwnerKind, Refused, Span, Speaker, State, Tables};
 use super::{Outcome, Run};
@@ -25,61 +25,65 @@ struct NewLocker<'a> {
 }
 
 impl Service {
-    /// Carries out an operation on locks.
-    pub(super) fn locking(
+    pub(super) fn lock4(
         &mut self,
-        op: &Op<'_>,
+        lock_type: LockType,
+        reclaim: bool,
+        offset: u64,
+        length: u64,
+        locker: &Locker<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
-        match *op {
-            Op::Lock { lock_type, reclaim, offset, length, locker } => {
-                run.current()?;
-                let span = Span::new(offset, length)?;
-                // Whoever reclaims a lock has reclaimed the open that it is under.
-                match (reclaim, self.tables().is_in_grace(run.now_ns)) {
-                    (true, false) => return Err(Status::NoGrace.into()),
-                    (false, true) => return Err(Status::Grace.into()),
-                    (true, true) | (false, false) => {}
-                }
-                self.lock(&locker, (span, is_exclusive(lock_type)), run, answer)
-            }
-            Op::Lockt { lock_type, offset, length, owner } => {
-                let span = Span::new(offset, length)?;
-                let exclusive = is_exclusive(lock_type);
-                let ask = LockAsk { owner: owner.owner, span, exclusive };
-                self.lockt(&owner, ask, run, answer)
-            }
-            Op::Locku { seqid, stateid, offset, length, .. } => {
-                self.locku((stateid, seqid), (offset, length), run, answer)
-            }
-            Op::ReleaseLockowner { owner } => {
-                let ClientId(id) = owner.client;
-                let client = self.tables().client(id, run.now_ns)?;
-                Tables::renew(&client, run.now_ns);
-                self.tables().release_lock_owner(&client, owner.owner)?;
-                answer.ok(&OpOk::ReleaseLockowner);
-                Ok(())
-            }
-            Op::FreeStateid { stateid } => {
-                let stateid = run.meant(stateid)?;
-                let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
-                self.tables().free(&state)?;
-                answer.ok(&OpOk::FreeStateid);
-                Ok(())
-            }
-            Op::TestStateid { stateids } => self.test_stateids(&stateids, run, answer),
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        run.current()?;
+        let span = Span::new(offset, length)?;
+        // Whoever reclaims a lock has reclaimed the open that it is under.
+        match (reclaim, self.tables().is_in_grace(run.now_ns)) {
+            (true, false) => return Err(Status::NoGrace.into()),
+            (false, true) => return Err(Status::Grace.into()),
+            (true, true) | (false, false) => {}
+        }
+        self.lock(locker, (span, is_exclusive(lock_type)), run)
+    }
+
+    pub(super) fn test_lock4(
+        &mut self,
+        lock_type: LockType,
+        offset: u64,
+        length: u64,
+        owner: &StateOwner<'_>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let span = Span::new(offset, length)?;
+        let ask = LockAsk { owner: owner.owner, span, exclusive: is_exclusive(lock_type) };
+        let file = run.current()?;
+        self.check_regular(file)?;
+        let client = self.client_of(owner, run)?;
+        match self.tables().test_lock(client.id, file, ask, run.now_ns) {
+            Ok(()) => run.succeed(&OpOk::Lockt),
+            Err(denied) => Err(tell_denied(OpCode::Lockt, &denied, run)),
         }
     }
 
-    fn lock(
+    pub(super) fn release_lock_owner(
         &mut self,
-        locker: &Locker<'_>,
-        what: (Span, bool),
+        owner: &StateOwner<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
+        let ClientId(id) = owner.client;
+        let client = self.tables().client(id, run.now_ns)?;
+        Tables::renew(&client, run.now_ns);
+        self.tables().release_lock_owner(&client, owner.owner)?;
+        run.succeed(&OpOk::ReleaseLockowner)
+    }
+
+    pub(super) fn free_stateid(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
+        let stateid = run.meant(stateid)?;
+        let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
+        self.tables().free(&state)?;
+        run.succeed(&OpOk::FreeStateid)
+    }
+
+    fn lock(&mut self, locker: &Locker<'_>, what: (Span, bool), run: &mut Run<'_>) -> Outcome {
         match *locker {
             Locker::New { open_seqid, open, lock_seqid, owner } => {
                 let open = run.meant(open)?;
@@ -89,9 +93,9 @@ impl Service {
                 }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
                 if run.minor > 0 {
-                    return self.set_lock(&state, (open, new.owner), what, run, answer);
+                    return self.set_lock(&state, (open, new.owner), what, run);
                 }
-                self.lock_first((&state, open), new, what, run, answer)
+                self.lock_first((&state, open), new, what, run)
             }
             Locker::Existing { lock, lock_seqid } => {
                 let stateid = run.meant(lock)?;
@@ -100,10 +104,10 @@ impl Service {
                     return Err(Status::BadStateid.into());
                 }
                 let owner = Arc::clone(state.owner());
-                let act = |service: &mut Self, run: &mut Run<'_>, answer: &mut Answer<'_>| {
-                    service.set_lock(&state, (stateid, &owner), what, run, answer)
+                let act = |service: &mut Self, run: &mut Run<'_>| {
+                    service.set_lock(&state, (stateid, &owner), what, run)
                 };
-                self.in_turn(OpCode::Lock, (&state, lock_seqid), run, answer, act)
+                self.in_turn(OpCode::Lock, (&state, lock_seqid), run, act)
             }
         }
     }
@@ -115,22 +119,21 @@ impl Service {
         new: NewLocker<'_>,
         what: (Span, bool),
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
         if state.kind() != OwnerKind::Open {
             return Err(Status::BadStateid.into());
         }
-        let act = |service: &mut Self, run: &mut Run<'_>, answer: &mut Answer<'_>| {
+        let act = |service: &mut Self, run: &mut Run<'_>| {
             let (client, now_ns) = (state.client(), run.now_ns);
             service.tables().begin_lock(client, new.owner, new.lock_seqid, now_ns)?;
             let (code, kind) = (OpCode::Lock, OwnerKind::Lock);
             let (owner, sequence) = (new.owner, new.lock_seqid);
             let call = Numbered { code, client, kind, owner, sequence };
-            service.carry_out_numbered(call, run, answer, |service, run, answer| {
-                service.set_lock(state, (open, new.owner), what, run, answer)
+            service.carry_out_numbered(call, run, |service, run| {
+                service.set_lock(state, (open, new.owner), what, run)
             })
         };
-        self.in_turn(OpCode::Lock, (state, new.open_seqid), run, answer, act)
+        self.in_turn(OpCode::Lock, (state, new.open_seqid), run, act)
     }
 
     /// Carries out a call of a state's owner, in its turn where calls are numbered.
@@ -139,18 +142,17 @@ impl Service {
         code: OpCode,
         (state, sequence): (&Arc<State>, u32),
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-        act: impl FnOnce(&mut Self, &mut Run<'_>, &mut Answer<'_>) -> Outcome,
+        act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
     ) -> Outcome {
         if run.minor > 0 {
-            return act(self, run, answer);
+            return act(self, run);
         }
-        if !self.begin_numbered(code, state, sequence, run, answer)? {
+        if !self.begin_numbered(code, state, sequence, run)? {
             return Ok(());
         }
         let (client, owner) = (state.client(), state.owner());
         let call = Numbered { code, client, kind: state.kind(), owner, sequence };
-        self.carry_out_numbered(call, run, answer, act)
+        self.carry_out_numbered(call, run, act)
     }
 
     fn set_lock(
@@ -159,37 +161,16 @@ impl Service {
         (stateid, owner): (Stateid, &[u8]),
         (span, exclusive): (Span, bool),
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
         let (speaker, file) = (run.speaker(), run.current()?);
         self.tables().find_on(&stateid, speaker, file, run.now_ns)?;
         match self.tables().lock(state, LockAsk { owner, span, exclusive }, run.now_ns) {
             Ok(stateid) => {
                 run.stateid = Some(stateid);
-                answer.ok(&OpOk::Lock { stateid });
-                Ok(())
+                run.succeed(&OpOk::Lock { stateid })
             }
-            Err(Refused::Denied(denied)) => Err(tell_denied(OpCode::Lock, &denied, answer)),
+            Err(Refused::Denied(denied)) => Err(tell_denied(OpCode::Lock, &denied, run)),
             Err(Refused::Status(status)) => Err(status.into()),
-        }
-    }
-
-    fn lockt(
-        &mut self,
-        owner: &StateOwner<'_>,
-        ask: LockAsk<'_>,
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
-        let file = run.current()?;
-        self.check_regular(file)?;
-        let client = self.client_of(owner, run)?;
-        match self.tables().test_lock(client.id, file, ask, run.now_ns) {
-            Ok(()) => {
-                answer.ok(&OpOk::Lockt);
-                Ok(())
-            }
-            Err(denied) => Err(tell_denied(OpCode::Lockt, &denied, answer)),
         }
     }
 
@@ -204,31 +185,30 @@ impl Service {
         Ok(client)
     }
 
-    fn locku(
+    pub(super) fn unlock4(
         &mut self,
-        (stateid, sequence): (Stateid, u32),
-        (offset, length): (u64, u64),
+        stateid: Stateid,
+        sequence: u32,
+        offset: u64,
+        length: u64,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
         let file = run.current()?;
         let stateid = run.meant(stateid)?;
         let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
-        let act = |service: &mut Self, run: &mut Run<'_>, answer: &mut Answer<'_>| {
+        let act = |service: &mut Self, run: &mut Run<'_>| {
             service.tables().find_on(&stateid, run.speaker(), file, run.now_ns)?;
             let next = service.tables().unlock(&state, Span::new(offset, length)?)?;
             run.stateid = Some(next);
-            answer.ok(&OpOk::Locku { stateid: next });
-            Ok(())
+            run.succeed(&OpOk::Locku { stateid: next })
         };
-        self.in_turn(OpCode::Locku, (&state, sequence), run, answer, act)
+        self.in_turn(OpCode::Locku, (&state, sequence), run, act)
     }
 
-    fn test_stateids(
+    pub(super) fn test_stateids(
         &mut self,
         stateids: &List<'_, Stateid>,
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
+        run: &mut Run<'_>,
     ) -> Outcome {
         let Speaker::Session(client) = run.speaker() else {
             return Err(Status::OpNotInSession.into());
@@ -243,21 +223,21 @@ impl Service {
             tested.err().unwrap_or(Status::Ok)
         };
         let statuses = List::build(&mut page, stateids.iter().map(test));
-        answer.ok(&OpOk::TestStateid { statuses });
+        run.answer.ok(&OpOk::TestStateid { statuses });
         self.page = page;
         Ok(())
     }
 }
 
-/// Tells of the lock that is in the way.
-fn tell_denied(code: OpCode, denied: &Denied, answer: &mut Answer<'_>) -> Failure {
+/// Answers with the lock that is in the way.
+fn tell_denied(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
     let told = WireDenied {
         offset: denied.span.first,
         length: denied.span.length(),
         lock_type: if denied.exclusive { LockType::Write } else { LockType::Read },
         owner: StateOwner { client: ClientId(denied.client), owner: &denied.owner },
     };
-    answer.result(&OpResult::Denied(code, told));
+    run.answer.result(&OpResult::Denied(code, told));
     Failure::Told(Status::Denied)
 }
 

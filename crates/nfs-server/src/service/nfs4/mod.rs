@@ -23,11 +23,11 @@ mod sparse;
 mod state;
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::Stateid;
+use nfs_proto::nfs4::{OpOk, Stateid};
 
 pub(crate) use self::state::Tables;
 
-use self::answer::Failure;
+use self::answer::{Answer, Failure};
 use self::state::{Principal, Session, Speaker};
 use crate::fs::{Context, InodeId};
 
@@ -37,6 +37,8 @@ pub(super) struct Run<'s> {
     minor: u32,
     context: Context,
     now_ns: u64,
+    /// The reply, as far as it is written.
+    answer: Answer<'s>,
     /// The session that SEQUENCE named, from v4.1 on.
     session: Option<&'s std::sync::Arc<Session>>,
     current: Option<InodeId>,
@@ -74,6 +76,30 @@ impl<'s> Run<'s> {
     fn set_current(&mut self, id: InodeId) {
         self.current = Some(id);
         self.stateid = None;
+    }
+
+    /// Writes a success.
+    #[allow(clippy::unnecessary_wraps)] // The outcome of the operation that it ends.
+    fn succeed(&mut self, ok: &OpOk<'_>) -> Outcome {
+        self.answer.ok(ok);
+        Ok(())
+    }
+
+    fn put_handle(&mut self, id: InodeId, ok: &OpOk<'_>) -> Outcome {
+        self.set_current(id);
+        self.succeed(ok)
+    }
+
+    /// Saves the current handle and, from v4.1 on, the current stateid with it.
+    fn save_handle(&mut self) -> Outcome {
+        (self.saved, self.saved_stateid) = (Some(self.current()?), self.stateid);
+        self.succeed(&OpOk::Savefh)
+    }
+
+    fn restore_handle(&mut self) -> Outcome {
+        self.set_current(self.saved.ok_or(Status::RestoreFh)?);
+        self.stateid = self.saved_stateid;
+        self.succeed(&OpOk::Restorefh)
     }
 
     /// Returns who calls.

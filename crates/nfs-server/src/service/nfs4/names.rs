@@ -5,9 +5,8 @@
 //! **Source:** RFC 7530 sections 16.4, 16.9, 16.13, 16.14, 16.26 and 16.27.
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::{Bitmap, ChangeInfo, CreateKind, Fattr, Op, OpOk};
+use nfs_proto::nfs4::{ChangeInfo, CreateKind, Fattr, OpOk};
 
-use super::answer::Answer;
 use super::attributes::to_set;
 use super::{Outcome, Run};
 use crate::fs::{Change, FileKind, FsError, InodeId, NewObject};
@@ -15,59 +14,53 @@ use crate::service::Service;
 use crate::service::convert::status;
 
 impl Service {
-    /// Carries out an operation on a name.
-    pub(super) fn name(
-        &mut self,
-        op: &Op<'_>,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
-        match *op {
-            Op::Lookup { name } => {
-                let found = self.find(run.current()?, name)?;
-                run.set_current(found);
-                answer.ok(&OpOk::Lookup);
-            }
-            Op::Lookupp => {
-                let id = run.current()?;
-                let found = self.shared.fs.lookup(id, b"..");
-                let found = found.map_err(|error| self.parent_status(error, id, run.minor))?;
-                if id == self.shared.fs.root() {
-                    return Err(Status::NoEnt.into());
-                }
-                run.set_current(found.id);
-                answer.ok(&OpOk::Lookupp);
-            }
-            Op::Create { kind, name, attributes } => {
-                let (change, set) = self.create4(kind, name, &attributes, run)?;
-                answer.ok(&OpOk::Create { change, set });
-            }
-            Op::Link { name } => {
-                let (file, directory) = (run.saved()?, run.current()?);
-                check_name(name)?;
-                let linked = self.shared.fs.link(file, directory, name, run.context.now);
-                let (_, change) = linked.map_err(|error| self.link_status(error, file))?;
-                answer.ok(&OpOk::Link { change: change_info(&change) });
-            }
-            Op::Remove { name } => {
-                let directory = run.current()?;
-                check_name(name)?;
-                let change = self.remove4(directory, name, run).map_err(v4_status)?;
-                answer.ok(&OpOk::Remove { change: change_info(&change) });
-            }
-            Op::Rename { from, to } => {
-                let directories = (run.saved()?, run.current()?);
-                check_name(from)?;
-                check_name(to)?;
-                let (from, to) = ((directories.0, from), (directories.1, to));
-                let renamed = self.shared.fs.rename(from, to, run.context.now);
-                let renamed = renamed.map_err(rename_status)?;
-                let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
-                answer.ok(&OpOk::Rename { from, to });
-            }
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+    pub(super) fn lookup4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+        let found = self.find(run.current()?, name)?;
+        run.set_current(found);
+        run.succeed(&OpOk::Lookup)
+    }
+
+    pub(super) fn lookup_parent(&mut self, run: &mut Run<'_>) -> Outcome {
+        let id = run.current()?;
+        let found = self.shared.fs.lookup(id, b"..");
+        let found = found.map_err(|error| self.parent_status(error, id, run.minor))?;
+        if id == self.shared.fs.root() {
+            return Err(Status::NoEnt.into());
         }
-        Ok(())
+        run.set_current(found.id);
+        run.succeed(&OpOk::Lookupp)
+    }
+
+    pub(super) fn link4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+        let (file, directory) = (run.saved()?, run.current()?);
+        check_name(name)?;
+        let linked = self.shared.fs.link(file, directory, name, run.context.now);
+        let (_, change) = linked.map_err(|error| self.link_status(error, file))?;
+        run.succeed(&OpOk::Link { change: change_info(&change) })
+    }
+
+    /// Removes whatever has the name: v4 has one operation for files and directories.
+    pub(super) fn remove4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+        let directory = run.current()?;
+        check_name(name)?;
+        let removed = match self.shared.fs.remove(directory, name, run.context.now) {
+            Err(FsError::IsDirectory) => {
+                self.shared.fs.remove_directory(directory, name, run.context.now)
+            }
+            other => other,
+        };
+        let change = removed.map_err(v4_status)?;
+        run.succeed(&OpOk::Remove { change: change_info(&change) })
+    }
+
+    pub(super) fn rename4(&mut self, from: &[u8], to: &[u8], run: &mut Run<'_>) -> Outcome {
+        let (from_directory, to_directory) = (run.saved()?, run.current()?);
+        check_name(from)?;
+        check_name(to)?;
+        let (from, to) = ((from_directory, from), (to_directory, to));
+        let renamed = self.shared.fs.rename(from, to, run.context.now).map_err(rename_status)?;
+        let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
+        run.succeed(&OpOk::Rename { from, to })
     }
 
     /// Finds a name in a directory.
@@ -102,13 +95,13 @@ impl Service {
         }
     }
 
-    fn create4(
-        &self,
+    pub(super) fn create4(
+        &mut self,
         kind: CreateKind<'_>,
         name: &[u8],
         attributes: &Fattr<'_>,
         run: &mut Run<'_>,
-    ) -> Result<(ChangeInfo, Bitmap), Status> {
+    ) -> Outcome {
         let directory = run.current()?;
         let object = match kind {
             CreateKind::Directory => NewObject::Directory,
@@ -119,27 +112,17 @@ impl Service {
             }
             CreateKind::Socket => NewObject::Node(FileKind::Socket, (0, 0)),
             CreateKind::Fifo => NewObject::Node(FileKind::Fifo, (0, 0)),
-            CreateKind::Other(_) => return Err(Status::BadType),
+            CreateKind::Other(_) => return Err(Status::BadType.into()),
         };
         check_name(name)?;
         let (set, mask) = to_set(run.minor, attributes)?;
         if set.size.is_some() {
-            return Err(Status::Inval);
+            return Err(Status::Inval.into());
         }
         let made = self.shared.fs.make(directory, name, object, &set, run.context);
         let created = made.map_err(v4_status)?;
         run.set_current(created.id);
-        Ok((change_info(&created.directory), mask))
-    }
-
-    /// Removes whatever has the name.
-    fn remove4(&self, directory: InodeId, name: &[u8], run: &Run<'_>) -> Result<Change, FsError> {
-        match self.shared.fs.remove(directory, name, run.context.now) {
-            Err(FsError::IsDirectory) => {
-                self.shared.fs.remove_directory(directory, name, run.context.now)
-            }
-            other => other,
-        }
+        run.succeed(&OpOk::Create { change: change_info(&created.directory), set: mask })
     }
 
     fn link_status(&self, error: FsError, file: InodeId) -> Status {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nfs_proto::Status;
 use nfs_proto::nfs4::OpCode;
 
-use super::answer::{Answer, Failure};
+use super::answer::Failure;
 use super::state::{Client, LastReply, OwnerKind, OwnerTurn, Tables};
 use super::{Outcome, Run};
 use crate::service::Service;
@@ -37,16 +37,11 @@ impl Service {
     ///
     /// # Errors
     /// `BadSeqid` where the last call of the owner was another operation.
-    pub(super) fn replay(
-        last: &LastReply,
-        code: OpCode,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
+    pub(super) fn replay(last: &LastReply, code: OpCode, run: &mut Run<'_>) -> Outcome {
         if !last.bytes.starts_with(&code.number().to_be_bytes()) {
             return Err(Status::BadSeqid.into());
         }
-        let status = answer.again(&last.bytes);
+        let status = run.answer.again(&last.bytes);
         if status != Status::Ok {
             return Err(Failure::Told(status));
         }
@@ -61,17 +56,16 @@ impl Service {
         &mut self,
         call: Numbered<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-        act: impl FnOnce(&mut Self, &mut Run<'_>, &mut Answer<'_>) -> Outcome,
+        act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
     ) -> Outcome {
-        let mark = answer.mark();
+        let mark = run.answer.mark();
         let outcome = match run.planned.take() {
             Some(status) => Err(status.into()),
-            None => act(self, run, answer),
+            None => act(self, run),
         };
         let outcome = match outcome {
             Err(Failure::Status(status)) => {
-                answer.fail(call.code, status);
+                run.answer.fail(call.code, status);
                 Err(Failure::Told(status))
             }
             other => other,
@@ -81,7 +75,7 @@ impl Service {
             Err(Failure::Status(status) | Failure::Told(status)) => status,
         };
         let reply = counts(status).then(|| LastReply {
-            bytes: Arc::from(answer.since(mark)),
+            bytes: Arc::from(run.answer.since(mark)),
             file: run.current.filter(|_| call.code == OpCode::Open),
         });
         Tables::finish(call.client, (call.kind, call.owner), call.sequence, reply);
@@ -95,11 +89,10 @@ impl Service {
         state: &super::state::State,
         sequence: u32,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Result<bool, Failure> {
         match self.tables().begin_on(state, sequence, run.now_ns)? {
             OwnerTurn::New => Ok(true),
-            OwnerTurn::Replay(last) => Self::replay(&last, code, run, answer).map(|()| false),
+            OwnerTurn::Replay(last) => Self::replay(&last, code, run).map(|()| false),
         }
     }
 }

@@ -5,11 +5,10 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    Bitmap, Fattr, FileHandle, List, Op, OpOk, SecurityFlavor, access, encode_getattr_ok,
+    Bitmap, Fattr, FileHandle, List, OpOk, SecurityFlavor, access, encode_getattr_ok,
 };
 use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 
-use super::answer::Answer;
 use super::attributes::{Owners, check_readable};
 use super::names::{check_name, v4_status};
 use super::{Outcome, Run};
@@ -32,61 +31,40 @@ const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | acces
 const STYLE_PARENT: u32 = 1;
 
 impl Service {
-    /// Carries out an operation on the current object.
-    pub(super) fn object(
+    pub(super) fn put_handle(&mut self, file: &FileHandle, run: &mut Run<'_>) -> Outcome {
+        let id = self.shared.fs.inode_id(file.as_slice()).map_err(v4_status)?;
+        self.shared.fs.check(id).map_err(v4_status)?;
+        run.put_handle(id, &OpOk::Putfh)
+    }
+
+    pub(super) fn get_handle(&mut self, run: &mut Run<'_>) -> Outcome {
+        let file = self.handle_of(run.current()?);
+        run.succeed(&OpOk::Getfh { file })
+    }
+
+    /// Answers VERIFY and NVERIFY, which go on if the attributes are the same, or differ.
+    pub(super) fn verify(
         &mut self,
-        op: &Op<'_>,
+        attributes: &Fattr<'_>,
+        ok: &OpOk<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
-        match *op {
-            Op::Putfh { file } => {
-                let id = self.shared.fs.inode_id(file.as_slice()).map_err(v4_status)?;
-                self.shared.fs.check(id).map_err(v4_status)?;
-                run.set_current(id);
-                answer.ok(&OpOk::Putfh);
+        let id = run.current()?;
+        let found = self.shared.fs.attributes(id).map_err(v4_status)?;
+        let same = self.has_attributes((&found, id), run.minor, attributes)?;
+        match (same, *ok) {
+            (true, OpOk::Nverify) => Err(Status::Same.into()),
+            (false, OpOk::Verify) => Err(Status::NotSame.into()),
+            _ => {
+                run.answer.ok(ok);
+                Ok(())
             }
-            Op::Putrootfh => {
-                run.set_current(self.shared.fs.root());
-                answer.ok(&OpOk::Putrootfh);
-            }
-            Op::Putpubfh => {
-                run.set_current(self.shared.fs.root());
-                answer.ok(&OpOk::Putpubfh);
-            }
-            Op::Getfh => answer.ok(&OpOk::Getfh { file: self.handle_of(run.current()?) }),
-            Op::Savefh => {
-                (run.saved, run.saved_stateid) = (Some(run.current()?), run.stateid);
-                answer.ok(&OpOk::Savefh);
-            }
-            Op::Restorefh => {
-                run.set_current(run.saved.ok_or(Status::RestoreFh)?);
-                run.stateid = run.saved_stateid;
-                answer.ok(&OpOk::Restorefh);
-            }
-            Op::Getattr { request } => self.getattr(request, run, answer)?,
-            Op::Verify { attributes } => {
-                if !self.is_like(&attributes, run)? {
-                    return Err(Status::NotSame.into());
-                }
-                answer.ok(&OpOk::Verify);
-            }
-            Op::Nverify { attributes } => {
-                if self.is_like(&attributes, run)? {
-                    return Err(Status::Same.into());
-                }
-                answer.ok(&OpOk::Nverify);
-            }
-            Op::Access { access } => self.access4(access, run, answer)?,
-            Op::Readlink => {
-                let found = self.shared.fs.read_link(run.current()?).map_err(v4_status)?;
-                answer.ok(&OpOk::Readlink { target: &found.1 });
-            }
-            Op::Secinfo { name } => self.secinfo(name, run, answer)?,
-            Op::SecinfoNoName { style } => self.secinfo_no_name(style, run, answer)?,
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
         }
-        Ok(())
+    }
+
+    pub(super) fn read_link4(&mut self, run: &mut Run<'_>) -> Outcome {
+        let found = self.shared.fs.read_link(run.current()?).map_err(v4_status)?;
+        run.succeed(&OpOk::Readlink { target: &found.1 })
     }
 
     /// The handle of an inode.
@@ -94,66 +72,49 @@ impl Service {
         handle(&self.shared.fs, id)
     }
 
-    fn getattr(&self, asked: Bitmap, run: &Run<'_>, answer: &mut Answer<'_>) -> Result<(), Status> {
+    pub(super) fn get_attributes4(&mut self, asked: Bitmap, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
         check_readable(asked)?;
         let found = self.shared.fs.attributes(id).map_err(v4_status)?;
         let owners = Owners::of(&found);
         let told = self.wire_attributes((&found, &owners), id, (run.minor, asked));
-        answer.with(|writer| encode_getattr_ok(writer, &told, asked));
+        run.answer.with(|writer| encode_getattr_ok(writer, &told, asked));
         Ok(())
     }
 
-    fn is_like(&self, attributes: &Fattr<'_>, run: &Run<'_>) -> Result<bool, Status> {
-        let id = run.current()?;
-        let found = self.shared.fs.attributes(id).map_err(v4_status)?;
-        self.has_attributes((&found, id), run.minor, attributes)
-    }
-
-    fn access4(&self, asked: u32, run: &Run<'_>, answer: &mut Answer<'_>) -> Result<(), Status> {
+    pub(super) fn access4(&mut self, asked: u32, run: &mut Run<'_>) -> Outcome {
         let found = self.shared.fs.attributes(run.current()?).map_err(v4_status)?;
         if asked & !ACCESS_ALL != 0 {
-            return Err(Status::Inval);
+            return Err(Status::Inval.into());
         }
         let known = match found.kind {
             FileKind::Directory => asked & ACCESS_DIRECTORY,
             _ => asked & ACCESS_OTHER,
         };
         // Everybody may do everything, so what is known is granted.
-        answer.ok(&OpOk::Access { supported: known, access: known });
-        Ok(())
+        run.succeed(&OpOk::Access { supported: known, access: known })
     }
 
-    fn secinfo(
-        &mut self,
-        name: &[u8],
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
+    pub(super) fn secinfo(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
         self.shared.fs.lookup(directory, name).map_err(v4_status)?;
         let flavors = flavors(&mut self.page);
-        answer.ok(&OpOk::Secinfo { flavors });
+        run.answer.ok(&OpOk::Secinfo { flavors });
         forget_current(run);
         Ok(())
     }
 
-    fn secinfo_no_name(
-        &mut self,
-        style: u32,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
+    pub(super) fn secinfo_no_name(&mut self, style: u32, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
         match style {
             0 => {}
-            STYLE_PARENT if id == self.shared.fs.root() => return Err(Status::NoEnt),
+            STYLE_PARENT if id == self.shared.fs.root() => return Err(Status::NoEnt.into()),
             STYLE_PARENT => drop(self.shared.fs.lookup(id, b"..").map_err(v4_status)?),
-            _ => return Err(Status::Inval),
+            _ => return Err(Status::Inval.into()),
         }
         let flavors = flavors(&mut self.page);
-        answer.ok(&OpOk::SecinfoNoName { flavors });
+        run.answer.ok(&OpOk::SecinfoNoName { flavors });
         forget_current(run);
         Ok(())
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    Bitmap, ChangeInfo, Claim, ClientId, Delegation, Fattr, NoDelegation, Op, OpCode, OpOk,
-    OpenHow, StateOwner, Stateid, open_result, share,
+    Bitmap, ChangeInfo, Claim, ClientId, Delegation, Fattr, NoDelegation, OpCode, OpOk, OpenHow,
+    StateOwner, Stateid, open_result, share,
 };
 
-use super::answer::{Answer, Failure};
+use super::answer::Failure;
 use super::attributes::to_set;
 use super::names::{change_info, check_name, v4_status};
 use super::numbered::Numbered;
@@ -35,6 +35,20 @@ struct OpenAsk<'a> {
     claim: Claim<'a>,
 }
 
+/// The shares of OPEN and OPEN_DOWNGRADE as they were sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    pub(super) access: u32,
+    pub(super) deny: u32,
+}
+
+/// The open that an operation is about, and the number of the call among those of its owner.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    stateid: Stateid,
+    sequence: u32,
+}
+
 /// The file that is to be opened.
 #[derive(Clone, Copy, Debug)]
 struct Target {
@@ -46,52 +60,54 @@ struct Target {
 }
 
 impl Service {
-    /// Carries out an operation on an open.
-    pub(super) fn opening(
+    pub(super) fn open4(
         &mut self,
-        op: &Op<'_>,
+        owner: &StateOwner<'_>,
+        sequence: u32,
+        shares: Shares,
+        how: OpenHow<'_>,
+        claim: Claim<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
-        match *op {
-            Op::Open { seqid, share_access, share_deny, owner, how, claim } => {
-                let (share, want) = share_of(run.minor, share_access, share_deny)?;
-                let ask = OpenAsk { owner: owner.owner, share, want, how, claim };
-                self.open_in_turn(&owner, seqid, &ask, run, answer)
-            }
-            Op::OpenConfirm { stateid, seqid } => {
-                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
-                    service.check_state(state, stateid, run)?;
-                    Tables::confirm_open(state)
-                };
-                let confirmed = |stateid| OpOk::OpenConfirm { stateid };
-                self.change_open(
-                    OpCode::OpenConfirm,
-                    (stateid, seqid),
-                    act,
-                    confirmed,
-                    (run, answer),
-                )
-            }
-            Op::OpenDowngrade { stateid, seqid, share_access, share_deny } => {
-                let (share, _) = share_of(run.minor, share_access, share_deny)?;
-                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
-                    service.check_state(state, stateid, run)?;
-                    service.tables().downgrade(state, share)
-                };
-                let made = |stateid| OpOk::OpenDowngrade { stateid };
-                self.change_open(OpCode::OpenDowngrade, (stateid, seqid), act, made, (run, answer))
-            }
-            Op::Close { seqid, stateid } => {
-                let act = |service: &Self, state: &Arc<State>, stateid, run: &Run<'_>| {
-                    service.check_state(state, stateid, run)?;
-                    service.tables().close(state)
-                };
-                let closed = |stateid| OpOk::Close { stateid };
-                self.change_open(OpCode::Close, (stateid, seqid), act, closed, (run, answer))
-            }
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
-        }
+        let (share, want) = share_of(run.minor, shares)?;
+        let ask = OpenAsk { owner: owner.owner, share, want, how, claim };
+        self.open_in_turn(owner, sequence, &ask, run)
+    }
+
+    pub(super) fn confirm_open4(
+        &mut self,
+        stateid: Stateid,
+        sequence: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let named = Named { stateid, sequence };
+        self.change_open(named, OpCode::OpenConfirm, run, |_, state| {
+            let stateid = Tables::confirm_open(state)?;
+            Ok((stateid, OpOk::OpenConfirm { stateid }))
+        })
+    }
+
+    pub(super) fn downgrade4(
+        &mut self,
+        stateid: Stateid,
+        sequence: u32,
+        shares: Shares,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let (share, _) = share_of(run.minor, shares)?;
+        let named = Named { stateid, sequence };
+        self.change_open(named, OpCode::OpenDowngrade, run, |service, state| {
+            let stateid = service.tables().downgrade(state, share)?;
+            Ok((stateid, OpOk::OpenDowngrade { stateid }))
+        })
+    }
+
+    pub(super) fn close4(&mut self, stateid: Stateid, sequence: u32, run: &mut Run<'_>) -> Outcome {
+        let named = Named { stateid, sequence };
+        self.change_open(named, OpCode::Close, run, |service, state| {
+            let stateid = service.tables().close(state)?;
+            Ok((stateid, OpOk::Close { stateid }))
+        })
     }
 
     /// Checks that a state is of the current file and generation.
@@ -109,30 +125,31 @@ impl Service {
     /// Carries out an operation that changes an open and names it anew.
     fn change_open(
         &mut self,
+        named: Named,
         code: OpCode,
-        (stateid, sequence): (Stateid, u32),
-        act: impl FnOnce(&Self, &Arc<State>, Stateid, &Run<'_>) -> Result<Stateid, Status>,
-        result: impl FnOnce(Stateid) -> OpOk<'static>,
-        (run, answer): (&mut Run<'_>, &mut Answer<'_>),
+        run: &mut Run<'_>,
+        change: impl FnOnce(&Self, &Arc<State>) -> Result<(Stateid, OpOk<'static>), Status>,
     ) -> Outcome {
+        let Named { stateid, sequence } = named;
         run.current()?;
         let stateid = run.meant(stateid)?;
         let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
-        let carry_out = |service: &mut Self, run: &mut Run<'_>, answer: &mut Answer<'_>| {
-            let next = act(service, &state, stateid, run)?;
+        let carry_out = |service: &mut Self, run: &mut Run<'_>| {
+            service.check_state(&state, stateid, run)?;
+            let (next, ok) = change(service, &state)?;
             run.stateid = Some(next);
-            answer.ok(&result(next));
+            run.answer.ok(&ok);
             Ok(())
         };
         if run.minor > 0 {
-            return carry_out(self, run, answer);
+            return carry_out(self, run);
         }
-        if !self.begin_numbered(code, &state, sequence, run, answer)? {
+        if !self.begin_numbered(code, &state, sequence, run)? {
             return Ok(());
         }
         let (client, owner) = (state.client(), state.owner());
         let call = Numbered { code, client, kind: state.kind(), owner, sequence };
-        self.carry_out_numbered(call, run, answer, carry_out)
+        self.carry_out_numbered(call, run, carry_out)
     }
 
     fn open_in_turn(
@@ -141,11 +158,10 @@ impl Service {
         sequence: u32,
         ask: &OpenAsk<'_>,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
         if let Some(session) = run.session {
             let client = Arc::clone(&session.client);
-            return self.open(&client, ask, run, answer);
+            return self.open(&client, ask, run);
         }
         let ClientId(id) = owner.client;
         let client = self.tables().client(id, run.now_ns)?;
@@ -153,24 +169,16 @@ impl Service {
             return Err(Status::StaleClientId.into());
         }
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
-            OwnerTurn::Replay(last) => Self::replay(&last, OpCode::Open, run, answer),
+            OwnerTurn::Replay(last) => Self::replay(&last, OpCode::Open, run),
             OwnerTurn::New => {
                 let (code, kind) = (OpCode::Open, OwnerKind::Open);
                 let call = Numbered { code, client: &client, kind, owner: owner.owner, sequence };
-                self.carry_out_numbered(call, run, answer, |service, run, answer| {
-                    service.open(&client, ask, run, answer)
-                })
+                self.carry_out_numbered(call, run, |service, run| service.open(&client, ask, run))
             }
         }
     }
 
-    fn open(
-        &mut self,
-        client: &Arc<Client>,
-        ask: &OpenAsk<'_>,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
+    fn open(&mut self, client: &Arc<Client>, ask: &OpenAsk<'_>, run: &mut Run<'_>) -> Outcome {
         // **Source:** RFC 8881 section 18.51.3.
         let has_reclaimed = run.minor == 0 || Tables::has_reclaimed(client);
         let must_wait = !has_reclaimed || self.tables().is_in_grace(run.now_ns);
@@ -198,14 +206,13 @@ impl Service {
         }
         let confirm = if opened.confirm && !reclaims { open_result::CONFIRM } else { 0 };
         let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
-        answer.ok(&OpOk::Open {
+        run.succeed(&OpOk::Open {
             stateid: opened.stateid,
             change: target.change,
             flags: open_result::LOCKTYPE_POSIX | confirm | since_v4_1,
             set: target.set,
             delegation: no_delegation(ask.want),
-        });
-        Ok(())
+        })
     }
 
     /// Finds or makes the file.
@@ -299,7 +306,8 @@ fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {
 }
 
 /// Takes what is opened and denied from the wire, and which delegation is wanted.
-fn share_of(minor: u32, access: u32, deny: u32) -> Result<(Share, u32), Status> {
+fn share_of(minor: u32, shares: Shares) -> Result<(Share, u32), Status> {
+    let Shares { access, deny } = shares;
     let want = if minor > 0 { access & WANT_BITS } else { 0 };
     let access = access & !want;
     if !(1..=share::BOTH).contains(&access) || deny > share::BOTH {

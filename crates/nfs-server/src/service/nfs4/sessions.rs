@@ -7,11 +7,10 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    ChannelAttributes, ClientId, ClientOwner, Implementation, Op, OpOk, SessionId, StateProtection,
+    ChannelAttributes, ClientId, ClientOwner, Implementation, OpOk, SessionId, StateProtection,
     StateProtectionReply, Time, create_session, direction, exchange,
 };
 
-use super::answer::Answer;
 use super::state::{Channel, CreatedSession, Identity, SessionAsk};
 use super::{Outcome, Run};
 use crate::limits::{
@@ -35,74 +34,73 @@ const SESSION_FLAGS: u32 = create_session::PERSISTENT
 const BACK_SLOTS_MAX: u32 = 1;
 
 impl Service {
-    /// Carries out an operation on a client or session.
-    pub(super) fn session(
+    pub(super) fn destroy_session(
         &mut self,
-        op: &Op<'_>,
+        SessionId(id): SessionId,
         run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
     ) -> Outcome {
-        match *op {
-            Op::ExchangeId { owner, flags, protection, .. } => {
-                self.exchange_id(&owner, (flags, protection), run, answer)?;
-            }
-            Op::CreateSession { .. } => self.create_session(op, run, answer)?,
-            Op::DestroySession { session: SessionId(id) } => {
-                let own = run.session.is_some_and(|session| session.id() == id);
-                if own && run.left > 0 {
-                    return Err(Status::NotOnlyOp.into());
-                }
-                self.tables().destroy_session(id, run.now_ns)?;
-                answer.ok(&OpOk::DestroySession);
-            }
-            Op::BindConnToSession { session, direction: asked, .. } => {
-                if run.session.is_some() {
-                    return Err(Status::NotOnlyOp.into());
-                }
-                self.tables().session(session.0, run.now_ns)?;
-                let direction = match asked {
-                    direction::FORE => direction::FORE,
-                    direction::BACK => direction::BACK,
-                    direction::FORE_OR_BOTH | direction::BACK_OR_BOTH => direction::BOTH,
-                    _ => return Err(Status::Inval.into()),
-                };
-                answer.ok(&OpOk::BindConnToSession { session, direction, rdma: false });
-            }
-            Op::BackchannelCtl { .. } => answer.ok(&OpOk::BackchannelCtl),
-            Op::DestroyClientid { client: ClientId(id) } => {
-                self.tables().destroy_client(id, run.now_ns)?;
-                answer.ok(&OpOk::DestroyClientid);
-            }
-            Op::ReclaimComplete { one_fs } => {
-                if one_fs {
-                    run.current()?;
-                } else if let Some(session) = run.session {
-                    self.tables().reclaim_complete(&session.client)?;
-                }
-                answer.ok(&OpOk::ReclaimComplete);
-            }
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
+        let own = run.session.is_some_and(|session| session.id() == id);
+        if own && run.left > 0 {
+            return Err(Status::NotOnlyOp.into());
         }
-        Ok(())
+        self.tables().destroy_session(id, run.now_ns)?;
+        run.succeed(&OpOk::DestroySession)
     }
 
-    fn exchange_id(
+    pub(super) fn bind_connection(
+        &mut self,
+        session: SessionId,
+        asked: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        if run.session.is_some() {
+            return Err(Status::NotOnlyOp.into());
+        }
+        self.tables().session(session.0, run.now_ns)?;
+        let direction = match asked {
+            direction::FORE => direction::FORE,
+            direction::BACK => direction::BACK,
+            direction::FORE_OR_BOTH | direction::BACK_OR_BOTH => direction::BOTH,
+            _ => return Err(Status::Inval.into()),
+        };
+        run.succeed(&OpOk::BindConnToSession { session, direction, rdma: false })
+    }
+
+    pub(super) fn destroy_client_id(
+        &mut self,
+        ClientId(id): ClientId,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        self.tables().destroy_client(id, run.now_ns)?;
+        run.succeed(&OpOk::DestroyClientid)
+    }
+
+    pub(super) fn reclaim_complete(&mut self, one_fs: bool, run: &mut Run<'_>) -> Outcome {
+        if one_fs {
+            run.current()?;
+        } else if let Some(session) = run.session {
+            self.tables().reclaim_complete(&session.client)?;
+        }
+        run.succeed(&OpOk::ReclaimComplete)
+    }
+
+    pub(super) fn exchange_id(
         &mut self,
         owner: &ClientOwner<'_>,
-        (flags, protection): (u32, StateProtection),
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
+        flags: u32,
+        protection: StateProtection,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         if owner.id.len() > NFS4_OWNER_BYTES_MAX {
-            return Err(Status::BadXdr);
+            return Err(Status::BadXdr.into());
         }
         if flags & !EXCHANGE_FLAGS != 0 {
-            return Err(Status::Inval);
+            return Err(Status::Inval.into());
         }
         match protection {
             StateProtection::None => {}
-            StateProtection::MachineCredential(_) => return Err(Status::Inval),
-            StateProtection::Secret(_) => return Err(Status::EncrAlgUnsupp),
+            StateProtection::MachineCredential(_) => return Err(Status::Inval.into()),
+            StateProtection::Secret(_) => return Err(Status::EncrAlgUnsupp.into()),
         }
         let principal = run.principal();
         let identity = Identity { owner: owner.id, verifier: owner.verifier.0, principal };
@@ -111,7 +109,7 @@ impl Service {
         let confirmed = if made.confirmed { exchange::CONFIRMED } else { 0 };
         let name = self.shared.fs.boot_id().to_be_bytes();
         let date = Time { seconds: 0, nanos: 0 };
-        answer.ok(&OpOk::ExchangeId {
+        run.succeed(&OpOk::ExchangeId {
             client: ClientId(made.id),
             sequence: made.sequence,
             flags: exchange::USE_NON_PNFS | confirmed,
@@ -124,34 +122,32 @@ impl Service {
                 name: concat!("dfsbench ", env!("CARGO_PKG_VERSION")).as_bytes(),
                 date,
             }),
-        });
-        Ok(())
+        })
     }
 
-    fn create_session(
+    pub(super) fn create_session(
         &mut self,
-        op: &Op<'_>,
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
-        let Op::CreateSession { client: ClientId(client), sequence, flags, fore, back, .. } = *op
-        else {
-            unreachable!("session sends only CREATE_SESSION here")
-        };
+        ClientId(client): ClientId,
+        sequence: u32,
+        flags: u32,
+        fore: &ChannelAttributes,
+        back: &ChannelAttributes,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         let ask = SessionAsk {
             client,
             sequence,
             principal: run.principal(),
             // The reply cache does not outlive the server, and there is no RDMA.
             flags: flags & create_session::CONNECTION_BACKCHANNEL,
-            fore: self.fore_channel(&fore),
-            back: back_channel(&back),
+            fore: self.fore_channel(fore),
+            back: back_channel(back),
         };
         let check = || {
             if flags & !SESSION_FLAGS != 0 {
                 return Err(Status::Inval);
             }
-            let sizes = [&fore, &back].map(|it| it.request_bytes_max.min(it.response_bytes_max));
+            let sizes = [fore, back].map(|it| it.request_bytes_max.min(it.response_bytes_max));
             let too_small = sizes.iter().any(|size| *size < NFS4_SESSION_BYTES_MIN);
             if too_small || fore.requests_max == 0 || fore.operations_max == 0 {
                 return Err(Status::TooSmall);
@@ -161,8 +157,7 @@ impl Service {
         let created = self.tables().create_session(&ask, check, run.now_ns)?;
         let CreatedSession { id, sequence, flags, fore, back } = created;
         let (fore, back) = (on_wire(&fore), on_wire(&back));
-        answer.ok(&OpOk::CreateSession { session: SessionId(id), sequence, flags, fore, back });
-        Ok(())
+        run.succeed(&OpOk::CreateSession { session: SessionId(id), sequence, flags, fore, back })
     }
 
     /// Returns the limits that are granted of those that a client asks for its calls.

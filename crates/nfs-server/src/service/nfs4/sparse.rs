@@ -6,9 +6,10 @@
 //! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10 and 15.11.
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::{Bitmap, Op, OpCode, OpOk, OpResult, StableHow, Stateid, content};
+use nfs_proto::nfs4::{
+    Bitmap, List, NetLocation, OpCode, OpOk, OpResult, StableHow, Stateid, content,
+};
 
-use super::answer::Answer;
 use super::names::v4_status;
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
@@ -20,6 +21,13 @@ use crate::service::Service;
 const READ_PLUS_RESULT_BYTES: usize = 16;
 const SEGMENT_BYTES: usize = 4 + 8 + 8 + 4;
 
+/// The stateid of one of the files of a COPY, and the offset in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyEnd {
+    pub(super) stateid: Stateid,
+    pub(super) offset: u64,
+}
+
 /// A copy that is asked for.
 #[derive(Clone, Copy, Debug)]
 struct CopyAsk {
@@ -30,59 +38,64 @@ struct CopyAsk {
 }
 
 impl Service {
-    /// Carries out an operation of v4.2 on data.
-    pub(super) fn sparse(
-        &mut self,
-        op: &Op<'_>,
-        run: &mut Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Outcome {
-        match *op {
-            Op::Allocate { stateid, offset, length } => {
-                let id = self.allow(stateid, WRITE, run)?;
-                check_range(offset, length)?;
-                let done = self.shared.fs.allocate(id, (offset, length), self.now);
-                done.map_err(v4_status)?;
-                answer.ok(&OpOk::Allocate);
-            }
-            Op::Deallocate { stateid, offset, length } => {
-                let id = self.allow(stateid, WRITE, run)?;
-                check_range(offset, length)?;
-                self.shared.fs.punch(id, (offset, length), self.now).map_err(v4_status)?;
-                answer.ok(&OpOk::Deallocate);
-            }
-            Op::Seek { stateid, offset, what } => {
-                let id = self.allow(stateid, READ, run)?;
-                let for_data = match what {
-                    content::DATA => true,
-                    content::HOLE => false,
-                    _ => return Err(Status::UnionNotSupp.into()),
-                };
-                let found = self.shared.fs.seek(id, offset, for_data).map_err(v4_status)?;
-                let size = self.shared.fs.attributes(id).map_err(v4_status)?.size;
-                let eof = found.is_none_or(|found| found >= size);
-                answer.ok(&OpOk::Seek { eof, offset: found.unwrap_or(size) });
-            }
-            Op::ReadPlus { stateid, offset, count } => {
-                self.read_plus(stateid, (offset, count), run, answer)?;
-            }
-            Op::Copy { .. } => self.copy(op, run, answer)?,
-            Op::IoAdvise { stateid, .. } => {
-                self.allow(stateid, READ, run)?;
-                answer.ok(&OpOk::IoAdvise { hints: Bitmap::EMPTY });
-            }
-            _ => unreachable!("dispatch sends {:?} elsewhere", op.code()),
-        }
-        Ok(())
-    }
-
-    fn read_plus(
+    pub(super) fn allocate(
         &mut self,
         stateid: Stateid,
-        (offset, count): (u64, u32),
-        run: &Run<'_>,
-        answer: &mut Answer<'_>,
-    ) -> Result<(), Status> {
+        offset: u64,
+        length: u64,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let id = self.allow(stateid, WRITE, run)?;
+        check_range(offset, length)?;
+        self.shared.fs.allocate(id, (offset, length), self.now).map_err(v4_status)?;
+        run.succeed(&OpOk::Allocate)
+    }
+
+    pub(super) fn punch4(
+        &mut self,
+        stateid: Stateid,
+        offset: u64,
+        length: u64,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let id = self.allow(stateid, WRITE, run)?;
+        check_range(offset, length)?;
+        self.shared.fs.punch(id, (offset, length), self.now).map_err(v4_status)?;
+        run.succeed(&OpOk::Deallocate)
+    }
+
+    pub(super) fn seek(
+        &mut self,
+        stateid: Stateid,
+        offset: u64,
+        what: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let id = self.allow(stateid, READ, run)?;
+        let for_data = match what {
+            content::DATA => true,
+            content::HOLE => false,
+            _ => return Err(Status::UnionNotSupp.into()),
+        };
+        let found = self.shared.fs.seek(id, offset, for_data).map_err(v4_status)?;
+        let size = self.shared.fs.attributes(id).map_err(v4_status)?.size;
+        let eof = found.is_none_or(|found| found >= size);
+        run.succeed(&OpOk::Seek { eof, offset: found.unwrap_or(size) })
+    }
+
+    /// Takes note of how a range will be used: memory knows no better way for any of the hints.
+    pub(super) fn advise(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
+        self.allow(stateid, READ, run)?;
+        run.succeed(&OpOk::IoAdvise { hints: Bitmap::EMPTY })
+    }
+
+    pub(super) fn read_plus(
+        &mut self,
+        stateid: Stateid,
+        offset: u64,
+        count: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         let id = self.allow(stateid, READ, run)?;
         self.check_regular(id)?;
         let range = (offset, count.min(self.granted.read_bytes_max));
@@ -91,18 +104,18 @@ impl Service {
         let eof = self.shared.fs.read_extents(id, range, self.now, into).map_err(v4_status)?;
         let data: u64 = extents.iter().filter(|it| it.is_data).map(|it| it.length).sum();
         let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
-        if let Err(status) = answer.check_room(bytes) {
+        if let Err(status) = run.answer.check_room(bytes) {
             self.pieces.clear();
-            return Err(status);
+            return Err(status.into());
         }
-        answer.with(|writer| {
+        run.answer.with(|writer| {
             writer.u32(OpCode::ReadPlus.number());
             writer.u32(Status::Ok.number());
             writer.bool(eof);
             writer.u32(extents.len() as u32);
         });
         for extent in &extents {
-            self.segment(extent, answer);
+            self.segment(extent, run);
         }
         self.pieces.clear();
         self.counters.payload_read_bytes.add(data);
@@ -110,8 +123,8 @@ impl Service {
     }
 
     /// Writes one run of data or hole; its data is at the front of the pieces.
-    fn segment(&mut self, extent: &Extent, answer: &mut Answer<'_>) {
-        answer.more(|writer| {
+    fn segment(&mut self, extent: &Extent, run: &mut Run<'_>) {
+        run.answer.more(|writer| {
             writer.u32(if extent.is_data { content::DATA } else { content::HOLE });
             writer.u64(extent.offset);
             if extent.is_data {
@@ -129,27 +142,29 @@ impl Service {
             left = left.saturating_sub(self.pieces[count].bytes().len());
             count += 1;
         }
-        answer.payload(self.pieces.drain(..count));
+        run.answer.payload(self.pieces.drain(..count));
     }
 
-    fn copy(&mut self, op: &Op<'_>, run: &Run<'_>, answer: &mut Answer<'_>) -> Outcome {
-        let Op::Copy {
-            source, destination, source_offset, destination_offset, count, servers, ..
-        } = *op
-        else {
-            unreachable!("sparse sends only COPY here")
-        };
+    /// Copies within this server; one that is asked to copy from others refuses.
+    pub(super) fn copy(
+        &mut self,
+        source: CopyEnd,
+        destination: CopyEnd,
+        count: u64,
+        servers: &List<'_, NetLocation<'_>>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         let (from, to) = (run.saved()?, run.current()?);
         if !servers.is_empty() {
             return Err(Status::NotSupp.into());
         }
         self.check_regular(from)?;
         self.check_regular(to)?;
-        self.allow_on(from, source, READ, run)?;
-        self.allow_on(to, destination, WRITE, run)?;
-        let ask = CopyAsk { from: (from, source_offset), to: (to, destination_offset), count };
+        self.allow_on(from, source.stateid, READ, run)?;
+        self.allow_on(to, destination.stateid, WRITE, run)?;
+        let ask = CopyAsk { from: (from, source.offset), to: (to, destination.offset), count };
         let count = self.copy_data(&ask)?;
-        answer.result(&OpResult::Ok(OpOk::Copy {
+        run.answer.result(&OpResult::Ok(OpOk::Copy {
             callback_id: None,
             count,
             committed: StableHow::FileSync,

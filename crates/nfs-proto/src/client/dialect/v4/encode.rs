@@ -139,16 +139,6 @@ pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) 
             compound.builder.push(&Op::Close { seqid: compound.seqid, stateid: file.stateid });
             return Some(seqid_at);
         }
-        Operation::Read { file, .. }
-        | Operation::Write { file, .. }
-        | Operation::Commit { file, .. }
-        | Operation::Allocate { file, .. }
-        | Operation::Deallocate { file, .. }
-        | Operation::Seek { file, .. }
-        | Operation::ReadPlus { file, .. } => {
-            compound.putfh(file);
-            data(compound, operation);
-        }
         Operation::Copy { from, from_offset, to, to_offset, len } => {
             compound.pair(from, to);
             compound.builder.push(&Op::Copy {
@@ -162,48 +152,50 @@ pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) 
                 servers: List::default(),
             });
         }
-        _ => names(compound, operation),
+        _ => data(compound, operation),
     }
     None
 }
 
-/// Appends what moves data of the current file.
+/// Appends an operation on the data of a file, or hands it on.
 fn data(compound: &mut Compound<'_>, operation: &Operation<'_>) {
-    let op = match *operation {
-        Operation::Read { file, offset, count } => {
-            Op::Read { stateid: file.stateid, offset, count }
-        }
+    let (file, op) = match *operation {
         Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
+            compound.putfh(file);
             return compound.builder.push_with(|writer| {
                 encode_write_header(writer, &file.stateid, offset, stable, payload.len);
             });
         }
         Operation::Write { file, offset, stable, data: Data::Bytes(data) } => {
-            Op::Write { stateid: file.stateid, offset, stable, data }
+            (file, Op::Write { stateid: file.stateid, offset, stable, data })
         }
-        Operation::Commit { offset, count, .. } => Op::Commit { offset, count },
+        Operation::Read { file, offset, count } => {
+            (file, Op::Read { stateid: file.stateid, offset, count })
+        }
+        Operation::Commit { file, offset, count } => (file, Op::Commit { offset, count }),
         Operation::Allocate { file, offset, len } => {
-            Op::Allocate { stateid: file.stateid, offset, length: len }
+            (file, Op::Allocate { stateid: file.stateid, offset, length: len })
         }
         Operation::Deallocate { file, offset, len } => {
-            Op::Deallocate { stateid: file.stateid, offset, length: len }
+            (file, Op::Deallocate { stateid: file.stateid, offset, length: len })
         }
         Operation::Seek { file, offset, what } => {
             let what = match what {
                 SeekWhat::Data => content::DATA,
                 SeekWhat::Hole => content::HOLE,
             };
-            Op::Seek { stateid: file.stateid, offset, what }
+            (file, Op::Seek { stateid: file.stateid, offset, what })
         }
         Operation::ReadPlus { file, offset, count } => {
-            Op::ReadPlus { stateid: file.stateid, offset, count }
+            (file, Op::ReadPlus { stateid: file.stateid, offset, count })
         }
-        _ => unreachable!("`operation` sends only these here"),
+        _ => return names(compound, operation),
     };
+    compound.putfh(file);
     compound.builder.push(&op);
 }
 
-/// Appends what is done to names and attributes.
+/// Appends an operation on names or attributes, or hands it on.
 fn names(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     match *operation {
         Operation::Lookup { dir, name } => {
@@ -252,7 +244,7 @@ fn names(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     }
 }
 
-/// Appends what changes nothing.
+/// Appends an operation that changes nothing.
 fn questions(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     let (file, op) = match *operation {
         Operation::Getattr { file } => (file, Op::Getattr { request: FILE }),
@@ -267,7 +259,7 @@ fn questions(compound: &mut Compound<'_>, operation: &Operation<'_>) {
         Operation::Fsstat { root } => (root, Op::Getattr { request: FSSTAT }),
         Operation::Fsinfo { root } => (root, Op::Getattr { request: FSINFO }),
         Operation::Pathconf { file } => (file, Op::Getattr { request: PATHCONF }),
-        _ => unreachable!("`operation` and `names` have taken the others"),
+        _ => unreachable!("{:?} is no operation of v4: a session refuses it", operation.kind()),
     };
     compound.putfh(file);
     compound.builder.push(&op);
