@@ -9,7 +9,9 @@ use std::{env, fs, io};
 use fuzz::messages::{Part, REPLY, Small};
 use nfs_proto::nfs4::{CompoundBuilder, Op};
 use nfs_proto::program::{Call, Offered};
-use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader, RpcError};
+use nfs_proto::rpc::{
+    AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader, RpcError,
+};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, nfs2, nfs3, portmap};
 
@@ -60,9 +62,9 @@ fn rpc_messages() -> Vec<Vec<u8>> {
     let arguments = selector(Small::Arguments);
     for (line, (program, version, _)) in Offered::ALL.table().into_iter().enumerate() {
         for procedure in 0..=22 {
-            let numbers = (program, version, procedure);
+            let id = ProcedureId::new(program, version, procedure);
             all.extend(shapes(&[arguments, line as u8, procedure as u8], |reader| {
-                Call::decode(Offered::ALL, numbers, reader).is_ok()
+                Call::decode(Offered::ALL, id, reader).is_ok()
             }));
         }
     }
@@ -90,7 +92,7 @@ fn selector(small: Small) -> u8 {
 }
 
 fn header<'a>(call: &Call<'_>) -> CallHeader<'a> {
-    let (program, version, procedure) = call.numbers();
+    let ProcedureId { program, version, procedure } = call.procedure_id();
     let groups = Groups::from_slice(&[4, 24, 27]);
     let user = AuthSys { stamp: 1, machine_name: b"client", uid: 1000, gid: 100, groups };
     let credential = Ok(Credential::Sys(user));

@@ -15,7 +15,7 @@ use nfs_proto::nfs4::{
     OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier,
     Wire,
 };
-use nfs_proto::rpc::ReplyHeader;
+use nfs_proto::rpc::{ProcedureId, ReplyHeader};
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::Server;
@@ -170,7 +170,7 @@ impl Rig {
 
     fn record(&mut self, step: &Step) -> Vec<u8> {
         self.xid += 1;
-        let mut record = call_header(self.xid, (nfs_proto::nfs4::PROGRAM, 4, 1));
+        let mut record = call_header(self.xid, ProcedureId::new(nfs_proto::nfs4::PROGRAM, 4, 1));
         let mut compound = CompoundBuilder::new(&mut record, b"", self.minor);
         let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).expect("our own attributes");
         let security = List::decode(&mut Reader::new(&[0; 4])).expect("an empty list");

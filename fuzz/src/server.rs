@@ -13,7 +13,9 @@ use arbitrary::Arbitrary;
 use nfs_proto::client::{Chunk, Config, File, Framing, PayloadMode, Session, Version};
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::record::{Inbox, append_fragmented};
-use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::rpc::{
+    AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader,
+};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, nfs3};
 use nfs_server::{Portmap, Server, ServerConfig};
@@ -134,7 +136,7 @@ impl Rig {
         let call = if old { Call::Mount1(mount) } else { Call::Mount3(mount) };
         let mut arguments = Vec::new();
         call.encode(&mut Writer::new(&mut arguments));
-        let record = self.record(call.numbers(), &arguments);
+        let record = self.record(call.procedure_id(), &arguments);
         self.stream.send(&record, 0);
         self.answered += 1;
         let reply = self.stream.receive();
@@ -161,13 +163,13 @@ impl Rig {
                 self.operate(kind, &Subject { on: &on, to: &to, name, offset, count });
             }
             Step::Call { program, procedure, arguments, fragment_bytes } => {
-                let record = self.record(numbers(program, procedure), arguments);
+                let record = self.record(procedure_id(program, procedure), arguments);
                 self.stream.send(&record, usize::from(fragment_bytes));
                 let reply = self.stream.receive();
                 self.check_reply(&reply);
             }
             Step::Datagram { program, procedure, arguments } => {
-                let record = self.record(numbers(program, procedure), arguments);
+                let record = self.record(procedure_id(program, procedure), arguments);
                 let reply = exchange(self.server.address(), &record);
                 self.check_reply(&reply);
             }
@@ -191,9 +193,9 @@ impl Rig {
         self.files[usize::from(number) % self.files.len()]
     }
 
-    fn record(&mut self, numbers: (u32, u32, u32), arguments: &[u8]) -> Vec<u8> {
+    fn record(&mut self, id: ProcedureId, arguments: &[u8]) -> Vec<u8> {
         self.xid += 1;
-        let mut record = call_header(self.xid, numbers);
+        let mut record = call_header(self.xid, id);
         record.extend_from_slice(arguments);
         record
     }
@@ -235,7 +237,7 @@ impl Rig {
     /// Whatever was sent, a new connection is answered, and memory and counters are right.
     fn check(mut self) {
         let mut stream = Stream::open(self.server.address());
-        let record = self.record((nfs3::PROGRAM, nfs3::VERSION, 0), &[]);
+        let record = self.record(ProcedureId::null(nfs3::PROGRAM, nfs3::VERSION), &[]);
         stream.send(&record, 0);
         let reply = stream.receive();
         self.check_reply(&reply);
@@ -264,8 +266,8 @@ pub(crate) fn start() -> Server {
 }
 
 /// Writes the header of a call.
-pub(crate) fn call_header(xid: u32, numbers: (u32, u32, u32)) -> Vec<u8> {
-    let (program, version, procedure) = numbers;
+pub(crate) fn call_header(xid: u32, id: ProcedureId) -> Vec<u8> {
+    let ProcedureId { program, version, procedure } = id;
     let credential = Ok(Credential::Sys(user()));
     let rpc_version = RPC_VERSION;
     let header = CallHeader { xid, rpc_version, program, version, procedure, credential };
@@ -279,10 +281,10 @@ fn user() -> AuthSys<'static> {
     AuthSys { stamp: 0, machine_name: b"fuzz", uid: 0, gid: 0, groups }
 }
 
-fn numbers(line: u8, procedure: u8) -> (u32, u32, u32) {
+fn procedure_id(line: u8, procedure: u8) -> ProcedureId {
     let table = Offered::ALL.table();
     let (program, version, _) = table[usize::from(line) % table.len()];
-    (program, version, u32::from(procedure) % 24)
+    ProcedureId::new(program, version, u32::from(procedure) % 24)
 }
 
 /// Changes one byte of a handle.

@@ -4,6 +4,7 @@
 //! a server. [`Offered`] says what a server has, and so how it refuses what it has not.
 
 use crate::error::DecodeError;
+use crate::rpc::ProcedureId;
 use crate::xdr::{Reader, Writer};
 use crate::{RpcError, mount1, mount3, nfs2, nfs3, nfs4, portmap, rpcbind};
 
@@ -30,8 +31,8 @@ pub enum Call<'a> {
 
 impl<'a> Call<'a> {
     /// Returns program, version and procedure.
-    pub const fn numbers(&self) -> (u32, u32, u32) {
-        match self {
+    pub const fn procedure_id(&self) -> ProcedureId {
+        let (program, version, procedure) = match self {
             Self::Nfs2(call) => (nfs2::PROGRAM, nfs2::VERSION, call.procedure().number()),
             Self::Nfs3(call) => (nfs3::PROGRAM, nfs3::VERSION, call.procedure().number()),
             Self::Nfs4(call) => (nfs4::PROGRAM, nfs4::VERSION, call.procedure()),
@@ -40,7 +41,8 @@ impl<'a> Call<'a> {
             Self::Portmap(call) => (portmap::PROGRAM, portmap::VERSION, call.procedure()),
             Self::Rpcbind3(call) => (rpcbind::PROGRAM, rpcbind::VERSION_3, call.procedure()),
             Self::Rpcbind4(call) => (rpcbind::PROGRAM, rpcbind::VERSION_4, call.procedure()),
-        }
+        };
+        ProcedureId::new(program, version, procedure)
     }
 
     /// Appends the arguments.
@@ -62,10 +64,10 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn decode(
         offered: Offered,
-        numbers: (u32, u32, u32),
+        id: ProcedureId,
         arguments: Reader<'a>,
     ) -> Result<Self, RpcError> {
-        let (program, version, procedure) = numbers;
+        let ProcedureId { program, version, procedure } = id;
         // The calls that are measured go straight through: they are some hundred bytes long, and
         // each step between moves them once more.
         if offered.nfs3 && (program, version) == (nfs3::PROGRAM, nfs3::VERSION) {
@@ -264,10 +266,15 @@ mod tests {
     fn what_is_offered_is_found() {
         for (program, version, _) in Offered::ALL.table() {
             assert_eq!(Offered::ALL.check(program, version), Ok(()));
-            let call = Call::decode(Offered::ALL, (program, version, 0), Reader::new(&[]));
+            let call =
+                Call::decode(Offered::ALL, ProcedureId::null(program, version), Reader::new(&[]));
             let call = call.expect("every program has NULL");
-            assert_eq!(call.numbers(), (program, version, 0));
-            let none = Call::decode(Offered::ALL, (program, version, 99), Reader::new(&[]));
+            assert_eq!(call.procedure_id(), ProcedureId::null(program, version));
+            let none = Call::decode(
+                Offered::ALL,
+                ProcedureId::new(program, version, 99),
+                Reader::new(&[]),
+            );
             assert_eq!(none, Err(RpcError::ProcedureUnavailable));
         }
     }

@@ -9,6 +9,29 @@ use crate::error::DecodeError;
 use crate::limits::{AUTH_BYTES_MAX, GROUPS_MAX, MACHINE_NAME_BYTES_MAX};
 use crate::xdr::{Reader, Writer};
 
+/// The three numbers that name a remote procedure. **Source:** RFC 5531 section 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProcedureId {
+    /// Number of the program, such as 100003 for NFS.
+    pub program: u32,
+    /// Version of the program.
+    pub version: u32,
+    /// Number of the procedure within the version; 0 is NULL in all programs.
+    pub procedure: u32,
+}
+
+impl ProcedureId {
+    /// Names a procedure.
+    pub const fn new(program: u32, version: u32, procedure: u32) -> Self {
+        Self { program, version, procedure }
+    }
+
+    /// Names the procedure that does nothing, which each version of each program has.
+    pub const fn null(program: u32, version: u32) -> Self {
+        Self::new(program, version, 0)
+    }
+}
+
 /// The RPC version spoken here. **Source:** RFC 5531 section 9.
 pub const RPC_VERSION: u32 = 2;
 

@@ -12,6 +12,7 @@ use crate::nfs2;
 use crate::nfs3::{self, Fattr};
 use crate::program::{Call, Offered, Reply};
 use crate::record::{self, Inbox};
+use crate::rpc::ProcedureId;
 use crate::rpc::{
     AUTH_BAD_CREDENTIAL, AUTH_NONE, CallHeader, Credential, RPC_VERSION, ReplyHeader, RpcError,
     STARTTLS,
@@ -128,8 +129,8 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
     let Ok(credential) = header.credential else {
         return refuse(RpcError::Authentication(AUTH_BAD_CREDENTIAL));
     };
-    let numbers = (header.program, header.version, header.procedure);
-    Ok(Request { xid, credential, body: Call::decode(offered, numbers, reader), record })
+    let id = ProcedureId::new(header.program, header.version, header.procedure);
+    Ok(Request { xid, credential, body: Call::decode(offered, id, reader), record })
 }
 
 /// Appends a framed reply to `out`.

@@ -81,7 +81,8 @@ impl Connection {
     /// Takes over an accepted socket.
     pub(crate) fn new(
         token: u64,
-        (channel, origin): (Channel, Origin),
+        channel: Channel,
+        origin: Origin,
         session: Session,
         faults: Option<Box<FaultState>>,
     ) -> Self {
@@ -426,6 +427,6 @@ impl Connection {
 /// Whether a request is the probe that begins TLS. **Source:** RFC 9289 section 4.1.
 fn asks_for_tls(request: &Request<'_>, service: &Service, transport: Transport) -> bool {
     let probe = request.credential == Credential::Other { flavor: AUTH_TLS };
-    let null = || request.body.is_ok_and(|call| call.numbers().2 == 0);
+    let null = || request.body.is_ok_and(|call| call.procedure_id().procedure == 0);
     probe && service.shared.tls.is_some() && transport == Transport::Tcp && null()
 }

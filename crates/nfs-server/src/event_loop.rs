@@ -331,7 +331,7 @@ impl EventLoop {
         let faults = shared.faults.start(arrival.number);
         let origin = Origin { peer: arrival.peer, transport: Transport::Tcp };
         let channel = Channel::new(arrival.stream);
-        let mut connection = Connection::new(token, (channel, origin), session, faults);
+        let mut connection = Connection::new(token, channel, origin, session, faults);
         if arrival.hung {
             connection.hang();
             counters.fault(FaultKind::Hang);

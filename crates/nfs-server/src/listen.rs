@@ -44,9 +44,12 @@ pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, Serv
     let portmap_address = match config.portmap {
         Portmap::Off => None,
         Portmap::SamePort => Some(address),
-        Portmap::Port(port) => {
-            Some(open_port(config, port, (PORTMAPPER, PORTMAPPER), &mut sockets)?)
-        }
+        Portmap::Port(port) => Some(open_port(
+            config,
+            port,
+            Programs { tcp: PORTMAPPER, udp: PORTMAPPER },
+            &mut sockets,
+        )?),
     };
     Ok(Opened { sockets, address, portmap_address })
 }
@@ -54,21 +57,28 @@ pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, Serv
 /// The portmapper's programs.
 const PORTMAPPER: Offered = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
 
-/// The programs behind the port of NFS, over TCP and over UDP: v4 has no place in datagrams.
+/// The programs that a port answers.
+#[derive(Clone, Copy, Debug)]
+struct Programs {
+    tcp: Offered,
+    udp: Offered,
+}
+
+/// Returns the programs behind the port of NFS: v4 has no place in datagrams.
 /// **Source:** RFC 7530 section 3.1.
-fn offered(config: &ServerConfig, portmap: bool) -> (Offered, Offered) {
+fn offered(config: &ServerConfig, portmap: bool) -> Programs {
     let (v2, v3) = (config.versions.v2, config.versions.v3);
     let base = if portmap { PORTMAPPER } else { Offered::NONE };
     let udp = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
     let nfs4 = config.versions.v4_0 || config.versions.v4_1 || config.versions.v4_2;
-    (Offered { nfs4, ..udp }, udp)
+    Programs { tcp: Offered { nfs4, ..udp }, udp }
 }
 
 /// Opens one port for all transports and returns its address.
 fn open_port(
     config: &ServerConfig,
     port: u16,
-    programs: (Offered, Offered),
+    programs: Programs,
     sockets: &mut [Sockets],
 ) -> Result<SocketAddr, ServerError> {
     let attempts = if port == 0 { PORT_ATTEMPTS } else { 1 };
@@ -83,10 +93,10 @@ fn open_port(
     let failed = |error: Errno| ServerError::Listen { address: wanted, source: error.into() };
     let (address, listener, datagrams) = outcome.map_err(failed)?;
     if let Some(socket) = listener {
-        sockets[0].listeners.push(Listener { socket, offered: programs.0 });
+        sockets[0].listeners.push(Listener { socket, offered: programs.tcp });
     }
     for (sockets, socket) in sockets.iter_mut().zip(datagrams) {
-        sockets.datagrams.push((socket, programs.1));
+        sockets.datagrams.push((socket, programs.udp));
     }
     Ok(address)
 }

@@ -11,6 +11,8 @@
 //! **Source:** RFC 1813 section 4.4; Juszczak, "Improving the Performance and Correctness of an NFS
 //! Server", USENIX 1989.
 
+use nfs_proto::rpc::ProcedureId;
+
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -26,8 +28,7 @@ const SHARDS: usize = 16;
 pub(crate) struct CallKey {
     pub(crate) peer: SocketAddr,
     pub(crate) xid: u32,
-    /// Program, version and procedure.
-    pub(crate) numbers: (u32, u32, u32),
+    pub(crate) procedure: ProcedureId,
     /// Checksum of the first bytes of the call.
     pub(crate) sum: u32,
 }
@@ -136,7 +137,7 @@ mod tests {
 
     fn key(xid: u32) -> CallKey {
         let peer = SocketAddr::from(([127, 0, 0, 1], 700));
-        CallKey { peer, xid, numbers: (100_003, 3, 12), sum: 5 }
+        CallKey { peer, xid, procedure: ProcedureId::new(100_003, 3, 12), sum: 5 }
     }
 
     #[test]
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(replies.begin(key(1), 0), Known::Answered(b"done".to_vec()));
         let others = [
             CallKey { sum: 6, ..key(1) },
-            CallKey { numbers: (100_003, 3, 13), ..key(1) },
+            CallKey { procedure: ProcedureId::new(100_003, 3, 13), ..key(1) },
             CallKey { peer: SocketAddr::from(([127, 0, 0, 1], 701)), ..key(1) },
             key(2),
         ];

@@ -4,7 +4,7 @@
 //! one by one, and an element takes at least a word of the message.
 
 use nfs_proto::program::{Call, Offered};
-use nfs_proto::rpc::{CallHeader, Credential, ReplyHeader};
+use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, ReplyHeader};
 use nfs_proto::xdr::Reader;
 use nfs_proto::{mount1, mount3, portmap, rpcbind, server};
 
@@ -110,10 +110,10 @@ fn arguments(bytes: &[u8]) {
     let Some(([program, procedure], bytes)) = bytes.split_first_chunk() else { return };
     let table = Offered::ALL.table();
     let (program, version, _) = table[usize::from(*program) % table.len()];
-    let numbers = (program, version, u32::from(*procedure));
-    let decode = |reader| Call::decode(Offered::ALL, numbers, reader);
+    let id = ProcedureId::new(program, version, u32::from(*procedure));
+    let decode = |reader| Call::decode(Offered::ALL, id, reader);
     if let Ok(call) = without_allocation(|| decode(Reader::new(bytes))) {
-        assert_eq!(call.numbers(), numbers);
+        assert_eq!(call.procedure_id(), id);
     }
     comes_back!(whole_words(bytes), decode);
 }

@@ -5,13 +5,12 @@
 //! a trait prescribes (`From<(A, B)>`), which has no other form.
 
 use super::Finding;
-use super::ceilings;
 use super::files::SourceFile;
 use super::signature;
 
 /// Checks all files of one crate.
 pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
-    let mut tuples = Vec::new();
+    let mut findings = Vec::new();
     let mut bools = Vec::new();
     for file in files {
         for function in signature::functions(&file.source) {
@@ -25,7 +24,7 @@ pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
                         "`{}` takes the tuple `{}: {}`: pass its parts or a struct that names them",
                         function.name, parameter.pattern, parameter.type_name
                     );
-                    tuples.push(Finding::error(place.clone(), message));
+                    findings.push(Finding::error(place.clone(), message));
                 }
                 if parameter.is_bool() {
                     bools.push(format!("`{}` ({place})", function.name));
@@ -33,8 +32,6 @@ pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
             }
         }
     }
-    let ceiling = ceilings::of_crate(krate).tuple_parameters;
-    let mut findings = ceilings::judge(krate, "tuple parameters", ceiling, tuples);
     if !bools.is_empty() {
         let message = format!("{} bool parameters: {}", bools.len(), bools.join(", "));
         findings.push(Finding::warning(krate, message));

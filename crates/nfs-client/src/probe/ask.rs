@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use model::Proto;
 use nfs_proto::program::Call;
 use nfs_proto::record::{self, Inbox};
-use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::rpc::{
+    AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader,
+};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, RpcError};
 
@@ -30,9 +32,6 @@ const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
 /// Datagrams are sent this often before there is no answer.
 const DATAGRAM_SENDS: u32 = 3;
 const RECEIVE_BYTES: usize = 64 * 1024;
-
-/// Program, version and procedure of a call.
-pub(super) type Numbers = (u32, u32, u32);
 
 #[derive(Debug)]
 enum Wire {
@@ -81,20 +80,20 @@ impl Asker {
         call: &Call<'_>,
         done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
     ) -> Answer<T> {
-        self.ask(call.numbers(), |writer| call.encode(writer), done)
+        self.ask(call.procedure_id(), |writer| call.encode(writer), done)
     }
 
     /// Makes a call that [`Call`] may not know.
     pub(super) fn ask<T>(
         &mut self,
-        numbers: Numbers,
+        id: ProcedureId,
         arguments: impl FnOnce(&mut Writer<'_>),
         done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
     ) -> Answer<T> {
         let (uid, gid) = self.user;
         let (machine_name, groups) = (&b"dfsbench"[..], Groups::default());
         let user = Credential::Sys(AuthSys { stamp: 0, machine_name, uid, gid, groups });
-        let reply = self.exchange(numbers, user, arguments)?;
+        let reply = self.exchange(id, user, arguments)?;
         let mut reader = Reader::new(&reply);
         let header = ReplyHeader::decode(&mut reader).map_err(NoAnswer::Malformed)?;
         header.result.map_err(refusal)?;
@@ -104,7 +103,7 @@ impl Asker {
     /// Makes a call under any credential and returns the whole reply, header included.
     pub(super) fn exchange(
         &mut self,
-        (program, version, procedure): Numbers,
+        id: ProcedureId,
         credential: Credential<'_>,
         arguments: impl FnOnce(&mut Writer<'_>),
     ) -> Answer<Vec<u8>> {
@@ -113,6 +112,7 @@ impl Asker {
         }
         self.xid = self.xid.wrapping_add(1);
         let credential = Ok(credential);
+        let ProcedureId { program, version, procedure } = id;
         let xid = self.xid;
         let header =
             CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };

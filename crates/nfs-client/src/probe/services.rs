@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use nfs_proto::rpc::{AUTH_TLS, Credential};
+use nfs_proto::rpc::{AUTH_TLS, Credential, ProcedureId};
 use nfs_proto::{mount3, nfs3};
 
 use super::ask::Asker;
@@ -56,7 +56,7 @@ fn first(
     for address in addresses {
         service.address = Some(*address);
         service.null = Asker::connect(transport, *address, options)
-            .and_then(|mut asker| round_trip(&mut asker, (program, version), 1));
+            .and_then(|mut asker| round_trip(&mut asker, ProcedureId::null(program, version), 1));
         if service.null.is_ok() {
             break;
         }
@@ -70,7 +70,8 @@ pub(super) fn measure(services: &mut [Service], program: u32, options: &ProbeOpt
         if let (Ok(_), Some(address)) = (&service.null, service.address) {
             let measured =
                 Asker::connect(service.transport, address, options).and_then(|mut asker| {
-                    round_trip(&mut asker, (program, service.version), options.samples)
+                    let null = ProcedureId::null(program, service.version);
+                    round_trip(&mut asker, null, options.samples)
                 });
             // It did answer before: only better numbers replace those.
             if measured.is_ok() {
@@ -82,14 +83,10 @@ pub(super) fn measure(services: &mut [Service], program: u32, options: &ProbeOpt
 
 /// Times NULL calls one after the other; the first of several only warms the connection.
 #[expect(clippy::disallowed_methods, reason = "a probe takes its own samples")]
-fn round_trip(
-    asker: &mut Asker,
-    (program, version): (u32, u32),
-    samples: u32,
-) -> Answer<RoundTrip> {
+fn round_trip(asker: &mut Asker, null_call: ProcedureId, samples: u32) -> Answer<RoundTrip> {
     let mut null = || {
         let start = Instant::now();
-        asker.ask((program, version, 0), |_| {}, |_| Ok(()))?;
+        asker.ask(null_call, |_| {}, |_| Ok(()))?;
         Ok(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     };
     let samples = samples.clamp(1, SAMPLES_MAX);
@@ -110,6 +107,6 @@ pub(super) fn offers_tls(
 ) -> Answer<bool> {
     let mut asker = Asker::connect(Transport::Tcp, address, options)?;
     let credential = Credential::Other { flavor: AUTH_TLS };
-    let reply = asker.exchange((nfs3::PROGRAM, version, 0), credential, |_| {})?;
+    let reply = asker.exchange(ProcedureId::null(nfs3::PROGRAM, version), credential, |_| {})?;
     says_starttls(&reply).map_err(NoAnswer::Malformed)
 }

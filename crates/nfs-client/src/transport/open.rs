@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use model::Proto;
 use nfs_proto::client::Version;
+use nfs_proto::rpc::ProcedureId;
 use nfs_proto::{mount1, mount3, nfs3};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -146,13 +147,14 @@ fn finish(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
 /// does not know TLS.
 fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, timeout } = *opening;
-    let program = match (service, options.version) {
+    let (program, version) = match (service, options.version) {
         (MOUNT, Version::V2) => (mount1::PROGRAM, mount1::VERSION),
         (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
         (_, version) => (nfs3::PROGRAM, version.program_version()),
     };
+    let null_call = ProcedureId::null(program, version);
     let deadline = Deadline::after(timeout, options.interrupt.clone());
-    let started = TlsStream::start(stream, program, (tls, &options.host), &deadline);
+    let started = TlsStream::start(stream, null_call, tls, &options.host, &deadline);
     let (stream, refused) = match started {
         Ok(stream) => return Ok(Transport::Tls(stream)),
         Err(refused) => refused,

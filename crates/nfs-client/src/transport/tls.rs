@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use model::TlsOptions;
-use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, RPC_VERSION, STARTTLS};
+use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, ProcedureId, RPC_VERSION, STARTTLS};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, record};
 use rustix::event::PollFlags;
@@ -114,13 +114,14 @@ impl TlsStream {
     /// back with what was wrong.
     pub(super) fn start(
         stream: TcpStream,
-        (program, version): (u32, u32),
-        (trust, host): (&Tls, &str),
+        null_call: ProcedureId,
+        trust: &Tls,
+        host: &str,
         deadline: &Deadline,
     ) -> Result<Self, (TcpStream, Refused)> {
         let begin = |stream: &TcpStream| -> Result<ClientConnection, Refused> {
             let (config, name) = (trust.config()?, trust.server_name(host)?);
-            if !ask(stream, (program, version), deadline)? {
+            if !ask(stream, null_call, deadline)? {
                 return Err(Refused::NotOffered);
             }
             let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
@@ -256,19 +257,15 @@ pub(crate) fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
 }
 
 /// Makes the NULL call that asks for TLS and says what the answer was.
-fn ask(
-    stream: &TcpStream,
-    (program, version): (u32, u32),
-    deadline: &Deadline,
-) -> io::Result<bool> {
+fn ask(stream: &TcpStream, null_call: ProcedureId, deadline: &Deadline) -> io::Result<bool> {
     let mut call = Vec::new();
     let mark = record::begin(&mut call);
     let header = CallHeader {
         xid: AUTH_TLS,
         rpc_version: RPC_VERSION,
-        program,
-        version,
-        procedure: 0,
+        program: null_call.program,
+        version: null_call.version,
+        procedure: null_call.procedure,
         credential: Ok(Credential::Other { flavor: AUTH_TLS }),
     };
     header.encode(&mut Writer::new(&mut call));

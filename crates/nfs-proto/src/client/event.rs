@@ -11,6 +11,7 @@ use super::piece::Piece;
 use crate::error::{CallError, DecodeError};
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
 use crate::program::Call;
+use crate::rpc::ProcedureId;
 use crate::version::Version;
 use crate::xdr::Reader;
 use crate::{mount3, nfs4, portmap};
@@ -41,7 +42,7 @@ impl Kind {
 
     /// Returns what this call calls.
     pub const fn of(call: &Call<'_>) -> Self {
-        let (program, version, procedure) = call.numbers();
+        let ProcedureId { program, version, procedure } = call.procedure_id();
         Self::Raw { program, version, procedure }
     }
 }

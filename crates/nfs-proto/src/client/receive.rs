@@ -187,7 +187,7 @@ impl Receiver {
             State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
             State::Head(_) => {
                 let slot = context.table.find_xid(whole.clone().u32().ok()?)?;
-                (slot, finish_head(header, reader, context, (slot, &mut self.object)), 0)
+                (slot, finish_head(header, reader, context, slot, &mut self.object), 0)
             }
         };
         let body_at = self.head.len() - reader.remaining();
@@ -324,11 +324,12 @@ fn finish_head(
     header: Result<ReplyHeader, DecodeError>,
     body: Reader<'_>,
     context: Context<'_>,
-    (index, object): (u32, &mut Option<File>),
+    index: u32,
+    object: &mut Option<File>,
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
     let slot = context.table.get(index);
-    let outcome = context.dialect.outcome((index, slot), body, object)?;
+    let outcome = context.dialect.outcome(index, slot, body, object)?;
     match outcome {
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())

@@ -23,6 +23,7 @@ use crate::nfs3;
 use crate::nfs4::{self, ClientId, Op, SessionId};
 use crate::program::Call;
 use crate::record;
+use crate::rpc::ProcedureId;
 use crate::rpc::{CallHeader, Credential, RPC_VERSION};
 use crate::version::Version;
 use crate::xdr::Writer;
@@ -105,8 +106,8 @@ impl Session {
         let (asked, payload_bytes, payload) = sizes(operation);
         check_size(asked, self.receiver.payload_bytes_max())?;
         check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
-        let numbers = (nfs3::PROGRAM, self.version().program_version(), procedure);
-        let index = self.take_slot(now_ns, tag, Kind::File(kind), numbers)?;
+        let id = ProcedureId::new(nfs3::PROGRAM, self.version().program_version(), procedure);
+        let index = self.take_slot(now_ns, tag, Kind::File(kind), id)?;
         let slot = self.table.get_mut(index);
         (slot.asked, slot.payload_bytes, slot.payload) = (asked, payload_bytes, payload);
         slot.idempotent = self.dialect.is_idempotent(operation);
@@ -127,7 +128,7 @@ impl Session {
     /// # Errors
     /// [`StartError::Busy`] when no slot is free.
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        let index = self.take_slot(now_ns, tag, Kind::of(call), call.numbers())?;
+        let index = self.take_slot(now_ns, tag, Kind::of(call), call.procedure_id())?;
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));
@@ -170,8 +171,8 @@ impl Session {
     /// # Errors
     /// [`StartError::Busy`] when no slot is free.
     pub fn start_ops(&mut self, now_ns: u64, tag: u32, ops: &[Op<'_>]) -> Result<(), StartError> {
-        let numbers = (nfs4::PROGRAM, nfs4::VERSION, 1);
-        let index = self.take_slot(now_ns, tag, Kind::COMPOUND, numbers)?;
+        let id = ProcedureId::new(nfs4::PROGRAM, nfs4::VERSION, 1);
+        let index = self.take_slot(now_ns, tag, Kind::COMPOUND, id)?;
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         self.dialect.encode_ops(index, ops, &mut slot.header);
@@ -330,13 +331,13 @@ impl Session {
         now_ns: u64,
         tag: u32,
         kind: Kind,
-        numbers: (u32, u32, u32),
+        id: ProcedureId,
     ) -> Result<u32, StartError> {
         let index = self.table.take().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
-        for (position, word) in <[u32; 3]>::from(numbers).into_iter().enumerate() {
+        for (position, word) in [id.program, id.version, id.procedure].into_iter().enumerate() {
             let at = PROGRAM_AT + 4 * position;
             slot.header[at..at + 4].copy_from_slice(&word.to_be_bytes());
         }

@@ -235,6 +235,13 @@ impl<'b> CompoundBuilder<'b> {
     }
 }
 
+/// A point in a reply to which [`ReplyBuilder::rewind`] goes back.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyMark {
+    len: usize,
+    count: u32,
+}
+
 /// Writes the reply to a compound.
 #[derive(Debug)]
 pub struct ReplyBuilder<'b> {
@@ -311,14 +318,14 @@ impl<'b> ReplyBuilder<'b> {
     }
 
     /// Returns a mark for [`ReplyBuilder::rewind`].
-    pub fn mark(&self) -> (usize, u32) {
-        (self.out.len(), self.count)
+    pub fn mark(&self) -> ReplyMark {
+        ReplyMark { len: self.out.len(), count: self.count }
     }
 
     /// Takes back all results since the mark, all but whose last were successes.
-    pub fn rewind(&mut self, (len, count): (usize, u32)) {
-        self.out.truncate(len);
-        (self.count, self.status) = (count, Status::Ok);
+    pub fn rewind(&mut self, mark: ReplyMark) {
+        self.out.truncate(mark.len);
+        (self.count, self.status) = (mark.count, Status::Ok);
     }
 
     /// Fills in status and count, and returns the status.

@@ -78,8 +78,8 @@ fn a_count_that_can_not_be_is_garbage() {
     let bytes = hex("00000000 00000001 ffffffff 00000018");
     let error = Compound::decode(Reader::new(&bytes)).unwrap_err();
     assert!(matches!(error, DecodeError::Truncated { left: 4, .. }), "{error}");
-    let numbers = (100_003, 4, 1);
-    let call = program::Call::decode(Offered::ALL, numbers, Reader::new(&bytes));
+    let id = rpc::ProcedureId::new(100_003, 4, 1);
+    let call = program::Call::decode(Offered::ALL, id, Reader::new(&bytes));
     assert_eq!(call, Err(RpcError::GarbageArguments));
 }
 

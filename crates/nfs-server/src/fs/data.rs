@@ -25,6 +25,17 @@ pub struct SpaceInfo {
     pub free_files: u64,
 }
 
+/// The place for what `FileSystem::read_extents` reads.
+#[derive(Debug)]
+pub struct ExtentsRead<'a> {
+    /// Runs of data and holes, in order.
+    pub extents: &'a mut Vec<Extent>,
+    /// How many runs there may be.
+    pub extents_max: usize,
+    /// Stored bytes of the runs of data, in order.
+    pub pieces: &'a mut Vec<Piece>,
+}
+
 impl FileSystem {
     /// Changes attributes; with a guard only where ctime still equals it.
     ///
@@ -54,14 +65,15 @@ impl FileSystem {
     pub fn read(
         &self,
         id: InodeId,
-        range: (u64, u32),
+        offset: u64,
+        count: u32,
         now: FileTime,
         out: &mut Vec<Piece>,
     ) -> Result<(Attributes, ReadSpan), FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
         let span = match &state.body {
-            Body::Regular(content) => content.read(range.0, range.1, out),
+            Body::Regular(content) => content.read(offset, count, out),
             Body::Directory(_) => return Err(FsError::IsDirectory),
             Body::Symlink(_) | Body::Special => return Err(FsError::Invalid),
         };
@@ -160,21 +172,22 @@ impl FileSystem {
     pub fn read_extents(
         &self,
         id: InodeId,
-        (offset, count): (u64, u32),
+        offset: u64,
+        count: u32,
         now: FileTime,
-        (extents, extents_max, out): (&mut Vec<Extent>, usize, &mut Vec<Piece>),
+        into: &mut ExtentsRead<'_>,
     ) -> Result<bool, FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
         let content = state.body.file()?;
         let end = offset.saturating_add(u64::from(count)).min(content.size());
         let mut position = offset;
-        while position < end && extents.len() < extents_max {
+        while position < end && into.extents.len() < into.extents_max {
             let extent = content.extent(position, end);
             if extent.is_data {
-                content.read(position, extent.length as u32, out);
+                content.read(position, extent.length as u32, into.pieces);
             }
-            extents.push(extent);
+            into.extents.push(extent);
             position += extent.length;
         }
         inode.set_atime(now);
@@ -203,7 +216,8 @@ impl FileSystem {
     pub fn allocate(
         &self,
         id: InodeId,
-        (offset, length): (u64, u64),
+        offset: u64,
+        length: u64,
         now: FileTime,
     ) -> Result<Change, FsError> {
         self.change_data(id, now, |content| content.allocate(offset, length, &self.budget))
@@ -216,7 +230,8 @@ impl FileSystem {
     pub fn punch(
         &self,
         id: InodeId,
-        (offset, length): (u64, u64),
+        offset: u64,
+        length: u64,
         now: FileTime,
     ) -> Result<Change, FsError> {
         self.change_data(id, now, |content| content.punch(offset, length, &self.budget))

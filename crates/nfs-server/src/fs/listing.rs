@@ -47,7 +47,7 @@ impl FileSystem {
         mut fits: impl FnMut(&[u8]) -> bool,
     ) -> Result<Listing, FsError> {
         let mut listing = self.list_stored(directory, cookie, &mut fits)?;
-        self.prolong((directory, cookie), &mut listing, &mut fits)?;
+        self.prolong(directory, cookie, &mut listing, &mut fits)?;
         Ok(listing)
     }
 

@@ -37,14 +37,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use self::block::{BLOCK_BYTES, Piece};
 pub use self::content::{ReadSpan, StoreMode};
 pub use self::create::{Created, NewObject};
-pub use self::data::SpaceInfo;
+pub use self::data::{ExtentsRead, SpaceInfo};
 pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
 pub use self::pin::Pin;
 pub use self::quirks::{EndlessListing, Quirks};
-pub use self::rename::Renamed;
+pub use self::rename::{Named, Renamed};
 pub use self::sparse::Extent;
 pub use self::types::{
     Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,

@@ -85,8 +85,8 @@ fn apply_here(fs: &FileSystem, op: &Op) -> Result<(), FsError> {
         Op::Remove(p) => fs.remove(dir(p)?, p.name.as_bytes(), context.now).map(drop),
         Op::Rmdir(p) => fs.remove_directory(dir(p)?, p.name.as_bytes(), context.now).map(drop),
         Op::Rename(f, t) => {
-            let to = (dir(t)?, t.name.as_bytes());
-            fs.rename((dir(f)?, f.name.as_bytes()), to, context.now).map(drop)
+            let to = Named::new(dir(t)?, t.name.as_bytes());
+            fs.rename(Named::new(dir(f)?, f.name.as_bytes()), to, context.now).map(drop)
         }
     }
 }

@@ -52,8 +52,8 @@ impl FileSystem {
         let mut bytes = Vec::with_capacity(attributes.size as usize);
         let mut pieces = Vec::new();
         loop {
-            let range = (bytes.len() as u64, u32::MAX);
-            let (_, span) = self.read(id, range, attributes.atime, &mut pieces)?;
+            let offset = bytes.len() as u64;
+            let (_, span) = self.read(id, offset, u32::MAX, attributes.atime, &mut pieces)?;
             pieces.drain(..).for_each(|piece| bytes.extend_from_slice(piece.bytes()));
             if span.eof {
                 return Ok(bytes);

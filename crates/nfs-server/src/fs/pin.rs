@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(fs.attributes(id).map(|found| (found.nlink, found.size)), Ok((0, 4)));
         drop(one);
         let mut pieces = Vec::new();
-        fs.read(id, (0, 9), FileTime(4), &mut pieces).unwrap();
+        fs.read(id, 0, 9, FileTime(4), &mut pieces).unwrap();
         assert_eq!(pieces[0].bytes(), b"data");
         drop(two);
         assert_eq!(fs.attributes(id), Err(FsError::Stale));

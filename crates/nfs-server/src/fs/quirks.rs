@@ -89,7 +89,8 @@ impl FileSystem {
     /// Goes on with a page where its directory ends, if directories never do.
     pub(super) fn prolong(
         &self,
-        (directory, cookie): (InodeId, u64),
+        directory: InodeId,
+        cookie: u64,
         listing: &mut Listing,
         fits: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<(), FsError> {

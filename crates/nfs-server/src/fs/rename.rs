@@ -21,6 +21,22 @@ pub struct Renamed {
     pub to: Change,
 }
 
+/// A name in a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Directory that holds the name.
+    pub directory: InodeId,
+    /// The name in it.
+    pub name: &'a [u8],
+}
+
+impl<'a> Named<'a> {
+    /// Returns a name in a directory.
+    pub const fn new(directory: InodeId, name: &'a [u8]) -> Self {
+        Self { directory, name }
+    }
+}
+
 impl FileSystem {
     /// Gives an object a new name, replacing what has it. Two names of one file: nothing happens.
     ///
@@ -29,16 +45,16 @@ impl FileSystem {
     /// `IsDirectory` and `NotDirectory` where the target can't be replaced; `NoSpace`.
     pub fn rename(
         &self,
-        from: (InodeId, &[u8]),
-        to: (InodeId, &[u8]),
+        from: Named<'_>,
+        to: Named<'_>,
         now: FileTime,
     ) -> Result<Renamed, FsError> {
         let names = self.lock_names();
-        let source = self.table.get(from.0)?;
-        let target = self.table.get(to.0)?;
-        let moved = self.find_child(&source, from.1)?;
-        let replaced = self.find_child(&target, to.1)?;
-        if [from.1, to.1].iter().any(|name| matches!(*name, b"." | b"..")) {
+        let source = self.table.get(from.directory)?;
+        let target = self.table.get(to.directory)?;
+        let moved = self.find_child(&source, from.name)?;
+        let replaced = self.find_child(&target, to.name)?;
+        if [from.name, to.name].iter().any(|name| matches!(*name, b"." | b"..")) {
             return Err(FsError::Invalid);
         }
         let moved = moved.ok_or(FsError::NoEntry)?;
@@ -56,15 +72,15 @@ impl FileSystem {
         let links = i64::from(moved.kind == FileKind::Directory);
         let lost = i64::from(links == 1 && replaced.is_some());
         let renamed = if source.id == target.id {
-            rename_within(&source, from.1, to.1, |state| settle(state, -lost, now))?
+            rename_within(&source, from.name, to.name, |state| settle(state, -lost, now))?
         } else {
             let (to, ()) = target.change(|state| {
-                state.directory_mut()?.insert(to.1, moved.id)?;
+                state.directory_mut()?.insert(to.name, moved.id)?;
                 settle(state, links - lost, now);
                 Ok(())
             })?;
             let (from, ()) = source.change(|state| {
-                state.directory_mut()?.remove(from.1);
+                state.directory_mut()?.remove(from.name);
                 settle(state, -links, now);
                 Ok(())
             })?;

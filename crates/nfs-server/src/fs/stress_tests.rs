@@ -65,10 +65,10 @@ fn churn(fs: &FileSystem, thread: u32) {
         let id = file(fs, &own);
         fs.write(id, round, &[thread as u8; 3000], NOW).unwrap();
         // All threads fight for these names; only one can win each step.
-        fs.rename((root, own.as_bytes()), (root, b"shared"), NOW).unwrap();
+        fs.rename(Named::new(root, own.as_bytes()), Named::new(root, b"shared"), NOW).unwrap();
         fs.make(root, b"d", NewObject::Directory, &NONE, CONTEXT).ok();
         if let Ok(found) = fs.lookup(root, b"d") {
-            fs.rename((root, b"shared"), (found.id, b"in"), NOW).ok();
+            fs.rename(Named::new(root, b"shared"), Named::new(found.id, b"in"), NOW).ok();
             fs.list(found.id, 0, |_| true).ok();
             fs.remove(found.id, b"in", NOW).ok();
         }

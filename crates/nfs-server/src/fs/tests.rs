@@ -214,20 +214,22 @@ fn rename_replaces_and_refuses() {
     let (a, b) = (file(&fs, "a"), file(&fs, "b"));
     let (d, e) = (directory(&fs, root, "d"), directory(&fs, root, "e"));
     let inner = directory(&fs, d, "inner");
-    let rename = |from: &[u8], to: (InodeId, &[u8])| fs.rename((root, from), to, NOW);
-    assert_eq!(rename(b"a", (root, b"d")).unwrap_err(), FsError::IsDirectory);
-    assert_eq!(rename(b"d", (root, b"a")).unwrap_err(), FsError::NotDirectory);
-    assert_eq!(rename(b"e", (root, b"d")).unwrap_err(), FsError::NotEmpty);
-    assert_eq!(rename(b"d", (inner, b"x")).unwrap_err(), FsError::Invalid);
-    assert_eq!(rename(b"d", (d, b"x")).unwrap_err(), FsError::Invalid);
-    assert_eq!(rename(b"none", (root, b"x")).unwrap_err(), FsError::NoEntry);
-    assert_eq!(rename(b".", (root, b"x")).unwrap_err(), FsError::Invalid);
-    rename(b"a", (root, b"b")).unwrap();
+    let rename = |from: &[u8], directory: InodeId, to: &[u8]| {
+        fs.rename(Named::new(root, from), Named::new(directory, to), NOW)
+    };
+    assert_eq!(rename(b"a", root, b"d").unwrap_err(), FsError::IsDirectory);
+    assert_eq!(rename(b"d", root, b"a").unwrap_err(), FsError::NotDirectory);
+    assert_eq!(rename(b"e", root, b"d").unwrap_err(), FsError::NotEmpty);
+    assert_eq!(rename(b"d", inner, b"x").unwrap_err(), FsError::Invalid);
+    assert_eq!(rename(b"d", d, b"x").unwrap_err(), FsError::Invalid);
+    assert_eq!(rename(b"none", root, b"x").unwrap_err(), FsError::NoEntry);
+    assert_eq!(rename(b".", root, b"x").unwrap_err(), FsError::Invalid);
+    rename(b"a", root, b"b").unwrap();
     assert_eq!((fs.lookup(root, b"b").unwrap().id, fs.attributes(b)), (a, Err(FsError::Stale)));
     assert_eq!(fs.lookup(root, b"a").unwrap_err(), FsError::NoEntry);
-    rename(b"d", (root, b"e")).unwrap();
+    rename(b"d", root, b"e").unwrap();
     assert_eq!((fs.attributes(e), fs.attributes(root).unwrap().nlink), (Err(FsError::Stale), 3));
-    rename(b"b", (inner, b"moved")).unwrap();
+    rename(b"b", inner, b"moved").unwrap();
     assert_eq!(fs.find_path("/e/inner/moved").unwrap().0, a);
 }
 
@@ -236,7 +238,7 @@ fn a_moved_directory_has_a_new_parent() {
     let fs = empty();
     let (a, b) = (directory(&fs, fs.root(), "a"), directory(&fs, fs.root(), "b"));
     let moved = directory(&fs, a, "m");
-    let renamed = fs.rename((a, b"m"), (b, b"n"), NOW).unwrap();
+    let renamed = fs.rename(Named::new(a, b"m"), Named::new(b, b"n"), NOW).unwrap();
     assert_eq!((renamed.from.after.nlink, renamed.to.after.nlink), (2, 3));
     assert_eq!(fs.lookup(moved, b"..").unwrap().id, b);
 }
@@ -247,7 +249,7 @@ fn rename_onto_another_name_of_the_same_file_does_nothing() {
     let id = file(&fs, "one");
     fs.link(id, fs.root(), b"two", NOW).unwrap();
     let root = fs.attributes(fs.root());
-    fs.rename((fs.root(), b"one"), (fs.root(), b"two"), NOW).unwrap();
+    fs.rename(Named::new(fs.root(), b"one"), Named::new(fs.root(), b"two"), NOW).unwrap();
     assert_eq!(fs.list_path("/").unwrap(), [b"one", b"two"]);
     assert_eq!((fs.attributes(fs.root()), fs.attributes(id).unwrap().nlink), (root, 2));
 }
@@ -289,6 +291,6 @@ fn symbolic_links_and_nodes_keep_what_they_are_given() {
     let made = fs.make(root, b"m", NewObject::Symlink(&long), &NONE, CONTEXT);
     assert_eq!(made.unwrap_err(), FsError::NameTooLong);
     let mut out = Vec::new();
-    assert_eq!(fs.read(link.id, (0, 1), NOW, &mut out).unwrap_err(), FsError::Invalid);
-    assert_eq!(fs.read(root, (0, 1), NOW, &mut out).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.read(link.id, 0, 1, NOW, &mut out).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.read(root, 0, 1, NOW, &mut out).unwrap_err(), FsError::IsDirectory);
 }

@@ -227,15 +227,16 @@ impl Service {
         };
         self.repeatable = repeats::key(&self.shared.replies, request, call, origin);
         match self.repeatable {
-            Some(key) => self.carry_out_once(key, (call, caller), origin, xid, out),
-            None => self.carry_out((call, caller), origin, xid, out),
+            Some(key) => self.carry_out_once(key, call, caller, origin, xid, out),
+            None => self.carry_out(call, caller, origin, xid, out),
         }
     }
 
     /// Carries out a call of which nothing is kept.
     fn carry_out(
         &mut self,
-        (call, caller): (&program::Call<'_>, Caller),
+        call: &program::Call<'_>,
+        caller: Caller,
         origin: &Origin,
         xid: u32,
         out: &mut Outbox,

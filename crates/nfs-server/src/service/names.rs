@@ -9,7 +9,7 @@ use nfs_proto::nfs3::{
 use super::Service;
 use super::convert::{fattr, handle, set_attributes, wcc};
 use crate::fs::{
-    Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
+    Change, Context, CreateMode, Created, FileKind, FsError, Named, NewObject, SetAttributes,
 };
 
 /// Outcome of what makes something: the directory's change and the object.
@@ -110,7 +110,8 @@ impl Service {
     pub(super) fn rename(&self, from: Name<'_>, to: Name<'_>, context: Context) -> Reply<'static> {
         let renamed = self.id(from.dir).and_then(|from_id| {
             let to_id = self.id(to.dir)?;
-            self.shared.fs.rename((from_id, from.name), (to_id, to.name), context.now)
+            let (from, to) = (Named::new(from_id, from.name), Named::new(to_id, to.name));
+            self.shared.fs.rename(from, to, context.now)
         });
         match renamed {
             Ok(renamed) => Reply::Rename {

@@ -172,9 +172,10 @@ impl Service {
     }
 
     fn read(&mut self, file: &[u8], offset: u64, count: u32, xid: u32, out: &mut Outbox) {
-        let range = (offset, count.min(self.granted.read_bytes_max));
-        let found =
-            self.id(file).and_then(|id| self.shared.fs.read(id, range, self.now, &mut self.pieces));
+        let count = count.min(self.granted.read_bytes_max);
+        let found = self
+            .id(file)
+            .and_then(|id| self.shared.fs.read(id, offset, count, self.now, &mut self.pieces));
         let (attributes, span) = match found {
             Ok(found) => found,
             Err(error) => {

@@ -26,7 +26,7 @@ pub(super) fn key(
     (replies.is_on() && is_once_only(call)).then(|| CallKey {
         peer: origin.peer,
         xid: request.xid,
-        numbers: call.numbers(),
+        procedure: call.procedure_id(),
         sum: sum(&request.record[..request.record.len().min(SUM_BYTES)]),
     })
 }
@@ -58,7 +58,8 @@ impl Service {
     pub(super) fn carry_out_once(
         &mut self,
         key: CallKey,
-        call: (&program::Call<'_>, Caller),
+        call: &program::Call<'_>,
+        caller: Caller,
         origin: &Origin,
         xid: u32,
         out: &mut Outbox,
@@ -67,7 +68,7 @@ impl Service {
             Known::New => {
                 self.counters.cache_misses.add(1);
                 let mut reply = Outbox::default();
-                self.carry_out(call, origin, xid, &mut reply);
+                self.carry_out(call, caller, origin, xid, &mut reply);
                 self.shared.replies.keep(key, reply.to_vec());
                 out.append(reply);
             }

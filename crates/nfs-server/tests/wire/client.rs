@@ -12,7 +12,9 @@ use nfs_proto::nfs2;
 use nfs_proto::nfs3::{Call, CreateHow, FileHandle, Procedure, Reply, Sattr, Status};
 use nfs_proto::program;
 use nfs_proto::record::{self, Inbox};
-use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
+use nfs_proto::rpc::{
+    AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader,
+};
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::{Server, ServerConfig};
 
@@ -79,15 +81,15 @@ pub fn encode_call(xid: u32, call: &program::Call<'_>) -> Vec<u8> {
 }
 
 pub fn encode_call_as(xid: u32, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {
-    let mut out = encode_numbers_as(xid, credential, call.numbers());
+    let mut out = encode_numbers_as(xid, credential, call.procedure_id());
     call.encode(&mut Writer::new(&mut out));
     record::end(&mut out, 0, 0);
     out
 }
 
 /// Encodes a framed call without its arguments.
-fn encode_numbers_as(xid: u32, credential: Credential<'_>, numbers: (u32, u32, u32)) -> Vec<u8> {
-    let (program, version, procedure) = numbers;
+fn encode_numbers_as(xid: u32, credential: Credential<'_>, id: ProcedureId) -> Vec<u8> {
+    let ProcedureId { program, version, procedure } = id;
     let credential = Ok(credential);
     let header =
         CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
@@ -132,7 +134,7 @@ impl Client {
     /// Encodes a framed call without arguments, of a program that may not exist.
     pub fn encode_numbers(&mut self, program: u32, version: u32, procedure: u32) -> Vec<u8> {
         self.xid += 1;
-        encode_numbers_as(self.xid, Credential::None, (program, version, procedure))
+        encode_numbers_as(self.xid, Credential::None, ProcedureId::new(program, version, procedure))
     }
 
     pub fn send(&mut self, bytes: &[u8]) {
@@ -161,7 +163,7 @@ impl Client {
     pub fn call(&mut self, call: &program::Call<'_>) -> Answer {
         let bytes = self.encode(call);
         self.send(&bytes);
-        let answer = self.receive(call.numbers().2);
+        let answer = self.receive(call.procedure_id().procedure);
         assert_eq!(answer.xid, self.xid);
         answer
     }

@@ -44,7 +44,7 @@ impl Peer {
 
     pub fn call(&mut self, call: &program::Call<'_>) -> Answer {
         self.send(call);
-        let answer = self.receive(call.numbers().2);
+        let answer = self.receive(call.procedure_id().procedure);
         assert_eq!(answer.xid, self.xid);
         answer
     }

@@ -171,7 +171,8 @@ impl Dialect {
     /// [`Outcome::Object`] goes into `object`.
     pub(super) fn outcome(
         &self,
-        (index, slot): (u32, &Slot),
+        index: u32,
+        slot: &Slot,
         results: Reader<'_>,
         object: &mut Option<File>,
     ) -> Result<Outcome, CallError> {

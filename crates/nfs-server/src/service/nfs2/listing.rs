@@ -23,7 +23,8 @@ impl Service {
     pub(super) fn readdir2(
         &mut self,
         dir: FileHandle,
-        (cookie, count): (u32, u32),
+        cookie: u32,
+        count: u32,
         xid: u32,
         out: &mut Outbox,
     ) {

@@ -48,14 +48,14 @@ impl Service {
                 Reply::Setattr(self.counted(self.set_attributes2(file, &attributes, context)))
             }
             Call::Read { file, offset, count } => {
-                return self.read2(file, (offset, count), xid, out);
+                return self.read2(file, offset, count, xid, out);
             }
             Call::Write { file, offset, data } => {
                 Reply::Write(self.counted(self.write2(file, offset, data)))
             }
             Call::Readlink { file } => return self.read_link2(file, xid, out),
             Call::Readdir { dir, cookie, count } => {
-                return self.readdir2(dir, (cookie, count), xid, out);
+                return self.readdir2(dir, cookie, count, xid, out);
             }
             Call::Statfs { file } => Reply::Statfs(self.counted(self.statfs2(file))),
             Call::Lookup { dir, name } => Reply::Lookup(self.counted(self.lookup2(dir, name))),
@@ -122,12 +122,14 @@ impl Service {
         attributes(&changed.map_err(status)?.after)
     }
 
-    fn read2(&mut self, file: FileHandle, range: (u32, u32), xid: u32, out: &mut Outbox) {
-        let count = range.1.min(V2_TRANSFER_BYTES_MAX).min(self.granted.read_bytes_max);
+    fn read2(&mut self, file: FileHandle, offset: u32, count: u32, xid: u32, out: &mut Outbox) {
+        let count = count.min(V2_TRANSFER_BYTES_MAX).min(self.granted.read_bytes_max);
         let found = self.id2(file).and_then(|id| {
-            let range = (u64::from(range.0), count);
-            let (found, span) =
-                self.shared.fs.read(id, range, self.now, &mut self.pieces).map_err(status)?;
+            let (found, span) = self
+                .shared
+                .fs
+                .read(id, offset.into(), count, self.now, &mut self.pieces)
+                .map_err(status)?;
             Ok((attributes(&found)?, span))
         });
         let (attributes, span) = match self.counted(found) {

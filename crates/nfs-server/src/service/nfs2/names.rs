@@ -11,7 +11,7 @@ use nfs_proto::nfs3;
 
 use super::check_size;
 use super::convert::{attributes, handle, status};
-use crate::fs::{Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes};
+use crate::fs::{Context, CreateMode, Created, FileKind, FsError, Named, NewObject, SetAttributes};
 use crate::service::Service;
 use crate::service::convert::set_attributes;
 
@@ -78,7 +78,8 @@ impl Service {
     ) -> Result<(), Status> {
         let to_id = self.id2(to.dir)?;
         self.in_directory(from.dir, |from_id| {
-            self.shared.fs.rename((from_id, from.name), (to_id, to.name), context.now)
+            let (from, to) = (Named::new(from_id, from.name), Named::new(to_id, to.name));
+            self.shared.fs.rename(from, to, context.now)
         })?;
         Ok(())
     }

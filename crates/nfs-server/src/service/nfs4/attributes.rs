@@ -130,9 +130,11 @@ impl Service {
     /// Everything that can be told of an object.
     pub(super) fn wire_attributes<'a>(
         &self,
-        (found, owners): (&Attributes, &'a Owners),
+        found: &Attributes,
+        owners: &'a Owners,
         id: InodeId,
-        (minor, asked): (u32, Bitmap),
+        minor: u32,
+        asked: Bitmap,
     ) -> WireAttributes<'a> {
         let mut told = WireAttributes {
             supported: Some(supported(minor)),
@@ -205,7 +207,8 @@ impl Service {
     /// `AttrNotSupp`; `Inval` for what can't be compared; `BadXdr`.
     pub(super) fn has_attributes(
         &self,
-        (found, id): (&Attributes, InodeId),
+        found: &Attributes,
+        id: InodeId,
         minor: u32,
         given: &Fattr<'_>,
     ) -> Result<bool, Status> {
@@ -219,7 +222,7 @@ impl Service {
         }
         given.decode_values().map_err(|_| Status::BadXdr)?;
         let owners = Owners::of(found);
-        let told = self.wire_attributes((found, &owners), id, (minor, mask));
+        let told = self.wire_attributes(found, &owners, id, minor, mask);
         // What encodes alike is alike.
         let mut scratch = Vec::new();
         Ok(told.to_fattr(mask, &mut scratch) == *given)

@@ -45,7 +45,7 @@ impl Service {
         confirm: Verifier,
         run: &mut Run<'_>,
     ) -> Outcome {
-        self.tables().confirm_client_id((id, confirm.0), run.principal(), run.now_ns)?;
+        self.tables().confirm_client_id(id, confirm.0, run.principal(), run.now_ns)?;
         run.succeed(&OpOk::SetclientidConfirm)
     }
 

@@ -85,13 +85,13 @@ impl Service {
         let stateid = run.meant(stateid)?;
         if stateid != Stateid::ANONYMOUS && stateid != Stateid::READ_BYPASS {
             let (speaker, now_ns) = (run.speaker(), run.now_ns);
-            return self.tables().check_io(&stateid, speaker, (id, need), now_ns);
+            return self.tables().check_io(&stateid, speaker, id, need, now_ns);
         }
         if stateid == Stateid::READ_BYPASS && need == READ {
             return Ok(());
         }
         self.check_regular(id)?;
-        self.tables().check_anonymous((id, need), run.now_ns)
+        self.tables().check_anonymous(id, need, run.now_ns)
     }
 
     /// Refuses what has no data.
@@ -112,8 +112,8 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = self.allow(stateid, READ, run)?;
-        let range = (offset, count.min(self.granted.read_bytes_max));
-        let read = self.shared.fs.read(id, range, self.now, &mut self.pieces);
+        let count = count.min(self.granted.read_bytes_max);
+        let read = self.shared.fs.read(id, offset, count, self.now, &mut self.pieces);
         let (_, span) = match read {
             Ok(read) => read,
             Err(error) => {

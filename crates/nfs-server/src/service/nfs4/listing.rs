@@ -62,7 +62,7 @@ impl Service {
         let listing = listing.map_err(v4_status)?;
         let mut page = std::mem::take(&mut self.page);
         let mut builder = EntriesBuilder::new(&mut page, dircount, maxcount as u32);
-        let push = |entry: &&ListedEntry| self.push_entry(entry, (run, request), &mut builder);
+        let push = |entry: &&ListedEntry| self.push_entry(entry, run, request, &mut builder);
         let taken = listing.entries.iter().take_while(push).count();
         let all = taken == listing.entries.len();
         let eof = all && listing.eof;
@@ -83,7 +83,8 @@ impl Service {
     fn push_entry(
         &self,
         entry: &ListedEntry,
-        (run, asked): (&Run<'_>, Bitmap),
+        run: &Run<'_>,
+        asked: Bitmap,
         builder: &mut EntriesBuilder<'_>,
     ) -> bool {
         let found = match self.shared.fs.attributes(entry.id) {
@@ -91,7 +92,7 @@ impl Service {
             Err(error) => return gone(error, entry, asked, builder),
         };
         let owners = Owners::of(&found);
-        let told = self.wire_attributes((&found, &owners), entry.id, (run.minor, asked));
+        let told = self.wire_attributes(&found, &owners, entry.id, run.minor, asked);
         builder.push(entry.cookie, &entry.name, &told, asked)
     }
 }

@@ -24,6 +24,20 @@ struct NewLocker<'a> {
     owner: &'a [u8],
 }
 
+/// The lock that LOCK asks for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    span: Span,
+    exclusive: bool,
+}
+
+impl Wanted {
+    /// Returns the lock as asked for by an owner.
+    fn of(self, owner: &[u8]) -> LockAsk<'_> {
+        LockAsk { owner, span: self.span, exclusive: self.exclusive }
+    }
+}
+
 impl Service {
     pub(super) fn lock4(
         &mut self,
@@ -42,7 +56,7 @@ impl Service {
             (false, true) => return Err(Status::Grace.into()),
             (true, true) | (false, false) => {}
         }
-        self.lock(locker, (span, is_exclusive(lock_type)), run)
+        self.lock(locker, Wanted { span, exclusive: is_exclusive(lock_type) }, run)
     }
 
     pub(super) fn test_lock4(
@@ -83,7 +97,7 @@ impl Service {
         run.succeed(&OpOk::FreeStateid)
     }
 
-    fn lock(&mut self, locker: &Locker<'_>, what: (Span, bool), run: &mut Run<'_>) -> Outcome {
+    fn lock(&mut self, locker: &Locker<'_>, what: Wanted, run: &mut Run<'_>) -> Outcome {
         match *locker {
             Locker::New { open_seqid, open, lock_seqid, owner } => {
                 let open = run.meant(open)?;
@@ -93,9 +107,9 @@ impl Service {
                 }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
                 if run.minor > 0 {
-                    return self.set_lock(&state, (open, new.owner), what, run);
+                    return self.set_lock(&state, open, what.of(new.owner), run);
                 }
-                self.lock_first((&state, open), new, what, run)
+                self.lock_first(&state, open, new, what, run)
             }
             Locker::Existing { lock, lock_seqid } => {
                 let stateid = run.meant(lock)?;
@@ -105,9 +119,9 @@ impl Service {
                 }
                 let owner = Arc::clone(state.owner());
                 let act = |service: &mut Self, run: &mut Run<'_>| {
-                    service.set_lock(&state, (stateid, &owner), what, run)
+                    service.set_lock(&state, stateid, what.of(&owner), run)
                 };
-                self.in_turn(OpCode::Lock, (&state, lock_seqid), run, act)
+                self.in_turn(OpCode::Lock, &state, lock_seqid, run, act)
             }
         }
     }
@@ -115,9 +129,10 @@ impl Service {
     /// The first LOCK of an owner in v4.0: a call of the open's owner and of its own.
     fn lock_first(
         &mut self,
-        (state, open): (&Arc<State>, Stateid),
+        state: &Arc<State>,
+        open: Stateid,
         new: NewLocker<'_>,
-        what: (Span, bool),
+        what: Wanted,
         run: &mut Run<'_>,
     ) -> Outcome {
         if state.kind() != OwnerKind::Open {
@@ -130,17 +145,18 @@ impl Service {
             let (owner, sequence) = (new.owner, new.lock_seqid);
             let call = Numbered { code, client, kind, owner, sequence };
             service.carry_out_numbered(call, run, |service, run| {
-                service.set_lock(state, (open, new.owner), what, run)
+                service.set_lock(state, open, what.of(new.owner), run)
             })
         };
-        self.in_turn(OpCode::Lock, (state, new.open_seqid), run, act)
+        self.in_turn(OpCode::Lock, state, new.open_seqid, run, act)
     }
 
     /// Carries out a call of a state's owner, in its turn where calls are numbered.
     fn in_turn(
         &mut self,
         code: OpCode,
-        (state, sequence): (&Arc<State>, u32),
+        state: &Arc<State>,
+        sequence: u32,
         run: &mut Run<'_>,
         act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
     ) -> Outcome {
@@ -158,13 +174,13 @@ impl Service {
     fn set_lock(
         &mut self,
         state: &Arc<State>,
-        (stateid, owner): (Stateid, &[u8]),
-        (span, exclusive): (Span, bool),
+        stateid: Stateid,
+        ask: LockAsk<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
         let (speaker, file) = (run.speaker(), run.current()?);
         self.tables().find_on(&stateid, speaker, file, run.now_ns)?;
-        match self.tables().lock(state, LockAsk { owner, span, exclusive }, run.now_ns) {
+        match self.tables().lock(state, ask, run.now_ns) {
             Ok(stateid) => {
                 run.stateid = Some(stateid);
                 run.succeed(&OpOk::Lock { stateid })
@@ -202,7 +218,7 @@ impl Service {
             run.stateid = Some(next);
             run.succeed(&OpOk::Locku { stateid: next })
         };
-        self.in_turn(OpCode::Locku, (&state, sequence), run, act)
+        self.in_turn(OpCode::Locku, &state, sequence, run, act)
     }
 
     pub(super) fn test_stateids(

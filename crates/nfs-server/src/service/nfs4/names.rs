@@ -9,7 +9,7 @@ use nfs_proto::nfs4::{ChangeInfo, CreateKind, Fattr, OpOk};
 
 use super::attributes::to_set;
 use super::{Outcome, Run};
-use crate::fs::{Change, FileKind, FsError, InodeId, NewObject};
+use crate::fs::{Change, FileKind, FsError, InodeId, Named, NewObject};
 use crate::service::Service;
 use crate::service::convert::status;
 
@@ -57,7 +57,7 @@ impl Service {
         let (from_directory, to_directory) = (run.saved()?, run.current()?);
         check_name(from)?;
         check_name(to)?;
-        let (from, to) = ((from_directory, from), (to_directory, to));
+        let (from, to) = (Named::new(from_directory, from), Named::new(to_directory, to));
         let renamed = self.shared.fs.rename(from, to, run.context.now).map_err(rename_status)?;
         let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
         run.succeed(&OpOk::Rename { from, to })

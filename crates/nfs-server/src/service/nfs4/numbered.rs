@@ -78,7 +78,7 @@ impl Service {
             bytes: Arc::from(run.answer.since(mark)),
             file: run.current.filter(|_| call.code == OpCode::Open),
         });
-        Tables::finish(call.client, (call.kind, call.owner), call.sequence, reply);
+        Tables::finish(call.client, call.kind, call.owner, call.sequence, reply);
         outcome
     }
 

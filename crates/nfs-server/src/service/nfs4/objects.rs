@@ -51,7 +51,7 @@ impl Service {
     ) -> Outcome {
         let id = run.current()?;
         let found = self.shared.fs.attributes(id).map_err(v4_status)?;
-        let same = self.has_attributes((&found, id), run.minor, attributes)?;
+        let same = self.has_attributes(&found, id, run.minor, attributes)?;
         match (same, *ok) {
             (true, OpOk::Nverify) => Err(Status::Same.into()),
             (false, OpOk::Verify) => Err(Status::NotSame.into()),
@@ -77,7 +77,7 @@ impl Service {
         check_readable(asked)?;
         let found = self.shared.fs.attributes(id).map_err(v4_status)?;
         let owners = Owners::of(&found);
-        let told = self.wire_attributes((&found, &owners), id, (run.minor, asked));
+        let told = self.wire_attributes(&found, &owners, id, run.minor, asked);
         run.answer.with(|writer| encode_getattr_ok(writer, &told, asked));
         Ok(())
     }

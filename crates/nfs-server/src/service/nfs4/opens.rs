@@ -44,7 +44,7 @@ pub(super) struct Shares {
 
 /// The open that an operation is about, and the number of the call among those of its owner.
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct NumberedOpen {
     stateid: Stateid,
     sequence: u32,
 }
@@ -80,7 +80,7 @@ impl Service {
         sequence: u32,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let named = Named { stateid, sequence };
+        let named = NumberedOpen { stateid, sequence };
         self.change_open(named, OpCode::OpenConfirm, run, |_, state| {
             let stateid = Tables::confirm_open(state)?;
             Ok((stateid, OpOk::OpenConfirm { stateid }))
@@ -95,7 +95,7 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let (share, _) = share_of(run.minor, shares)?;
-        let named = Named { stateid, sequence };
+        let named = NumberedOpen { stateid, sequence };
         self.change_open(named, OpCode::OpenDowngrade, run, |service, state| {
             let stateid = service.tables().downgrade(state, share)?;
             Ok((stateid, OpOk::OpenDowngrade { stateid }))
@@ -103,7 +103,7 @@ impl Service {
     }
 
     pub(super) fn close4(&mut self, stateid: Stateid, sequence: u32, run: &mut Run<'_>) -> Outcome {
-        let named = Named { stateid, sequence };
+        let named = NumberedOpen { stateid, sequence };
         self.change_open(named, OpCode::Close, run, |service, state| {
             let stateid = service.tables().close(state)?;
             Ok((stateid, OpOk::Close { stateid }))
@@ -125,12 +125,12 @@ impl Service {
     /// Carries out an operation that changes an open and names it anew.
     fn change_open(
         &mut self,
-        named: Named,
+        named: NumberedOpen,
         code: OpCode,
         run: &mut Run<'_>,
         change: impl FnOnce(&Self, &Arc<State>) -> Result<(Stateid, OpOk<'static>), Status>,
     ) -> Outcome {
-        let Named { stateid, sequence } = named;
+        let NumberedOpen { stateid, sequence } = named;
         run.current()?;
         let stateid = run.meant(stateid)?;
         let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
@@ -192,7 +192,7 @@ impl Service {
         }
         let target = self.target(ask, run)?;
         let pin = self.shared.fs.pin(target.id).map_err(v4_status)?;
-        let open = self.tables().open(client, ask.owner, (pin, ask.share), run.now_ns);
+        let open = self.tables().open(client, ask.owner, pin, ask.share, run.now_ns);
         let opened = open.map_err(Failure::from)?;
         if let Some(size) = target.resize {
             let set = SetAttributes { size: Some(size), ..SetAttributes::default() };

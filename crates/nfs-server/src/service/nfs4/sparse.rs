@@ -13,7 +13,7 @@ use nfs_proto::nfs4::{
 use super::names::v4_status;
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{Extent, FILE_BYTES_MAX, InodeId};
+use crate::fs::{Extent, ExtentsRead, FILE_BYTES_MAX, InodeId};
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
 use crate::service::Service;
 
@@ -47,7 +47,7 @@ impl Service {
     ) -> Outcome {
         let id = self.allow(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.allocate(id, (offset, length), self.now).map_err(v4_status)?;
+        self.shared.fs.allocate(id, offset, length, self.now).map_err(v4_status)?;
         run.succeed(&OpOk::Allocate)
     }
 
@@ -60,7 +60,7 @@ impl Service {
     ) -> Outcome {
         let id = self.allow(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.punch(id, (offset, length), self.now).map_err(v4_status)?;
+        self.shared.fs.punch(id, offset, length, self.now).map_err(v4_status)?;
         run.succeed(&OpOk::Deallocate)
     }
 
@@ -98,10 +98,15 @@ impl Service {
     ) -> Outcome {
         let id = self.allow(stateid, READ, run)?;
         self.check_regular(id)?;
-        let range = (offset, count.min(self.granted.read_bytes_max));
+        let count = count.min(self.granted.read_bytes_max);
         let mut extents = Vec::new();
-        let into = (&mut extents, NFS4_SEGMENTS_MAX, &mut self.pieces);
-        let eof = self.shared.fs.read_extents(id, range, self.now, into).map_err(v4_status)?;
+        let mut into = ExtentsRead {
+            extents: &mut extents,
+            extents_max: NFS4_SEGMENTS_MAX,
+            pieces: &mut self.pieces,
+        };
+        let read = self.shared.fs.read_extents(id, offset, count, self.now, &mut into);
+        let eof = read.map_err(v4_status)?;
         let data: u64 = extents.iter().filter(|it| it.is_data).map(|it| it.length).sum();
         let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
         if let Err(status) = run.answer.check_room(bytes) {
@@ -192,7 +197,7 @@ impl Service {
         while copied < wanted {
             let chunk = (wanted - copied).min(u64::from(self.granted.write_bytes_max)) as u32;
             let read =
-                self.shared.fs.read(from.0, (from.1 + copied, chunk), self.now, &mut self.pieces);
+                self.shared.fs.read(from.0, from.1 + copied, chunk, self.now, &mut self.pieces);
             let count = read.map_err(v4_status)?.1.count;
             let pieces = std::mem::take(&mut self.pieces);
             for piece in pieces {

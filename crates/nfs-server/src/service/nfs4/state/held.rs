@@ -62,14 +62,15 @@ impl State {
     /// Makes an open.
     pub(super) fn open(
         key: u64,
-        holder: (&Arc<Client>, &Arc<[u8]>),
+        client: &Arc<Client>,
+        owner: &Arc<[u8]>,
         pin: Pin,
         share: Share,
     ) -> Self {
         Self {
             key,
-            client: Arc::clone(holder.0),
-            owner: Arc::clone(holder.1),
+            client: Arc::clone(client),
+            owner: Arc::clone(owner),
             file: pin.id(),
             open: None,
             generation: AtomicU32::new(1),

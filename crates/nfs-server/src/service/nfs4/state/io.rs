@@ -81,7 +81,8 @@ impl Tables {
         &self,
         stateid: &Stateid,
         speaker: Speaker<'_>,
-        (file, need): (InodeId, u32),
+        file: InodeId,
+        need: u32,
         now_ns: u64,
     ) -> Result<(), Status> {
         let state = self.find_on(stateid, speaker, file, now_ns)?;
@@ -98,7 +99,8 @@ impl Tables {
     /// `Locked` where an open denies it.
     pub(in crate::service) fn check_anonymous(
         &self,
-        (file, need): (InodeId, u32),
+        file: InodeId,
+        need: u32,
         now_ns: u64,
     ) -> Result<(), Status> {
         while self.files.has_deniers() {

@@ -50,7 +50,7 @@ impl Tables {
             && !owner.confirmed
             && !owner.is_new()
         {
-            match self.begin(holdings, (OwnerKind::Open, name), sequence, now_ns) {
+            match self.begin(holdings, OwnerKind::Open, name, sequence, now_ns) {
                 Ok(OwnerTurn::New) | Err(Status::BadSeqid) => {}
                 other => return other,
             }
@@ -61,7 +61,7 @@ impl Tables {
             self.make_room(holdings, OwnerKind::Open, now_ns)?;
             holdings.open_owners.insert(Arc::from(name), Owner::starting_at(sequence));
         }
-        self.begin(holdings, (OwnerKind::Open, name), sequence, now_ns)
+        self.begin(holdings, OwnerKind::Open, name, sequence, now_ns)
     }
 
     /// Places a numbered call of the owner of a state.
@@ -76,13 +76,14 @@ impl Tables {
     ) -> Result<OwnerTurn, Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
-        self.begin(holdings, (state.kind(), &state.owner), sequence, now_ns)
+        self.begin(holdings, state.kind(), &state.owner, sequence, now_ns)
     }
 
     fn begin(
         &self,
         holdings: &mut Holdings,
-        (kind, name): (OwnerKind, &[u8]),
+        kind: OwnerKind,
+        name: &[u8],
         sequence: u32,
         now_ns: u64,
     ) -> Result<OwnerTurn, Status> {
@@ -99,7 +100,8 @@ impl Tables {
     /// Ends a numbered call; without a reply it does not count.
     pub(in crate::service) fn finish(
         client: &Client,
-        (kind, name): (OwnerKind, &[u8]),
+        kind: OwnerKind,
+        name: &[u8],
         sequence: u32,
         reply: Option<LastReply>,
     ) {
@@ -116,12 +118,13 @@ impl Tables {
         &self,
         client: &Arc<Client>,
         name: &[u8],
-        (pin, share): (Pin, Share),
+        pin: Pin,
+        share: Share,
         now_ns: u64,
     ) -> Result<Opened, Status> {
         let mut pin = Some(pin);
         loop {
-            match self.try_open(client, name, (&mut pin, share))? {
+            match self.try_open(client, name, &mut pin, share)? {
                 Attempt::Done(opened) => return Ok(opened),
                 Attempt::InTheWay(holder) => {
                     self.make_way(&holder, Status::ShareDenied, now_ns)?;
@@ -134,7 +137,8 @@ impl Tables {
         &self,
         client: &Arc<Client>,
         name: &[u8],
-        (pin, share): (&mut Option<Pin>, Share),
+        pin: &mut Option<Pin>,
+        share: Share,
     ) -> Result<Attempt, Status> {
         let file = pin.as_ref().expect("it is taken once, at the end").id();
         let mut holdings = client.lock();
@@ -154,7 +158,7 @@ impl Tables {
         let (owner_name, owner) = open_owner(holdings, client, name);
         let mut make = |key| {
             let pin = pin.take().expect("it is taken once");
-            State::open(key, (client, &owner_name), pin, share)
+            State::open(key, client, &owner_name, pin, share)
         };
         let Some(state) = self.states.insert(&mut make) else {
             FileEntry::drop_if_unused(&mut shard, file);

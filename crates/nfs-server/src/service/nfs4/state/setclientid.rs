@@ -53,7 +53,8 @@ impl Tables {
     /// `ClidInUse` for another user.
     pub(in crate::service) fn confirm_client_id(
         &self,
-        (id, confirm): (u64, [u8; 8]),
+        id: u64,
+        confirm: [u8; 8],
         principal: Principal,
         now_ns: u64,
     ) -> Result<(), Status> {

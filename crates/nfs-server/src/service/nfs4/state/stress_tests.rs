@@ -38,7 +38,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
                     let file = files[(step * 7 + thread) as usize % files.len()];
                     let share = Share { access: 3, deny: (step % 4) as u32 };
                     let pin = fs.pin(file).unwrap();
-                    let opened = tables.open(&client, &name, (pin, share), now_ns);
+                    let opened = tables.open(&client, &name, pin, share, now_ns);
                     let Ok(opened) = opened else { continue };
                     let found = tables.find(&opened.stateid, Speaker::Plain, now_ns);
                     let Ok(state) = found else { continue };
@@ -67,6 +67,6 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
 fn client(tables: &Tables, name: &[u8], now_ns: u64) -> Result<Arc<Client>, Status> {
     let identity = Identity { owner: name, verifier: [1; 8], principal: 1 };
     let (id, confirm) = tables.set_client_id(identity, now_ns)?;
-    tables.confirm_client_id((id, confirm), 1, now_ns)?;
+    tables.confirm_client_id(id, confirm, 1, now_ns)?;
     tables.client(id, now_ns)
 }

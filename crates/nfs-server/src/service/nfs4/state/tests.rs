@@ -48,7 +48,7 @@ impl World {
     /// A confirmed client of v4.0.
     fn plain(&self, owner: &[u8], start: u8) -> Arc<Client> {
         let (id, confirm) = self.tables.set_client_id(identity(owner, start), self.now_ns).unwrap();
-        self.tables.confirm_client_id((id, confirm), 1000, self.now_ns).unwrap();
+        self.tables.confirm_client_id(id, confirm, 1000, self.now_ns).unwrap();
         self.tables.client(id, self.now_ns).unwrap()
     }
 
@@ -79,7 +79,7 @@ impl World {
         share: Share,
     ) -> Result<Stateid, Status> {
         let pin = self.fs.pin(file).unwrap();
-        self.tables.open(client, owner, (pin, share), self.now_ns).map(|opened| opened.stateid)
+        self.tables.open(client, owner, pin, share, self.now_ns).map(|opened| opened.stateid)
     }
 
     fn state(&self, stateid: &Stateid) -> Arc<State> {
@@ -100,7 +100,7 @@ impl World {
 
     fn check(&self, stateid: &Stateid, client: &Arc<Client>, file: InodeId) -> Result<(), Status> {
         let speaker = if client.has_sessions { Speaker::Session(client) } else { Speaker::Plain };
-        self.tables.check_io(stateid, speaker, (file, WRITE), self.now_ns)
+        self.tables.check_io(stateid, speaker, file, WRITE, self.now_ns)
     }
 
     /// Nothing is left of anybody.
@@ -119,23 +119,20 @@ fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
     let now = world.now_ns;
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
     assert_eq!(world.tables.client(id, now).unwrap_err(), Status::StaleClientId);
-    let wrong = world.tables.confirm_client_id((id, [0; 8]), 1000, now);
+    let wrong = world.tables.confirm_client_id(id, [0; 8], 1000, now);
     assert_eq!(wrong, Err(Status::StaleClientId));
-    let other = world.tables.confirm_client_id((id, confirm), 7, now);
+    let other = world.tables.confirm_client_id(id, confirm, 7, now);
     assert_eq!(other, Err(Status::ClidInUse));
     for _ in 0..2 {
-        assert_eq!(world.tables.confirm_client_id((id, confirm), 1000, now), Ok(()));
+        assert_eq!(world.tables.confirm_client_id(id, confirm, 1000, now), Ok(()));
     }
     assert_eq!(world.tables.client(id, now).unwrap().id, id);
     // The same start again: a new callback for the same client.
     let (again, second) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
     assert_eq!(again, id);
     assert_ne!(second, confirm);
-    assert_eq!(world.tables.confirm_client_id((id, second), 1000, now), Ok(()));
-    assert_eq!(
-        world.tables.confirm_client_id((id, confirm), 1000, now),
-        Err(Status::StaleClientId)
-    );
+    assert_eq!(world.tables.confirm_client_id(id, second, 1000, now), Ok(()));
+    assert_eq!(world.tables.confirm_client_id(id, confirm, 1000, now), Err(Status::StaleClientId));
 }
 
 #[test]
@@ -147,7 +144,7 @@ fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 2), world.now_ns).unwrap();
     assert_ne!(id, old.id);
     assert_eq!(world.check(&stateid, &old, file), Ok(()), "not before it confirms");
-    world.tables.confirm_client_id((id, confirm), 1000, world.now_ns).unwrap();
+    world.tables.confirm_client_id(id, confirm, 1000, world.now_ns).unwrap();
     assert_eq!(world.check(&stateid, &old, file), Err(Status::Expired));
     assert_eq!(world.open(&old, b"o", file, share(3, 0)), Err(Status::Expired));
     let new = world.tables.client(id, world.now_ns).unwrap();
@@ -256,7 +253,7 @@ fn an_expired_client_stands_in_nobodys_way() {
     world.now_ns += LEASE_NS;
     let (client, _) = world.modern(b"b", 1);
     assert_eq!(world.open(&client, b"o", file, share(2, 0)), Err(Status::ShareDenied));
-    assert_eq!(world.tables.check_anonymous((file, WRITE), world.now_ns), Err(Status::Locked));
+    assert_eq!(world.tables.check_anonymous(file, WRITE, world.now_ns), Err(Status::Locked));
     world.now_ns += 1;
     assert!(world.open(&client, b"o", file, share(3, 0)).is_ok());
     assert!(sleeper.lock().dead);
@@ -408,15 +405,15 @@ fn a_close_sent_again_is_answered_and_a_later_call_is_not() {
     let now = world.now_ns;
     assert_eq!(world.tables.begin_open(&client, b"o", 5, now), Ok(OwnerTurn::New));
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
-    Tables::finish(&client, owner, 5, Some(reply(b"open")));
+    Tables::finish(&client, owner.0, owner.1, 5, Some(reply(b"open")));
     let state = world.state(&stateid);
     assert_eq!(world.tables.begin_on(&state, 6, now), Ok(OwnerTurn::New));
     Tables::confirm_open(&state).unwrap();
     assert_eq!(Tables::confirm_open(&state), Err(Status::BadStateid), "once");
-    Tables::finish(&client, owner, 6, Some(reply(b"confirm")));
+    Tables::finish(&client, owner.0, owner.1, 6, Some(reply(b"confirm")));
     assert_eq!(world.tables.begin_on(&state, 7, now), Ok(OwnerTurn::New));
     world.tables.close(&state).unwrap();
-    Tables::finish(&client, owner, 7, Some(reply(b"close")));
+    Tables::finish(&client, owner.0, owner.1, 7, Some(reply(b"close")));
     let found = world.tables.find(&stateid, Speaker::Plain, now).unwrap();
     let again = world.tables.begin_on(&found, 7, now).unwrap();
     assert_eq!(again, OwnerTurn::Replay(reply(b"close")));
@@ -433,12 +430,12 @@ fn an_owner_that_never_confirmed_starts_over() {
     let now = world.now_ns;
     world.tables.begin_open(&client, b"o", 5, now).unwrap();
     let stateid = world.open(&client, b"o", file, share(3, 3)).unwrap();
-    Tables::finish(&client, (OwnerKind::Open, b"o"), 5, Some(reply(b"open")));
+    Tables::finish(&client, OwnerKind::Open, b"o", 5, Some(reply(b"open")));
     let again = world.tables.begin_open(&client, b"o", 5, now).unwrap();
     assert_eq!(again, OwnerTurn::Replay(reply(b"open")));
     assert_eq!(world.tables.begin_open(&client, b"o", 77, now), Ok(OwnerTurn::New));
     assert_eq!(world.check(&stateid, &client, file), Err(Status::BadStateid));
-    assert_eq!(world.tables.check_anonymous((file, READ), now), Ok(()));
+    assert_eq!(world.tables.check_anonymous(file, READ, now), Ok(()));
 }
 
 #[test]
