@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use fleet::in_process::AgentEnd;
 use fleet::{Opening, Order, Putting, Report};
 use lab::{Cleaned, Lab, LabError};
-use model::InForce;
+use model::EffectiveSettings;
 
 /// This host, as far as a controller changes it.
 pub(crate) struct ThisHost<'a> {
@@ -54,7 +54,7 @@ impl<'a> ThisHost<'a> {
         };
         let done = match order {
             Order::Disturb(action) => lab.apply(&action),
-            _ => lab.undo_last().map(|()| InForce::default()),
+            _ => lab.undo_last().map(|()| EffectiveSettings::default()),
         };
         Report::Disturbed(done.map_err(|error| error.to_string()))
     }
@@ -88,7 +88,7 @@ impl<'a> ThisHost<'a> {
 
 fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
     match order {
-        Order::Apply(action) => lab.apply(&action).map(Report::InForce),
+        Order::Apply(action) => lab.apply(&action).map(Report::Applied),
         Order::UndoLast => lab.undo_last().map(|()| Report::Undone),
         Order::UndoAll => lab.undo_all().map(|()| Report::Undone),
         Order::Invalidate { how, directory } => {

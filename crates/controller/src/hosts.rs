@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fleet::{
     Answer, Bell, Gone, LEFT_TO_AGENT, Opening, Order, Reading, Report, Request, Transport, request,
 };
-use model::{Fact, Host, InForce, LabSpec, panicked};
+use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
 use crate::clock::{self, Drift, Exchanges, Sample};
 use crate::stack::{Stack, on_host};
@@ -49,7 +49,7 @@ pub(crate) struct Disturbed {
     /// When the answer came, by this host's clock.
     pub(crate) at_ns: u64,
     /// Settings that are effective; or why it can't be done.
-    pub(crate) answer: Result<InForce, String>,
+    pub(crate) answer: Result<EffectiveSettings, String>,
 }
 
 impl<'a> Hosts<'a> {
@@ -257,7 +257,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    fn note_disturbed(&mut self, host: &str, answer: Result<InForce, String>) {
+    fn note_disturbed(&mut self, host: &str, answer: Result<EffectiveSettings, String>) {
         let (host, at_ns) = (host.to_owned(), self.now_ns());
         self.disturbed.push_back(Disturbed { host, at_ns, answer });
     }

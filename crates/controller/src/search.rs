@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::question::RampAsked;
+use model::question::RampRequest;
 use model::{RunSpec, Trial, TrialState};
 use results::{Store, StoreError};
 use stats::breaking::{Came, Search};
@@ -77,7 +77,7 @@ impl<'a> Keeping<'a> {
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,
-    asked: &RampAsked,
+    asked: &RampRequest,
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
 ) -> Result<Search, ControllerError> {
     let mut search = Search::new(asked.into());

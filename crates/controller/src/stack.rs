@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::request;
 use lab::stays;
-use model::{Caveat, CaveatCode, Difference, Fact, InForce, LabStep};
+use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, LabStep};
 
 use crate::hosts::Hosts;
 
@@ -21,7 +21,7 @@ pub(crate) struct Stack {
     applied: Vec<Applied>,
 }
 
-type Applied = (LabStep, InForce);
+type Applied = (LabStep, EffectiveSettings);
 
 impl Stack {
     /// Brings the hosts to what is wanted.
@@ -145,8 +145,9 @@ impl Stack {
 
     /// Returns the settings that are effective, under the names of the hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
-        let of =
-            |(step, in_force): &(LabStep, InForce)| on_host(&step.host, in_force.facts.clone());
+        let of = |(step, in_force): &(LabStep, EffectiveSettings)| {
+            on_host(&step.host, in_force.facts.clone())
+        };
         self.applied.iter().flat_map(of).collect()
     }
 
@@ -160,7 +161,7 @@ impl Stack {
 
     /// A doubt for each.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
-        let doubt = |told: String| CaveatCode::OptionNotInForce.because(told);
+        let doubt = |told: String| CaveatCode::OptionNotEffective.because(told);
         self.differences().into_iter().map(doubt).collect()
     }
 }
@@ -184,6 +185,6 @@ pub(crate) fn on_host(host: &str, mut facts: Vec<Fact>) -> Vec<Fact> {
 }
 
 fn told(host: &str, difference: &Difference) -> String {
-    let Difference { name, asked, found, source } = difference;
-    format!("{name} on host {host}: asked for {asked}, found {found} ({source})")
+    let Difference { name, requested, found, source } = difference;
+    format!("{name} on host {host}: asked for {requested}, found {found} ({source})")
 }

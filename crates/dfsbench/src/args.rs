@@ -83,7 +83,7 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     #[command(about = "Load a server for hours, disturb it, and see whether it survives")]
     Soak(Box<SoakArgs>),
-    #[command(about = "Tell what limits: the same work on each rung of the way to the data")]
+    #[command(about = "Tell what limits: the same work on each layer of the data path")]
     Ladder(Box<LadderArgs>),
     #[command(about = "Go on with a campaign that was stopped or killed")]
     Resume(ResumeArgs),

@@ -321,7 +321,7 @@ fn walk_plan(
         controller::resume(walk, &mut store, id).map_err(Failure::of_campaign)?;
         return Ok(store.load(id)?);
     }
-    // A ladder without the rung that it leads to says nothing of it.
+    // A ladder without the layer that it leads to says nothing of it.
     let is_ladder = matches!(means.question, Question::Ladder(_));
     let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
     preflight(walk).map_err(Failure::of_campaign)?;

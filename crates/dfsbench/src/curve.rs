@@ -10,7 +10,7 @@ mod raw_plan;
 
 use std::process::ExitCode;
 
-use model::question::{CurveAsked, LoadMaximum, Question, ResponseBound};
+use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{OpKind, RunSpec, Workload};
@@ -52,7 +52,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
     let mut plan = ask.plan(&loads_per_s)?;
-    let mut asked = CurveAsked { loads_per_s, maximum, bound, ..mix_of(&plan) };
+    let mut asked = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         asked.loads_per_s.clear();
         return bound::search(&means, &ask, &asked, bound, &stop);
@@ -105,7 +105,7 @@ fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
 
 /// The mix of a plan's first run, as its rule is told of: all runs have the same, or nobody could
 /// compare them.
-fn mix_of(plan: &Plan) -> CurveAsked {
+fn mix_of(plan: &Plan) -> CurveRequest {
     let of = |run: &RunSpec| {
         if run.workload == Workload::OpMix {
             return (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix));
@@ -114,7 +114,7 @@ fn mix_of(plan: &Plan) -> CurveAsked {
         (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
     };
     let (mix_name, mix) = plan.runs.first().map(of).unwrap_or_default();
-    CurveAsked { mix_name, mix, ..CurveAsked::default() }
+    CurveRequest { mix_name, mix, ..CurveRequest::default() }
 }
 
 fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {

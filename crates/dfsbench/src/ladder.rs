@@ -1,6 +1,6 @@
-//! `dfsbench ladder`: the same work on each rung of the way to the data, and which of them limits.
+//! `dfsbench ladder`: the same work on each layer of the data path, and which of them limits.
 //!
-//! A ladder is an ordinary plan with a target for each rung, so that everything else is as it is
+//! A ladder is an ordinary plan with a target for each layer, so that everything else is as it is
 //! for any campaign. The answer is computed from its trials by the report.
 
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use controller::Walk;
 use controller::search::Keeping;
-use model::question::{Question, RampAsked};
+use model::question::{Question, RampRequest};
 use model::setting::Setting;
 use model::units::parse_time_ns;
 use model::{Ability, Campaign, CampaignState, RunSpec, Workload};
@@ -95,7 +95,7 @@ pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failur
     let raw = plan_source::read(args)?;
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.job)?;
-    let RampAsked { recovery_ms, slow_factor, .. } = RampAsked::default();
+    let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
     let wish = Wish { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
     search_plan(args, &raw, &around, &wish)
 }
@@ -141,7 +141,7 @@ fn search_plan(
 fn report_campaign(
     means: &Means<'_>,
     stored: Campaign,
-    asked: &RampAsked,
+    asked: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
     campaign::conclude(means, &stored)?;
     let is_lost = |recovery| matches!(recovery, Some(Recovery::Never { .. }));
@@ -155,7 +155,7 @@ struct Raising<'a> {
     raw: &'a RawPlan,
     around: &'a Surroundings,
     setting: Setting,
-    asked: RampAsked,
+    asked: RampRequest,
     server: Option<Embedded>,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Raising<'a> {
     fn of(raw: &'a RawPlan, around: &'a Surroundings, wish: &Wish) -> Result<Self, Failure> {
         let plan = Plan::resolve(raw, around)?;
         let (setting, first, max) = find_raised(raw, around, &plan, wish)?;
-        let asked = RampAsked {
+        let asked = RampRequest {
             setting: setting.key().to_owned(),
             first: wish.from.unwrap_or(first),
             max,
@@ -171,7 +171,7 @@ impl<'a> Raising<'a> {
             slow_factor: wish.slow_factor,
         };
         let mut raising = Self { raw, around, setting, asked, server: None };
-        let RampAsked { first, max, .. } = raising.asked;
+        let RampRequest { first, max, .. } = raising.asked;
         if max < first {
             let what = format!("a ramp from {first} to {max} does not rise");
             return Err(Failure::Usage(format!("{what} (hint: --from and --max)")));
@@ -213,11 +213,13 @@ impl<'a> Raising<'a> {
     fn run(&self, number: usize, load: u32) -> Result<RunSpec, String> {
         let plan = self.plan(load).map_err(|error| error.to_string())?;
         let run = plan.runs.into_iter().nth(number);
-        run.ok_or_else(|| format!("the plan has fewer runs with {}", self.asked.told(load)))
+        run.ok_or_else(|| {
+            format!("the plan has fewer runs with {}", self.asked.describe_load(load))
+        })
     }
 
     fn told(&self) -> String {
-        format!("from {} to at most {}", self.asked.first, self.asked.told(self.asked.max))
+        format!("from {} to at most {}", self.asked.first, self.asked.describe_load(self.asked.max))
     }
 }
 

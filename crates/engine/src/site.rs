@@ -291,14 +291,14 @@ impl Site {
                 opened.queue_depth
             );
             opened.queue_depth = 1;
-            opened.caveats = vec![CaveatCode::OptionNotInForce.because(evidence)];
+            opened.caveats = vec![CaveatCode::OptionNotEffective.because(evidence)];
         }
         if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
             let evidence = format!(
                 "mmap asked for, calls in force: {} maps no files (hint: backend posix)",
                 spec.backend.name()
             );
-            opened.caveats.push(CaveatCode::OptionNotInForce.because(evidence));
+            opened.caveats.push(CaveatCode::OptionNotEffective.because(evidence));
         }
         Ok(opened)
     }

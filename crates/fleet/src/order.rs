@@ -9,8 +9,8 @@
 use std::path::PathBuf;
 
 use model::{
-    Action, CoursePoint, Fact, InForce, IntervalSample, Invalidation, OpKind, Pass, PassResult,
-    RunSpec, Share, Span, Telemetry,
+    Action, CoursePoint, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass,
+    PassResult, RunSpec, Share, Span, Telemetry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +191,7 @@ pub enum Report {
     /// The host may be changed.
     Opened,
     /// An action was applied; with what is effective now.
-    InForce(InForce),
+    Applied(EffectiveSettings),
     /// The change to the host is reverted.
     Undone,
     /// The host is being watched.
@@ -201,7 +201,7 @@ pub enum Report {
     /// Changes that were found and restored; empty where nothing was left changed.
     Cleaned(Vec<Putting>),
     /// The fault that is now effective, nothing where it was reverted; or why it can't be done.
-    Disturbed(Result<InForce, String>),
+    Disturbed(Result<EffectiveSettings, String>),
 }
 
 impl Report {
@@ -221,7 +221,7 @@ impl Report {
             Self::Facts(_) => "Facts",
             Self::Clock(_) => "Clock",
             Self::Opened => "Opened",
-            Self::InForce(_) => "InForce",
+            Self::Applied(_) => "Applied",
             Self::Undone => "Undone",
             Self::Watching => "Watching",
             Self::Watched(_) => "Watched",

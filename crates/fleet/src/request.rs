@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use model::{Action, Fact, InForce, Invalidation, Pass, Share, Telemetry};
+use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
 
 use crate::order::{Assignment, Done, Opening, Order, PassEnd, Putting, Reading, Report};
 
@@ -115,8 +115,8 @@ pub const fn open(opening: Opening) -> Request<()> {
 }
 
 /// Changes the host; answered by what is effective then.
-pub fn apply(action: Action) -> Request<InForce> {
-    request!(Order::Apply(Box::new(action)), Report::InForce(in_force) => in_force)
+pub fn apply(action: Action) -> Request<EffectiveSettings> {
+    request!(Order::Apply(Box::new(action)), Report::Applied(in_force) => in_force)
 }
 
 /// Undoes what was applied last.

@@ -2,19 +2,19 @@
 //!
 //! Principal type: [`Findings`]. Every fact names where it was read.
 
-use model::{Difference, Fact, InForce};
+use model::{Difference, EffectiveSettings, Fact};
 
 /// Facts and differences of one action, as they are found.
 #[derive(Debug)]
 pub struct Findings {
     scope: &'static str,
-    found: InForce,
+    found: EffectiveSettings,
 }
 
 impl Findings {
     /// Makes a collection of facts about one `scope`: `host`, `server`, `target` or `network`.
     pub fn new(scope: &'static str) -> Self {
-        Self { scope, found: InForce::default() }
+        Self { scope, found: EffectiveSettings::default() }
     }
 
     /// Notes a fact.
@@ -44,14 +44,14 @@ impl Findings {
     ) {
         self.found.differences.push(Difference {
             name: name.to_owned(),
-            asked: asked.into(),
+            requested: asked.into(),
             found: found.into(),
             source: source.to_owned(),
         });
     }
 
     /// All of it.
-    pub fn done(self) -> InForce {
+    pub fn done(self) -> EffectiveSettings {
         self.found
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{Action, Fact, InForce, Invalidation};
+use model::{Action, EffectiveSettings, Fact, Invalidation};
 
 use crate::actions::{self, Known};
 use crate::commands::Runner;
@@ -84,7 +84,7 @@ impl Lab {
     ///
     /// # Errors
     /// Where it would harm what isn't ours, can't be done, or can't be read back.
-    pub fn apply(&mut self, action: &Action) -> Result<InForce, LabError> {
+    pub fn apply(&mut self, action: &Action) -> Result<EffectiveSettings, LabError> {
         actions::accept::check(action)?;
         let known = Known::of(action)?;
         let mut undo = actions::undo(action, &known, &self.allow_destroy)?;

@@ -250,7 +250,7 @@ pub struct Difference {
     /// Name of the setting, as the user would write it.
     pub name: String,
     /// Value that was asked for.
-    pub asked: String,
+    pub requested: String,
     /// Value that is effective.
     pub found: String,
     /// Source of the effective value.
@@ -259,7 +259,7 @@ pub struct Difference {
 
 /// The outcome of an action, read back from where the host keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
+pub struct EffectiveSettings {
     /// Facts about the effective settings.
     pub facts: Vec<Fact>,
     /// Settings that are not as they were asked for.

@@ -116,8 +116,8 @@ codes! {
     Straggler, "straggler", Degraded,
         "One host was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";
-    OptionNotInForce, "option-not-in-force", Degraded,
-        "A setting that was asked for is not the one that was in force.",
+    OptionNotEffective, "option-not-effective", Degraded,
+        "A requested setting is not the effective one.",
         "Ask for what the target can do, or change the target.";
     SlotsLimited, "slots-limited", Degraded,
         "The server granted a session fewer slots than the queue depth asks for; they bound it.",
@@ -218,8 +218,9 @@ impl CaveatCode {
         matches!(self, Self::Cached | Self::ServerCached)
     }
 
-    /// Finds a code by its stable name.
+    /// Finds a code by its stable name, or by one that it had before.
     pub fn from_code(code: &str) -> Option<Self> {
+        let code = if code == "option-not-in-force" { "option-not-effective" } else { code };
         Self::ALL.iter().copied().find(|known| known.code() == code)
     }
 
@@ -258,5 +259,7 @@ mod tests {
         for code in CaveatCode::ALL {
             assert_eq!(CaveatCode::from_code(code.code()), Some(*code));
         }
+        let old = CaveatCode::from_code("option-not-in-force");
+        assert_eq!(old, Some(CaveatCode::OptionNotEffective));
     }
 }

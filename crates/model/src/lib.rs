@@ -36,7 +36,7 @@ pub mod units;
 mod words;
 pub mod work;
 
-pub use action::{Action, Device, Difference, InForce, LabStep, Peer, RemotePort};
+pub use action::{Action, Device, Difference, EffectiveSettings, LabStep, Peer, RemotePort};
 pub use campaign::{
     Campaign, CampaignLine, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run,
     Trial, TrialState, Truth,

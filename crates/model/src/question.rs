@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::soak::Soak;
 pub use ladder::Ladder;
 
-pub use curve::{ClosedLoop, CurveAsked, LoadMaximum, ResponseBound};
-pub use ramp::RampAsked;
+pub use curve::{ClosedLoop, CurveRequest, LoadMaximum, ResponseBound};
+pub use ramp::RampRequest;
 
 /// The question that a campaign was made to answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +23,9 @@ pub enum Question {
     #[default]
     Figures,
     /// How response times rise with the offered load.
-    Curve(CurveAsked),
+    Curve(CurveRequest),
     /// With how many clients, or how much load, a server gives in.
-    Ramp(RampAsked),
+    Ramp(RampRequest),
     /// Whether a server survives hours of load and what happens meanwhile.
     Soak(Soak),
     /// Finds the layer of the data path that limits.

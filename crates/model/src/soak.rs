@@ -190,7 +190,7 @@ impl Recovery {
 
 words! {
     /// The verified state of a block.
-    Fate {
+    BlockState {
         /// It was acknowledged as safe and isn't there.
         Lost = "lost",
         /// It was acknowledged, not yet as safe, and is as it was before: a restart may do that.
@@ -204,7 +204,8 @@ words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The verified state of the block.
-    pub fate: Fate,
+    #[serde(alias = "fate")]
+    pub state: BlockState,
     /// Name of the file.
     pub file: String,
     /// The offset of the block, in bytes.
@@ -218,7 +219,7 @@ pub struct Finding {
     pub acknowledged: u32,
 }
 
-/// Findings of one fate that are kept in full; all are counted.
+/// Findings of one state that are kept in full; all are counted.
 pub const FINDINGS_MAX: usize = 16;
 
 /// The verified state of a soak's data.
@@ -237,7 +238,7 @@ pub struct Kept {
     pub rolled_back: u64,
     /// Those whose unacknowledged write was torn.
     pub torn: u64,
-    /// The first of each fate.
+    /// The first of each state.
     pub findings: Vec<Finding>,
 }
 
@@ -255,9 +256,9 @@ impl Kept {
         }
     }
 
-    /// Keeps a finding where there is room for one more of its fate.
+    /// Keeps a finding where there is room for one more of its state.
     pub fn note(&mut self, finding: &Finding) {
-        let same = self.findings.iter().filter(|known| known.fate == finding.fate).count();
+        let same = self.findings.iter().filter(|known| known.state == finding.state).count();
         if same < FINDINGS_MAX {
             self.findings.push(finding.clone());
         }
@@ -302,17 +303,18 @@ mod tests {
 
     #[test]
     fn all_findings_are_counted_and_some_of_each_fate_are_kept() {
-        let finding = |fate, offset_bytes| Finding {
-            fate,
+        let finding = |state, offset_bytes| Finding {
+            state,
             file: "f".to_owned(),
             offset_bytes,
             found: None,
             safe: 1,
             acknowledged: 1,
         };
-        let lost = (0..40).map(|at| finding(Fate::Lost, at)).collect();
+        let lost = (0..40).map(|at| finding(BlockState::Lost, at)).collect();
         let many = Kept { lost: 40, findings: lost, ..Kept::default() };
-        let torn = Kept { torn: 1, findings: vec![finding(Fate::Torn, 7)], ..Kept::default() };
+        let torn =
+            Kept { torn: 1, findings: vec![finding(BlockState::Torn, 7)], ..Kept::default() };
         let mut all = Kept::default();
         all.add(&many);
         all.add(&torn);

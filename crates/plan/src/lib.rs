@@ -37,7 +37,7 @@ pub use reading::section::{KeyDoc, Section};
 pub use reading::server::{parse_server_memory, parse_versions};
 pub use reading::target::parse_target;
 pub use written::address::{NfsAddress, User};
-pub use written::error::{Place, PlanError, Spot};
+pub use written::error::{Located, Place, PlanError};
 pub use written::hosts::UsedFrom;
 pub use written::lab::LabArg;
 pub use written::limits;

@@ -14,7 +14,7 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::question::RampAsked;
+use model::question::RampRequest;
 
 use crate::summary::median;
 
@@ -54,9 +54,9 @@ pub struct Asked {
     pub slow_factor: u32,
 }
 
-impl From<&RampAsked> for Asked {
-    fn from(asked: &RampAsked) -> Self {
-        let RampAsked { first, max, recovery_ms, slow_factor, .. } = *asked;
+impl From<&RampRequest> for Asked {
+    fn from(asked: &RampRequest) -> Self {
+        let RampRequest { first, max, recovery_ms, slow_factor, .. } = *asked;
         Self { first, max, recovery_ms, slow_factor }
     }
 }

@@ -12,7 +12,7 @@
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
 //! `n` figures as an interval of the median, `1 - 2/2^n`.
 
-use model::question::ladder::Rung;
+use model::question::ladder::Layer;
 use model::random::SplitMix64;
 
 use crate::criteria::{BOOTSTRAP_SEED, CONFIDENCE};
@@ -32,7 +32,7 @@ const MOST: f64 = 0.5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The layer that was measured.
-    pub rung: Rung,
+    pub layer: Layer,
     /// Time per unit of work in each trial, in nanoseconds; above 0.
     pub times_ns: Vec<f64>,
     /// Share of its time in each of these trials in which the workers were ready and waited for a
@@ -46,7 +46,7 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Time that this layer adds to those that it contains.
-    Rung(Rung),
+    Layer(Layer),
     /// The client's processors: it is ready and waits for one.
     Processor,
 }
@@ -56,7 +56,7 @@ pub enum Limit {
 pub struct Climbed {
     /// Share of each layer in the working time of the whole data path, in the order of the ladder,
     /// adding up to 1; `None` for a layer that is no part of the data path.
-    pub shares: Vec<(Rung, Option<f64>)>,
+    pub shares: Vec<(Layer, Option<f64>)>,
     /// Share of all its time in which it was ready and waited for a processor, 0 to 1.
     pub waited: f64,
     /// A quota holds the client back for most of its time.
@@ -75,7 +75,7 @@ pub struct Climbed {
     pub next: Option<Limit>,
     /// Layers that were faster than a part of theirs in every trial, with that part: the work of
     /// the one was not that of the other, such as where a cache served it.
-    pub crossed: Vec<(Rung, Rung)>,
+    pub crossed: Vec<(Layer, Layer)>,
 }
 
 impl Climbed {
@@ -87,17 +87,17 @@ impl Climbed {
 
 /// Analyzes a ladder whose last layer is the whole data path; `None` for fewer than two layers, or
 /// where one has no trial.
-pub fn climb(rungs: &[Measured]) -> Option<Climbed> {
-    let mut samples = Vec::with_capacity(rungs.len());
-    let (mut kinds, mut is_held) = (Vec::with_capacity(rungs.len()), false);
+pub fn climb(layers: &[Measured]) -> Option<Climbed> {
+    let mut samples = Vec::with_capacity(layers.len());
+    let (mut kinds, mut is_held) = (Vec::with_capacity(layers.len()), false);
     let (mut fewest, mut most) = (usize::MAX, 0);
-    for rung in rungs {
-        samples.push(Sample::of(rung)?);
-        kinds.push(rung.rung);
+    for layer in layers {
+        samples.push(Sample::of(layer)?);
+        kinds.push(layer.layer);
         // Single pauses are not always counted, but no quota is so small and seen on no layer.
-        is_held |= rung.held.iter().any(|share| *share > MOST);
-        fewest = fewest.min(rung.times_ns.len());
-        most = most.max(rung.times_ns.len());
+        is_held |= layer.held.iter().any(|share| *share > MOST);
+        fewest = fewest.min(layer.times_ns.len());
+        most = most.max(layer.times_ns.len());
     }
     if samples.len() < 2 {
         return None;
@@ -163,9 +163,9 @@ fn confidence_max(n: usize) -> f64 {
 }
 
 /// Finds the parts of each layer by their places: where a layer is missing, its parts stand in.
-fn contained_parts(kinds: &[Rung]) -> Vec<Vec<usize>> {
+fn contained_parts(kinds: &[Layer]) -> Vec<Vec<usize>> {
     let Some((&top, below)) = kinds.split_last() else { return Vec::new() };
-    let whole = below.iter().position(|kind| *kind == Rung::Whole);
+    let whole = below.iter().position(|kind| *kind == Layer::Whole);
     let mut parts = Vec::with_capacity(kinds.len());
     for (at, &kind) in kinds.iter().enumerate() {
         // The layer with the server's transfer size stands between the data path and its parts.
@@ -175,16 +175,16 @@ fn contained_parts(kinds: &[Rung]) -> Vec<Vec<usize>> {
             parts.push(vec![whole]);
             continue;
         }
-        let kind = if kind == Rung::Whole { top } else { kind };
+        let kind = if kind == Layer::Whole { top } else { kind };
         parts.push(measured_parts(kinds, kind));
     }
     parts
 }
 
 /// Finds the places of a layer's parts among those that were measured.
-fn measured_parts(kinds: &[Rung], kind: Rung) -> Vec<usize> {
+fn measured_parts(kinds: &[Layer], kind: Layer) -> Vec<usize> {
     let mut found = Vec::new();
-    let mut open: Vec<Rung> = kind.parts().to_vec();
+    let mut open: Vec<Layer> = kind.parts().to_vec();
     while let Some(part) = open.pop() {
         match kinds.iter().position(|known| *known == part) {
             Some(place) if !found.contains(&place) => found.push(place),
@@ -233,9 +233,9 @@ impl Sample {
 
 /// The layers of a ladder and the parts that each contains.
 struct Built {
-    kinds: Vec<Rung>,
+    kinds: Vec<Layer>,
     parts: Vec<Vec<usize>>,
-    /// Some rung was held back by a quota for most of its time.
+    /// Some layer was held back by a quota for most of its time.
     is_held: bool,
 }
 
@@ -271,10 +271,10 @@ impl Built {
         if self.is_held && waited > MOST {
             most = 1.0;
         }
-        for (rung, own) in self.kinds.iter().zip(&own_ns) {
+        for (layer, own) in self.kinds.iter().zip(&own_ns) {
             let share = own / working_ns.max(f64::MIN_POSITIVE);
             if share > most {
-                (limit, most) = (Limit::Rung(*rung), share);
+                (limit, most) = (Limit::Layer(*layer), share);
             }
         }
         Walked { own_ns, working_ns, waited, limit }
@@ -291,7 +291,7 @@ impl Built {
                 }
                 return left;
             }
-            Limit::Rung(rung) => self.kinds.iter().position(|kind| *kind == rung),
+            Limit::Layer(layer) => self.kinds.iter().position(|kind| *kind == layer),
         };
         let Some(place) = place else { return left };
         let own_ns = self.walk(times).own_ns[place];
@@ -333,8 +333,8 @@ impl Built {
     }
 
     /// Returns a layer and all that it contains.
-    fn with_parts(&self, rung: usize) -> Vec<usize> {
-        let (mut found, mut open) = (vec![rung], vec![rung]);
+    fn with_parts(&self, layer: usize) -> Vec<usize> {
+        let (mut found, mut open) = (vec![layer], vec![layer]);
         while let Some(at) = open.pop() {
             for part in &self.parts[at] {
                 if !found.contains(part) {
@@ -347,7 +347,7 @@ impl Built {
     }
 
     /// Lists each layer of the data path with a part that was slower in every trial.
-    fn find_crossed(&self, samples: &[Sample]) -> Vec<(Rung, Rung)> {
+    fn find_crossed(&self, samples: &[Sample]) -> Vec<(Layer, Layer)> {
         let mut crossed = Vec::new();
         for at in self.with_parts(self.kinds.len() - 1) {
             for part in &self.parts[at] {
@@ -365,7 +365,7 @@ impl Built {
 
     /// Lists the share of each layer's own time; `None` for a layer that is no part of the data
     /// path.
-    fn own_shares(&self, walked: &Walked) -> Vec<(Rung, Option<f64>)> {
+    fn own_shares(&self, walked: &Walked) -> Vec<(Layer, Option<f64>)> {
         let of_path = self.with_parts(self.kinds.len() - 1);
         let working_ns = walked.working_ns.max(f64::MIN_POSITIVE);
         let mut shares = Vec::with_capacity(self.kinds.len());

@@ -4,7 +4,7 @@
 //! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
 //! An unknown is `None`, and the verdict says so rather than guess.
 
-use model::soak::{Blow, Fate, Finding, Recovery};
+use model::soak::{BlockState, Blow, Finding, Recovery};
 use model::{
     CaveatCode, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState, Upset,
 };
@@ -576,7 +576,7 @@ const fn is_of_state(error: OpError) -> bool {
 
 /// Says whether what became of a block is a loss.
 pub const fn is_loss(finding: &Finding) -> bool {
-    matches!(finding.fate, Fate::Lost)
+    matches!(finding.state, BlockState::Lost)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use model::soak::{Fate, Finding, Kept};
+use model::soak::{BlockState, Finding, Kept};
 
 use crate::names::Name;
 
@@ -66,12 +66,12 @@ impl fmt::Debug for Journal {
 /// The generation in a note that found no whole block of ours.
 const NOTHING: u32 = (1 << 30) - 1;
 
-/// Puts a fate and a generation into one word; the worse fate makes the larger word.
-const fn note_of(fate: Fate, found: Option<u32>) -> u32 {
-    let rank = match fate {
-        Fate::Torn => 1,
-        Fate::RolledBack => 2,
-        Fate::Lost => 3,
+/// Puts a state and a generation into one word; the worse state makes the larger word.
+const fn note_of(state: BlockState, found: Option<u32>) -> u32 {
+    let rank = match state {
+        BlockState::Torn => 1,
+        BlockState::RolledBack => 2,
+        BlockState::Lost => 3,
     };
     let found = match found {
         Some(found) if found < NOTHING => found,
@@ -80,15 +80,15 @@ const fn note_of(fate: Fate, found: Option<u32>) -> u32 {
     rank << 30 | found
 }
 
-const fn parse_note(note: u32) -> Option<(Fate, Option<u32>)> {
-    let fate = match note >> 30 {
+const fn parse_note(note: u32) -> Option<(BlockState, Option<u32>)> {
+    let state = match note >> 30 {
         0 => return None,
-        1 => Fate::Torn,
-        2 => Fate::RolledBack,
-        _ => Fate::Lost,
+        1 => BlockState::Torn,
+        2 => BlockState::RolledBack,
+        _ => BlockState::Lost,
     };
     let found = note & NOTHING;
-    Some((fate, if found == NOTHING { None } else { Some(found) }))
+    Some((state, if found == NOTHING { None } else { Some(found) }))
 }
 
 /// How safe an acknowledged write is.
@@ -189,21 +189,21 @@ impl Journal {
 
     /// Notes what a read found: the generation of a whole block of ours, or `None` for anything
     /// else. Returns what became of the block; `None` where it is as it should be.
-    pub fn found(&self, file: u32, offset_bytes: u64, found: Option<u32>) -> Option<Fate> {
+    pub fn found(&self, file: u32, offset_bytes: u64, found: Option<u32>) -> Option<BlockState> {
         let block = self.block_at(file, offset_bytes)?;
         let (newest, safe) = (block.newest.load(Relaxed), block.safe.load(Relaxed));
         let acknowledged = block.acknowledged.load(Relaxed);
         // A safe generation may not be missing, and one that was never handed on may not appear; a
         // block may be torn only while a write to it was in flight.
-        let fate = match found {
-            Some(found) if found < safe || found > newest => Fate::Lost,
-            Some(found) if found < acknowledged => Fate::RolledBack,
+        let state = match found {
+            Some(found) if found < safe || found > newest => BlockState::Lost,
+            Some(found) if found < acknowledged => BlockState::RolledBack,
             Some(_) => return None,
-            None if newest > acknowledged => Fate::Torn,
-            None => Fate::Lost,
+            None if newest > acknowledged => BlockState::Torn,
+            None => BlockState::Lost,
         };
-        block.noted.fetch_max(note_of(fate, found), Relaxed);
-        Some(fate)
+        block.noted.fetch_max(note_of(state, found), Relaxed);
+        Some(state)
     }
 
     /// Returns the blocks that were acknowledged and are not safe yet.
@@ -223,14 +223,14 @@ impl Journal {
             kept.blocks += 1;
             kept.written += u64::from(block.newest.load(Relaxed) > 0);
             kept.uncommitted += u64::from(safe != acknowledged);
-            let Some((fate, found)) = parse_note(block.noted.load(Relaxed)) else { continue };
-            match fate {
-                Fate::Lost => kept.lost += 1,
-                Fate::RolledBack => kept.rolled_back += 1,
-                Fate::Torn => kept.torn += 1,
+            let Some((state, found)) = parse_note(block.noted.load(Relaxed)) else { continue };
+            match state {
+                BlockState::Lost => kept.lost += 1,
+                BlockState::RolledBack => kept.rolled_back += 1,
+                BlockState::Torn => kept.torn += 1,
             }
             kept.note(&Finding {
-                fate,
+                state,
                 file: Name::file(file).as_str().to_owned(),
                 offset_bytes: index % self.blocks_per_file * self.block_bytes,
                 found,
@@ -276,17 +276,20 @@ mod tests {
         assert_eq!((journal.generation(1, 199), journal.uncommitted()), (2, 1));
         assert_eq!(journal.readable(1, 100), (0, 2));
         assert_eq!(journal.found(1, 100, Some(2)), None);
-        assert_eq!(journal.found(1, 100, Some(1)), Some(Fate::RolledBack));
+        assert_eq!(journal.found(1, 100, Some(1)), Some(BlockState::RolledBack));
         journal.committed(1);
         assert_eq!((journal.readable(1, 100), journal.uncommitted()), ((2, 2), 0));
-        assert_eq!(journal.found(1, 100, Some(1)), Some(Fate::Lost));
+        assert_eq!(journal.found(1, 100, Some(1)), Some(BlockState::Lost));
         // Of another file and another block nothing changed.
         assert_eq!((journal.generation(0, 100), journal.generation(1, 0)), (0, 0));
         let kept = journal.kept(|_| true);
         assert_eq!((kept.blocks, kept.written, kept.lost, kept.rolled_back), (6, 1, 1, 0));
         let finding = &kept.findings[0];
         assert_eq!((finding.offset_bytes, finding.found, finding.safe), (100, Some(1), 2));
-        assert_eq!((finding.fate, finding.file.as_str()), (Fate::Lost, Name::file(1).as_str()));
+        assert_eq!(
+            (finding.state, finding.file.as_str()),
+            (BlockState::Lost, Name::file(1).as_str())
+        );
         assert_eq!(journal.kept(|file| file == 0).lost, 0);
     }
 
@@ -296,10 +299,10 @@ mod tests {
         journal.begin(1, 0);
         assert_eq!(journal.found(1, 0, Some(0)), None);
         assert_eq!(journal.found(1, 0, Some(1)), None);
-        assert_eq!(journal.found(1, 0, None), Some(Fate::Torn));
-        assert_eq!(journal.found(1, 0, Some(2)), Some(Fate::Lost), "nobody wrote that");
+        assert_eq!(journal.found(1, 0, None), Some(BlockState::Torn));
+        assert_eq!(journal.found(1, 0, Some(2)), Some(BlockState::Lost), "nobody wrote that");
         journal.acknowledged(1, 0, Safety::OnStorage);
-        assert_eq!(journal.found(1, 0, None), Some(Fate::Lost));
+        assert_eq!(journal.found(1, 0, None), Some(BlockState::Lost));
         let kept = journal.kept(|_| true);
         assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
     }
@@ -338,8 +341,8 @@ mod tests {
         drop(before);
         let after = Journal::over(Box::new(Left(words)), 300, 100);
         assert_eq!((after.uncommitted(), after.readable(1, 0)), (2, (1, 2)));
-        assert_eq!(after.found(1, 0, Some(1)), Some(Fate::RolledBack));
-        assert_eq!(after.found(1, 0, Some(0)), Some(Fate::Lost));
+        assert_eq!(after.found(1, 0, Some(1)), Some(BlockState::RolledBack));
+        assert_eq!(after.found(1, 0, Some(0)), Some(BlockState::Lost));
         assert_eq!((after.kept(|_| true).written, after.kept(|_| true).lost), (2, 1));
     }
 
@@ -347,7 +350,7 @@ mod tests {
     fn what_was_made_and_never_written_must_be_there() {
         let journal = Journal::new(1, 250, 100);
         assert_eq!(journal.found(0, 249, Some(0)), None);
-        assert_eq!(journal.found(0, 200, None), Some(Fate::Lost));
+        assert_eq!(journal.found(0, 200, None), Some(BlockState::Lost));
         assert_eq!(journal.found(0, 300, None), None, "there is no such block");
         assert_eq!(journal.kept(|_| true).findings[0].offset_bytes, 200);
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::random::{below, draw};
-use model::soak::Fate;
+use model::soak::BlockState;
 use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
@@ -294,8 +294,8 @@ impl Pattern {
             Err(_) => None,
         };
         match journal.found(file, offset_bytes, found) {
-            Some(Fate::Lost) => checked,
-            None | Some(Fate::RolledBack | Fate::Torn) => Ok(()),
+            Some(BlockState::Lost) => checked,
+            None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The rung of TCP without RPC against the programs that people take for it: iperf3 for a stream,
+//! The layer of TCP without RPC against the programs that people take for it: iperf3 for a stream,
 //! qperf for a round trip.
 //!
 //! Both ends of each are processes of their own on loopback. qperf tells the time of one way; a

@@ -52,7 +52,7 @@ fn repeated(check: fn() -> Result<()>, times: u32) -> Result<()> {
 /// The layer that limits a pass, as a ladder says.
 #[derive(Debug)]
 struct Limit {
-    rung: String,
+    layer: String,
     is: String,
 }
 
@@ -63,7 +63,7 @@ fn limits(said: &[u8]) -> Result<Vec<Limit>> {
         json["found"]["figures"]["passes"].as_array().context("a ladder without passes")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let with_bytes = passes.iter().filter(|pass| pass["pass"] != "op_mix");
-    let limit = |pass: &Value| Limit { rung: text(&pass["limit"]), is: text(&pass["limit_is"]) };
+    let limit = |pass: &Value| Limit { layer: text(&pass["limit"]), is: text(&pass["limit_is"]) };
     Ok(with_bytes.map(limit).collect())
 }
 
@@ -134,7 +134,7 @@ fn slow_link() -> Result<()> {
     let mut command = within(&wire.near);
     command.args(["ladder", url, "--own-server", url]);
     let found = ladder(command, folder.path(), &["--file-size", "4MiB"])?;
-    ensure!(found.iter().all(|it| it.rung == "tcp" && it.is == "the network"), "{found:?}");
+    ensure!(found.iter().all(|it| it.layer == "tcp" && it.is == "the network"), "{found:?}");
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn few_processors() -> Result<()> {
     let found = ladder(client.command(&program), folder.path(), &["--file-size", "96MiB"])?;
     ensure!(found.len() == 2, "{found:?}");
     // Three trials of passes of a few periods are not always enough to be sure of it.
-    ensure!(found.iter().all(|it| it.rung == "client_processor"), "{found:?}");
+    ensure!(found.iter().all(|it| it.layer == "client_processor"), "{found:?}");
     Ok(())
 }
 
@@ -244,6 +244,6 @@ fn slow_disk() -> Result<()> {
     let found = ladder(group.command(&program), folder.path(), &["--file-size", "4MiB"])?;
     // What was written lies in the server's memory, and is read from there.
     let first = found.first().context("no pass")?;
-    ensure!(first.rung == "disk" && first.is == "the server's disk", "{found:?}");
+    ensure!(first.layer == "disk" && first.is == "the server's disk", "{found:?}");
     Ok(())
 }

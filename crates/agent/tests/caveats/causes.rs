@@ -171,7 +171,7 @@ fn a_transfer_size_that_the_server_refuses_is_not_in_force() {
     for (asked, refused) in [(Some(64 << 10), true), (Some(32 << 10), false), (None, false)] {
         let spec = RunSpec { transfer_size_bytes: asked, ..nfs(&small) };
         let found = Rig::new().first_pass(&spec);
-        assert_eq!(found.contains(&CaveatCode::OptionNotInForce), refused, "{asked:?}");
+        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), refused, "{asked:?}");
     }
 }
 
@@ -181,7 +181,7 @@ fn posix_has_no_depth() {
     for (queue_depth, doubted) in [(4, true), (1, false)] {
         let spec = RunSpec { queue_depth, ..stream(directory.path()) };
         let found = Rig::new().first_pass(&spec);
-        assert_eq!(found.contains(&CaveatCode::OptionNotInForce), doubted);
+        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), doubted);
     }
 }
 

@@ -160,6 +160,6 @@ fn a_server_without_readdirplus_lists_with_readdir_and_the_mix_says_so() {
         share: PartsPerMillion(1_000_000),
     }];
     let lacking = faulty(FaultPlan { errors, ..FaultPlan::default() });
-    assert_eq!(mix(&lacking), Some(CaveatCode::OptionNotInForce));
+    assert_eq!(mix(&lacking), Some(CaveatCode::OptionNotEffective));
     assert_eq!(mix(&server(ServerConfig::default())), None);
 }

@@ -205,7 +205,7 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
             let unasked = workload == Workload::Bonniexx && pass.writes();
             assert_eq!(syncs, unasked, "{workload} {pass}");
             let told = result.caveats.iter().map(|caveat| caveat.code).collect::<Vec<_>>();
-            assert_eq!(told.contains(&CaveatCode::OptionNotInForce), unasked, "{told:?}");
+            assert_eq!(told.contains(&CaveatCode::OptionNotEffective), unasked, "{told:?}");
             assert!(!told.contains(&CaveatCode::NotDurable) || !unasked, "{told:?}");
         }
     }

@@ -116,7 +116,7 @@ fn what_is_not_in_force_is_a_doubt_or_fails_a_strict_run() {
     let (campaign, _) = rig.walk(&[network(8), strict]);
     let said = "threads on host s: asked for 8, found 4 (/proc/fs/nfsd/threads)";
     for pass in &campaign.runs[0].trials[0].passes {
-        assert_eq!(pass.caveats, [CaveatCode::OptionNotInForce.because(said)]);
+        assert_eq!(pass.caveats, [CaveatCode::OptionNotEffective.because(said)]);
     }
     let failed = TrialState::Failed(format!("not in force: {said}"));
     assert_eq!(campaign.runs[1].trials[0].state, failed);

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use controller::{Event, Hosts, Walk, leave, walk};
 use fleet::{Broken, Gone, Opening, Order, PassEnd, Reading, Report, Transport};
 use model::{
-    Action, Campaign, Difference, Fact, Host, InForce, LabSpec, Pass, PassResult, Span, Telemetry,
-    Trial,
+    Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
+    Telemetry, Trial,
 };
 use plan::Plan;
 use results::Store;
@@ -240,11 +240,11 @@ impl Played {
         self.applied.push(name.clone());
         let difference = Difference {
             name: "threads".into(),
-            asked: "8".into(),
+            requested: "8".into(),
             found: "4".into(),
             source: "/proc/fs/nfsd/threads".into(),
         };
-        Report::InForce(InForce {
+        Report::Applied(EffectiveSettings {
             facts: vec![Fact::new("server", name, "as asked", "script")],
             differences: differs.then_some(difference).into_iter().collect(),
         })

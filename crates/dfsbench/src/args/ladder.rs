@@ -24,11 +24,11 @@ Examples:
   dfsbench ladder plan.toml                   hosts that are set up: the server's disk, the mount on
                                               the server, the mount of the client";
 
-/// Tells what limits: does the same work on each rung of the way to the data.
+/// Tells what limits: does the same work on each layer of the data path.
 ///
-/// Rungs are this program alone, memory, TCP without RPC, our server under our client, the server
+/// Layers are this program alone, memory, TCP without RPC, our server under our client, the server
 /// in question, and where a plan has hosts that are set up, its disk and its mounts. Their trials
-/// are interleaved. The answer says which rung limits, what the next would give, how sure that is,
+/// are interleaved. The answer says which layer limits, what the next would give, how sure that is,
 /// and which questions stay open. docs/ladder.md says how it is found.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use controller::Walk;
 use controller::search::Keeping;
-use model::question::{CurveAsked, Question, ResponseBound};
+use model::question::{CurveRequest, Question, ResponseBound};
 use model::{Campaign, CampaignState, Run, RunSpec, TrialState};
 use plan::Plan;
 use results::Store;
@@ -30,7 +30,7 @@ use crate::progress::Progress;
 pub fn search(
     means: &Means<'_>,
     ask: &Asking<'_>,
-    asked: &CurveAsked,
+    asked: &CurveRequest,
     bound: ResponseBound,
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
@@ -61,7 +61,7 @@ pub fn search(
 fn search_all_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
-    asked: &CurveAsked,
+    asked: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, bool), Failure> {
     controller::preflight(walk).map_err(Failure::of_campaign)?;

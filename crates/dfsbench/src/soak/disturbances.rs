@@ -5,14 +5,14 @@
 
 use model::soak::{Blow, Disturbance};
 use model::{Host, LabSpec, RunSpec, Target};
-use plan::{Place, PlanError, RawPlan, Spot};
+use plan::{Located, Place, PlanError, RawPlan};
 
 use super::format_ms;
 use crate::exit::Failure;
 
 /// The disturbances of a soak, in the order of time.
 pub struct Planned {
-    all: Vec<Spot<Disturbance>>,
+    all: Vec<Located<Disturbance>>,
     /// The name of the plan's text in messages.
     source_name: String,
 }
@@ -38,7 +38,7 @@ impl Planned {
     pub fn read(
         texts: &[String],
         raw: &RawPlan,
-        default: Vec<Spot<Disturbance>>,
+        default: Vec<Located<Disturbance>>,
         lengths: Lengths,
     ) -> Result<Self, Failure> {
         let mut all = match texts {
@@ -74,7 +74,7 @@ impl Planned {
         &self,
         check: impl Fn(usize, &Disturbance) -> Result<(), Refusal>,
     ) -> Result<(), Failure> {
-        for (number, Spot { value, place }) in self.all.iter().enumerate() {
+        for (number, Located { value, place }) in self.all.iter().enumerate() {
             let Err((what, hint)) = check(number, value) else { continue };
             let source_name = self.source_name.clone();
             let message = format!("`{value}`: {what}");
@@ -106,10 +106,12 @@ impl Planned {
 
 /// The disturbances of the in-memory server where nobody says any: a third into the first segment
 /// it restarts, a third into the second it stalls.
-pub fn default_of_embedded(Lengths { segment_ms, duration_ms }: Lengths) -> Vec<Spot<Disturbance>> {
+pub fn default_of_embedded(
+    Lengths { segment_ms, duration_ms }: Lengths,
+) -> Vec<Located<Disturbance>> {
     let one = |blow, at_ms, lasts_ms| {
         let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
-        Spot { value, place: Place::Whole }
+        Located { value, place: Place::Whole }
     };
     let stall_at_ms = if duration_ms >= 2 * segment_ms {
         segment_ms + segment_ms / 3

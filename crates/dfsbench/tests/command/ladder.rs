@@ -36,8 +36,8 @@ fn limits(json: &Value) -> Vec<(String, String)> {
     with_bytes.map(|pass| (text(&pass["limit"]), text(&pass["limit_is"]))).collect()
 }
 
-fn assert_named(json: &Value, rung: &str, is: &str) {
-    let expected = (rung.to_owned(), is.to_owned());
+fn assert_named(json: &Value, layer: &str, is: &str) {
+    let expected = (layer.to_owned(), is.to_owned());
     let limits = limits(json);
     assert_eq!(limits, [expected.clone(), expected], "{}", json["found"]);
 }
@@ -71,7 +71,7 @@ fn a_server_with_a_narrow_bandwidth_is_named() {
 }
 
 #[test]
-fn a_rung_that_fails_is_a_short_row_and_the_sentence_says_why() {
+fn a_layer_that_fails_is_a_short_row_and_the_sentence_says_why() {
     let rig = Rig::new();
     let served = Served::start(&rig, &["--fault", "error CREATE ACCES 100%"]);
     let (end, _) = ladder(&rig, &served.url, &SMALL_OPS);
@@ -119,17 +119,17 @@ fn a_directory_has_a_ladder_and_open_questions() {
     let target = rig.target().display().to_string();
     let (end, json) = ladder(&rig, &target, &[]);
     assert_eq!(end.stderr, "", "{end:?}");
-    let rungs = json["found"]["figures"]["rungs"].as_array().unwrap();
-    let names: Vec<&str> = rungs.iter().map(|rung| rung["rung"].as_str().unwrap()).collect();
+    let layers = json["found"]["figures"]["layers"].as_array().unwrap();
+    let names: Vec<&str> = layers.iter().map(|layer| layer["layer"].as_str().unwrap()).collect();
     assert_eq!(names, ["null", "memory", "disk"]);
-    assert_eq!(json["found"]["figures"]["missing"][0]["rung"], "server");
+    assert_eq!(json["found"]["figures"]["missing"][0]["layer"], "server");
     rig.assert_target_is_empty();
 }
 
 #[test]
 fn what_is_no_ladder_is_refused() {
     let rig = Rig::new();
-    rig.refused(&["ladder", "null"], 2, &["one rung is no ladder", "nfs://host/export"]);
+    rig.refused(&["ladder", "null"], 2, &["one layer is no ladder", "nfs://host/export"]);
     let words = ["--io-size", "one level of each"];
     rig.refused(&["ladder", "--io-size", "4KiB,8KiB"], 2, &words);
     rig.refused(&["ladder", "throughput-factors"], 2, &["ladder"]);

@@ -84,7 +84,7 @@ fn liar(flags: &[&str]) {
     let figures = &answer(&rig)["figures"];
     assert_eq!(figures["verdict"], "loses-data");
     let findings = figures["kept"]["findings"].as_array().unwrap();
-    let lost = findings.iter().find(|finding| finding["fate"] == "lost").unwrap();
+    let lost = findings.iter().find(|finding| finding["state"] == "lost").unwrap();
     assert!(lost["file"].as_str().unwrap().starts_with("f0"), "{lost}");
     assert!(number(&lost["offset_bytes"]).is_multiple_of(4096), "{lost}");
     assert!(lost["found"].is_null() || number(&lost["found"]) < number(&lost["safe"]), "{lost}");

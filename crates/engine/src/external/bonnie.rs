@@ -126,7 +126,7 @@ fn check_durability(wanted: Durability) -> Option<Caveat> {
     if wanted == Durability::Sync {
         return None;
     }
-    Some(CaveatCode::OptionNotInForce.because(format!(
+    Some(CaveatCode::OptionNotEffective.because(format!(
         "durability {} requested, sync effective: bonnie++ syncs its file in every test",
         wanted.name()
     )))

@@ -244,7 +244,7 @@ impl Place for NfsSite {
         if mount.rsize() == asked && mount.wsize() == asked {
             return Vec::new();
         }
-        vec![CaveatCode::OptionNotInForce.because(format!(
+        vec![CaveatCode::OptionNotEffective.because(format!(
             "transfer_size {} asked for, rsize {} and wsize {} in force (FSINFO)",
             Size(u64::from(asked)),
             Size(u64::from(mount.rsize())),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lab::Lab;
-use model::{Action, InForce};
+use model::{Action, EffectiveSettings};
 
 /// A check and its name.
 pub(crate) type Check = (&'static str, fn());
@@ -148,7 +148,7 @@ pub(crate) fn run(argv: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-pub(crate) fn fact<'a>(found: &'a InForce, name: &str) -> &'a str {
+pub(crate) fn fact<'a>(found: &'a EffectiveSettings, name: &str) -> &'a str {
     let fact = found.facts.iter().find(|fact| fact.name == name);
     &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
 }

@@ -66,7 +66,7 @@ fn what_the_kernel_makes_of_a_value_is_a_difference() {
     assert!(error.to_string().contains("no_such_setting"), "{error}");
     let found = lab.apply(&sysctl("net.ipv4.ip_default_ttl", "0x20")).unwrap();
     assert_eq!(
-        (found.differences[0].asked.as_str(), found.differences[0].found.as_str()),
+        (found.differences[0].requested.as_str(), found.differences[0].found.as_str()),
         ("0x20", "32")
     );
     lab.undo_all().unwrap();

@@ -5,7 +5,7 @@
 //! is left alone, since the clock is that of both. Where root isn't at hand, `date` sets it.
 //! **Source:** clock_gettime(2) (`CLOCK_REALTIME`, `CLOCK_BOOTTIME`), clock_settime(2), date(1).
 
-use model::InForce;
+use model::EffectiveSettings;
 use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 
 use super::Known;
@@ -54,7 +54,7 @@ fn refuse_own(not_boot: &str, boot: &str) -> Result<(), LabError> {
 }
 
 /// Reads back how far it was set.
-pub fn check(by_ms: i64, known: &Known) -> InForce {
+pub fn check(by_ms: i64, known: &Known) -> EffectiveSettings {
     let mut findings = Findings::new("host");
     let source = "CLOCK_REALTIME against CLOCK_BOOTTIME";
     let by_ns = offset_ns().saturating_sub(known.calendar_ns);
@@ -130,6 +130,6 @@ mod tests {
         assert!(is_near(-400_000_000, 0) && !is_near(-600_000_000, 0));
         let known = Known { calendar_ns: offset_ns(), ..Known::default() };
         let found = check(5_000, &known);
-        assert_eq!(found.differences[0].asked, "+5.000 s");
+        assert_eq!(found.differences[0].requested, "+5.000 s");
     }
 }

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use model::InForce;
+use model::EffectiveSettings;
 
 use super::Known;
 use crate::error::LabError;
@@ -52,7 +52,7 @@ pub fn frequency_undo(known: &Known) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where they can't be read.
-pub fn check_frequency(khz: u32) -> Result<InForce, LabError> {
+pub fn check_frequency(khz: u32) -> Result<EffectiveSettings, LabError> {
     let mut findings = Findings::new("host");
     for cpu in online() {
         let path = frequency(cpu);
@@ -95,7 +95,7 @@ pub fn core_undo(known: &Known, online: u32) -> Result<Vec<Undo>, LabError> {
 }
 
 /// Reads back how many are left.
-pub fn check_cores(asked: u32) -> InForce {
+pub fn check_cores(asked: u32) -> EffectiveSettings {
     let mut findings = Findings::new("host");
     let found = online().len().to_string();
     findings.compare("processors online", &asked.to_string(), &found, &format!("{FOLDER}/online"));

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use model::InForce;
+use model::EffectiveSettings;
 
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
@@ -76,7 +76,11 @@ pub fn take_back(runner: &Runner, directory: &Path, clients: &str) -> Result<(),
 ///
 /// # Errors
 /// Where exportfs can't be asked.
-pub fn check(directory: &Path, clients: &str, options: &[String]) -> Result<InForce, LabError> {
+pub fn check(
+    directory: &Path,
+    clients: &str,
+    options: &[String],
+) -> Result<EffectiveSettings, LabError> {
     let all = exports(&Runner::default())?;
     let mut findings = Findings::new("server");
     findings.fact("export", format!("{clients}:{}", directory.display()), SOURCE);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{InForce, NfsVersion};
+use model::{EffectiveSettings, NfsVersion};
 
 use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
 use super::{Known, folder_undo, program_undo};
@@ -84,7 +84,11 @@ pub fn port_is_free() -> Result<(), LabError> {
 ///
 /// # Errors
 /// Where it doesn't come up, with the end of its log.
-pub fn check(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Result<InForce, LabError> {
+pub fn check(
+    directory: &Path,
+    threads: u32,
+    versions: &[NfsVersion],
+) -> Result<EffectiveSettings, LabError> {
     let (folder, source) = (folder(), "NULL call to port 2049");
     let major = if offers(versions, 4) { 4 } else { 3 };
     let link = folder.join(PROGRAM);

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Action, Device, InForce};
+use model::{Action, Device, EffectiveSettings};
 
 use crate::commands::Runner;
 use crate::error::LabError;
@@ -230,7 +230,7 @@ pub fn undo(action: &Action, known: &Known, allowed: &[PathBuf]) -> Result<Vec<U
 ///
 /// # Errors
 /// Where it can't be read.
-pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
+pub fn check(action: &Action, known: &Known) -> Result<EffectiveSettings, LabError> {
     match action {
         Action::LoopFile { file, bytes } => storage::check_loop(file, *bytes),
         Action::Raid { name, level, devices } => storage::check_raid(name, *level, devices.len()),
@@ -264,7 +264,7 @@ pub fn check(action: &Action, known: &Known) -> Result<InForce, LabError> {
         Action::CpuFrequency { khz } => cpu::check_frequency(*khz),
         Action::Cores { online } => Ok(cpu::check_cores(*online)),
         Action::NfsdStop => Ok(outage::check_stop()),
-        Action::Cut { .. } => Ok(InForce::default()),
+        Action::Cut { .. } => Ok(EffectiveSettings::default()),
         Action::Fill { point } => Ok(outage::check_fill(point)),
         Action::ClockStep { by_ms, .. } => Ok(clock::check(*by_ms, known)),
     }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use model::{FileSystem, InForce};
+use model::{EffectiveSettings, FileSystem};
 
 use super::{Known, folder_undo};
 use crate::commands::LONG;
@@ -54,7 +54,7 @@ pub fn check(
     file_system: FileSystem,
     point: &Path,
     options: &[String],
-) -> Result<InForce, LabError> {
+) -> Result<EffectiveSettings, LabError> {
     let source = "/proc/self/mountinfo";
     let nothing = || LabError::Unable(format!("nothing is mounted on {}", point.display()));
     let mount = mounts::at(point).ok_or_else(nothing)?;

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::{InForce, NfsVersion};
+use model::{EffectiveSettings, NfsVersion};
 use serde::{Deserialize, Serialize};
 
 use super::{Known, folder_undo, grace, program_undo};
@@ -325,7 +325,7 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
 }
 
 /// Reads the server back.
-pub fn check(wanted: &Wanted) -> InForce {
+pub fn check(wanted: &Wanted) -> EffectiveSettings {
     let state = State::now();
     let source = |name: &str| file(name).display().to_string();
     let mut findings = Findings::new("server");

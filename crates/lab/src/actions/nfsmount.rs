@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use model::InForce;
+use model::EffectiveSettings;
 
 use super::folder_undo;
 use crate::error::LabError;
@@ -50,7 +50,7 @@ pub fn undo(point: &Path) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where nothing is mounted there.
-pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<InForce, LabError> {
+pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<EffectiveSettings, LabError> {
     let text = fs::read_to_string(STATS);
     let text = text.map_err(|error| LabError::file("read", Path::new(STATS), error))?;
     let nothing = || LabError::Unable(format!("no NFS is mounted on {}", point.display()));

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use model::InForce;
+use model::EffectiveSettings;
 use rustix::fs::FallocateFlags;
 
 use super::{Known, nfsd, shape};
@@ -45,7 +45,7 @@ pub fn stop_undo(known: &Known) -> Result<Vec<Undo>, LabError> {
 }
 
 /// Reads back that it stands.
-pub fn check_stop() -> InForce {
+pub fn check_stop() -> EffectiveSettings {
     let mut findings = Findings::new("server");
     let threads = nfsd::State::now().threads.to_string();
     let source = Path::new(nfsd::FOLDER).join("threads").display().to_string();
@@ -146,7 +146,7 @@ pub fn fill_undo(point: &Path) -> Result<Vec<Undo>, LabError> {
 }
 
 /// Reads back what is left.
-pub fn check_fill(point: &Path) -> InForce {
+pub fn check_fill(point: &Path) -> EffectiveSettings {
     let mut findings = Findings::new("server");
     let left = free_bytes(point).to_string();
     findings.fact("bytes free on the filled file system", left, "statvfs");

@@ -8,7 +8,7 @@ use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::InForce;
+use model::EffectiveSettings;
 use model::lab::OWN_PORT;
 
 use super::{Known, program_undo};
@@ -106,7 +106,7 @@ pub fn undo() -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where it doesn't come up, with what it says.
-pub fn check() -> Result<InForce, LabError> {
+pub fn check() -> Result<EffectiveSettings, LabError> {
     let folder = folder();
     let is_up = || servers::serves(OWN_PORT, 3);
     let said = Step::said_by(&folder.join(PROGRAM));

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use model::{InForce, Peer};
+use model::{EffectiveSettings, Peer};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
@@ -76,7 +76,7 @@ pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
 ///
 /// # Errors
 /// Where a name says no address.
-pub fn check(peers: &[Peer], bytes: u32) -> Result<InForce, LabError> {
+pub fn check(peers: &[Peer], bytes: u32) -> Result<EffectiveSettings, LabError> {
     let fates: Vec<Result<Fate, LabError>> = thread::scope(|scope| {
         let probes: Vec<_> =
             peers.iter().map(|peer| scope.spawn(move || fate(peer, bytes))).collect();

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use model::InForce;
+use model::EffectiveSettings;
 use serde_json::Value;
 
 use crate::commands::{Runner, SOON};
@@ -55,7 +55,7 @@ pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), L
 ///
 /// # Errors
 /// Where it can't be read.
-pub fn check_mtu(interface: &str, bytes: u32) -> Result<InForce, LabError> {
+pub fn check_mtu(interface: &str, bytes: u32) -> Result<EffectiveSettings, LabError> {
     let mut findings = Findings::new("network");
     let name = format!("MTU of {interface}");
     findings.compare(&name, &bytes.to_string(), &mtu(interface)?.to_string(), "ip -json link");
@@ -123,7 +123,7 @@ pub fn check(
     interface: &str,
     rate_bits_per_s: Option<u64>,
     delay_us: Option<u32>,
-) -> Result<InForce, LabError> {
+) -> Result<EffectiveSettings, LabError> {
     let source = "tc -json qdisc show";
     let mut findings = Findings::new("network");
     let rules = rules(&Runner::default(), interface)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::options::{MkfsOption, parse_mkfs_options};
-use model::{Device, FileSystem, InForce, Raid};
+use model::{Device, EffectiveSettings, FileSystem, Raid};
 
 use super::{Known, folder_undo};
 use crate::commands::{LONG, Runner, SOON};
@@ -115,7 +115,7 @@ pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// Where it isn't there.
-pub fn check_loop(file: &Path, bytes: u64) -> Result<InForce, LabError> {
+pub fn check_loop(file: &Path, bytes: u64) -> Result<EffectiveSettings, LabError> {
     let node = node(&Device::Loop(file.to_owned()))?;
     let mut findings = Findings::new("server");
     findings.fact("loop device", node.display().to_string(), "/sys/block/*/loop/backing_file");
@@ -186,7 +186,7 @@ pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<()
 ///
 /// # Errors
 /// Where it isn't there.
-pub fn check_raid(name: &str, level: Raid, devices: usize) -> Result<InForce, LabError> {
+pub fn check_raid(name: &str, level: Raid, devices: usize) -> Result<EffectiveSettings, LabError> {
     let node = node(&Device::Array(name.to_owned()))?;
     let folder = sysfs(&node).join("md");
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -256,7 +256,7 @@ pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
 ///
 /// # Errors
 /// Where it isn't there.
-pub fn check_crypt(name: &str) -> Result<InForce, LabError> {
+pub fn check_crypt(name: &str) -> Result<EffectiveSettings, LabError> {
     let node = node(&Device::Mapped(name.to_owned()))?;
     let path = sysfs(&node).join("dm/uuid");
     let text = fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
@@ -334,7 +334,7 @@ pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> 
 ///
 /// # Errors
 /// Where blkid can't look at it.
-pub fn check_format(file_system: FileSystem, known: &Known) -> Result<InForce, LabError> {
+pub fn check_format(file_system: FileSystem, known: &Known) -> Result<EffectiveSettings, LabError> {
     let mut findings = Findings::new("server");
     if let Some(node) = known.nodes.first() {
         let found = probe(&Runner::default(), node, "TYPE")?;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::InForce;
+use model::EffectiveSettings;
 
 use crate::error::LabError;
 use crate::inforce::Findings;
@@ -64,7 +64,7 @@ pub fn sysctl_undo(name: &str) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where it can't be read.
-pub fn check_sysctl(name: &str, value: &str) -> Result<InForce, LabError> {
+pub fn check_sysctl(name: &str, value: &str) -> Result<EffectiveSettings, LabError> {
     let path = sysctl_path(name);
     let text = fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
     let mut findings = Findings::new("host");
@@ -93,7 +93,7 @@ pub fn read_ahead_undo(point: &Path) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where it can't be read.
-pub fn check_read_ahead(point: &Path, kib: u32) -> Result<InForce, LabError> {
+pub fn check_read_ahead(point: &Path, kib: u32) -> Result<EffectiveSettings, LabError> {
     let path = of_mount(point)?;
     let text = fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
     let mut findings = Findings::new("target");
@@ -138,6 +138,6 @@ mod tests {
         let found = check_sysctl("net.ipv4.tcp_rmem", &spaced).unwrap();
         assert!(found.differences.is_empty(), "{found:?}");
         let found = check_sysctl("net.ipv4.tcp_rmem", "1 2 3").unwrap();
-        assert_eq!(found.differences[0].asked, "1 2 3");
+        assert_eq!(found.differences[0].requested, "1 2 3");
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{InForce, RemotePort};
+use model::{EffectiveSettings, RemotePort};
 
 use super::program_undo;
 use crate::RUN;
@@ -156,7 +156,7 @@ pub fn check(
     local_port: u16,
     compression: bool,
     cipher: Option<&str>,
-) -> Result<InForce, LabError> {
+) -> Result<EffectiveSettings, LabError> {
     let folder = folder(local_port);
     let log = folder.join("log");
     let standing = || servers::answers(local_port);

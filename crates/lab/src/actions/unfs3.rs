@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::InForce;
+use model::EffectiveSettings;
 
 use super::ganesha::{PORT, port_is_free};
 use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
@@ -62,7 +62,7 @@ pub fn undo(directory: &Path, known: &Known) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where it doesn't come up.
-pub fn check(directory: &Path) -> Result<InForce, LabError> {
+pub fn check(directory: &Path) -> Result<EffectiveSettings, LabError> {
     let folder = folder();
     let link = folder.join(PROGRAM);
     let is_up = || servers::serves(PORT, 3);

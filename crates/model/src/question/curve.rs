@@ -1,6 +1,6 @@
 //! The question of `dfsbench curve`: how response times rise with the offered load.
 //!
-//! [`CurveAsked`] is the principal type. It holds the mix that was asked for, too, since the rule
+//! [`CurveRequest`] is the principal type. It holds the mix that was asked for, too, since the rule
 //! about shares is judged from results alone.
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::units::Nanos;
 /// A load curve that was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CurveAsked {
+pub struct CurveRequest {
     /// Load points, in ops per second, ascending; empty where a bound was searched for.
     pub loads_per_s: Vec<u64>,
     /// The mix as plans call it; empty where it has no name.
@@ -66,7 +66,7 @@ impl ResponseBound {
     }
 
     /// In words: `a mean response time of 5.00 ms`.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("a {} response time of {}", self.name(), Nanos(self.most_ns))
     }
 }

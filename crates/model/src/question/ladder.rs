@@ -1,15 +1,15 @@
-//! The rungs of a ladder: the same work on ever more of what lies between a program and its data.
+//! The layers of a ladder: the same work on ever more of what lies between a program and its data.
 //!
-//! [`Rung`] names them and says what each contains; [`Ladder`] says which rungs a campaign has, and
-//! which it could not have and why. What a rung costs more than what it contains is what it adds.
+//! [`Layer`] names them and says what each contains; [`Ladder`] says which layers a campaign has, and
+//! which it could not have and why. What a layer costs more than what it contains is what it adds.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words::words;
 
 words! {
-    /// One rung, from the least that there can be to the whole way.
-    Rung {
+    /// One layer, from the least that there can be to the whole way.
+    Layer {
         /// The tool alone: nothing is done.
         Null = "null",
         /// Data is copied within memory.
@@ -35,8 +35,8 @@ words! {
     }
 }
 
-impl Rung {
-    /// The rungs that are parts of it: whatever it does, it does all that they do. Of one that a
+impl Layer {
+    /// The layers that are parts of it: whatever it does, it does all that they do. Of one that a
     /// ladder has not, its parts stand in.
     ///
     /// A mount on the server itself is no part of one over the network: client and server share
@@ -56,20 +56,22 @@ impl Rung {
     }
 }
 
-/// A rung that a campaign has.
+/// A layer that a campaign has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     /// The layer of the data path.
-    pub rung: Rung,
+    #[serde(alias = "rung")]
+    pub layer: Layer,
     /// The target of the plan that it is measured on.
     pub target: String,
 }
 
-/// A rung that a campaign can't have.
+/// A layer that a campaign can't have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// The layer of the data path.
-    pub rung: Rung,
+    #[serde(alias = "rung")]
+    pub layer: Layer,
     /// Why, and which question stays open; a sentence.
     pub why: String,
 }
@@ -77,11 +79,28 @@ pub struct Missing {
 /// The layers that a bottleneck analysis compares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
-    /// Its rungs, the lowest first; the last is the way in question.
-    pub rungs: Vec<Placed>,
-    /// The rungs that could not be had.
+    /// Its layers, the lowest first; the last is the way in question.
+    #[serde(alias = "rungs")]
+    pub layers: Vec<Placed>,
+    /// The layers that could not be had.
     pub missing: Vec<Missing>,
-    /// The server in question is on another host than the peer of the rungs below it: what lies
-    /// between the two belongs to the server's rung.
+    /// The server in question is on another host than the peer of the layers below it: what lies
+    /// between the two belongs to the server's layer.
     pub network_unknown: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ladders_are_read_by_the_names_that_they_had() {
+        let old = r#"{"rungs": [{"rung": "tcp", "target": "tcp"}],
+                      "missing": [{"rung": "disk", "why": "it is far"}], "network_unknown": true}"#;
+        let read: Ladder = serde_json::from_str(old).unwrap();
+        assert_eq!(read.layers, [Placed { layer: Layer::Tcp, target: "tcp".to_owned() }]);
+        assert_eq!(read.missing[0].layer, Layer::Disk);
+        let written = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Ladder>(&written).unwrap(), read);
+    }
 }

@@ -1,6 +1,6 @@
 //! The question of `dfsbench ramp`: under how much load a server fails.
 //!
-//! [`RampAsked`] is the principal type. With it and the trials in their order the search can be
+//! [`RampRequest`] is the principal type. With it and the trials in their order the search can be
 //! told again.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::spec::RunSpec;
 /// A ramp that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RampAsked {
+pub struct RampRequest {
     /// The setting that is raised.
     pub setting: String,
     /// The first load of the search.
@@ -23,7 +23,7 @@ pub struct RampAsked {
     pub slow_factor: u32,
 }
 
-impl Default for RampAsked {
+impl Default for RampRequest {
     fn default() -> Self {
         Self {
             setting: "clients".to_owned(),
@@ -35,7 +35,7 @@ impl Default for RampAsked {
     }
 }
 
-impl RampAsked {
+impl RampRequest {
     /// The load of a run, in the setting that is raised.
     pub fn load_of(&self, spec: &RunSpec) -> u32 {
         match self.setting.as_str() {
@@ -46,7 +46,7 @@ impl RampAsked {
     }
 
     /// A load in words: `40 clients`.
-    pub fn told(&self, load: u32) -> String {
+    pub fn describe_load(&self, load: u32) -> String {
         match (self.setting.as_str(), load) {
             ("rate", load) => format!("{load} op/s"),
             ("client_hosts", 1) => "1 client host".to_owned(),

@@ -13,7 +13,7 @@ use workload::opmix::OpMixSet;
 
 use crate::meaning::defaults;
 use crate::meaning::server::ServerPlan;
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::limits::{self, show_size};
 use crate::written::settings::Settings;
 use crate::written::text;
@@ -38,7 +38,7 @@ impl Written<'_> {
     }
 
     /// The levels of a setting, where any were written.
-    pub fn written(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+    pub fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
         let of_target = || self.target.and_then(|settings| settings.get(setting));
         let own = self.workload.get(setting).or_else(of_target);
         own.or_else(|| self.factors.get(setting))

@@ -1,13 +1,13 @@
-//! From a plan with one way to its data to one with a target for each rung below it.
+//! From a plan with one way to its data to one with a target for each layer below it.
 //!
 //! [`RawPlan::into_ladder`] keeps the work as it was asked for and multiplies the places where it
 //! is done: the way in question last, and before it everything that it contains, as far as it can
 //! be had from here. What can't is named with its reason. The ladder is an ordinary plan then,
-//! whose trials are made block by block: a machine that is slow for a while is so on every rung.
+//! whose trials are made block by block: a machine that is slow for a while is so on every layer.
 
 use std::path::PathBuf;
 
-use model::question::ladder::{Ladder, Missing, Placed, Rung};
+use model::question::ladder::{Ladder, Layer, Missing, Placed};
 use model::setting::{Setting, Value};
 use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Workload, XprtSec};
 
@@ -15,7 +15,7 @@ use crate::meaning::resolve::Plan;
 use crate::reading::parse_targets::fits;
 use crate::reading::work::OWN_MIX;
 use crate::written::address::NfsAddress;
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::UsedFrom;
 use crate::written::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::written::target::TargetArg;
@@ -54,7 +54,7 @@ impl BesideServer {
 }
 
 /// The targets and runs that follow from where a ladder leads.
-struct Rungs {
+struct Layers {
     ladder: Ladder,
     targets: Vec<RawTarget>,
 }
@@ -63,7 +63,7 @@ impl RawPlan {
     /// Makes a ladder of a plan with one target.
     ///
     /// # Errors
-    /// When it has several targets, levels of a setting, or nothing below its one rung.
+    /// When it has several targets, levels of a setting, or nothing below its one layer.
     pub fn into_ladder(self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
         let source = self.source_name.clone();
         self.ladder(beside).map_err(|error| error.in_source(&source))
@@ -78,22 +78,22 @@ impl RawPlan {
         let mut way = way.clone();
         self.check_levels()?;
         if way.what.lab().is_some() {
-            // On each rung by a server of its own.
+            // On each layer by a server of its own.
             self.move_to(&mut way, &[Setting::ServerKind, Setting::XprtSec]);
         }
         let mut top = way.clone();
         self.move_to(&mut top, &OF_WAY);
-        let rungs = self.rungs(&way, top, beside)?;
-        self.workloads = vec![self.stream(), empty_calls(&rungs)];
-        self.targets = rungs.targets;
-        self.repetition.order.get_or_insert(Spot::unwritten(Order::Blocks));
+        let layers = self.layers(&way, top, beside)?;
+        self.workloads = vec![self.stream(), empty_calls(&layers)];
+        self.targets = layers.targets;
+        self.repetition.order.get_or_insert(Located::unwritten(Order::Blocks));
         if self.name == "run" {
             "ladder".clone_into(&mut self.name);
         }
-        Ok((self, rungs.ladder))
+        Ok((self, layers.ladder))
     }
 
-    /// Refuses settings with several levels: a ladder has one run for each rung.
+    /// Refuses settings with several levels: a ladder has one run for each layer.
     fn check_levels(&self) -> Result<(), PlanError> {
         let of_targets = self.targets.iter().filter_map(|target| target.what.settings());
         let of_stream = self.workloads.iter().filter(|w| w.kind.value == Workload::Stream);
@@ -101,8 +101,9 @@ impl RawPlan {
         for settings in all {
             for setting in Setting::ALL {
                 let Some([_, second, ..]) = settings.get(setting) else { continue };
-                let fault = Fault::new("a ladder has one run for each rung, and one level of each")
-                    .hint("keep one of them");
+                let fault =
+                    Fault::new("a ladder has one run for each layer, and one level of each")
+                        .hint("keep one of them");
                 return Err(fault.of(setting.key(), second.place));
             }
         }
@@ -135,49 +136,49 @@ impl RawPlan {
         stream
     }
 
-    fn rungs(
+    fn layers(
         &self,
         way: &RawTarget,
         top: RawTarget,
         beside: BesideServer,
-    ) -> Result<Rungs, PlanError> {
-        let mut rungs = Rungs { ladder: Ladder::default(), targets: Vec::new() };
-        rungs.add(Rung::Null, "null", TargetArg::Null);
+    ) -> Result<Layers, PlanError> {
+        let mut layers = Layers { ladder: Ladder::default(), targets: Vec::new() };
+        layers.add(Layer::Null, "null", TargetArg::Null);
         if !matches!(top.what, TargetArg::Null | TargetArg::Nfs(_) | TargetArg::Lab(_)) {
             beside.check_none()?;
         }
         match &top.what {
             TargetArg::Null => {
-                let what = "the null target is the lowest rung itself, and one rung is no ladder";
+                let what = "the null target is the lowest layer itself, and one layer is no ladder";
                 let hint = "name a directory, nfs://host/export, embedded or a plan";
                 return Err(Fault::new(what).hint(hint).at(Place::Whole));
             }
-            TargetArg::Memory => rungs.top(Rung::Memory, top),
+            TargetArg::Memory => layers.top(Layer::Memory, top),
             TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => {
-                rungs.add(Rung::Memory, "memory", TargetArg::Memory);
-                rungs.missing(
-                    Rung::Server,
+                layers.add(Layer::Memory, "memory", TargetArg::Memory);
+                layers.missing(
+                    Layer::Server,
                     "what is behind the directory is not known: where a server is, nfs://server/\
                      export tells its share from the client's",
                 );
-                rungs.top(Rung::Disk, top);
+                layers.top(Layer::Disk, top);
             }
             TargetArg::Tcp(_) => {
-                rungs.add(Rung::Memory, "memory", TargetArg::Memory);
-                rungs.top(Rung::Tcp, top);
+                layers.add(Layer::Memory, "memory", TargetArg::Memory);
+                layers.top(Layer::Tcp, top);
             }
             TargetArg::Embedded(_) | TargetArg::Nfs(_) => {
-                self.climb_nfs(&mut rungs, way, top, beside);
+                self.climb_nfs(&mut layers, way, top, beside);
             }
-            TargetArg::Lab(_) => rungs.climb_lab(way, top, beside)?,
+            TargetArg::Lab(_) => layers.climb_lab(way, top, beside)?,
         }
-        Ok(rungs)
+        Ok(layers)
     }
 
-    /// The rungs below a server that is spoken to by our client.
+    /// The layers below a server that is spoken to by our client.
     fn climb_nfs(
         &self,
-        rungs: &mut Rungs,
+        layers: &mut Layers,
         way: &RawTarget,
         top: RawTarget,
         BesideServer { own_server, disk }: BesideServer,
@@ -186,26 +187,26 @@ impl RawPlan {
         let is_ours = matches!(top.what, TargetArg::Embedded(_));
         let is_clean = is_ours && self.server.faults.planned.is_empty();
         let is_near = is_ours || is_loopback(&address.host);
-        rungs.ladder.network_unknown = !is_near && own_server.is_none();
-        rungs.add(Rung::Memory, "memory", TargetArg::Memory);
+        layers.ladder.network_unknown = !is_near && own_server.is_none();
+        layers.add(Layer::Memory, "memory", TargetArg::Memory);
         match &disk {
-            Some(path) => rungs.add(Rung::Disk, "disk", TargetArg::Directory(path.clone())),
-            None => rungs.add(Rung::Local, "dir", TargetArg::Temporary),
+            Some(path) => layers.add(Layer::Disk, "disk", TargetArg::Directory(path.clone())),
+            None => layers.add(Layer::Local, "dir", TargetArg::Temporary),
         }
-        rungs.add_own(address, own_server, is_clean);
-        if rungs.ladder.network_unknown {
-            rungs.missing(Rung::Tcp, NO_NETWORK);
+        layers.add_own(address, own_server, is_clean);
+        if layers.ladder.network_unknown {
+            layers.missing(Layer::Tcp, NO_NETWORK);
         }
         if !is_ours && disk.is_none() {
-            rungs.missing(
-                Rung::Disk,
+            layers.missing(
+                Layer::Disk,
                 "the server's disk is not told from the server: --server-disk DIR would where the \
                  server is this host, else a plan with its [[host]]",
             );
         }
         if !is_ours {
-            rungs.missing(
-                Rung::Network,
+            layers.missing(
+                Layer::Network,
                 "the kernel's client is not compared: a plan with [[host]]s, and root there, would",
             );
         }
@@ -214,23 +215,23 @@ impl RawPlan {
             if let Some(settings) = whole.what.settings_mut() {
                 settings.remove(Setting::TransferSize);
             }
-            rungs.add_like(Rung::Whole, "whole", &whole);
+            layers.add_like(Layer::Whole, "whole", &whole);
         }
-        let rung = if is_clean { Rung::Own } else { Rung::Server };
-        rungs.top(rung, RawTarget { name: way.name.clone(), ..top });
+        let layer = if is_clean { Layer::Own } else { Layer::Server };
+        layers.top(layer, RawTarget { name: way.name.clone(), ..top });
     }
 }
 
-impl Rungs {
-    fn add(&mut self, rung: Rung, name: &str, what: TargetArg) {
+impl Layers {
+    fn add(&mut self, layer: Layer, name: &str, what: TargetArg) {
         let mut target = RawTarget::usual(what);
         name.clone_into(&mut target.name.value);
-        self.push(rung, target);
+        self.push(layer, target);
     }
 
-    fn add_like(&mut self, rung: Rung, name: &str, like: &RawTarget) {
-        let name = Spot::unwritten(name.to_owned());
-        self.push(rung, RawTarget { name, ..like.clone() });
+    fn add_like(&mut self, layer: Layer, name: &str, like: &RawTarget) {
+        let name = Located::unwritten(name.to_owned());
+        self.push(layer, RawTarget { name, ..like.clone() });
     }
 
     /// Adds TCP and our server without faults, unless that is the way in question itself.
@@ -243,7 +244,7 @@ impl Rungs {
             }),
             None => TargetArg::tcp_embedded(),
         };
-        self.add(Rung::Tcp, "tcp", tcp);
+        self.add(Layer::Tcp, "tcp", tcp);
         if is_top {
             return;
         }
@@ -256,32 +257,32 @@ impl Rungs {
             }
             settings.remove(Setting::TransferSize);
         }
-        self.add(Rung::Own, "own", what);
+        self.add(Layer::Own, "own", what);
     }
 
-    fn missing(&mut self, rung: Rung, why: &str) {
-        self.ladder.missing.push(Missing { rung, why: why.to_owned() });
+    fn missing(&mut self, layer: Layer, why: &str) {
+        self.ladder.missing.push(Missing { layer, why: why.to_owned() });
     }
 
-    /// The way in question; rungs with the same name give way.
-    fn top(&mut self, rung: Rung, target: RawTarget) {
+    /// The way in question; layers with the same name give way.
+    fn top(&mut self, layer: Layer, target: RawTarget) {
         let taken = |placed: &&mut Placed| placed.target == target.name.value;
-        if let Some(placed) = self.ladder.rungs.iter_mut().find(taken) {
-            placed.target.push_str("-rung");
+        if let Some(placed) = self.ladder.layers.iter_mut().find(taken) {
+            placed.target.push_str("-layer");
             let targets = self.targets.iter_mut();
             for other in targets.filter(|other| other.name.value == target.name.value) {
-                other.name.value.push_str("-rung");
+                other.name.value.push_str("-layer");
             }
         }
-        self.push(rung, target);
+        self.push(layer, target);
     }
 
-    fn push(&mut self, rung: Rung, target: RawTarget) {
-        self.ladder.rungs.push(Placed { rung, target: target.name.value.clone() });
+    fn push(&mut self, layer: Layer, target: RawTarget) {
+        self.ladder.layers.push(Placed { layer, target: target.name.value.clone() });
         self.targets.push(target);
     }
 
-    /// The rungs of hosts that are set up: each way that data can go there.
+    /// The layers of hosts that are set up: each way that data can go there.
     fn climb_lab(
         &mut self,
         way: &RawTarget,
@@ -305,46 +306,46 @@ impl Rungs {
         let along = |path: DataPath, backend: BackendKind| {
             let mut target = RawTarget { backends: vec![backend], ..way.clone() };
             if let Some(own) = target.what.settings_mut() {
-                own.insert(Setting::DataPath, vec![Spot::unwritten(Value::Word(path.name()))]);
+                own.insert(Setting::DataPath, vec![Located::unwritten(Value::Word(path.name()))]);
             }
             target
         };
         let posix = BackendKind::Posix;
-        self.add(Rung::Memory, "memory", TargetArg::Memory);
+        self.add(Layer::Memory, "memory", TargetArg::Memory);
         if !serves_itself && path != DataPath::Disk {
-            self.add_like(Rung::Disk, "disk", &along(DataPath::Disk, posix));
+            self.add_like(Layer::Disk, "disk", &along(DataPath::Disk, posix));
         }
         let is_tcp = top.backends == [BackendKind::Tcp];
         let is_ours = is_tcp || top.backends == [BackendKind::Nfs];
         if let Some(own) = beside.own_server {
             self.add_own(&own.clone(), Some(own), false);
         } else if path != DataPath::Disk && !is_tcp {
-            self.add_like(Rung::Tcp, "tcp", &served_by_us(way, near, BackendKind::Tcp));
+            self.add_like(Layer::Tcp, "tcp", &served_by_us(way, near, BackendKind::Tcp));
             if !(serves_itself && is_ours && path != DataPath::Tunnel) {
-                self.add_like(Rung::Own, "own", &served_by_us(way, near, BackendKind::Nfs));
+                self.add_like(Layer::Own, "own", &served_by_us(way, near, BackendKind::Nfs));
             }
         }
         let is_mounted = path != DataPath::Disk && !is_ours;
         let is_tunnelled = is_ours && path == DataPath::Tunnel;
         if (is_mounted || is_tunnelled) && !serves_itself {
-            self.add_like(Rung::Server, "server", &along(near, BackendKind::Nfs));
+            self.add_like(Layer::Server, "server", &along(near, BackendKind::Nfs));
         }
         if is_mounted && path != DataPath::Loopback {
-            self.add_like(Rung::Loopback, "loopback", &along(DataPath::Loopback, posix));
+            self.add_like(Layer::Loopback, "loopback", &along(DataPath::Loopback, posix));
         }
         if is_mounted && path == DataPath::Tunnel {
-            self.add_like(Rung::Network, "network", &along(DataPath::Network, posix));
+            self.add_like(Layer::Network, "network", &along(DataPath::Network, posix));
         }
-        let rung = match path {
-            _ if is_tcp => Rung::Tcp,
-            DataPath::Tunnel => Rung::Tunnel,
-            _ if is_ours && serves_itself => Rung::Own,
-            _ if is_ours => Rung::Server,
-            DataPath::Disk => Rung::Disk,
-            DataPath::Loopback => Rung::Loopback,
-            DataPath::Network => Rung::Network,
+        let layer = match path {
+            _ if is_tcp => Layer::Tcp,
+            DataPath::Tunnel => Layer::Tunnel,
+            _ if is_ours && serves_itself => Layer::Own,
+            _ if is_ours => Layer::Server,
+            DataPath::Disk => Layer::Disk,
+            DataPath::Loopback => Layer::Loopback,
+            DataPath::Network => Layer::Network,
         };
-        // The rungs without a server are those of the host that works.
+        // The layers without a server are those of the host that works.
         let worker = lab.client.as_ref().unwrap_or(&lab.server).clone();
         let from = match &way.used_from {
             UsedFrom::One => UsedFrom::Hosts(vec![worker]),
@@ -353,7 +354,7 @@ impl Rungs {
         for target in self.targets.iter_mut().filter(|target| target.what.lab().is_none()) {
             target.used_from = from.clone();
         }
-        self.top(rung, top);
+        self.top(layer, top);
         Ok(())
     }
 }
@@ -366,17 +367,17 @@ fn served_by_us(way: &RawTarget, path: DataPath, backend: BackendKind) -> RawTar
         for (setting, word) in [
             (Setting::DataPath, path.name()),
             (Setting::ServerKind, ServerKind::Own.name()),
-            // A server of ours has no certificate there; a rung above it shows what TLS takes.
+            // A server of ours has no certificate there; a layer above it shows what TLS takes.
             (Setting::XprtSec, XprtSec::None.name()),
         ] {
-            lab.settings.insert(setting, vec![Spot::unwritten(Value::Word(word))]);
+            lab.settings.insert(setting, vec![Located::unwritten(Value::Word(word))]);
         }
     }
     target
 }
 
 /// Calls that ask for nothing, wherever there are calls: what a round trip takes.
-fn empty_calls(rungs: &Rungs) -> RawWorkload {
+fn empty_calls(layers: &Layers) -> RawWorkload {
     let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
@@ -384,8 +385,8 @@ fn empty_calls(rungs: &Rungs) -> RawWorkload {
         [BackendKind::Tcp, BackendKind::Nfs].iter().any(|b| fits(&target.what, *b).is_ok())
             && target.backends.iter().all(|b| matches!(b, BackendKind::Tcp | BackendKind::Nfs))
     };
-    let with_calls = rungs.targets.iter().filter(has_calls);
-    let null = rungs.targets.iter().filter(|target| target.what == TargetArg::Null);
+    let with_calls = layers.targets.iter().filter(has_calls);
+    let null = layers.targets.iter().filter(|target| target.what == TargetArg::Null);
     calls.targets = Some(null.chain(with_calls).map(|target| target.name.clone()).collect());
     let settings = [
         (Setting::Rate, 0),
@@ -394,7 +395,7 @@ fn empty_calls(rungs: &Rungs) -> RawWorkload {
         (Setting::Duration, EMPTY_CALLS_MS),
     ];
     for (setting, number) in settings {
-        calls.settings.insert(setting, vec![Spot::unwritten(Value::Number(number))]);
+        calls.settings.insert(setting, vec![Located::unwritten(Value::Number(number))]);
     }
     calls
 }
@@ -404,16 +405,16 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Plan {
-    /// Refuses a ladder whose rungs have more than one run for each kind of work.
+    /// Refuses a ladder whose layers have more than one run for each kind of work.
     ///
     /// # Errors
-    /// When settings multiply a rung.
+    /// When settings multiply a layer.
     pub fn check_ladder(&self) -> Result<(), PlanError> {
         let mut seen = Vec::new();
         for run in &self.runs {
             let place = (&run.target_name, run.workload);
             if seen.contains(&place) {
-                let what = format!("rung `{}` would have several runs", run.target_name);
+                let what = format!("layer `{}` would have several runs", run.target_name);
                 let fault = Fault::new(what).hint("a ladder has one level of each setting");
                 return Err(fault.at(Place::Whole).in_source(&self.name));
             }

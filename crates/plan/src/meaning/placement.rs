@@ -8,7 +8,7 @@ use model::{Host, RunSpec};
 
 use crate::meaning::checks::Written;
 use crate::meaning::surroundings::Surroundings;
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::hosts::UsedFrom;
 use crate::written::raw::RawTarget;
 
@@ -47,11 +47,11 @@ pub(crate) fn check(
         return Ok(());
     }
     let levels = written.written(Setting::ClientHosts).unwrap_or_default();
-    let beyond = |spot: &&Spot<Value>| match spot.value {
+    let beyond = |spot: &&Located<Value>| match spot.value {
         Value::Number(number) => number > agents.len() as u64,
         _ => false,
     };
-    let Some(Spot { value: Value::Number(asked), place }) = levels.iter().find(beyond) else {
+    let Some(Located { value: Value::Number(asked), place }) = levels.iter().find(beyond) else {
         return Ok(());
     };
     let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();

@@ -16,7 +16,7 @@ use url::{Host, Url};
 
 use crate::reading::level;
 use crate::written::address::NfsAddress;
-use crate::written::error::{Fault, Place, Spot};
+use crate::written::error::{Fault, Located, Place};
 use crate::written::near::unknown_word;
 
 const URL_FORM: &str = "nfs://host[:port]/path";
@@ -128,7 +128,7 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
             message: format!("`{written}`: {}", fault.message),
             ..fault
         })?;
-        address.settings.insert(setting, vec![Spot { value: level, place }]);
+        address.settings.insert(setting, vec![Located { value: level, place }]);
         return Ok(());
     }
     match key {

@@ -12,7 +12,7 @@ use model::units::parse_time_ns;
 use crate::reading::document::{Field, Table};
 use crate::reading::placement::known_host;
 use crate::reading::section::Section;
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::PlannedHost;
 use crate::written::limits;
 use crate::written::near::unknown_word;
@@ -28,14 +28,14 @@ const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `
 ///
 /// # Errors
 /// When it has not that form, or what it asks for can't be.
-pub fn parse_disturbance(text: &str) -> Result<Spot<Disturbance>, PlanError> {
+pub fn parse_disturbance(text: &str) -> Result<Located<Disturbance>, PlanError> {
     let place = Place::Flag(FLAG);
     let read = read_words(text).and_then(checked);
     let named = |mut fault: Fault| {
         fault.message = format!("`{text}`: {}", fault.message);
         fault.at(place)
     };
-    Ok(Spot { value: read.map_err(named)?, place })
+    Ok(Located { value: read.map_err(named)?, place })
 }
 
 fn read_words(text: &str) -> Result<Disturbance, Fault> {
@@ -68,12 +68,12 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
 pub(crate) fn read_disturbances(
     root: &Table<'_>,
     hosts: &[PlannedHost],
-) -> Result<Vec<Spot<Disturbance>>, PlanError> {
+) -> Result<Vec<Located<Disturbance>>, PlanError> {
     let Some(field) = root.field("disturb") else { return Ok(Vec::new()) };
     field.tables(Section::Disturb)?.iter().map(|table| read_one(table, hosts)).collect()
 }
 
-fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Spot<Disturbance>, PlanError> {
+fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturbance>, PlanError> {
     let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
     let kind = field.text("\"server-restart\"")?;
     let blow = blow_named(kind.value).map_err(|fault| field.error(fault))?;
@@ -95,7 +95,7 @@ fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Spot<Disturbance
         by_ms: table.field("by").map(step_of).transpose()?.unwrap_or(0),
     };
     let value = checked(one).map_err(|fault| fault.of("kind", kind.place))?;
-    Ok(Spot { value, place: kind.place })
+    Ok(Located { value, place: kind.place })
 }
 
 /// Refuses what contradicts itself.

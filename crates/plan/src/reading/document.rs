@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::reading::keys;
 use crate::reading::section::Section;
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 
 /// Characters of a value that an error repeats.
 const SHOWN_LENGTH_MAX: usize = 40;
@@ -125,8 +125,8 @@ impl<'a> Field<'a> {
         fault.of(self.key, self.place())
     }
 
-    fn spot<T>(&self, value: T) -> Spot<T> {
-        Spot { value, place: self.place() }
+    fn spot<T>(&self, value: T) -> Located<T> {
+        Located { value, place: self.place() }
     }
 
     /// The value as it is written, shortened.
@@ -177,7 +177,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads a text.
-    pub fn text(&self, example: &str) -> Result<Spot<&'a str>, PlanError> {
+    pub fn text(&self, example: &str) -> Result<Located<&'a str>, PlanError> {
         match self.as_text() {
             Some(text) => Ok(self.spot(text)),
             None => Err(self.wrong_type("a string", example)),
@@ -185,7 +185,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
-    pub fn number(&self, legal: &str, example: &str) -> Result<Spot<u64>, PlanError> {
+    pub fn number(&self, legal: &str, example: &str) -> Result<Located<u64>, PlanError> {
         match self.as_number() {
             Some(number) => Ok(self.spot(number)),
             None if self.is_integer() => Err(self.out_of_range(legal)),

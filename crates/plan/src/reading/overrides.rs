@@ -13,7 +13,7 @@ use crate::reading::level::{self, in_range, read_integer};
 use crate::reading::repetition;
 use crate::reading::server::read_memory;
 use crate::reading::values::{backend_named, workload_named};
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::limits;
 use crate::written::raw::{RawPlan, RawWorkload};
 use crate::written::repetition::RawRepetition;
@@ -76,7 +76,7 @@ impl RawPlan {
         for (&setting, levels) in &flags.settings {
             let place = Place::Flag(setting.flag());
             let levels = read_each(levels, setting.flag(), |text| {
-                level::read(setting, text).map(|value| Spot { value, place })
+                level::read(setting, text).map(|value| Located { value, place })
             })?;
             if levels.is_empty() {
                 continue;
@@ -184,7 +184,7 @@ fn read_count(
     given: Option<&String>,
     flag: &'static str,
     range: Range,
-) -> Result<Option<Spot<u32>>, PlanError> {
+) -> Result<Option<Located<u32>>, PlanError> {
     read_one(given, flag, |text| read_within(text, range).map(|number| number as u32))
 }
 
@@ -198,10 +198,10 @@ fn read_one<T>(
     given: Option<&String>,
     flag: &'static str,
     read: impl Fn(&str) -> Result<T, Fault>,
-) -> Result<Option<Spot<T>>, PlanError> {
+) -> Result<Option<Located<T>>, PlanError> {
     let place = Place::Flag(flag);
     given
-        .map(|text| read(text.trim()).map(|value| Spot { value, place }))
+        .map(|text| read(text.trim()).map(|value| Located { value, place }))
         .transpose()
         .map_err(|fault| fault.at(place))
 }

@@ -13,7 +13,7 @@ use crate::reading::section::Section;
 use crate::reading::server::read_server;
 use crate::reading::values::{backend, each, settings_among, workload_named};
 use crate::reading::work;
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
 use crate::written::raw::{RawPlan, RawWorkload};
 use crate::written::repetition::RawRepetition;
@@ -83,7 +83,7 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     let name = field.text("\"stream\"")?;
     let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
     let target = |item: &Field<'_>| {
-        item.text("\"nfs\"").map(|name| Spot { value: name.value.to_owned(), place: name.place })
+        item.text("\"nfs\"").map(|name| Located { value: name.value.to_owned(), place: name.place })
     };
     for setting in Setting::ALL.into_iter().filter(|setting| !setting.has_workload(kind)) {
         if let Some(field) = table.field(setting.key()) {
@@ -100,7 +100,7 @@ fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
         }
     }
     Ok(RawWorkload {
-        kind: Spot { value: kind, place: name.place },
+        kind: Located { value: kind, place: name.place },
         targets: each(table.field("targets"), target)?,
         backends: each(table.field("backends"), backend)?,
         settings: settings(table)?,

@@ -13,7 +13,7 @@ use crate::reading::document::{Field, Table};
 use crate::reading::placement::{self, known_host};
 use crate::reading::section::Section;
 use crate::reading::values::{bounded, bounded_size};
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::lab::LabArg;
 use crate::written::limits;
@@ -87,7 +87,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
 }
 
 /// Reads a name that can be typed in filters.
-pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Spot<String>, PlanError> {
+pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>, PlanError> {
     let name = field.text("\"nfs\"")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let length = name.value.len();
@@ -99,7 +99,7 @@ pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Spot<String>, Pl
         );
         return Err(field.error(Fault::new(what).hint(hint)));
     }
-    Ok(Spot { value: name.value.to_owned(), place: name.place })
+    Ok(Located { value: name.value.to_owned(), place: name.place })
 }
 
 /// An address is what ssh finds a host by, without a user.
@@ -158,7 +158,7 @@ fn read_clients(
     Ok((first, if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
 }
 
-fn read_devices(field: &Field<'_>) -> Result<Spot<Vec<PathBuf>>, PlanError> {
+fn read_devices(field: &Field<'_>) -> Result<Located<Vec<PathBuf>>, PlanError> {
     let mut devices = Vec::new();
     for item in field.items()? {
         let device = read_file(&item)?.value;
@@ -168,14 +168,14 @@ fn read_devices(field: &Field<'_>) -> Result<Spot<Vec<PathBuf>>, PlanError> {
         }
         devices.push(device);
     }
-    Ok(Spot { value: devices, place: field.place() })
+    Ok(Located { value: devices, place: field.place() })
 }
 
 /// Reads a place of another host, which no directory of this one leads to.
-fn read_file(field: &Field<'_>) -> Result<Spot<PathBuf>, PlanError> {
+fn read_file(field: &Field<'_>) -> Result<Located<PathBuf>, PlanError> {
     let path = field.text("\"/srv/data\"")?;
     check_path(Path::new(path.value)).map_err(|error| field.error(error.into()))?;
-    Ok(Spot { value: PathBuf::from(path.value), place: path.place })
+    Ok(Located { value: PathBuf::from(path.value), place: path.place })
 }
 
 fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<Option<u64>, PlanError> {

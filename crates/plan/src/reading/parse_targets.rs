@@ -14,7 +14,7 @@ use crate::reading::section::Section;
 use crate::reading::target;
 use crate::reading::values::{backend, bounded, settings_among};
 use crate::written::address::User;
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
@@ -64,7 +64,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
         None => WORDS[0],
     };
     let alone = |(number, path): (usize, &std::path::PathBuf)| RawTarget {
-        name: Spot {
+        name: Located {
             value: format!("{}.{}", target.name.value, number + 1),
             place: target.name.place,
         },

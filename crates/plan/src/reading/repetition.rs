@@ -7,7 +7,7 @@ use model::{Discard, Order};
 
 use crate::reading::document::{Field, Table};
 use crate::reading::values::bounded;
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
 use crate::written::repetition::RawRepetition;
 use crate::written::text::either;
@@ -40,11 +40,11 @@ fn word<T>(
     root: &Table<'_>,
     key: &'static str,
     read: impl Fn(&str) -> Result<T, Fault>,
-) -> Result<Option<Spot<T>>, PlanError> {
+) -> Result<Option<Located<T>>, PlanError> {
     let one = |field: Field<'_>| {
         let text = field.text("\"..\"")?;
         let value = read(text.value).map_err(|fault| field.error(fault))?;
-        Ok(Spot { value, place: text.place })
+        Ok(Located { value, place: text.place })
     };
     root.field(key).map(one).transpose()
 }

@@ -10,7 +10,7 @@ use crate::reading::document::Field;
 use crate::reading::level::{self, in_range};
 use crate::reading::section::Section;
 use crate::reading::values::{bounded, bounded_size};
-use crate::written::error::{Fault, Place, PlanError, Spot};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::fault::{KINDS, PlannedFault};
 use crate::written::limits;
 use crate::written::raw::{RawFaults, RawServer};
@@ -20,7 +20,7 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     let table = field.table(Section::Server)?;
     let threads = |field: Field<'_>| {
         let threads = bounded(&field, limits::SERVER_THREADS)?;
-        Ok(Spot { value: threads.value as u32, place: threads.place })
+        Ok(Located { value: threads.value as u32, place: threads.place })
     };
     let faults = table.field("faults").map(|field| read_faults(&field)).transpose()?;
     Ok(RawServer {
@@ -35,9 +35,9 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     })
 }
 
-fn flag(field: &Field<'_>) -> Result<Spot<bool>, PlanError> {
+fn flag(field: &Field<'_>) -> Result<Located<bool>, PlanError> {
     let value = field.as_flag().ok_or_else(|| field.wrong_type("true or false", "true"))?;
-    Ok(Spot { value, place: field.place() })
+    Ok(Located { value, place: field.place() })
 }
 
 /// Reads the memory of the in-memory server, as `flag` gives it, into bytes.

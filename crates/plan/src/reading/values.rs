@@ -9,7 +9,7 @@ use model::{BackendKind, Workload};
 
 use crate::reading::document::{Field, Table};
 use crate::reading::level::{self, in_range};
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
 use crate::written::near::unknown_word;
 use crate::written::settings::Settings;
@@ -24,7 +24,7 @@ const BACKENDS: [BackendKind; 6] = [
 ];
 
 /// Reads a whole number within its limits.
-pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Spot<u64>, PlanError> {
+pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &|number| number.to_string());
     let number = field.number(&legal, &range.min.to_string())?;
     in_range(number.value, range, &legal, &field.shown()).map_err(|fault| field.error(fault))?;
@@ -32,7 +32,7 @@ pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Spot<u64>, Plan
 }
 
 /// Reads a size within its limits.
-pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Spot<u64>, PlanError> {
+pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &limits::show_size);
     let read = match (field.as_text(), field.as_number()) {
         (Some(text), _) => parse_size(text).map_err(Fault::from),
@@ -42,14 +42,14 @@ pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Spot<u64>,
     let shown = || field.as_text().map_or_else(|| field.shown(), str::to_owned);
     let bytes = read.and_then(|bytes| in_range(bytes, range, &legal, &shown()).map(|()| bytes));
     let value = bytes.map_err(|fault| field.error(fault))?;
-    Ok(Spot { value, place: field.place() })
+    Ok(Located { value, place: field.place() })
 }
 
 /// Reads a backend.
-pub(crate) fn backend(field: &Field<'_>) -> Result<Spot<BackendKind>, PlanError> {
+pub(crate) fn backend(field: &Field<'_>) -> Result<Located<BackendKind>, PlanError> {
     let name = field.text("\"posix\"")?;
     let value = backend_named(name.value).map_err(|fault| field.error(fault))?;
-    Ok(Spot { value, place: name.place })
+    Ok(Located { value, place: name.place })
 }
 
 /// Finds a backend by its name.
@@ -88,7 +88,7 @@ pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Set
     Ok(settings)
 }
 
-fn read_level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanError> {
+fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, PlanError> {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
         Kind::Count | Kind::Kib => ("an integer", "4"),
@@ -127,7 +127,7 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Spot<Value>, PlanErr
         }
     };
     let value = read.map_err(|fault| item.error(fault))?;
-    Ok(Spot { value, place: item.place() })
+    Ok(Located { value, place: item.place() })
 }
 
 /// Says whether its words look like numbers, and may be written as such: `nfsvers = 4.1`.

@@ -10,7 +10,7 @@ use model::{Command, OpKind, OpMix, Pass, Workload};
 use workload::opmix;
 
 use crate::reading::document::{Field, Table};
-use crate::written::error::{Fault, PlanError, Spot};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::near::unknown_word;
 use crate::written::raw::RawPlan;
 use crate::written::text::{quoted, with_article};
@@ -110,7 +110,7 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
 pub(crate) fn read_mix_from(
     table: &Table<'_>,
     kind: Workload,
-) -> Result<Option<Spot<String>>, PlanError> {
+) -> Result<Option<Located<String>>, PlanError> {
     let Some(field) = table.field("mix_from") else { return Ok(None) };
     if kind != Workload::OpMix {
         return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
@@ -120,7 +120,7 @@ pub(crate) fn read_mix_from(
         return Err(field.error(fault));
     }
     let path = field.text("\"nfsstat.txt\"")?;
-    Ok(Some(Spot { value: path.value.to_owned(), place: path.place }))
+    Ok(Some(Located { value: path.value.to_owned(), place: path.place }))
 }
 
 impl RawPlan {

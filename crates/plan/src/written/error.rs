@@ -24,22 +24,22 @@ pub enum Place {
 
 /// A value and where it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot<T> {
+pub struct Located<T> {
     /// The value that was written.
     pub value: T,
     /// The place where it was written.
     pub place: Place,
 }
 
-impl<T> Spot<T> {
+impl<T> Located<T> {
     /// Holds a value that nobody wrote.
     pub const fn unwritten(value: T) -> Self {
         Self { value, place: Place::Whole }
     }
 
     /// Makes another value of it that stands where it stood.
-    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Spot<U> {
-        Spot { value: make(self.value), place: self.place }
+    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Located<U> {
+        Located { value: make(self.value), place: self.place }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use model::Host;
 
-use crate::written::error::Spot;
+use crate::written::error::Located;
 use crate::written::settings::Settings;
 
 /// A directory of a server that is reached by whichever way a setting says.
@@ -18,11 +18,11 @@ pub struct LabArg {
     /// The host that mounts, the first of several; `None` where the server alone takes part.
     pub client: Option<Host>,
     /// Devices of the server, or files that loop devices are made of.
-    pub devices: Option<Spot<Vec<PathBuf>>>,
+    pub devices: Option<Located<Vec<PathBuf>>>,
     /// Make the devices as files of so many bytes; 0 takes them as they are.
     pub loop_bytes: u64,
     /// A directory of the server that exists already.
-    pub directory: Option<Spot<PathBuf>>,
+    pub directory: Option<Located<PathBuf>>,
     /// Most bytes of a tmpfs; 0 leaves it to the kernel.
     pub tmpfs_bytes: u64,
     /// How NFS is spoken, as far as it is said here.

@@ -6,7 +6,7 @@
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
 
-use crate::written::error::{Place, Spot};
+use crate::written::error::{Located, Place};
 use crate::written::fault::PlannedFault;
 use crate::written::hosts::UsedFrom;
 use crate::written::repetition::RawRepetition;
@@ -23,7 +23,7 @@ pub struct RawPlan {
     /// How runs are repeated.
     pub repetition: RawRepetition,
     /// Seed of every random choice.
-    pub seed: Option<Spot<u64>>,
+    pub seed: Option<Located<u64>>,
     /// The in-memory server.
     pub server: RawServer,
     /// Hosts that take part beside this one.
@@ -35,18 +35,18 @@ pub struct RawPlan {
     /// The workloads that the targets get.
     pub workloads: Vec<RawWorkload>,
     /// Disturbances of hosts meanwhile, each with the place of its kind.
-    pub disturbances: Vec<Spot<Disturbance>>,
+    pub disturbances: Vec<Located<Disturbance>>,
 }
 
 /// Settings of the in-memory server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawServer {
     /// Its memory, in bytes.
-    pub memory_bytes: Option<Spot<u64>>,
+    pub memory_bytes: Option<Located<u64>>,
     /// Number of its threads.
-    pub threads: Option<Spot<u32>>,
+    pub threads: Option<Located<u32>>,
     /// Whether written data is thrown away.
-    pub discard: Option<Spot<bool>>,
+    pub discard: Option<Located<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
     /// The faults that it plans.
@@ -66,7 +66,7 @@ pub struct RawFaults {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget {
     /// Name of the target in tables.
-    pub name: Spot<String>,
+    pub name: Located<String>,
     /// The target itself.
     pub what: TargetArg,
     /// From which hosts.
@@ -79,11 +79,11 @@ pub struct RawTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawWorkload {
     /// The kind of its work.
-    pub kind: Spot<Workload>,
+    pub kind: Located<Workload>,
     /// Names of targets; `None` is all.
-    pub targets: Option<Vec<Spot<String>>>,
+    pub targets: Option<Vec<Located<String>>>,
     /// Backends; `None` is all that the targets name.
-    pub backends: Option<Vec<Spot<BackendKind>>>,
+    pub backends: Option<Vec<Located<BackendKind>>>,
     /// Settings that win over the plan's factors.
     pub settings: Settings,
     /// The command that is run, for external tools.
@@ -92,13 +92,13 @@ pub struct RawWorkload {
     pub mix: OpMix,
     /// The file that the shares of the mix come from, until it is read: see
     /// [`RawPlan::read_mixes`].
-    pub mix_from: Option<Spot<String>>,
+    pub mix_from: Option<Located<String>>,
 }
 
 impl RawTarget {
     /// Takes a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
-        let name = Spot::unwritten(what.usual_name().to_owned());
+        let name = Located::unwritten(what.usual_name().to_owned());
         let backends = what.backends()[..1].to_vec();
         Self { name, what, used_from: UsedFrom::One, backends }
     }
@@ -108,7 +108,7 @@ impl RawWorkload {
     /// Takes a workload as it is by default, on every target.
     pub fn usual(kind: Workload, place: Place) -> Self {
         Self {
-            kind: Spot { value: kind, place },
+            kind: Located { value: kind, place },
             targets: None,
             backends: None,
             settings: Settings::default(),

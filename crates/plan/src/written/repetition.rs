@@ -5,21 +5,21 @@
 
 use model::{Discard, Order};
 
-use crate::written::error::Spot;
+use crate::written::error::Located;
 
 /// Repetition as it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawRepetition {
     /// How often each run is repeated, at most.
-    pub trials: Option<Spot<u32>>,
+    pub trials: Option<Located<u32>>,
     /// The trials that are left out.
-    pub discard: Option<Spot<Discard>>,
+    pub discard: Option<Located<Discard>>,
     /// When the interval is narrow enough, in thousandths of the median.
-    pub until_permille: Option<Spot<u32>>,
+    pub until_permille: Option<Located<u32>>,
     /// Trials that never count.
-    pub warmup_trials: Option<Spot<u32>>,
+    pub warmup_trials: Option<Located<u32>>,
     /// The order of the trials.
-    pub order: Option<Spot<Order>>,
+    pub order: Option<Located<Order>>,
 }
 
 impl RawRepetition {

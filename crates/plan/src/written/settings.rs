@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 
 use model::setting::{Setting, Value};
 
-use crate::written::error::Spot;
+use crate::written::error::Located;
 
 /// The levels of those settings that were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    levels: BTreeMap<Setting, Vec<Spot<Value>>>,
+    levels: BTreeMap<Setting, Vec<Located<Value>>>,
 }
 
 impl Settings {
     /// The levels of a setting, at least one; `None` where it was not written.
-    pub fn get(&self, setting: Setting) -> Option<&[Spot<Value>]> {
+    pub fn get(&self, setting: Setting) -> Option<&[Located<Value>]> {
         self.levels.get(&setting).map(Vec::as_slice)
     }
 
-    pub(crate) fn insert(&mut self, setting: Setting, levels: Vec<Spot<Value>>) {
+    pub(crate) fn insert(&mut self, setting: Setting, levels: Vec<Located<Value>>) {
         debug_assert!(!levels.is_empty(), "{setting:?} needs a level");
         self.levels.insert(setting, levels);
     }

@@ -1,7 +1,7 @@
-//! Ladders: from a plan with one target to one with a target for each rung.
+//! Ladders: from a plan with one target to one with a target for each layer.
 
 use crate::common::around;
-use model::question::ladder::{Ladder, Rung};
+use model::question::ladder::{Ladder, Layer};
 use model::setting::Setting;
 use model::{BackendKind, DataPath, Order, ServerKind, Target, Workload, XprtSec};
 use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, parse_target};
@@ -22,13 +22,13 @@ fn of_target(text: &str, flags: &Overrides) -> Result<(Plan, Ladder), PlanError>
     ladder(raw, BesideServer::default())
 }
 
-fn rungs(ladder: &Ladder) -> Vec<Rung> {
-    ladder.rungs.iter().map(|placed| placed.rung).collect()
+fn layers(ladder: &Ladder) -> Vec<Layer> {
+    ladder.layers.iter().map(|placed| placed.layer).collect()
 }
 
 #[test]
-fn each_way_has_the_rungs_that_it_contains() {
-    use Rung::{Disk, Local, Memory, Null, Own, Server, Tcp, Whole};
+fn each_way_has_the_layers_that_it_contains() {
+    use Layer::{Disk, Local, Memory, Null, Own, Server, Tcp, Whole};
     let small = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
     let none = Overrides::default();
     for (target, flags, expected) in [
@@ -39,7 +39,7 @@ fn each_way_has_the_rungs_that_it_contains() {
         ("/srv", &none, vec![Null, Memory, Disk]),
     ] {
         let (plan, ladder) = of_target(target, flags).unwrap();
-        assert_eq!(rungs(&ladder), expected, "{target}");
+        assert_eq!(layers(&ladder), expected, "{target}");
         let streams = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
         assert_eq!(streams.count(), expected.len(), "{target}");
         assert_eq!(plan.order, Order::Blocks);
@@ -60,9 +60,9 @@ fn only_the_way_in_question_has_its_transfer_size() {
 fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
     let raw = || RawPlan::for_target(parse_target("nfs://far/e").unwrap());
     let (_, alone) = ladder(raw(), BesideServer::default()).unwrap();
-    let missing: Vec<Rung> = alone.missing.iter().map(|missing| missing.rung).collect();
+    let missing: Vec<Layer> = alone.missing.iter().map(|missing| missing.layer).collect();
     assert!(alone.network_unknown);
-    assert_eq!(missing, [Rung::Tcp, Rung::Disk, Rung::Network]);
+    assert_eq!(missing, [Layer::Tcp, Layer::Disk, Layer::Network]);
     let plan::TargetArg::Nfs(own) = parse_target("nfs://far:20490/export").unwrap() else {
         panic!("it is an address")
     };
@@ -79,13 +79,13 @@ fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
 
 #[test]
 fn hosts_that_are_set_up_have_every_way_of_data() {
-    use Rung::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
+    use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
                 ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
                 directory = \"/srv\"\n[[workload]]\nkind = \"stream\"\ndata_path = \"tunnel\"\n";
     let raw = RawPlan::parse(text, "t").unwrap();
     let (plan, ladder) = ladder(raw, BesideServer::default()).unwrap();
-    assert_eq!(rungs(&ladder), [Null, Memory, Disk, Tcp, Own, Server, Loopback, Network, Tunnel]);
+    assert_eq!(layers(&ladder), [Null, Memory, Disk, Tcp, Own, Server, Loopback, Network, Tunnel]);
     assert!(!ladder.network_unknown && ladder.missing.is_empty());
     let path = |target: &str| {
         let mut runs = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
@@ -97,7 +97,7 @@ fn hosts_that_are_set_up_have_every_way_of_data() {
     assert_eq!(path("loopback"), (DataPath::Loopback, BackendKind::Posix));
     assert_eq!(path("nfs"), (DataPath::Tunnel, BackendKind::Posix));
     assert_eq!(path("own"), (DataPath::Network, BackendKind::Nfs));
-    // Our server answers both of its rungs, on its own port of the server's host.
+    // Our server answers both of its layers, on its own port of the server's host.
     for target in ["tcp", "own"] {
         let run = plan.runs.iter().find(|run| run.target_name == target).unwrap();
         let at = match &run.target {
@@ -112,8 +112,8 @@ fn hosts_that_are_set_up_have_every_way_of_data() {
 }
 
 #[test]
-fn what_the_server_is_holds_for_every_rung_but_ours() {
-    use Rung::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
+fn what_the_server_is_holds_for_every_layer_but_ours() {
+    use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let of = |backend: &str, work: &str| {
         let text = format!(
             "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\nssh = \
@@ -132,11 +132,11 @@ fn what_the_server_is_holds_for_every_rung_but_ours() {
         [ServerKind::Own, ServerKind::Ganesha, ServerKind::Ganesha, ServerKind::Ganesha]
     );
     let (_, ours) = of("posix", "server_kind = \"dfsbench\"");
-    assert_eq!(rungs(&ours), [Null, Memory, Tcp, Own, Loopback, Network]);
+    assert_eq!(layers(&ours), [Null, Memory, Tcp, Own, Loopback, Network]);
     let (_, tunnel) = of("nfs", "data_path = \"tunnel\"");
-    assert_eq!(rungs(&tunnel), [Null, Memory, Disk, Tcp, Own, Server, Tunnel]);
+    assert_eq!(layers(&tunnel), [Null, Memory, Disk, Tcp, Own, Server, Tunnel]);
     let (_, disk) = of("posix", "data_path = \"disk\"");
-    assert_eq!(rungs(&disk), [Null, Memory, Disk]);
+    assert_eq!(layers(&disk), [Null, Memory, Disk]);
 
     // Servers of ours have no certificate there, and stand below the others without one.
     let (tls, _) = of("posix", "xprtsec = \"tls\"");
@@ -155,7 +155,7 @@ fn what_has_several_ways_or_levels_is_refused() {
     let error = RawPlan::parse(two, "two").unwrap().into_ladder(BesideServer::default());
     assert!(told(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
     let error = of_target("null", &Overrides::default()).unwrap_err();
-    assert!(told(error).contains("one rung is no ladder"));
+    assert!(told(error).contains("one layer is no ladder"));
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\n\
                 [[workload]]\nkind = \"stream\"\n";
     let beside = BesideServer { disk: Some("/srv".into()), ..BesideServer::default() };

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use model::Question;
-use model::question::CurveAsked;
+use model::question::CurveRequest;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
@@ -92,14 +92,14 @@ fn only_after(side: &Side) -> LeftOut {
     LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
 }
 
-fn curve_asked(side: Selection<'_>) -> Option<&CurveAsked> {
+fn curve_asked(side: Selection<'_>) -> Option<&CurveRequest> {
     match &side.campaign.question {
         Question::Curve(asked) if asked.bound.is_none() => Some(asked),
         _ => None,
     }
 }
 
-fn of_side(side: Selection<'_>, asked: &CurveAsked, unsaid: &[&str]) -> Vec<Side> {
+fn of_side(side: Selection<'_>, asked: &CurveRequest, unsaid: &[&str]) -> Vec<Side> {
     let sheet = Sheet::of(side.campaign);
     let chosen = || sheet.rows.iter().filter(|row| rows::is_chosen(row, side.only));
     let curves = curve::curves(&sheet, chosen(), asked, unsaid);

@@ -6,7 +6,7 @@
 mod figure;
 mod words;
 
-use model::question::{CurveAsked, ResponseBound};
+use model::question::{CurveRequest, ResponseBound};
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
@@ -34,7 +34,7 @@ pub struct Named {
 pub fn curves<'a>(
     sheet: &Sheet<'_>,
     rows: impl Iterator<Item = &'a Row<'a>>,
-    asked: &CurveAsked,
+    asked: &CurveRequest,
     unsaid: &[&str],
 ) -> Vec<Named> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
@@ -51,7 +51,7 @@ pub fn curves<'a>(
 }
 
 /// Answers a load-response campaign.
-pub fn of(sheet: &Sheet<'_>, asked: &CurveAsked) -> Found {
+pub fn of(sheet: &Sheet<'_>, asked: &CurveRequest) -> Found {
     let curves = curves(sheet, sheet.rows.iter(), asked, &["rate"]);
     let mut sentences = Vec::new();
     for named in &curves {

@@ -1,12 +1,12 @@
 //! Answers a layer-by-layer bottleneck analysis: the limiting layer, the next one, the confidence.
 //!
-//! Rows of the campaign become rungs by the names of their targets; `stats::ladder` does the rest.
-//! Names of rungs and sentences are in `words`, the waterfall is in `picture`.
+//! Rows of the campaign become layers by the names of their targets; `stats::ladder` does the rest.
+//! Names of layers and sentences are in `words`, the waterfall is in `picture`.
 
 mod picture;
 mod words;
 
-use model::question::ladder::{Ladder, Rung};
+use model::question::ladder::{Ladder, Layer};
 use model::units::three_digits;
 use model::{Pass, PassResult, ProcessorWait, Verdict};
 use serde_json::{Value, json};
@@ -18,12 +18,12 @@ use crate::sheet::{Row, Sheet};
 use crate::show;
 use words::Words;
 
-/// The rungs of one pass that have figures.
+/// The layers of one pass that have figures.
 struct Climb<'s, 'a> {
     pass: Pass,
     /// The name of the pass.
     name: String,
-    rows: Vec<(Rung, &'s Row<'a>)>,
+    rows: Vec<(Layer, &'s Row<'a>)>,
     measured: Vec<Measured>,
     climbed: Option<Climbed>,
 }
@@ -41,36 +41,36 @@ pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
         tables: climbs.iter().map(|climb| layer_table(&words, climb)).collect(),
         pictures: climbs.iter().filter_map(|climb| picture::waterfall(&words, climb)).collect(),
         json: json!({
-            "rungs": asked.rungs,
+            "layers": asked.layers,
             "missing": asked.missing,
             "passes": climbs.iter().map(|climb| pass_json(&words, climb)).collect::<Vec<_>>(),
         }),
     }
 }
 
-/// The passes that the way in question has, those with bytes first, each with its rungs.
+/// The passes that the way in question has, those with bytes first, each with its layers.
 fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
     let mut climbs: Vec<Climb<'s, 'a>> = Vec::new();
     for (name, pass, rows) in sheet.groups() {
-        let rung_of = |row: &&'s Row<'a>| {
+        let layer_of = |row: &&'s Row<'a>| {
             let of_target = |placed: &&model::question::ladder::Placed| {
                 placed.target == row.run.spec.target_name
             };
-            asked.rungs.iter().position(|placed| of_target(&placed))
+            asked.layers.iter().position(|placed| of_target(&placed))
         };
         let mut placed: Vec<(usize, &'s Row<'a>)> =
-            rows.into_iter().filter_map(|row| Some((rung_of(&row)?, row))).collect();
+            rows.into_iter().filter_map(|row| Some((layer_of(&row)?, row))).collect();
         placed.sort_by_key(|(place, _)| *place);
-        let is_whole = placed.last().is_some_and(|(place, _)| place + 1 == asked.rungs.len());
+        let is_whole = placed.last().is_some_and(|(place, _)| place + 1 == asked.layers.len());
         if !is_whole {
             continue;
         }
         let rows: Vec<_> =
-            placed.into_iter().map(|(place, row)| (asked.rungs[place].rung, row)).collect();
+            placed.into_iter().map(|(place, row)| (asked.layers[place].layer, row)).collect();
         let measured: Vec<Measured> =
-            rows.iter().filter_map(|(rung, row)| measure_row(*rung, row)).collect();
-        let has_top = rows.last().is_some_and(|(rung, _)| {
-            measured.last().is_some_and(|measured| measured.rung == *rung)
+            rows.iter().filter_map(|(layer, row)| measure_row(*layer, row)).collect();
+        let has_top = rows.last().is_some_and(|(layer, _)| {
+            measured.last().is_some_and(|measured| measured.layer == *layer)
         });
         let climbed = climb(&measured).filter(|_| has_top);
         let name = if pass == Pass::OpMix { "empty call".to_owned() } else { name };
@@ -80,7 +80,7 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s,
 }
 
 /// The trials of a row as the ladder wants them; `None` where none counts.
-fn measure_row(rung: Rung, row: &Row<'_>) -> Option<Measured> {
+fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
     let judged = &row.judged;
     if judged.verdict == Verdict::Invalid {
         return None;
@@ -89,11 +89,11 @@ fn measure_row(rung: Rung, row: &Row<'_>) -> Option<Measured> {
     let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
     let load = &row.run.spec.load;
     let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
-    let waits = match rung {
-        Rung::Null | Rung::Memory if !is_paced => Waits::ForProcessor,
+    let waits = match layer {
+        Layer::Null | Layer::Memory if !is_paced => Waits::ForProcessor,
         _ => Waits::ForOthersToo,
     };
-    let mut found = Measured { rung, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
+    let mut found = Measured { layer, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
     for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
         let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
         let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
@@ -131,14 +131,14 @@ fn waiting_share(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
     told.share()
 }
 
-fn share_of(climb: &Climb<'_, '_>, wanted: Rung) -> Option<f64> {
+fn share_of(climb: &Climb<'_, '_>, wanted: Layer) -> Option<f64> {
     let shares = &climb.climbed.as_ref()?.shares;
-    shares.iter().find(|(rung, _)| *rung == wanted).and_then(|(_, share)| *share)
+    shares.iter().find(|(layer, _)| *layer == wanted).and_then(|(_, share)| *share)
 }
 
 fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
     let columns = [
-        ("rung", Role::Words),
+        ("layer", Role::Words),
         ("rate", Role::Number),
         ("±95 %", Role::Number),
         ("ops", Role::Number),
@@ -146,9 +146,9 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
         ("CPU", Role::Number),
         ("adds", Role::Number),
     ];
-    let row = |(rung, row): &(Rung, &Row<'_>)| {
+    let row = |(layer, row): &(Layer, &Row<'_>)| {
         let judged = &row.judged;
-        let name = words.rung(*rung);
+        let name = words.layer(*layer);
         let Some(rate) = &judged.rate else {
             // Why is told in the sentences above the table.
             let missing = row.missing();
@@ -159,7 +159,7 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
         };
         let ops = judged.ops_per_s.map(|ops| stats::Rate::Ops(ops.median).to_string());
         let [p50, ..] = show::times(&judged.service_time);
-        let share = share_of(climb, *rung).map(show::percent);
+        let share = share_of(climb, *layer).map(show::percent);
         let server = judged.cpu.and_then(|cpu| cpu.server);
         let server = server.map(|server| format!("+{}", three_digits(server)));
         let or_none = |text: Option<String>| Cell::text(text.unwrap_or_else(|| "–".to_owned()));
@@ -179,11 +179,11 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
         columns: Column::all(&columns),
         rows: TableRow::all(climb.rows.iter().map(row)),
         reading: vec![format!(
-            "adds: of the working time per {unit} of the last rung, what a rung takes beyond its \
+            "adds: of the working time per {unit} of the last layer, what a layer takes beyond its \
              slowest part; 0 % is hidden behind something slower, – is no part of the way. {}CPU: \
              of the client, and + of a server in this process.",
             climb.climbed.as_ref().map_or_else(String::new, |climbed| format!(
-                "The workers of the last rung were ready and waited for a processor for {} of \
+                "The workers of the last layer were ready and waited for a processor for {} of \
                  their time. ",
                 show::percent(climbed.waited)
             ))
@@ -194,10 +194,10 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
 
 /// All of one pass for programs.
 fn pass_json(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
-    let rung = |(rung, row): &(Rung, &Row<'_>)| {
-        let figures = climb.measured.iter().find(|measured| measured.rung == *rung);
+    let layer = |(layer, row): &(Layer, &Row<'_>)| {
+        let figures = climb.measured.iter().find(|measured| measured.layer == *layer);
         json!({
-            "rung": rung,
+            "layer": layer,
             "target": row.run.spec.target_name,
             "per_s": row.judged.rate.map(|rate| rate.median),
             "interval_per_s": row.judged.rate.map(|rate| rate.interval),
@@ -205,13 +205,13 @@ fn pass_json(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
             "service_time_p50_ns": row.judged.service_time.quantile(0.5),
             "times_ns": figures.map(|figures| &figures.times_ns),
             "processor_wait_shares": figures.map(|figures| &figures.waits),
-            "share": share_of(climb, *rung),
+            "share": share_of(climb, *layer),
         })
     };
     let climbed = climb.climbed.as_ref();
     json!({
         "pass": climb.pass,
-        "rungs": climb.rows.iter().map(rung).collect::<Vec<_>>(),
+        "layers": climb.rows.iter().map(layer).collect::<Vec<_>>(),
         "limit": climbed.map(|climbed| words::code(climbed.limit)),
         "limit_is": climbed.map(|climbed| words.limit(climbed.limit)),
         "is_sure": climbed.is_some_and(Climbed::is_sure),

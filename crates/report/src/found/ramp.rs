@@ -5,7 +5,7 @@
 mod picture;
 
 use model::Pass;
-use model::question::RampAsked;
+use model::question::RampRequest;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
@@ -19,7 +19,7 @@ use crate::sheet::Sheet;
 use crate::show::listed;
 
 /// Answers a ramp campaign.
-pub fn of(sheet: &Sheet<'_>, asked: &RampAsked) -> Found {
+pub fn of(sheet: &Sheet<'_>, asked: &RampRequest) -> Found {
     let searches = replay(sheet.campaign, asked);
     let named: Vec<(String, &Searched<'_>)> =
         searches.iter().map(|searched| (name_search(sheet, searched), searched)).collect();
@@ -68,9 +68,9 @@ fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
 }
 
 /// Says what a search found, in a sentence without its full stop.
-fn describe_search(searched: &Searched<'_>, asked: &RampAsked) -> String {
+fn describe_search(searched: &Searched<'_>, asked: &RampRequest) -> String {
     let found = searched.search.found();
-    let some = |load: u32| asked.told(load);
+    let some = |load: u32| asked.describe_load(load);
     let mut told = describe_break(searched, asked);
     if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
         told = format!("{told}; {} were borne", some(borne));
@@ -107,9 +107,9 @@ fn describe_search(searched: &Searched<'_>, asked: &RampAsked) -> String {
 }
 
 /// Says under which load the server gave in, and how.
-fn describe_break(searched: &Searched<'_>, asked: &RampAsked) -> String {
+fn describe_break(searched: &Searched<'_>, asked: &RampRequest) -> String {
     let found = searched.search.found();
-    let some = |load: u32| asked.told(load);
+    let some = |load: u32| asked.describe_load(load);
     match found.gave_in {
         _ if searched.search.next().is_some() => "was stopped before all was known".to_owned(),
         None => format!("bears {}: the limit was reached", some(found.borne.unwrap_or(asked.max))),
@@ -163,9 +163,9 @@ fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
 }
 
 /// Describes the server's recovery after the load went away.
-fn describe_recovery(recovery: Recovery, asked: &RampAsked) -> String {
+fn describe_recovery(recovery: Recovery, asked: &RampRequest) -> String {
     let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
-    let first = format!("the lightest load ({})", asked.told(asked.first));
+    let first = format!("the lightest load ({})", asked.describe_load(asked.first));
     match recovery {
         Recovery::Back { to_ms: 0, .. } => {
             format!("when the load went away, {first} was served as before at once")
@@ -187,7 +187,7 @@ fn describe_recovery(recovery: Recovery, asked: &RampAsked) -> String {
     }
 }
 
-fn search_table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table {
+fn search_table(name: &str, searched: &Searched<'_>, asked: &RampRequest) -> Table {
     let columns = [
         ("load", Role::Number),
         ("rate", Role::Number),
@@ -223,7 +223,7 @@ fn search_table(name: &str, searched: &Searched<'_>, asked: &RampAsked) -> Table
                 }
             }
         };
-        vec![asked.told(tried.load), rate, p99, format!("{purpose}{came}")]
+        vec![asked.describe_load(tried.load), rate, p99, format!("{purpose}{came}")]
     };
     Table {
         caption: format!("Loads that were tried, {name}, in their order"),

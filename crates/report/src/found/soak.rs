@@ -4,7 +4,7 @@
 
 mod timeline;
 
-use model::soak::{Blow, Fate, Finding};
+use model::soak::{BlockState, Blow, Finding};
 use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn describe_verdict(soaked: &Soaked) -> String {
         soaked.ops,
         Size(soaked.verified_bytes)
     );
-    let first = || soaked.findings.iter().find(|(_, finding)| finding.fate == Fate::Lost);
+    let first = || soaked.findings.iter().find(|(_, finding)| finding.state == BlockState::Lost);
     match soaked.verdict {
         Verdict::Survives => {
             format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
@@ -316,7 +316,7 @@ fn disturbance_table(soaked: &Soaked) -> Option<Table> {
 fn block_table(soaked: &Soaked) -> Option<Table> {
     let row = |(segment, finding): &(u64, Finding)| {
         vec![
-            finding.fate.to_string(),
+            finding.state.to_string(),
             (segment + 1).to_string(),
             finding.file.clone(),
             finding.offset_bytes.to_string(),
@@ -329,7 +329,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         caption: "Blocks that are not as they were written last".to_owned(),
         columns: Column::all(&[
-            ("fate", Role::Words),
+            ("state", Role::Words),
             ("segment", Role::Number),
             ("file", Role::Words),
             ("offset (B)", Role::Number),
@@ -340,7 +340,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "Generations of the block: what was found, what was acknowledged as safe, and what was \
-             acknowledged; the first of each fate in each segment."
+             acknowledged; the first of each state in each segment."
                 .to_owned(),
         ],
         ..Table::default()

@@ -204,9 +204,9 @@ pub fn campaign() -> Campaign {
         started_unix_ms: 1_799_999_999_999,
         tool_version: "0.1.0".into(),
         command: "dfsbench run 'a b'".into(),
-        question: model::Question::Ramp(model::question::RampAsked {
+        question: model::Question::Ramp(model::question::RampRequest {
             max: 64,
-            ..model::question::RampAsked::default()
+            ..model::question::RampRequest::default()
         }),
         plan_toml: "seed = 1\n".into(),
         seed: u64::MAX,

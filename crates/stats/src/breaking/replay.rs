@@ -3,7 +3,7 @@
 //! A search is determined by the outcomes that it is given, so the trials in their order are
 //! enough to repeat it. One begins where the one before it has ended.
 
-use model::question::RampAsked;
+use model::question::RampRequest;
 use model::{Campaign, Run, Trial, TrialState};
 
 use super::{Came, Search, Trouble};
@@ -66,7 +66,7 @@ impl Searched<'_> {
 }
 
 /// Replays the searches of a campaign.
-pub fn replay<'a>(campaign: &'a Campaign, asked: &RampAsked) -> Vec<Searched<'a>> {
+pub fn replay<'a>(campaign: &'a Campaign, asked: &RampRequest) -> Vec<Searched<'a>> {
     let mut trials: Vec<(&Run, &Trial)> = Vec::new();
     for run in &campaign.runs {
         for trial in &run.trials {

@@ -2,44 +2,44 @@
 
 #![allow(clippy::float_cmp, reason = "exact figures are the point")]
 
-use model::question::ladder::Rung;
+use model::question::ladder::Layer;
 use proptest::prelude::*;
 
 use super::{Climbed, Limit, Measured, climb};
 
 /// Five trials around a time in ns per byte, without waiting.
-fn rung(rung: Rung, time_ns: f64) -> Measured {
-    waiting(rung, time_ns, 0.0)
+fn layer(layer: Layer, time_ns: f64) -> Measured {
+    waiting(layer, time_ns, 0.0)
 }
 
-fn waiting(rung: Rung, time_ns: f64, wait: f64) -> Measured {
+fn waiting(layer: Layer, time_ns: f64, wait: f64) -> Measured {
     let times_ns = [0.98, 0.99, 1.0, 1.01, 1.02].map(|x| x * time_ns).to_vec();
-    Measured { rung, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
+    Measured { layer, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
 }
 
-fn share(climbed: &Climbed, wanted: Rung) -> Option<f64> {
-    climbed.shares.iter().find(|(rung, _)| *rung == wanted).unwrap().1
+fn share(climbed: &Climbed, wanted: Layer) -> Option<f64> {
+    climbed.shares.iter().find(|(layer, _)| *layer == wanted).unwrap().1
 }
 
 fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
     vec![
-        rung(Rung::Null, 0.001),
-        rung(Rung::Memory, 0.1),
-        rung(Rung::Disk, disk),
-        rung(Rung::Tcp, tcp),
-        rung(Rung::Own, own),
-        rung(Rung::Server, server),
+        layer(Layer::Null, 0.001),
+        layer(Layer::Memory, 0.1),
+        layer(Layer::Disk, disk),
+        layer(Layer::Tcp, tcp),
+        layer(Layer::Own, own),
+        layer(Layer::Server, server),
     ]
 }
 
 #[test]
 fn a_slow_server_is_named_with_what_ours_would_give() {
     let climbed = climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap();
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
-    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
     assert_eq!(climbed.gain, 10.0);
     assert!(climbed.gain_interval.0 > 9.5 && climbed.gain_interval.1 < 10.5);
-    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
     assert!(climbed.is_sure() && climbed.confidence == 1.0 - 2.0 / 32.0);
 }
 
@@ -47,22 +47,22 @@ fn a_slow_server_is_named_with_what_ours_would_give() {
 fn a_slow_link_is_named_and_the_disk_would_be_next() {
     // 100 Mbit/s are 80 ns per byte; ours and theirs add next to nothing.
     let climbed = climb(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Tcp));
-    assert!(share(&climbed, Rung::Tcp).unwrap() > 0.99);
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Tcp));
+    assert!(share(&climbed, Layer::Tcp).unwrap() > 0.99);
     // What works at the same time bounds what can be won: the disk's 12 ns.
     assert_eq!(climbed.gain, 84.3 / 12.0);
-    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Disk)));
+    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Disk)));
     // The disk is part of the way, but hidden behind the link.
-    assert_eq!(share(&climbed, Rung::Disk), Some(0.0));
+    assert_eq!(share(&climbed, Layer::Disk), Some(0.0));
 }
 
 #[test]
 fn a_slow_disk_is_named_behind_a_fast_server() {
     let climbed = climb(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Disk));
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Disk));
     // What adds up may be taken away: 2 ns of the server, and 0.1 below the disk.
     assert_eq!(climbed.gain.round(), (202.0_f64 / 2.1).round());
-    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Server)));
+    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Server)));
 }
 
 #[test]
@@ -76,25 +76,25 @@ fn shares_add_up_to_the_whole() {
 #[test]
 fn small_transfers_are_named_before_the_server() {
     let mut ladder = usual(0.5, 1.0, 0.8, 20.0);
-    ladder.insert(5, rung(Rung::Whole, 2.0));
+    ladder.insert(5, layer(Layer::Whole, 2.0));
     let climbed = climb(&ladder).unwrap();
     // The way in question adds its transfer size to what it does with the server's.
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
-    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
-    assert_eq!(share(&climbed, Rung::Whole), Some(0.05));
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
+    assert_eq!(share(&climbed, Layer::Whole), Some(0.05));
 }
 
 #[test]
-fn a_client_without_processors_is_named_whatever_the_rungs_say() {
+fn a_client_without_processors_is_named_whatever_the_layers_say() {
     let mut ladder = usual(0.5, 1.0, 0.8, 1.2);
-    for rung in &mut ladder {
-        rung.times_ns.iter_mut().for_each(|time| *time *= 10.0);
-        rung.waits = vec![0.9; 5];
+    for layer in &mut ladder {
+        layer.times_ns.iter_mut().for_each(|time| *time *= 10.0);
+        layer.waits = vec![0.9; 5];
     }
     let climbed = climb(&ladder).unwrap();
     assert_eq!(climbed.limit, Limit::Processor);
     assert!((climbed.gain - 10.0).abs() < 1e-9, "{}", climbed.gain);
-    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
 }
 
 #[test]
@@ -102,39 +102,39 @@ fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
     // Of what is left of the time nearly all is NFS in our client: more than the 85 % that it was
     // held back for, and still only what it did while it was let.
     let mut ladder = usual(0.1, 20.0, 0.1, 20.0);
-    for rung in &mut ladder {
-        rung.waits = vec![0.85; 5];
+    for layer in &mut ladder {
+        layer.waits = vec![0.85; 5];
     }
-    assert_eq!(climb(&ladder).unwrap().limit, Limit::Rung(Rung::Own));
+    assert_eq!(climb(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
     // The kernel does not count each pause.
     ladder[1].held = vec![0.0, 0.0, 0.85, 0.0, 0.0];
     let climbed = climb(&ladder).unwrap();
     assert_eq!((climbed.limit, climbed.is_held), (Limit::Processor, true));
     assert!(climbed.is_sure() && (climbed.gain - 1.0 / 0.15).abs() < 1e-9, "{climbed:?}");
-    assert_eq!(climbed.next, Some(Limit::Rung(Rung::Own)));
+    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
     // A quota that is met now and then does not decide it.
     ladder[1].held = vec![0.2; 5];
-    assert_eq!(climb(&ladder).unwrap().limit, Limit::Rung(Rung::Own));
+    assert_eq!(climb(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
     // Nor does one that the way in question hardly meets.
     ladder[1].held = vec![0.85; 5];
-    for rung in &mut ladder {
-        rung.waits = vec![0.3; 5];
+    for layer in &mut ladder {
+        layer.waits = vec![0.3; 5];
     }
     let climbed = climb(&ladder).unwrap();
-    assert_eq!((climbed.limit, climbed.is_held), (Limit::Rung(Rung::Own), false));
+    assert_eq!((climbed.limit, climbed.is_held), (Limit::Layer(Layer::Own), false));
 }
 
 #[test]
 fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
     // Small transfers take processor time, and on a busy host they wait for it.
     let ladder = [
-        waiting(Rung::Memory, 0.2, 0.4),
-        waiting(Rung::Tcp, 0.5, 0.4),
-        waiting(Rung::Whole, 1.0, 0.4),
-        waiting(Rung::Own, 8.0, 0.5),
+        waiting(Layer::Memory, 0.2, 0.4),
+        waiting(Layer::Tcp, 0.5, 0.4),
+        waiting(Layer::Whole, 1.0, 0.4),
+        waiting(Layer::Own, 8.0, 0.5),
     ];
     let climbed = climb(&ladder).unwrap();
-    assert_eq!((climbed.limit, climbed.waited), (Limit::Rung(Rung::Own), 0.5));
+    assert_eq!((climbed.limit, climbed.waited), (Limit::Layer(Layer::Own), 0.5));
     // As fast as with the server's transfer size, which waits, too.
     assert!((climbed.gain - 8.0).abs() < 1e-9, "{}", climbed.gain);
 }
@@ -142,40 +142,41 @@ fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
 #[test]
 fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
     let ladder = [
-        rung(Rung::Memory, 0.1),
-        rung(Rung::Local, 500.0),
-        rung(Rung::Tcp, 0.5),
-        rung(Rung::Own, 2.0),
+        layer(Layer::Memory, 0.1),
+        layer(Layer::Local, 500.0),
+        layer(Layer::Tcp, 0.5),
+        layer(Layer::Own, 2.0),
     ];
     let climbed = climb(&ladder).unwrap();
-    assert_eq!(share(&climbed, Rung::Local), None);
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Own));
+    assert_eq!(share(&climbed, Layer::Local), None);
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Own));
 }
 
 #[test]
 fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
-    let ladder = [rung(Rung::Memory, 0.1), rung(Rung::Tcp, 9.0), rung(Rung::Network, 10.0)];
+    let ladder = [layer(Layer::Memory, 0.1), layer(Layer::Tcp, 9.0), layer(Layer::Network, 10.0)];
     let climbed = climb(&ladder).unwrap();
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Tcp));
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Tcp));
 }
 
 #[test]
 fn what_can_not_be_told_is_not_claimed() {
-    // Two rungs of which either may be the larger, in trials that lie far apart.
-    let scattered = |rung, time: f64| Measured {
-        rung,
+    // Two layers of which either may be the larger, in trials that lie far apart.
+    let scattered = |layer, time: f64| Measured {
+        layer,
         times_ns: [0.4, 0.6, 1.0, 1.5, 2.0].map(|x| x * time).to_vec(),
         waits: vec![0.0; 5],
         held: vec![0.0; 5],
     };
-    let ladder = [rung(Rung::Memory, 0.1), scattered(Rung::Tcp, 1.0), scattered(Rung::Own, 2.0)];
+    let ladder =
+        [layer(Layer::Memory, 0.1), scattered(Layer::Tcp, 1.0), scattered(Layer::Own, 2.0)];
     let climbed = climb(&ladder).unwrap();
     assert!(!climbed.is_sure(), "{:?}", climbed.votes);
     assert!(climbed.votes.len() > 1);
     // A single trial has no spread that could be looked at.
     let mut once = usual(0.5, 1.0, 0.8, 10.0);
-    for rung in &mut once {
-        (rung.times_ns, rung.waits) = (vec![rung.times_ns[2]], vec![0.0]);
+    for layer in &mut once {
+        (layer.times_ns, layer.waits) = (vec![layer.times_ns[2]], vec![0.0]);
     }
     let climbed = climb(&once).unwrap();
     assert_eq!((climbed.confidence, climbed.is_sure()), (0.0, false));
@@ -184,20 +185,20 @@ fn what_can_not_be_told_is_not_claimed() {
 #[test]
 fn a_part_that_is_slower_than_its_whole_is_told() {
     let climbed = climb(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
-    assert_eq!(climbed.crossed, [(Rung::Server, Rung::Disk)]);
+    assert_eq!(climbed.crossed, [(Layer::Server, Layer::Disk)]);
     // The server had it in its memory: its disk can't be what limits.
-    assert_eq!(climbed.limit, Limit::Rung(Rung::Server));
-    assert_eq!(share(&climbed, Rung::Server), Some(0.9));
+    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
     assert!(climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());
 }
 
 #[test]
-fn one_rung_is_no_ladder() {
-    assert_eq!(climb(&[rung(Rung::Server, 1.0)]), None);
+fn one_layer_is_no_ladder() {
+    assert_eq!(climb(&[layer(Layer::Server, 1.0)]), None);
     assert_eq!(climb(&[]), None);
     let empty =
-        Measured { rung: Rung::Tcp, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
-    assert_eq!(climb(&[empty, rung(Rung::Own, 1.0)]), None);
+        Measured { layer: Layer::Tcp, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
+    assert_eq!(climb(&[empty, layer(Layer::Own, 1.0)]), None);
 }
 
 proptest! {
@@ -206,7 +207,7 @@ proptest! {
         times in prop::collection::vec(0.001_f64..1e6, 6),
         wait in 0.0_f64..1.0,
     ) {
-        let kinds = [Rung::Null, Rung::Memory, Rung::Disk, Rung::Tcp, Rung::Own, Rung::Server];
+        let kinds = [Layer::Null, Layer::Memory, Layer::Disk, Layer::Tcp, Layer::Own, Layer::Server];
         let ladder: Vec<_> =
             kinds.iter().zip(&times).map(|(kind, time)| waiting(*kind, *time, wait)).collect();
         let climbed = climb(&ladder).unwrap();

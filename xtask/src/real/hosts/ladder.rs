@@ -30,7 +30,7 @@ fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Every rung has its figure, and the hosts are left as they were.
+/// Every layer has its figure, and the hosts are left as they were.
 pub fn climbed(lab: &Lab) -> Result<()> {
     let output = proc::output(&mut command(lab, "ladder", LADDER)?)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -43,9 +43,9 @@ pub fn climbed(lab: &Lab) -> Result<()> {
     for pass in passes {
         let calls = pass["pass"] == "op_mix";
         let expected = if calls { &CALLS[..] } else { &BYTES[..] };
-        let rungs = pass["rungs"].as_array().context("no rungs")?;
-        let with_figures = rungs.iter().filter(|rung| rung["per_s"].is_number());
-        let names: Vec<&str> = with_figures.filter_map(|rung| rung["rung"].as_str()).collect();
+        let layers = pass["layers"].as_array().context("no layers")?;
+        let with_figures = layers.iter().filter(|layer| layer["per_s"].is_number());
+        let names: Vec<&str> = with_figures.filter_map(|layer| layer["layer"].as_str()).collect();
         ensure!(names == expected, "{}: {names:?} of {}", pass["pass"], json["found"]);
     }
     HOSTS.into_iter().try_for_each(|host| gone(lab, host))
@@ -93,7 +93,7 @@ fn gone(lab: &Lab, host: usize) -> Result<()> {
     Ok(())
 }
 
-/// The rungs that move bytes.
+/// The layers that move bytes.
 const BYTES: [&str; 7] = ["null", "memory", "disk", "tcp", "own", "server", "tunnel"];
 
 /// Those that have calls.

@@ -86,7 +86,7 @@ fn run_plans(checks: &mut Checks, lab: &Lab, plans: &plans::Plans<'_>) {
     run("a setting of a mount is in force, or the run is failed", &|| plans.in_force());
     run("two clients of one server at one moment", &|| plans.scaling());
     run("two kernels of the client are one factor", &|| plans.kernels());
-    run("a ladder has every rung on real kernels", &|| questions::ladder(plans));
+    run("a ladder has every layer on real kernels", &|| questions::ladder(plans));
     run("a soak stops, cuts off, fills and sets machines, and undoes it", &|| {
         questions::soak(plans)
     });

@@ -1,4 +1,4 @@
-//! A ladder and a soak on real kernels: every rung of the way to the data has figures, and what a
+//! A ladder and a soak on real kernels: every layer of the data path has figures, and what a
 //! soak does to a kernel's server and to a client's clock is survived and undone.
 //!
 //! Checked is what works, never a speed: the machines are emulated.
@@ -13,8 +13,9 @@ use crate::vm::lab::Lab;
 
 use super::plans::Plans;
 
-/// The server's rungs beside our own, and the two ways to mount it.
-const RUNGS: [&str; 8] = ["null", "memory", "disk", "tcp", "own", "server", "loopback", "machines"];
+/// The server's layers beside our own, and the two ways to mount it.
+const LAYERS: [&str; 8] =
+    ["null", "memory", "disk", "tcp", "own", "server", "loopback", "machines"];
 
 const HOSTS: &str = r#"
 name = "questions"
@@ -72,7 +73,7 @@ const BLOWS: [(&str, &str, bool); 4] = [
     ("clock-step", "clock-step on client at 21s for 2s by 30s", false),
 ];
 
-/// Every rung, from our own program alone to the mount of the kernel's client.
+/// Every layer, from our own program alone to the mount of the kernel's client.
 pub fn ladder(plans: &Plans<'_>) -> Result<()> {
     let plan = plans.written("ladder.toml", &with_hosts(plans.lab(), LADDER))?;
     let mut ladder = plans.program();
@@ -83,10 +84,10 @@ pub fn ladder(plans: &Plans<'_>) -> Result<()> {
     let passes = json["found"]["figures"]["passes"].as_array().context("no passes")?;
     ensure!(passes.len() == 2 && output.status.code() == Some(0), "{}: {json}", output.status);
     for pass in passes {
-        let rungs = pass["rungs"].as_array().context("no rungs")?;
-        for rung in RUNGS {
-            let found = rungs.iter().find(|found| found["target"] == rung);
-            let found = found.with_context(|| format!("no rung {rung}: {pass}"))?;
+        let layers = pass["layers"].as_array().context("no layers")?;
+        for layer in LAYERS {
+            let found = layers.iter().find(|found| found["target"] == layer);
+            let found = found.with_context(|| format!("no layer {layer}: {pass}"))?;
             ensure!(found["per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{found}");
         }
     }

@@ -245,7 +245,7 @@ fn check_queue_depth(queue_depth: u32) -> Option<Caveat> {
     if queue_depth <= 1 {
         return None;
     }
-    Some(CaveatCode::OptionNotInForce.because(format!(
+    Some(CaveatCode::OptionNotEffective.because(format!(
         "queue_depth {queue_depth} requested, 1 effective: posix calls are synchronous"
     )))
 }

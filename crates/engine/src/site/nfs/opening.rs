@@ -357,7 +357,7 @@ fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
     if set.version != Version::V2 {
         return (set.plus_listing == PlusListing::Readdir).then(|| {
             let evidence = "the server has no READDIRPLUS: READDIR was called for readdirplus";
-            CaveatCode::OptionNotInForce.because(evidence.to_owned())
+            CaveatCode::OptionNotEffective.because(evidence.to_owned())
         });
     }
     let instead = [
@@ -377,5 +377,5 @@ fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
         return None;
     }
     let list = replaced.join(", ");
-    Some(CaveatCode::OptionNotInForce.because(format!("v2 lacks some calls of the mix: {list}")))
+    Some(CaveatCode::OptionNotEffective.because(format!("v2 lacks some calls of the mix: {list}")))
 }

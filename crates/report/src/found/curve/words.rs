@@ -2,7 +2,7 @@
 //!
 //! Nothing here is computed but what [`stats::curve`] computes; what can't be told is said so.
 
-use model::question::{CurveAsked, ResponseBound};
+use model::question::{CurveRequest, ResponseBound};
 use model::units::Nanos;
 use stats::Rate;
 use stats::curve::{Broken, Curve, Knee, LoadPoint, Standing};
@@ -20,7 +20,7 @@ const FIELD_MS: u64 = 300_000;
 const TOLD_MAX: usize = 4;
 
 /// Describes one curve.
-pub fn of(named: &Named, asked: &CurveAsked) -> Vec<String> {
+pub fn of(named: &Named, asked: &CurveRequest) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut said = Vec::new();
     if let Some(bound) = &asked.bound {
@@ -82,7 +82,7 @@ fn describe_knee(curve: &Curve) -> Option<String> {
 
 /// The heaviest load under a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
-    let told = bound.told();
+    let told = bound.describe();
     let is_kept = |point: &LoadPoint| point.keeps(bound);
     let time = |point: &LoadPoint| Nanos(point.time_ns(bound));
     match (curve.under(is_kept), curve.points().iter().find(|point| !is_kept(point))) {
@@ -209,7 +209,7 @@ fn describe_standing(point: &LoadPoint) -> String {
 
 /// Returns the conditions of all curves: the mix, where the heaviest load comes from, and
 /// deviations from the field's practice.
-pub fn conditions(sheet: &Sheet<'_>, asked: &CurveAsked) -> Vec<String> {
+pub fn conditions(sheet: &Sheet<'_>, asked: &CurveRequest) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(found) = asked.maximum.found {
         let files = match found.files {

@@ -17,9 +17,9 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
     let mut strips = Vec::new();
     let mut said = Vec::new();
     let mut before = 0.0;
-    for (rung, share) in &climbed.shares {
+    for (layer, share) in &climbed.shares {
         let Some(share) = *share else { continue };
-        let (name, limit) = (words.rung(*rung), Limit::Rung(*rung));
+        let (name, limit) = (words.layer(*layer), Limit::Layer(*layer));
         said.push(format!("{name} {}", show::percent(share)));
         let is_limit = limit == climbed.limit;
         strips.push(Strip {
@@ -35,14 +35,14 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
     let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
     let about = About {
         id: format!("waterfall-{}", climb.name.replace(' ', "-")),
-        title: format!("What each rung adds: {}", climb.name),
+        title: format!("What each layer adds: {}", climb.name),
         description: format!("Shares of the time per {unit}: {}.", said.join(", ")),
         unit: "%",
     };
     let id = about.id.clone();
     Some(Picture {
         id,
-        caption: format!("{}: what each rung adds to the working time per {unit}", climb.name),
+        caption: format!("{}: what each layer adds to the working time per {unit}", climb.name),
         svg: panel(&about, &strips, &ticks),
         notes: vec![
             "Each bar begins where the one above it ends; the dark one limits. The shares stand in \

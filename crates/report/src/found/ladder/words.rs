@@ -4,7 +4,7 @@
 //! computed here.
 
 use model::Target;
-use model::question::ladder::{Ladder, Rung};
+use model::question::ladder::{Ladder, Layer};
 use model::units::{Size, three_digits};
 use stats::ladder::{Climbed, Limit};
 
@@ -12,10 +12,10 @@ use super::Climb;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 
-/// How the rungs of one campaign are called.
+/// How the layers of one campaign are called.
 pub(super) struct Words<'s> {
     asked: &'s Ladder,
-    top: Option<Rung>,
+    top: Option<Layer>,
     has_whole: bool,
     /// The transfer size of the way in question, where it was asked for.
     transfer: Option<String>,
@@ -26,15 +26,15 @@ pub(super) struct Words<'s> {
 /// The name of a limit for programs.
 pub(super) const fn code(limit: Limit) -> &'static str {
     match limit {
-        Limit::Rung(rung) => rung.name(),
+        Limit::Layer(layer) => layer.name(),
         Limit::Processor => "client_processor",
     }
 }
 
 impl<'s> Words<'s> {
     pub(super) fn of(sheet: &Sheet<'_>, asked: &'s Ladder) -> Self {
-        let has = |rung| asked.rungs.iter().any(|placed| placed.rung == rung);
-        let top = asked.rungs.last();
+        let has = |layer| asked.layers.iter().any(|placed| placed.layer == layer);
+        let top = asked.layers.last();
         let is_top = |row: &&Row<'_>| top.is_some_and(|t| t.target == row.run.spec.target_name);
         let row = sheet.rows.iter().find(is_top);
         let transfer = row.and_then(|row| row.run.spec.transfer_size_bytes);
@@ -44,35 +44,35 @@ impl<'s> Words<'s> {
         });
         Self {
             asked,
-            top: top.map(|placed| placed.rung),
-            has_whole: has(Rung::Whole),
+            top: top.map(|placed| placed.layer),
+            has_whole: has(Layer::Whole),
             transfer: transfer.map(|bytes| Size(bytes.into()).to_string()),
             is_loopback,
         }
     }
 
-    fn has(&self, rung: Rung) -> bool {
-        self.asked.rungs.iter().any(|placed| placed.rung == rung)
+    fn has(&self, layer: Layer) -> bool {
+        self.asked.layers.iter().any(|placed| placed.layer == layer)
     }
 
     /// Names a layer in a table.
-    pub(super) fn rung(&self, rung: Rung) -> String {
-        let name = match rung {
-            Rung::Null => "this program alone",
-            Rung::Memory => "copying in memory",
-            Rung::Local => "a directory here (beside)",
-            Rung::Disk if self.top == Some(Rung::Disk) => "the directory",
-            Rung::Disk => "the server's disk, directly",
-            Rung::Tcp => "TCP without RPC",
-            Rung::Own => "our server, our client",
-            Rung::Server => "the server, our client",
-            Rung::Loopback => "mounted on the server",
-            Rung::Network => "mounted by the client",
-            Rung::Tunnel if !self.has(Rung::Network) => "through a tunnel, our client",
-            Rung::Tunnel => "mounted through a tunnel",
-            Rung::Whole => "same, server's transfer size",
+    pub(super) fn layer(&self, layer: Layer) -> String {
+        let name = match layer {
+            Layer::Null => "this program alone",
+            Layer::Memory => "copying in memory",
+            Layer::Local => "a directory here (beside)",
+            Layer::Disk if self.top == Some(Layer::Disk) => "the directory",
+            Layer::Disk => "the server's disk, directly",
+            Layer::Tcp => "TCP without RPC",
+            Layer::Own => "our server, our client",
+            Layer::Server => "the server, our client",
+            Layer::Loopback => "mounted on the server",
+            Layer::Network => "mounted by the client",
+            Layer::Tunnel if !self.has(Layer::Network) => "through a tunnel, our client",
+            Layer::Tunnel => "mounted through a tunnel",
+            Layer::Whole => "same, server's transfer size",
         };
-        match (&self.transfer, self.top == Some(rung)) {
+        match (&self.transfer, self.top == Some(layer)) {
             (Some(size), true) => format!("{name}, {size}"),
             _ => name.to_owned(),
         }
@@ -80,29 +80,29 @@ impl<'s> Words<'s> {
 
     /// Names the limiting resource in a sentence.
     pub(super) fn limit(&self, limit: Limit) -> String {
-        let rung = match limit {
+        let layer = match limit {
             Limit::Processor => return "the client's processors".to_owned(),
-            Limit::Rung(rung) => rung,
+            Limit::Layer(layer) => layer,
         };
-        if self.has_whole && self.top == Some(rung) {
+        if self.has_whole && self.top == Some(layer) {
             return format!("the transfer size of {}", self.transfer.as_deref().unwrap_or("?"));
         }
-        let rung = if rung == Rung::Whole { self.top.unwrap_or(rung) } else { rung };
-        let name = match rung {
-            Rung::Null => "this program itself",
-            Rung::Memory => "memory",
-            Rung::Local => "the directory here",
-            Rung::Disk if self.top == Some(Rung::Disk) => "the directory's file system or disk",
-            Rung::Disk => "the server's disk",
-            Rung::Tcp if self.is_loopback => "TCP over loopback",
-            Rung::Tcp => "the network",
-            Rung::Own => "NFS in our client and our server",
-            Rung::Server if self.asked.network_unknown => "the server or the network to it",
-            Rung::Server | Rung::Whole => "the server",
-            Rung::Loopback => "the kernel's client and server on one host",
-            Rung::Network if self.has(Rung::Server) => "the kernel's client",
-            Rung::Network => "the server, the network or the kernel's client",
-            Rung::Tunnel => "the tunnel",
+        let layer = if layer == Layer::Whole { self.top.unwrap_or(layer) } else { layer };
+        let name = match layer {
+            Layer::Null => "this program itself",
+            Layer::Memory => "memory",
+            Layer::Local => "the directory here",
+            Layer::Disk if self.top == Some(Layer::Disk) => "the directory's file system or disk",
+            Layer::Disk => "the server's disk",
+            Layer::Tcp if self.is_loopback => "TCP over loopback",
+            Layer::Tcp => "the network",
+            Layer::Own => "NFS in our client and our server",
+            Layer::Server if self.asked.network_unknown => "the server or the network to it",
+            Layer::Server | Layer::Whole => "the server",
+            Layer::Loopback => "the kernel's client and server on one host",
+            Layer::Network if self.has(Layer::Server) => "the kernel's client",
+            Layer::Network => "the server, the network or the kernel's client",
+            Layer::Tunnel => "the tunnel",
         };
         name.to_owned()
     }
@@ -112,7 +112,7 @@ impl<'s> Words<'s> {
         let name = &climb.name;
         let Some(climbed) = &climb.climbed else {
             let why = climb.rows.iter().rev().find_map(|(_, row)| row.judged.reason());
-            let why = why.unwrap_or("fewer than two rungs have a figure that counts");
+            let why = why.unwrap_or("fewer than two layers have a figure that counts");
             return vec![format!("{name}: can't tell what limits: {why}.")];
         };
         if !climbed.is_sure() {
@@ -123,14 +123,14 @@ impl<'s> Words<'s> {
 
     fn sure(&self, climbed: &Climbed) -> String {
         let what = self.limit(climbed.limit);
-        let Limit::Rung(limit) = climbed.limit else {
+        let Limit::Layer(limit) = climbed.limit else {
             let waited = show::percent(climbed.waited);
             let quota = if climbed.is_held { ", held back by a quota" } else { "" };
             return format!(
                 "{what} limit: it was ready and waited for one {waited} of the time{quota}"
             );
         };
-        let share = climbed.shares.iter().find(|(rung, _)| *rung == limit);
+        let share = climbed.shares.iter().find(|(layer, _)| *layer == limit);
         let share = share.and_then(|(_, share)| *share).unwrap_or(0.0);
         format!("{what} limits, with {} of the time", show::percent(share))
     }
@@ -161,7 +161,7 @@ impl<'s> Words<'s> {
         let votes: Vec<String> = climbed.votes.iter().take(3).map(vote).collect();
         if climbed.confidence <= 0.0 {
             return format!(
-                "can't tell what limits from one trial of each rung, but it may be {} (hint: more \
+                "can't tell what limits from one trial of each layer, but it may be {} (hint: more \
                  --trials)",
                 self.limit(climbed.limit)
             );
@@ -172,7 +172,7 @@ impl<'s> Words<'s> {
         )
     }
 
-    /// Rungs that contradict what they contain, and rungs without a figure.
+    /// Layers that contradict what they contain, and layers without a figure.
     pub(super) fn doubts(&self, sheet: &Sheet<'_>, climbs: &[Climb<'_, '_>]) -> Vec<String> {
         let mut doubts = Vec::new();
         for climb in climbs {
@@ -181,12 +181,13 @@ impl<'s> Words<'s> {
                     "{}: `{}` was slower than `{}`, which does all that it does: caches, or a \
                      machine that others use, and the shares between the two say nothing.",
                     climb.name,
-                    self.rung(*part),
-                    self.rung(*whole)
+                    self.layer(*part),
+                    self.layer(*whole)
                 ));
             }
-            let lost = |rung: &Rung| climb.measured.iter().all(|measured| measured.rung != *rung);
-            for (rung, row) in climb.rows.iter().filter(|(rung, _)| lost(rung)) {
+            let lost =
+                |layer: &Layer| climb.measured.iter().all(|measured| measured.layer != *layer);
+            for (layer, row) in climb.rows.iter().filter(|(layer, _)| lost(layer)) {
                 let why = match row.judged.reason() {
                     Some(reason) => reason.lines().next().unwrap_or_default().to_owned(),
                     None => row.codes(),
@@ -194,12 +195,12 @@ impl<'s> Words<'s> {
                 doubts.push(format!(
                     "{}: `{}` has no figure: {why}.",
                     climb.name,
-                    self.rung(*rung)
+                    self.layer(*layer)
                 ));
             }
         }
         if climbs.is_empty() && !sheet.rows.is_empty() {
-            doubts.push("can't tell what limits: the last rung was not measured.".to_owned());
+            doubts.push("can't tell what limits: the last layer was not measured.".to_owned());
         }
         doubts
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use model::Pass;
-use model::question::RampAsked;
+use model::question::RampRequest;
 use model::units::Nanos;
 use stats::Rate;
 use stats::breaking::{Came, Purpose, Searched};
@@ -24,7 +24,7 @@ pub fn pictures(
     number: usize,
     name: &str,
     searched: &Searched<'_>,
-    asked: &RampAsked,
+    asked: &RampRequest,
 ) -> Vec<Picture> {
     let Some(drawn) = Drawn::of(searched, asked) else { return Vec::new() };
     let rates = RateAxis::new(drawn.counted, drawn.most(|(per_s, _)| per_s));
@@ -58,7 +58,7 @@ type Point = (f64, u64);
 
 /// The data drawn of a search.
 struct Drawn<'a> {
-    asked: &'a RampAsked,
+    asked: &'a RampRequest,
     counted: Counted,
     /// Each pass with its loads and their figures.
     passes: Vec<(Pass, Vec<(u32, Point)>)>,
@@ -69,7 +69,7 @@ struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    fn of(searched: &Searched<'_>, asked: &'a RampAsked) -> Option<Self> {
+    fn of(searched: &Searched<'_>, asked: &'a RampRequest) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
         let counted = Counted::of_pass(*spec.passes().first()?);
         let loads: BTreeSet<u32> = searched.tried.iter().map(|tried| tried.load).collect();
@@ -145,7 +145,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn dot(&self, load: u32, y: f64, said: &str) -> Dot {
-        let said = format!("{}: {said}", self.asked.told(load));
+        let said = format!("{}: {said}", self.asked.describe_load(load));
         Dot { x: self.at(load), y, reach: None, trials: Vec::new(), said }
     }
 
