@@ -2,14 +2,14 @@
 //!
 //! [`Run`] is what the fuzzer makes. The ledger knows only which calls were started and not yet
 //! ended; whatever a peer sends, each call ends once, by an event or by being given up, no payload
-//! is longer than what was asked for, and the session's counters agree with what went in and out.
+//! is longer than what was requested, and the session's counters agree with what went in and out.
 
 use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use nfs_proto::client::{
     Chunk, Config, Cursor, Data, File, Framing, OpenAccess, Operation, PayloadMode, PayloadRange,
-    Retry, SeekWhat, Session, Version,
+    ProtocolVersion, Retry, SeekWhat, Session,
 };
 use nfs_proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, StableHow};
 use nfs_proto::record::{Mark, append_fragmented};
@@ -23,10 +23,10 @@ use crate::memory::allocated_by;
 const PAYLOAD_BYTES_MAX: u32 = 4096;
 const STEPS_MAX: usize = 400;
 
-/// A session and what happens to it.
+/// A session and its steps.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Run<'a> {
-    /// One of [`Version::ALL`].
+    /// One of [`ProtocolVersion::ALL`].
     pub version: u8,
     /// Whether it speaks in datagrams.
     pub datagrams: bool,
@@ -38,7 +38,7 @@ pub struct Run<'a> {
     pub steps: Vec<Step<'a>>,
 }
 
-/// One thing that happens.
+/// One step of a session.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Step<'a> {
     /// A call is started.
@@ -82,7 +82,7 @@ pub enum Step<'a> {
         /// Number that chooses one of the open calls.
         call: u8,
     },
-    /// The connection is made anew.
+    /// The connection is made again.
     Reconnect,
     /// Time passes, in units of 10 ms.
     Wait {
@@ -95,7 +95,7 @@ pub enum Step<'a> {
 #[derive(Debug)]
 struct Open {
     /// The longest payload that may come back, in bytes.
-    asked: u32,
+    requested: u32,
     /// Whether it is a READ, whose payload is received apart.
     is_read: bool,
     started_ns: u64,
@@ -135,7 +135,7 @@ impl Rig {
         let slots = 1 + usize::from(run.slots % 16);
         let keep = PayloadMode::Keep { bytes_per_slot: PAYLOAD_BYTES_MAX };
         let config = Config {
-            version: Version::ALL[usize::from(run.version) % Version::ALL.len()],
+            version: ProtocolVersion::ALL[usize::from(run.version) % ProtocolVersion::ALL.len()],
             framing,
             retry: Retry { retrans: 2, ..Retry::default() },
             slots,
@@ -199,7 +199,10 @@ impl Rig {
                 self.now_ns += u64::from(ticks) * 10_000_000;
                 self.session.handle_timeout(self.now_ns);
                 let next = self.session.next_timeout_ns();
-                assert!(next.is_none_or(|next| next > self.now_ns), "what is due was left");
+                assert!(
+                    next.is_none_or(|next| next > self.now_ns),
+                    "a timeout that has passed is handled"
+                );
             }
         }
     }
@@ -213,12 +216,12 @@ impl Rig {
         if self.session.start(self.now_ns, tag, &operation).is_err() {
             return assert_eq!(self.session.in_flight(), before, "a refusal takes no slot");
         }
-        let asked = match operation {
+        let requested = match operation {
             Operation::Read { count, .. } | Operation::ReadPlus { count, .. } => count,
             _ => 0,
         };
         let is_read = matches!(operation, Operation::Read { .. });
-        self.open.insert(tag, Open { asked, is_read, started_ns: self.now_ns });
+        self.open.insert(tag, Open { requested, is_read, started_ns: self.now_ns });
         self.next_tag += 1;
     }
 
@@ -265,7 +268,7 @@ impl Rig {
         let mut reply = Vec::new();
         let len_u32 = u32::from(len);
         let pad = match self.session.version() {
-            Version::V2 => {
+            ProtocolVersion::V2 => {
                 let zeros = [0; nfs2::Fattr::WIRE_BYTES];
                 let attributes = nfs2::Fattr::decode(&mut Reader::new(&zeros)).expect("all zero");
                 server::encode_nfs2_read_reply_header(&mut reply, xid, &attributes, len_u32)
@@ -293,7 +296,7 @@ impl Rig {
         }
     }
 
-    /// Hands bytes of the stream over, and payload past the session where asked to.
+    /// Hands bytes of the stream over, and payload past the session where requested.
     fn receive(&mut self, mut bytes: &[u8], past: bool) {
         while !bytes.is_empty() && !self.broken {
             let taken = match self.session.payload_wanted() {
@@ -342,7 +345,7 @@ impl Rig {
             let open = self.open.remove(&event.tag).expect("the call is open and ends once");
             assert_eq!(event.started_ns, open.started_ns);
             assert!(event.started_ns <= event.sent_ns && event.sent_ns <= event.done_ns);
-            assert!(event.payload.len() <= open.asked as usize, "more than was asked for");
+            assert!(event.payload.len() <= open.requested as usize, "more than was requested");
             assert!(self.keeps || event.payload.is_empty(), "kept though it is to be dropped");
             self.lost += u64::from(event.result == Err(CallError::Lost));
             self.ended += 1;
@@ -359,8 +362,8 @@ impl Rig {
         assert_eq!(session.in_flight(), self.open.len());
         assert_eq!(session.free_slots() + session.in_flight(), self.slots);
         let reads = self.open.values().filter(|open| open.is_read);
-        let asked: u64 = reads.map(|open| u64::from(open.asked)).sum();
-        assert_eq!(session.expected_payload_bytes(), asked);
+        let requested: u64 = reads.map(|open| u64::from(open.requested)).sum();
+        assert_eq!(session.expected_payload_bytes(), requested);
         self.check_oldest();
         assert_eq!(session.pending().count(), self.open.len());
         assert_eq!(counters.wire_bytes_out, self.bytes_out);

@@ -52,9 +52,9 @@ pub struct Run {
 /// A compound of a session.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Step {
-    /// Whether it begins with the SEQUENCE that is due on a slot.
+    /// Whether it begins with the next SEQUENCE of a slot.
     pub in_session: bool,
-    /// Whether it is the last one on that slot once more.
+    /// Whether it is the last one on that slot again.
     pub again: bool,
     /// Number of the slot.
     pub slot: u8,
@@ -321,7 +321,7 @@ impl<'a> Parts<'a> {
         bytes
     }
 
-    /// Returns the operation of the choice, unless its arguments are understood by nobody here.
+    /// Returns the operation of the choice, unless its arguments are not understood here.
     fn op<'b>(&'b self, arguments: &'b [u8]) -> Option<Op<'b>> {
         let code = self.choice.code();
         let made = self.identity(code).or_else(|| self.place(code));
@@ -460,7 +460,7 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
 
-    /// Makes each operation once, with a client and then without one: those that nobody thought
+    /// Makes each operation once, with a client and then without one: those that no one thought
     /// of here, too.
     #[test]
     fn each_operation_of_the_table_is_sent() {

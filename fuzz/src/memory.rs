@@ -23,7 +23,7 @@ static ALLOCATOR: Bounded = Bounded;
 #[derive(Debug)]
 pub struct Bounded;
 
-// SAFETY: every call goes to the system's allocator as it came; counting touches no memory that
+// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory that
 // is handed out, and a thread-local `Cell` without a destructor allocates nothing.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

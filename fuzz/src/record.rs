@@ -138,8 +138,8 @@ fn receive(inbox: &mut Inbox, piece: &[u8]) {
     if piece.len().is_multiple_of(2) {
         return inbox.push(piece);
     }
-    let space = inbox.space(piece.len());
-    assert!(space.len() >= piece.len(), "as much space as was asked for");
+    let space = inbox.free_space(piece.len());
+    assert!(space.len() >= piece.len(), "as much space as was requested");
     space[..piece.len()].copy_from_slice(piece);
-    inbox.filled(piece.len());
+    inbox.mark_filled(piece.len());
 }

@@ -1,8 +1,8 @@
 //! A whole server under a list of steps, over sockets on loopback.
 //!
 //! [`Run`] is what the fuzzer makes: operations as our client says them, calls of every program
-//! with any arguments, plain garbage, and restarts. Every call must be answered, whatever came
-//! before on other connections; memory stays below its limit; and what the server counted is what
+//! with any arguments, plain garbage, and restarts. Every call must be answered, whatever was sent
+//! before on other connections; memory remains below its limit; and what the server counted is what
 //! it was sent. Each run has a server of its own, so that a failing input fails alone.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use nfs_proto::client::{Chunk, Config, File, Framing, PayloadMode, Session, Version};
+use nfs_proto::client::{Chunk, Config, File, Framing, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::record::{Inbox, append_fragmented};
 use nfs_proto::rpc::{
@@ -82,7 +82,7 @@ pub enum Step<'a> {
     },
     /// Bytes on a connection of their own.
     Garbage(&'a [u8]),
-    /// The server starts anew.
+    /// The server starts over.
     Restart,
 }
 
@@ -110,7 +110,7 @@ impl Rig {
         let server = start();
         let stream = Stream::open(server.address());
         let session = Session::new(&Config {
-            version: if old { Version::V2 } else { Version::V3 },
+            version: if old { ProtocolVersion::V2 } else { ProtocolVersion::V3 },
             framing: Framing::Record,
             credential: Credential::Sys(user()),
             payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_MAX },
@@ -322,10 +322,10 @@ impl Stream {
             if let Some(record) = self.inbox.next_record().expect("a stream that makes sense") {
                 return record.to_vec();
             }
-            let space = self.inbox.space(1);
+            let space = self.inbox.free_space(1);
             let len = patiently(|| self.socket.read(space)).expect("an answer in time");
             assert!(len > 0, "the server closed the connection");
-            self.inbox.filled(len);
+            self.inbox.mark_filled(len);
         }
     }
 }

@@ -7,7 +7,7 @@ use model::NfsVersion;
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::nfs3::StableHow;
 use nfs_proto::nfs4::OpCode;
-use nfs_proto::{Status, Version, nfs2, nfs3};
+use nfs_proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
     BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, DelayFault, EndlessListing,
     ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerConfig,
@@ -165,11 +165,11 @@ fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
 
 /// The status of a name without its prefix.
 fn parse_status(error: &str) -> Option<Status> {
-    let named = |version: Version, prefix: &str| {
+    let named = |version: ProtocolVersion, prefix: &str| {
         let same = |status: &&Status| status.name_in(version).strip_prefix(prefix) == Some(error);
         Status::ALL.iter().find(same).copied()
     };
-    named(Version::V3, "NFS3ERR_").or_else(|| named(Version::V4_2, "NFS4ERR_"))
+    named(ProtocolVersion::V3, "NFS3ERR_").or_else(|| named(ProtocolVersion::V4_2, "NFS4ERR_"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nfs_proto::client::{Binding, Event, Version};
+use nfs_proto::client::{Binding, Event, ProtocolVersion};
 use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
@@ -29,7 +29,7 @@ use crate::options::TRANSFER_BYTES_DEFAULT;
 const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 /// The largest message of a channel: a payload and what surrounds it.
 const CHANNEL_BYTES: u32 = TRANSFER_BYTES_DEFAULT + RECORD_OVERHEAD_BYTES as u32;
-/// The largest reply that the server is asked to keep.
+/// The largest reply that the server must be consulted to keep.
 const CACHED_BYTES: u32 = 4 * 1024;
 /// The most operations of one of our compounds, generously.
 const OPERATIONS: u32 = 16;
@@ -39,7 +39,7 @@ const OWNERS_PER_CONNECTION: u64 = 1 << 32;
 /// The identity that servers know a client by.
 #[derive(Debug)]
 pub(crate) struct Client4 {
-    version: Version,
+    version: ProtocolVersion,
     name: String,
     verifier: Verifier,
     record: Mutex<Record>,

@@ -2,8 +2,8 @@
 //!
 //! [`Connection`] keeps calls in flight over one socket. After [`Connection::open`] nothing is
 //! allocated, locked or logged, and the clock is the caller's. Waiting is apart:
-//! [`Connection::wait`] polls this one socket; whoever drives many watches theirs together. A
-//! connection that is lost is made anew where the options allow that, and each time is counted: see
+//! [`Connection::wait`] polls this one socket; a caller with many connections watches them together. A
+//! connection that is lost is made again where the options allow that, and each time is counted: see
 //! [`nfs_proto::client::Counters`].
 
 mod recovery;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use nfs_proto::client::{
     Config, Counters, Data, Event, File, Framing, OpenAccess, Operation, PayloadMode, Pending,
-    Session, StartError, Version,
+    ProtocolVersion, Session, StartError,
 };
 use nfs_proto::limits::SLOTS_MAX;
 use rustix::event::{PollFlags, Timespec, poll};
@@ -45,9 +45,9 @@ pub struct ConnectionOptions {
     /// The size of the buffer that each slot keeps its READ payload in, in bytes; `None` discards
     /// payloads.
     pub keep_payload: Option<u32>,
-    /// Connect anew when the connection is lost, for as long as the mount's timeout.
+    /// Reconnect when the connection is lost, for as long as the mount's timeout.
     pub reconnect: bool,
-    /// Who calls, if not whoever the mount names.
+    /// The caller, if not the one that the mount names.
     pub identity: Option<Identity>,
 }
 
@@ -141,7 +141,7 @@ impl Connection {
 
     pub(crate) fn to(
         target: &Arc<Target>,
-        version: Version,
+        version: ProtocolVersion,
         options: &ConnectionOptions,
     ) -> Result<Self, MountError> {
         let transport = target.open(target.options.timeout)?;
@@ -294,7 +294,7 @@ impl Connection {
         attempt_ns.into_iter().chain(session_ns).chain(self.renewal_ns()).min()
     }
 
-    /// Sends again what is due, and connects anew if that is.
+    /// Sends again calls whose time has passed, and reconnects if that is scheduled.
     ///
     /// # Errors
     /// [`ConnectionError::ConnectionLost`] when that did not succeed for too long.
@@ -306,16 +306,16 @@ impl Connection {
         }
         self.link.session.handle_timeout(now_ns);
         if self.trouble.and_then(|trouble| trouble.next_ns).is_some_and(|next| next <= now_ns) {
-            self.connect_anew(clock())?;
+            self.reconnect(clock())?;
         }
-        if self.renewal_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+        if self.renewal_ns().is_some_and(|retry_at_ns| retry_at_ns <= now_ns) {
             self.renew(now_ns);
         }
         self.flush(clock)
     }
 
     /// Checks that with calls pending, the oldest for longer than `timeout_ns`, something still
-    /// came of it within that time: a slow line with a long queue is not a dead one, but one that
+    /// was received within that time: a slow line with a long queue is not a dead one, but one that
     /// brings a byte now and then is. It walks all slots: ask a few times a second, not after each
     /// call.
     ///
@@ -333,7 +333,7 @@ impl Connection {
     }
 
     /// Returns the version that is spoken.
-    pub const fn version(&self) -> Version {
+    pub const fn version(&self) -> ProtocolVersion {
         self.link.session.version()
     }
 
@@ -347,7 +347,7 @@ impl Connection {
     /// call: a server grants each session of v4.1 and later as many slots as it wants to.
     pub fn free_slots(&self) -> usize {
         let session = &self.link.session;
-        let in_flight = session.in_flight() - usize::from(self.renewal.under_way);
+        let in_flight = session.in_flight() - usize::from(self.renewal.in_flight);
         // What v4.0 has in place of slots is ours alone, and the renewal's is kept free. In a
         // session every call renews the lease: where the server grants no more than the caller
         // uses, the renewal takes any free slot and a call waits for it.
@@ -369,7 +369,7 @@ impl Connection {
         self.target.server
     }
 
-    /// Tells whether the connection is lost and not made anew yet.
+    /// Tells whether the connection is lost and not made again yet.
     pub fn is_down(&self) -> bool {
         self.trouble.is_some_and(|trouble| trouble.next_ns.is_some())
     }
@@ -386,7 +386,7 @@ impl Connection {
         &self.link.transport
     }
 
-    /// Cuts a timeout at the next instant at which something is due.
+    /// Cuts a timeout at the next instant at which something is scheduled.
     fn until_next(&self, timeout: Duration, clock: &dyn Fn() -> u64) -> Duration {
         match self.next_timeout_ns() {
             Some(next_ns) => timeout.min(Duration::from_nanos(next_ns.saturating_sub(clock()))),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nfs_proto::client::{Counters, Event, Kind, Operation, Session, StartError, Version};
+use nfs_proto::client::{Counters, Event, Kind, Operation, ProtocolVersion, Session, StartError};
 use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
@@ -67,7 +67,7 @@ impl Control {
         self.connection.server()
     }
 
-    pub(crate) fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> ProtocolVersion {
         self.target.options.version
     }
 
@@ -152,7 +152,7 @@ impl Control {
                 let silence = silence_since(&before, self.connection.counters());
                 return Err(CallFailure::TimedOut { call, server, timeout, silence });
             }
-            if let Some(why) = self.target.options.interrupt.asked() {
+            if let Some(why) = self.target.options.interrupt.reason() {
                 return Err(CallFailure::Interrupted { call, server, why });
             }
             let wait = left.min(LOOK_EVERY);
@@ -184,7 +184,7 @@ fn failure(call: Kind, error: ConnectionError) -> CallFailure {
     }
 }
 
-/// Returns what came while an answer was waited for that did not come.
+/// Returns what was received in place of the answer.
 fn silence_since(before: &Counters, after: &Counters) -> Silence {
     let put_off = after.delays - before.delays;
     let strays = after.late_replies - before.late_replies;

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use model::Proto;
-use nfs_proto::client::{Kind, Pending, StartError, Version};
+use nfs_proto::client::{Kind, Pending, ProtocolVersion, StartError};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::{CallError, RpcError, Status, StreamError};
 
@@ -32,7 +32,7 @@ pub enum MountError {
         /// The resolver's error.
         reason: io::Error,
     },
-    /// The host has no address of the family asked for.
+    /// The host has no address of the family requested.
     #[error(
         "the host `{host}` has no {} address; it has {found}\n  \
          hint: leave the address family open, or name an address",
@@ -41,7 +41,7 @@ pub enum MountError {
     Family {
         /// The name or address.
         host: String,
-        /// The family that was asked for.
+        /// The family that was requested.
         family: Family,
         /// One that it has.
         found: IpAddr,
@@ -49,8 +49,8 @@ pub enum MountError {
     /// This version is not spoken over UDP. **Source:** RFC 7530 section 3.1.
     #[error("NFS version {version} is not spoken over UDP\n  hint: proto tcp, or version 2 or 3")]
     NoUdp {
-        /// The version asked for.
-        version: Version,
+        /// The version requested.
+        version: ProtocolVersion,
     },
     /// The system gives no reserved port.
     #[error(
@@ -83,7 +83,7 @@ pub enum MountError {
         timeout.as_secs_f64()
     )]
     NoAnswer {
-        /// Name of the service that was asked.
+        /// Name of the service that was queried.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
@@ -111,7 +111,7 @@ pub enum MountError {
          hint: turn it on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
     )]
     NoTls {
-        /// Name of the service that was asked.
+        /// Name of the service that was queried.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
@@ -125,7 +125,7 @@ pub enum MountError {
         /// The certificate or file, and the reason.
         reason: String,
     },
-    /// The server showed a certificate that nobody we trust has signed for it.
+    /// The server showed a certificate that no authority we trust has signed.
     #[error(
         "the TLS certificate of {server} is not trusted: {reason}\n  \
          hint: name the PEM file of who signed it with --tls-ca (tls_ca in plans and addresses)"
@@ -164,23 +164,23 @@ pub enum MountError {
          hint: it listens on another port; `rpcinfo -p` lists the ports of a server"
     )]
     NotOffered {
-        /// Name of the service that was asked.
+        /// Name of the service that was queried.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
     },
     /// The server speaks other versions.
     #[error(
-        "{service} at {server} offers versions {low} to {high}, not version {asked}\n  \
-         hint: enable version {asked} on the server, or name a version that it offers"
+        "{service} at {server} offers versions {low} to {high}, not version {requested}\n  \
+         hint: enable version {requested} on the server, or name a version that it offers"
     )]
     Version {
-        /// Name of the service that was asked.
+        /// Name of the service that was queried.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
-        /// The version asked for.
-        asked: u32,
+        /// The version requested.
+        requested: u32,
         /// Lowest version offered.
         low: u32,
         /// Highest version offered.
@@ -188,19 +188,19 @@ pub enum MountError {
     },
     /// The server speaks version 4, in other minor versions.
     #[error(
-        "NFS at {server} speaks version 4, but not {asked}\n  \
+        "NFS at {server} speaks version 4, but not {requested}\n  \
          hint: name another minor version; 4.0 and 4.1 are the most common"
     )]
     MinorVersion {
         /// Address of the server.
         server: SocketAddr,
-        /// The version asked for.
-        asked: Version,
+        /// The version requested.
+        requested: ProtocolVersion,
     },
     /// The server does not let this client mount.
     #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint(*status))]
     Refused {
-        /// The path asked for.
+        /// The path requested.
         export: String,
         /// Address of the server.
         server: SocketAddr,
@@ -213,7 +213,7 @@ pub enum MountError {
         exports_hint(exports.as_deref())
     )]
     NoSuchExport {
-        /// The path asked for.
+        /// The path requested.
         export: String,
         /// Address of the server.
         server: SocketAddr,
@@ -239,7 +239,7 @@ pub enum MountError {
          hint: /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what is allowed"
     )]
     CongestionControl {
-        /// The one asked for.
+        /// The one requested.
         name: String,
         /// The system's error.
         reason: io::Error,
@@ -265,7 +265,7 @@ pub enum MountError {
     /// A call failed in another way.
     #[error("{service}: {failure}")]
     Call {
-        /// Name of the service that was asked.
+        /// Name of the service that was queried.
         service: &'static str,
         /// How it failed.
         failure: Box<CallFailure>,
@@ -295,7 +295,7 @@ pub enum CallFailure {
         /// How it ended.
         error: CallError,
     },
-    /// No reply came in time.
+    /// No reply arrived in time.
     #[error("{call} at {server}: {silence} within {} s", timeout.as_secs_f64())]
     TimedOut {
         /// The call that was made.
@@ -304,7 +304,7 @@ pub enum CallFailure {
         server: SocketAddr,
         /// How long was waited.
         timeout: Duration,
-        /// The traffic that came instead.
+        /// The traffic that was received instead.
         silence: Silence,
     },
     /// The caller does not want to wait any more.
@@ -335,7 +335,7 @@ pub enum CallFailure {
         /// The system's error.
         reason: io::Error,
     },
-    /// The bytes that came are no RPC.
+    /// The received bytes are not RPC.
     #[error("{call} at {server}: {error}")]
     Garbage {
         /// The call that was made.
@@ -372,7 +372,7 @@ impl fmt::Display for Silence {
             Self::Strays(count) => {
                 write!(f, "no answer (replies with the xid of no call: {count})")
             }
-            Self::Part(bytes) => write!(f, "no whole answer (bytes of it that came: {bytes})"),
+            Self::Part(bytes) => write!(f, "no whole answer (bytes of it received: {bytes})"),
         }
     }
 }
@@ -429,7 +429,7 @@ pub enum ConnectionError {
         /// The calls that have no reply.
         pending: PendingCalls,
     },
-    /// The bytes that came are no RPC.
+    /// The received bytes are not RPC.
     #[error("{server} sends what is no RPC: {error}; pending: {pending}")]
     Garbage {
         /// Address of the server.

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use nfs_proto::client::{File, Version};
+use nfs_proto::client::{File, ProtocolVersion};
 use nfs_proto::mount1;
 use nfs_proto::mount3::{self, MountStatus};
 use nfs_proto::program::Call;
@@ -22,7 +22,7 @@ pub(crate) struct Mounted {
     pub(crate) root: File,
     /// The path that was mounted, as UMNT wants it.
     pub(crate) export: String,
-    /// The rest of the path that was asked for.
+    /// The rest of the path that was requested.
     pub(crate) below: String,
     /// Address of MOUNT.
     pub(crate) service: SocketAddr,
@@ -61,15 +61,15 @@ pub(crate) fn mount(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, 
     Err(MountError::Refused { export, server, status })
 }
 
-/// Takes back a MNT. The reply says nothing; servers forget clients by themselves.
+/// Undoes a MNT. The reply says nothing; servers forget clients by themselves.
 pub(crate) fn unmount(mounted: &Mounted, options: &MountOptions) -> Result<(), MountError> {
     let mut control = Control::connect(MOUNT, mounted.service, options)?;
     let call = in_version(options.version, mount3::Call::Umnt(mounted.export.as_bytes()));
     control.call(&call, |_| Ok(())).map_err(|failure| explain(MOUNT, options, failure))
 }
 
-fn in_version(version: Version, call: mount3::Call<'_>) -> Call<'_> {
-    if version == Version::V2 { Call::Mount1(call) } else { Call::Mount3(call) }
+fn in_version(version: ProtocolVersion, call: mount3::Call<'_>) -> Call<'_> {
+    if version == ProtocolVersion::V2 { Call::Mount1(call) } else { Call::Mount3(call) }
 }
 
 fn mnt(
@@ -82,7 +82,7 @@ fn mnt(
     let result = control.call(&call, |event| {
         let body = Reader::new(event.body);
         Ok(match version {
-            Version::V2 => mount1::Reply::decode_mnt(body)?.map(File::from),
+            ProtocolVersion::V2 => mount1::Reply::decode_mnt(body)?.map(File::from),
             _ => mount3::Reply::decode_mnt(body)?.map(|ok| ok.root.into()),
         })
     });

@@ -6,7 +6,7 @@
 use nfs_proto::DecodeError;
 use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, Outcome};
 use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
-use nfs_proto::version::Version;
+use nfs_proto::version::ProtocolVersion;
 
 use crate::error::CallFailure;
 use crate::listing::{LISTED_ENTRIES_MAX, Listed};
@@ -150,7 +150,7 @@ impl Mount {
                     listed.push(entry.fileid, entry.name);
                 }
                 cursor.verifier = page.verifier;
-                // A page with nothing on it would be asked for again for ever.
+                // A page with nothing on it would be requested again for ever.
                 Ok(page.eof || empty)
             })?;
             if eof {
@@ -168,7 +168,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`], but for an answer that says that there is no such call.
     pub fn offers_readdirplus(&mut self, dir: File) -> Result<bool, CallFailure> {
-        if self.version() == Version::V2 {
+        if self.version() == ProtocolVersion::V2 {
             return Ok(false);
         }
         let (cursor, bytes) = (Cursor::default(), READDIR_BYTES);
@@ -207,8 +207,8 @@ impl Mount {
     /// stability that a reply claims: after [`StableHow::Unstable`] call [`Mount::commit`].
     ///
     /// # Errors
-    /// [`CallFailure`], also where a reply claims less than was asked for; what was written before
-    /// stays written.
+    /// [`CallFailure`], also where a reply claims less than was requested; what was written before
+    /// remains written.
     pub fn write(
         &mut self,
         file: File,

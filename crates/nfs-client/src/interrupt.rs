@@ -1,4 +1,4 @@
-//! Ends a wait for a server before its own limit, where the caller wishes it.
+//! Ends a wait for a server before its own limit, where the caller requests it.
 //!
 //! Everything in this crate that blocks asks an [`Interrupt`] a few times a second. What makes it
 //! end is the caller's to say: a flag, or a limit for more than one call. The measured path never
@@ -20,15 +20,15 @@ pub enum Interrupted {
     /// A job of many calls took too long as a whole.
     #[error("given up: {job} took longer than {} s", limit.as_secs_f64())]
     TooLong {
-        /// The job that was under way.
+        /// The job that was in progress.
         job: &'static str,
         /// Limit of the job.
         limit: Duration,
     },
-    /// A job of many calls came no further.
-    #[error("given up: {job} came no further for {} s after the interruption", idle.as_secs_f64())]
+    /// A job of many calls made no progress.
+    #[error("given up: {job} made no progress for {} s after the interruption", idle.as_secs_f64())]
     Stuck {
-        /// The job that was under way.
+        /// The job that was in progress.
         job: &'static str,
         /// For how long.
         idle: Duration,
@@ -48,7 +48,7 @@ impl Interrupt {
     }
 
     /// Asks whether the wait shall end.
-    pub(crate) fn asked(&self) -> Option<Interrupted> {
+    pub(crate) fn reason(&self) -> Option<Interrupted> {
         self.0.as_ref().and_then(|ask| ask())
     }
 }

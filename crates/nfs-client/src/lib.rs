@@ -3,7 +3,7 @@
 //! [`Mount`] is for set-up and clean-up: it blocks, knows the portmapper, MOUNT and the file tree,
 //! and its errors say what to do. [`Connection`] is for the measured path: one nonblocking socket
 //! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
-//! sent again, waited for or connected anew is counted. This crate must not measure.
+//! sent again, waited for or connected again is counted. This crate must not measure.
 
 mod client4;
 mod connection;

@@ -30,7 +30,7 @@ const VECTOR_LEN: usize = 64;
 pub(crate) struct Link {
     pub(crate) transport: Transport,
     pub(crate) session: Session,
-    /// When something last came of the calls, by the caller's clock: a reply ended, or so much
+    /// When the calls last made progress, by the caller's clock: a reply ended, or so much
     /// data moved as only a line that is alive moves.
     pub(crate) progress_ns: u64,
     /// Bytes of data that moved since then.
@@ -46,7 +46,7 @@ const PROGRESS_BYTES: usize = 4 * 1024;
 pub(crate) enum Broken {
     /// It was closed, by whomever.
     Lost(io::Error),
-    /// The bytes that came are no RPC.
+    /// The received bytes are not RPC.
     Garbage(StreamError),
 }
 
@@ -106,7 +106,7 @@ impl Link {
             return Ok(count + self.receive_datagrams(scratch, clock, events)?);
         }
         loop {
-            let (asked, received) = match self.receive_some(scratch) {
+            let (requested, received) = match self.receive_some(scratch) {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(count),
@@ -131,7 +131,7 @@ impl Link {
                 self.note_progress(now_ns);
             }
             count += ended;
-            if len < asked {
+            if len < requested {
                 return Ok(count);
             }
         }
@@ -184,7 +184,7 @@ impl Link {
         self.transport.send(&slices[..len])
     }
 
-    /// Receives once and returns how much was asked for and what came.
+    /// Receives once and returns how much was requested and what was received.
     fn receive_some(&mut self, scratch: &mut Scratch) -> io::Result<(usize, Received)> {
         let wanted = self.session.payload_wanted();
         if let Some(want) = wanted.filter(|want| want.len >= DIRECT_BYTES) {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::files::DirEntry;
 
-/// Most names of one directory, whoever lists it.
+/// Most names of one directory that are listed.
 pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
 /// Most bytes of names of one directory.
 pub const LISTED_BYTES_MAX: u64 = 1 << 30;
@@ -19,7 +19,7 @@ pub const LISTED_BYTES_MAX: u64 = 1 << 30;
 pub enum Unlistable {
     /// A page ended with the cookie of an earlier one.
     #[error(
-        "the cookie {cookie} came twice, after {entries} names: the directory would be listed for \
+        "the cookie {cookie} was sent twice, after {entries} names: the directory would be listed for \
          ever"
     )]
     RepeatedCookie {

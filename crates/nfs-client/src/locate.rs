@@ -1,13 +1,13 @@
 //! Finds out where a server's services listen.
 //!
-//! Over IPv4 the portmapper of version 2 is asked, over IPv6 rpcbind of version 4 or 3, each over
+//! Over IPv4 the portmapper of version 2 is queried, over IPv6 rpcbind of version 4 or 3, each over
 //! the transport that is to be used. The order of the search stands at
 //! [`MountOptions::mount_port`]. **Source:** RFC 1833.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use model::Proto;
-use nfs_proto::client::Version;
+use nfs_proto::client::ProtocolVersion;
 use nfs_proto::portmap::{self, Mapping};
 use nfs_proto::program::Call;
 use nfs_proto::rpcbind::{self, NetId, Registration, UniversalAddress};
@@ -85,8 +85,8 @@ pub(crate) fn explain(
             error: CallError::Rpc(RpcError::ProgramMismatch { low, high }),
             ..
         } => {
-            let asked = numbers(service, options).1;
-            MountError::Version { service, server, asked, low, high }
+            let requested = numbers(service, options).1;
+            MountError::Version { service, server, requested, low, high }
         }
         CallFailure::Answered {
             server,
@@ -96,7 +96,7 @@ pub(crate) fn explain(
         CallFailure::Answered { server, error, .. }
             if error.status() == Some(Status::MinorVersMismatch) =>
         {
-            MountError::MinorVersion { server, asked: options.version }
+            MountError::MinorVersion { server, requested: options.version }
         }
         failure => MountError::Call { service, failure: Box::new(failure) },
     }
@@ -106,7 +106,7 @@ pub(crate) fn explain(
 fn numbers(service: &'static str, options: &MountOptions) -> (u32, u32) {
     match (service, options.version) {
         (NFS, version) => (nfs3::PROGRAM, version.program_version()),
-        (MOUNT, Version::V2) => (mount1::PROGRAM, mount1::VERSION),
+        (MOUNT, ProtocolVersion::V2) => (mount1::PROGRAM, mount1::VERSION),
         (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
         _ => (portmap::PROGRAM, portmap::VERSION),
     }
@@ -155,7 +155,7 @@ fn nfs_port(address: SocketAddr, options: &MountOptions) -> Result<u16, MountErr
 fn offers_mount(nfs: SocketAddr, options: &MountOptions) -> Result<Control, MountError> {
     let mut control = Control::connect(MOUNT, nfs, options)?;
     let call = match options.version {
-        Version::V2 => Call::Mount1(mount1::Call::Null),
+        ProtocolVersion::V2 => Call::Mount1(mount1::Call::Null),
         _ => Call::Mount3(mount3::Call::Null),
     };
     control.call(&call, |_| Ok(())).map_err(|failure| explain(MOUNT, options, failure))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use model::Proto;
 use nfs_proto::DecodeError;
-use nfs_proto::client::{File, OpenAccess, Operation, Outcome, Version};
+use nfs_proto::client::{File, OpenAccess, Operation, Outcome, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
@@ -44,7 +44,7 @@ enum Source {
 }
 
 impl Mount {
-    /// Resolves the host, finds its services, mounts the export, walks to the directory asked for
+    /// Resolves the host, finds its services, mounts the export, walks to the directory requested
     /// and agrees on transfer sizes. Blocks, for at most a few times the timeout.
     ///
     /// # Errors
@@ -93,23 +93,23 @@ impl Mount {
         })
     }
 
-    /// Returns the directory that was asked for.
+    /// Returns the directory that was requested.
     pub fn root(&self) -> File {
         self.root
     }
 
     /// Returns the version of NFS that is spoken.
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> ProtocolVersion {
         self.options.version
     }
 
-    /// Returns the READ size in force, in bytes: what was asked, what the server allows, or what
+    /// Returns the READ size in effect, in bytes: what was queried, what the server allows, or what
     /// version and transport can carry, whichever is least.
     pub fn rsize(&self) -> u32 {
         self.rsize
     }
 
-    /// Returns the WRITE size in force, in bytes.
+    /// Returns the WRITE size in effect, in bytes.
     pub fn wsize(&self) -> u32 {
         self.wsize
     }
@@ -124,12 +124,12 @@ impl Mount {
         &self.fsinfo
     }
 
-    /// Returns the TCP congestion control in force, as the system stated it; `None` over UDP.
+    /// Returns the TCP congestion control in effect, as the system stated it; `None` over UDP.
     pub fn congestion_control(&self) -> Option<&str> {
         self.congestion_control.as_deref()
     }
 
-    /// Returns what was asked for.
+    /// Returns what was requested.
     pub fn options(&self) -> &MountOptions {
         &self.options
     }
@@ -175,7 +175,7 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
 
 /// Calls FSINFO; version 2 has none, and one limit that is known.
 pub(crate) fn call_fsinfo(control: &mut Control, root: &File) -> Result<Fsinfo, CallFailure> {
-    if control.version() == Version::V2 {
+    if control.version() == ProtocolVersion::V2 {
         // A server that speaks it at all answers this.
         control.operate(&Operation::Getattr { file: root }, |_| Ok(()))?;
         return Ok(Fsinfo {

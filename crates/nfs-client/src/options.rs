@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use model::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
-use nfs_proto::client::{Retry, UdpWindow, Version};
+use nfs_proto::client::{ProtocolVersion, Retry, UdpWindow};
 use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
@@ -14,7 +14,7 @@ use nfs_proto::rpc::{AuthSys, Credential, Groups};
 use crate::interrupt::Interrupt;
 use crate::transport::Tls;
 
-/// The largest transfer size that is asked for where none is named: what Linux clients use.
+/// The largest transfer size that is requested where none is named: what Linux clients use.
 pub const TRANSFER_BYTES_DEFAULT: u32 = 1024 * 1024;
 /// The largest transfer size over UDP where none is named. **Source:** nfs(5), `rsize`: Linux
 /// clients use 32 KiB over UDP.
@@ -58,21 +58,21 @@ pub struct Identity {
 pub struct MountOptions {
     /// Host name or address of the server.
     pub host: String,
-    /// Port of NFS. Where it is not given, the portmapper is asked, and where that does not
+    /// Port of NFS. Where it is not given, the portmapper is queried, and where that does not
     /// answer, 2049 is taken; version 4 takes 2049 at once.
     pub port: Option<u16>,
     /// Port of MOUNT. Where it is not given but `port` is, MOUNT is looked for on that port first
     /// (servers with one port for all, perhaps beside another server's portmapper), then at the
-    /// portmapper. Where neither is given the portmapper is asked, then the NFS port tried.
+    /// portmapper. Where neither is given the portmapper is queried, then the NFS port tried.
     pub mount_port: Option<u16>,
-    /// Port of the portmapper, where it is asked.
+    /// Port of the portmapper, where it is queried.
     pub portmap_port: u16,
     /// Path to mount. It may lead below an export; the rest is then walked by LOOKUP.
     pub export: String,
     /// Directory below the mounted path that becomes the root; empty for none.
     pub subdir: String,
     /// The version of NFS; Linux calls it `nfsvers`.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// How messages travel.
     pub proto: Proto,
     /// Family of the host's addresses that is used; `None` for any.
@@ -81,9 +81,9 @@ pub struct MountOptions {
     pub sec: Sec,
     /// The identity of the caller.
     pub identity: Identity,
-    /// READ size asked for, in bytes; the server may grant less.
+    /// READ size requested, in bytes; the server may grant less.
     pub rsize: Option<u32>,
-    /// WRITE size asked for, in bytes; the server may grant less.
+    /// WRITE size requested, in bytes; the server may grant less.
     pub wsize: Option<u32>,
     /// Connections for the load of one client.
     pub nconnect: u32,
@@ -120,7 +120,7 @@ impl MountOptions {
             portmap_port: portmap::PORT,
             export: export.into(),
             subdir: String::new(),
-            version: Version::V3,
+            version: ProtocolVersion::V3,
             proto: Proto::Tcp,
             family: None,
             sec: Sec::Sys,
@@ -194,17 +194,17 @@ impl MountOptions {
         }
     }
 
-    /// Returns the transfer size in force: the least of what was asked (or is usual), what the
+    /// Returns the transfer size in effect: the least of what was queried (or is usual), what the
     /// server allows, and what version and transport can carry. A server that states no limit at
     /// all is taken at the usual.
-    pub(crate) fn granted(&self, asked: Option<u32>, server_max: u32) -> u32 {
+    pub(crate) fn granted(&self, requested: Option<u32>, server_max: u32) -> u32 {
         let (usual, most) = match (self.version, self.proto) {
-            (Version::V2, _) => (V2_TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX),
+            (ProtocolVersion::V2, _) => (V2_TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX),
             (_, Proto::Udp) => (DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX),
             _ => (TRANSFER_BYTES_DEFAULT, TRANSFER_BYTES_DEFAULT),
         };
         let server_max = if server_max == 0 { usual } else { server_max };
-        asked.unwrap_or(usual).min(server_max).clamp(1, most)
+        requested.unwrap_or(usual).min(server_max).clamp(1, most)
     }
 }
 
@@ -216,13 +216,13 @@ impl Default for Identity {
 }
 
 /// Returns what the wire calls the version of a plan.
-fn spoken(version: NfsVersion) -> Version {
+fn spoken(version: NfsVersion) -> ProtocolVersion {
     match version {
-        NfsVersion::V2 => Version::V2,
-        NfsVersion::V3 => Version::V3,
-        NfsVersion::V4_0 => Version::V4_0,
-        NfsVersion::V4_1 => Version::V4_1,
-        NfsVersion::V4_2 => Version::V4_2,
+        NfsVersion::V2 => ProtocolVersion::V2,
+        NfsVersion::V3 => ProtocolVersion::V3,
+        NfsVersion::V4_0 => ProtocolVersion::V4_0,
+        NfsVersion::V4_1 => ProtocolVersion::V4_1,
+        NfsVersion::V4_2 => ProtocolVersion::V4_2,
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
         options.proto = Proto::Udp;
         assert_eq!(options.granted(None, 1 << 20), 32 << 10);
         assert_eq!(options.granted(Some(1 << 20), 1 << 20), 60 << 10);
-        options.version = Version::V2;
+        options.version = ProtocolVersion::V2;
         assert_eq!(options.granted(Some(1 << 20), 0), 8_192);
         assert_eq!(options.granted(Some(4_096), 0), 4_096);
     }

@@ -1,4 +1,4 @@
-//! Mounting: what is granted, and what a person is told when it fails.
+//! Mounting: what is granted, and which message a failure has.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn the_mount_service_is_found_on_the_port_of_nfs() {
 }
 
 #[test]
-fn the_portmapper_is_asked_for_what_is_not_given() {
+fn the_portmapper_is_queried_for_what_is_not_given() {
     let mut options = start(Behaviour::Fragments(100));
     let port = options.port.take();
     options.mount_port = None;
@@ -134,7 +134,7 @@ fn a_silent_server_gives_up_within_the_timeout() {
 }
 
 #[test]
-fn a_server_that_speaks_http_is_told_apart() {
+fn a_server_that_speaks_http_is_recognised() {
     let error = refused(Behaviour::Text);
     let MountError::Call { failure, .. } = &error else { panic!("{error}") };
     assert!(matches!(**failure, CallFailure::Garbage { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Probes of real servers of ours, of ports where nobody is, and of servers that say nothing.
+//! Probes of real servers of ours, of ports without a server, and of servers that say nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nfs_client::probe::{
     Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, Service, Transport,
 };
-use nfs_client::proto::Version;
+use nfs_client::proto::ProtocolVersion;
 use nfs_server::{Portmap, Server, ServerConfig, TlsConfig, Versions};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
@@ -16,7 +16,7 @@ fn start(config: ServerConfig) -> Server {
     Server::start(config).expect("the server starts")
 }
 
-/// A port of loopback on which nobody listens, over neither transport, as long as this process
+/// A port of loopback on which no process listens, over neither transport, as long as this process
 /// lives: it is taken and not listened on, so that no server gets it.
 fn closed_port() -> u16 {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -57,7 +57,7 @@ fn a_server_without_a_portmapper_is_found_at_its_port() {
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     assert_eq!(probe.portmap, Err(NoAnswer::Refused));
     assert_eq!(probe.rpcbind, Err(NoAnswer::Refused));
-    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     for version in [2, 3] {
         let found = probe.nfs_over(version, Transport::Tcp).unwrap();
         assert_eq!(found.address, Some(server.address()));
@@ -110,13 +110,13 @@ fn exports_come_with_flavors_limits_and_no_trace_is_left() {
             directory_bytes_preferred: Some(16_384),
             file_bytes_max: i64::MAX as u64,
         };
-        assert_eq!(export.limits, [(Version::V2, Ok(v2)), (Version::V3, Ok(v3))]);
+        assert_eq!(export.limits, [(ProtocolVersion::V2, Ok(v2)), (ProtocolVersion::V3, Ok(v3))]);
     }
-    assert!(matches!(exports[2].flavors, Err(NoAnswer::NotAsked(_))));
+    assert!(matches!(exports[2].flavors, Err(NoAnswer::NotRequested(_))));
     assert!(exports[2].limits.is_empty());
     assert_eq!(probe.mounted, Ok(vec![]));
     let again = Probe::run(&options).unwrap();
-    assert_eq!(again.mounted, Ok(vec![]), "each MNT was taken back");
+    assert_eq!(again.mounted, Ok(vec![]), "each MNT was undone");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_portmapper_leads_to_the_port_and_lists_what_is_registered() {
     let mut options = options(server.address(), server.portmap_address());
     options.port = None;
     let probe = Probe::run(&options).unwrap();
-    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     let found = probe.nfs_over(3, Transport::Tcp).unwrap();
     assert_eq!(found.address, Some(server.address()));
     assert!(answers(&probe.mount, 3, Transport::Tcp));
@@ -166,17 +166,17 @@ fn datagrams_are_answered_and_timed_too() {
 }
 
 #[test]
-fn a_server_without_tcp_is_asked_over_udp() {
+fn a_server_without_tcp_is_queried_over_udp() {
     let server = start(ServerConfig { versions: V2_AND_V3, tcp: false, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     assert_eq!(probe.nfs_over(3, Transport::Tcp).unwrap().null, Err(NoAnswer::Refused));
-    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     let exports = probe.exports.unwrap();
     assert!(exports[0].limits.iter().all(|(_, limits)| limits.is_ok()), "{exports:?}");
 }
 
 #[test]
-fn tls_is_told_whether_it_is_offered_or_required() {
+fn tls_is_reported_as_offered_or_required() {
     for required in [false, true] {
         let tls = Some(TlsConfig { required, ..TlsConfig::default() });
         let server = start(ServerConfig { versions: V2_AND_V3, tls, ..ServerConfig::default() });
@@ -196,15 +196,15 @@ fn every_version_of_nfs_tells_of_its_exports() {
         ..ServerConfig::default()
     });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
-    assert_eq!(probe.versions(), Version::ALL);
+    assert_eq!(probe.versions(), ProtocolVersion::ALL);
     assert_eq!(probe.root.lease_seconds, Ok(35));
     assert_eq!(probe.root.names, Ok(vec!["one".to_owned(), "two".to_owned()]));
     assert!(probe.root.flavors.unwrap().contains(&Flavor(1)));
     for export in probe.exports.unwrap() {
         let found: Vec<_> = export.limits.iter().map(|(version, _)| *version).collect();
-        assert_eq!(found, [Version::V2, Version::V3, Version::V4_0]);
+        assert_eq!(found, [ProtocolVersion::V2, ProtocolVersion::V3, ProtocolVersion::V4_0]);
         for (version, limits) in export.limits {
-            let bytes = if version == Version::V2 { 8_192 } else { 65_536 };
+            let bytes = if version == ProtocolVersion::V2 { 8_192 } else { 65_536 };
             let limits = limits.unwrap();
             assert_eq!((limits.read_bytes_max, limits.write_bytes_max), (bytes, bytes));
         }
@@ -214,7 +214,7 @@ fn every_version_of_nfs_tells_of_its_exports() {
 
 #[test]
 fn a_reserved_port_is_called_from_where_that_is_allowed() {
-    // The system takes the connections; nobody answers.
+    // The system takes the connections; no process answers.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut options = options(listener.local_addr().unwrap(), None);
     options.timeout = Duration::from_millis(200);
@@ -237,20 +237,20 @@ fn only_the_versions_that_are_offered_answer() {
     let only_3 = Versions { v3: true, ..Versions::NONE };
     let server = start(ServerConfig { versions: only_3, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
-    assert_eq!(probe.versions(), [Version::V3]);
+    assert_eq!(probe.versions(), [ProtocolVersion::V3]);
     let mismatch = NoAnswer::VersionMismatch { low: 3, high: 3 };
     assert_eq!(probe.nfs_over(2, Transport::Tcp).unwrap().null, Err(mismatch));
     let exports = probe.exports.unwrap();
     let (version, limits) = &exports[0].limits[0];
-    assert_eq!(*version, Version::V2);
+    assert_eq!(*version, ProtocolVersion::V2);
     assert_eq!(*limits, Err(NoAnswer::VersionMismatch { low: 3, high: 3 }));
     assert!(exports[0].limits[1].1.is_ok());
 }
 
 #[test]
-fn where_nobody_is_every_part_says_so() {
-    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, closed_port()));
-    let probe = Probe::run(&options(nobody, None)).unwrap();
+fn without_a_server_every_part_says_so() {
+    let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, closed_port()));
+    let probe = Probe::run(&options(unused, None)).unwrap();
     let refused = Err(NoAnswer::Refused);
     assert!(probe.nfs.iter().all(|found| found.null == refused));
     assert!(probe.mount.iter().all(|found| found.null == refused));
@@ -259,14 +259,14 @@ fn where_nobody_is_every_part_says_so() {
     assert_eq!(probe.mounted, Err(NoAnswer::Refused));
     assert_eq!(probe.portmap, Err(NoAnswer::Refused));
     assert_eq!(probe.root.lease_seconds, Err(NoAnswer::Refused));
-    assert!(matches!(probe.tls, Err(NoAnswer::NotAsked(_))));
+    assert!(matches!(probe.tls, Err(NoAnswer::NotRequested(_))));
     assert!(probe.versions().is_empty());
 }
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it is a time that is bounded")]
 fn a_silent_server_costs_a_few_timeouts_and_no_more() {
-    // Connections are taken by the system and datagrams queued; nobody reads either.
+    // Connections are taken by the system and datagrams queued; no process reads either.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let socket = UdpSocket::bind(address).unwrap();
@@ -297,7 +297,7 @@ fn a_server_of_ipv6_is_probed_where_the_system_has_it() {
     options.host = "[::1]".into();
     let probe = Probe::run(&options).unwrap();
     assert_eq!(probe.address, IpAddr::V6(Ipv6Addr::LOCALHOST));
-    assert_eq!(probe.versions(), [Version::V2, Version::V3]);
+    assert_eq!(probe.versions(), [ProtocolVersion::V2, ProtocolVersion::V3]);
     let list = probe.rpcbind.unwrap();
     assert!(list.iter().all(|listed| listed.netid.ends_with('6')), "{list:?}");
     assert!(probe.exports.unwrap()[0].limits[1].1.is_ok());

@@ -13,7 +13,7 @@ use nfs_client::proto::nfs4::{
 use nfs_client::proto::program::{Call, Offered, Reply};
 use nfs_client::proto::server::{Session, encode_reply};
 use nfs_client::proto::xdr::Reader;
-use nfs_client::proto::{Status, Version};
+use nfs_client::proto::{ProtocolVersion, Status};
 
 const SESSION: SessionId = SessionId([7; 16]);
 
@@ -33,8 +33,8 @@ fn start(minors: &'static [u32]) -> SocketAddr {
 fn serve(mut stream: TcpStream, minors: &[u32]) {
     let mut session = Session::new(Offered { nfs4: true, ..Offered::NONE });
     let mut out = Vec::new();
-    while let Ok(len @ 1..) = stream.read(session.space(1)) {
-        session.filled(len);
+    while let Ok(len @ 1..) = stream.read(session.free_space(1)) {
+        session.mark_filled(len);
         while let Some(request) = session.next_request(&mut out).unwrap() {
             match request.body {
                 Ok(Call::Nfs4(nfs4::Call::Null)) => {
@@ -148,7 +148,7 @@ fn created(fore: ChannelAttributes, back: ChannelAttributes) -> OpOk<'static> {
 }
 
 fn probe(address: SocketAddr) -> Probe {
-    // Nobody is at port 1, where neither the portmapper nor MOUNT is to be found.
+    // Nothing listens at port 1, where neither the portmapper nor MOUNT is to be found.
     Probe::run(&ProbeOptions {
         port: Some(address.port()),
         mount_port: Some(1),
@@ -180,7 +180,7 @@ fn a_mismatch_tells_the_minor_versions_that_are_not_spoken() {
         let probe = probe(start(minors));
         let found: Vec<_> = probe.minor_versions.iter().map(|(_, found)| found.clone()).collect();
         assert_eq!(found, spoken.map(Ok), "{minors:?}");
-        let versions = [Version::V4_0, Version::V4_1, Version::V4_2];
+        let versions = [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2];
         let expected: Vec<_> =
             versions.into_iter().zip(spoken).filter(|pair| pair.1).map(|pair| pair.0).collect();
         assert_eq!(probe.versions(), expected);
@@ -195,7 +195,7 @@ fn the_root_tells_its_limits_without_a_session_and_in_one() {
         assert_eq!(root.lease_seconds, Ok(35));
         assert_eq!(root.names, Ok(vec!["exp".to_owned()]));
         match minors {
-            [0] => assert!(matches!(root.flavors, Err(NoAnswer::NotAsked(_)))),
+            [0] => assert!(matches!(root.flavors, Err(NoAnswer::NotRequested(_)))),
             _ => assert_eq!(root.flavors, Ok(vec![Flavor(390_005), Flavor(1)])),
         }
     }
@@ -205,7 +205,7 @@ fn the_root_tells_its_limits_without_a_session_and_in_one() {
 fn a_server_without_any_minor_version_has_no_root() {
     let probe = probe(start(&[]));
     assert!(probe.minor_versions.iter().all(|(_, spoken)| *spoken == Ok(false)));
-    assert!(matches!(probe.root.limits, Err(NoAnswer::NotAsked(_))));
+    assert!(matches!(probe.root.limits, Err(NoAnswer::NotRequested(_))));
     assert_eq!(probe.exports, Err(NoAnswer::Refused));
 }
 

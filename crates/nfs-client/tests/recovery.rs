@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use model::Proto;
-use nfs_client::proto::client::{Event, Operation, Version};
+use nfs_client::proto::client::{Event, Operation, ProtocolVersion};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{
     Connection, ConnectionError, ConnectionOptions, Family, Mount, MountError, MountOptions,
@@ -20,7 +20,7 @@ fn server(faults: FaultPlan) -> Server {
     Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
 }
 
-fn options(server: &Server, version: Version, proto: Proto) -> MountOptions {
+fn options(server: &Server, version: ProtocolVersion, proto: Proto) -> MountOptions {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
     options.mount_port = options.port;
@@ -57,10 +57,12 @@ fn open(mount: &Mount, reconnect: bool) -> Connection {
 }
 
 #[test]
-fn a_connection_that_is_closed_again_and_again_is_made_anew_each_time() {
+fn a_connection_that_is_closed_again_and_again_is_made_again_each_time() {
     let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
     let server = server(faults);
-    for version in [Version::V2, Version::V3, Version::V4_0, Version::V4_1] {
+    for version in
+        [ProtocolVersion::V2, ProtocolVersion::V3, ProtocolVersion::V4_0, ProtocolVersion::V4_1]
+    {
         let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
         let mut connection = open(&mount, true);
         call(&mut connection, &mount, 200).unwrap();
@@ -71,10 +73,10 @@ fn a_connection_that_is_closed_again_and_again_is_made_anew_each_time() {
 }
 
 #[test]
-fn a_connection_that_may_not_be_made_anew_is_lost_at_once() {
+fn a_connection_that_may_not_be_made_again_is_lost_at_once() {
     let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
     let server = server(faults);
-    let mount = Mount::connect(&options(&server, Version::V3, Proto::Tcp)).unwrap();
+    let mount = Mount::connect(&options(&server, ProtocolVersion::V3, Proto::Tcp)).unwrap();
     let error = call(&mut open(&mount, false), &mount, 200).unwrap_err();
     assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
 }
@@ -82,7 +84,7 @@ fn a_connection_that_may_not_be_made_anew_is_lost_at_once() {
 #[test]
 fn a_session_that_the_server_has_forgotten_is_replaced() {
     let server = server(FaultPlan::default());
-    for version in [Version::V4_1, Version::V4_2] {
+    for version in [ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
         let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
         let (mut first, mut second) = (open(&mount, true), open(&mount, true));
         call(&mut first, &mount, 10).unwrap();
@@ -98,7 +100,7 @@ fn a_session_that_the_server_has_forgotten_is_replaced() {
 #[test]
 fn a_server_that_is_gone_is_given_up_after_the_timeout() {
     let server = server(FaultPlan::default());
-    let mut options = options(&server, Version::V3, Proto::Tcp);
+    let mut options = options(&server, ProtocolVersion::V3, Proto::Tcp);
     options.timeout = Duration::from_millis(300);
     let mount = Mount::connect(&options).unwrap();
     let mut connection = open(&mount, true);
@@ -108,7 +110,7 @@ fn a_server_that_is_gone_is_given_up_after_the_timeout() {
     assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
 }
 
-/// Takes a port in such a way that nobody who connects is answered, until it is dropped.
+/// Takes a port in such a way that no connection is answered, until it is dropped.
 fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
     use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -123,10 +125,10 @@ fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "between two looks a test may rest")]
-fn whoever_connects_anew_waits_for_nobody() {
+fn reconnecting_waits_for_no_server() {
     let server = server(FaultPlan::default());
     let address = server.address();
-    let mount = Mount::connect(&options(&server, Version::V3, Proto::Tcp)).unwrap();
+    let mount = Mount::connect(&options(&server, ProtocolVersion::V3, Proto::Tcp)).unwrap();
     let mut connection = open(&mount, true);
     call(&mut connection, &mount, 4).unwrap();
     server.shutdown();
@@ -156,7 +158,7 @@ fn datagrams_that_are_lost_or_doubled_are_made_up_for_and_counted() {
         ..FaultPlan::default()
     };
     let server = server(faults);
-    for version in [Version::V2, Version::V3] {
+    for version in [ProtocolVersion::V2, ProtocolVersion::V3] {
         let mount = Mount::connect(&options(&server, version, Proto::Udp)).unwrap();
         let mut connection = open(&mount, true);
         call(&mut connection, &mount, 300).unwrap();
@@ -174,11 +176,14 @@ fn what_a_server_does_not_speak_is_named() {
     let server = Server::start(config).unwrap();
     let error =
         |version| Mount::connect(&options(&server, version, Proto::Tcp)).expect_err("not spoken");
-    let v2 = error(Version::V2);
+    let v2 = error(ProtocolVersion::V2);
     assert!(matches!(v2, MountError::Version { .. }), "{v2}");
-    let v42 = error(Version::V4_2);
-    assert!(matches!(v42, MountError::MinorVersion { asked: Version::V4_2, .. }), "{v42}");
-    let udp = Mount::connect(&options(&server, Version::V4_0, Proto::Udp)).unwrap_err();
+    let v42 = error(ProtocolVersion::V4_2);
+    assert!(
+        matches!(v42, MountError::MinorVersion { requested: ProtocolVersion::V4_2, .. }),
+        "{v42}"
+    );
+    let udp = Mount::connect(&options(&server, ProtocolVersion::V4_0, Proto::Udp)).unwrap_err();
     assert!(matches!(udp, MountError::NoUdp { .. }), "{udp}");
 }
 
@@ -187,17 +192,17 @@ fn every_version_and_transport_goes_over_ipv6() {
     let listen = Ipv6Addr::LOCALHOST.into();
     let server = Server::start(ServerConfig { listen, ..ServerConfig::default() }).unwrap();
     assert!(server.address().is_ipv6());
-    for version in Version::ALL {
+    for version in ProtocolVersion::ALL {
         for proto in [Proto::Tcp, Proto::Udp] {
             if proto == Proto::Udp && version.is_stateful() {
                 continue;
             }
-            let asked = MountOptions {
+            let requested = MountOptions {
                 host: "::1".to_owned(),
                 family: Some(Family::V6),
                 ..options(&server, version, proto)
             };
-            let mut mount = Mount::connect(&asked).unwrap();
+            let mut mount = Mount::connect(&requested).unwrap();
             let root = mount.root();
             let file = mount.create(root, "six").unwrap();
             mount.write(file, 0, b"over six", StableHow::FileSync).unwrap();
@@ -210,11 +215,12 @@ fn every_version_and_transport_goes_over_ipv6() {
 }
 
 #[test]
-fn a_reserved_port_is_taken_or_it_is_said_that_it_may_not_be() {
+fn a_reserved_port_is_used_or_its_refusal_is_reported() {
     let server = server(FaultPlan::default());
     for proto in [Proto::Tcp, Proto::Udp] {
-        let asked = MountOptions { resvport: true, ..options(&server, Version::V3, proto) };
-        match Mount::connect(&asked) {
+        let requested =
+            MountOptions { resvport: true, ..options(&server, ProtocolVersion::V3, proto) };
+        match Mount::connect(&requested) {
             Ok(mount) => {
                 let mut connection = open(&mount, true);
                 call(&mut connection, &mount, 2).unwrap();
@@ -229,9 +235,9 @@ fn a_reserved_port_is_taken_or_it_is_said_that_it_may_not_be() {
 }
 
 #[test]
-fn an_address_of_the_other_family_is_told() {
+fn an_address_of_the_other_family_is_reported() {
     let server = server(FaultPlan::default());
-    let mut options = options(&server, Version::V3, Proto::Tcp);
+    let mut options = options(&server, ProtocolVersion::V3, Proto::Tcp);
     options.family = Some(Family::V6);
     let error = Mount::connect(&options).unwrap_err();
     assert!(matches!(error, MountError::Family { .. }), "{error}");

@@ -1,10 +1,10 @@
-//! NFS under TLS: what moves, who is trusted, and what is said when it can't be.
+//! NFS under TLS: what moves, who is trusted, and which message a failure has.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use model::TlsOptions;
-use nfs_client::proto::client::{Event, Version};
+use nfs_client::proto::client::{Event, ProtocolVersion};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, ConnectionOptions, Mount, MountError, MountOptions, Scratch, Tls};
 use nfs_server::{
@@ -23,7 +23,7 @@ fn certificate(server: &Server, directory: &Path) -> PathBuf {
     path
 }
 
-fn options(server: &Server, version: Version, trusted: Option<PathBuf>) -> MountOptions {
+fn options(server: &Server, version: ProtocolVersion, trusted: Option<PathBuf>) -> MountOptions {
     let port = Some(server.address().port());
     MountOptions {
         port,
@@ -40,33 +40,33 @@ fn data_goes_there_and_back_in_every_version_over_a_server_that_requires_tls() {
     let directory = tempfile::tempdir().unwrap();
     let trusted = certificate(&server, directory.path());
     let data: Vec<u8> = (0..3_000_001_u32).map(|index| (index % 251) as u8).collect();
-    for version in Version::ALL {
-        let asked = options(&server, version, Some(trusted.clone()));
-        let mut mount = Mount::connect(&asked).unwrap();
+    for version in ProtocolVersion::ALL {
+        let requested = options(&server, version, Some(trusted.clone()));
+        let mut mount = Mount::connect(&requested).unwrap();
         let root = mount.root();
         let file = mount.create(root, "file").unwrap();
         mount.write(file, 0, &data, StableHow::FileSync).unwrap();
         assert!(mount.read(file, 0, data.len()).unwrap() == data, "version {version}");
         mount.close(file).unwrap();
         mount.remove(root, "file").unwrap();
-        let bare = MountOptions { tls: None, ..asked };
+        let bare = MountOptions { tls: None, ..requested };
         assert!(Mount::connect(&bare).is_err(), "version {version} without TLS");
     }
 }
 
 #[test]
-fn a_certificate_that_nobody_signed_is_not_trusted() {
+fn a_certificate_without_a_known_authority_is_not_trusted() {
     let server = server(Some(TlsConfig::default()));
-    let error = Mount::connect(&options(&server, Version::V3, None)).unwrap_err();
+    let error = Mount::connect(&options(&server, ProtocolVersion::V3, None)).unwrap_err();
     assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
     assert!(error.to_string().contains("--tls-ca"), "{error}");
 }
 
 #[test]
-fn a_server_without_tls_and_files_without_certificates_are_said_plainly() {
+fn a_server_without_tls_and_files_without_certificates_are_reported_plainly() {
     let plain = server(None);
     let directory = tempfile::tempdir().unwrap();
-    let error = Mount::connect(&options(&plain, Version::V4_1, None)).unwrap_err();
+    let error = Mount::connect(&options(&plain, ProtocolVersion::V4_1, None)).unwrap_err();
     assert!(matches!(error, MountError::NoTls { .. }), "{error}");
     for (name, content) in [("missing.pem", None), ("empty.pem", Some("")), ("text.pem", Some("x"))]
     {
@@ -74,7 +74,7 @@ fn a_server_without_tls_and_files_without_certificates_are_said_plainly() {
         if let Some(content) = content {
             std::fs::write(&path, content).unwrap();
         }
-        let error = Mount::connect(&options(&plain, Version::V3, Some(path))).unwrap_err();
+        let error = Mount::connect(&options(&plain, ProtocolVersion::V3, Some(path))).unwrap_err();
         assert!(matches!(error, MountError::Trust { .. }), "{error}");
         assert!(error.to_string().contains(name), "{error}");
     }
@@ -107,7 +107,7 @@ fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_named() {
         key: Some(key.to_owned()),
         ..TlsOptions::default()
     };
-    for version in [Version::V3, Version::V4_1] {
+    for version in [ProtocolVersion::V3, ProtocolVersion::V4_1] {
         let mut mount = connect(version, shown(&cert, &key)).unwrap();
         let root = mount.root();
         let file = mount.create(root, "file").unwrap();
@@ -120,7 +120,7 @@ fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_named() {
         }
     }
     // A key that is not the certificate's is found out before anything is sent.
-    let error = connect(Version::V3, shown(&cert, &strange_key)).unwrap_err();
+    let error = connect(ProtocolVersion::V3, shown(&cert, &strange_key)).unwrap_err();
     assert!(matches!(error, MountError::Trust { .. }), "{error}");
     assert!(error.to_string().contains("strange.key"), "{error}");
 }
@@ -135,8 +135,8 @@ fn a_certificate_must_be_for_the_name_that_is_expected() {
     let connect = |server_name: Option<&str>| {
         let server_name = server_name.map(str::to_owned);
         let tls = TlsOptions { ca: Some(cert.clone()), server_name, ..TlsOptions::default() };
-        let asked = options(&server, Version::V3, None);
-        Mount::connect(&MountOptions { tls: Some(Tls::new(tls)), ..asked })
+        let requested = options(&server, ProtocolVersion::V3, None);
+        Mount::connect(&MountOptions { tls: Some(Tls::new(tls)), ..requested })
     };
     assert!(matches!(connect(None), Err(MountError::Untrusted { .. })));
     assert!(connect(Some("files.example")).is_ok());
@@ -158,7 +158,7 @@ fn certificates_that_have_expired_are_not_trusted() {
     std::fs::write(&path, &chain).unwrap();
     let certificate = Certificate::Pem { chain, key: key.serialize_pem() };
     let server = server(Some(TlsConfig { certificate, ..TlsConfig::default() }));
-    let error = Mount::connect(&options(&server, Version::V3, Some(path))).unwrap_err();
+    let error = Mount::connect(&options(&server, ProtocolVersion::V3, Some(path))).unwrap_err();
     assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
     assert!(error.to_string().contains("expired"), "{error}");
 }
@@ -174,7 +174,7 @@ fn a_renewal_that_is_lost_with_its_connection_is_never_an_event_of_the_caller() 
     let server = Server::start(ServerConfig { faults, tls, ..ServerConfig::default() }).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let trusted = certificate(&server, directory.path());
-    let mount = Mount::connect(&options(&server, Version::V4_0, Some(trusted))).unwrap();
+    let mount = Mount::connect(&options(&server, ProtocolVersion::V4_0, Some(trusted))).unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
     // A lease that was renewed long ago is to be renewed at once.
     let (begun, mut scratch) = (Instant::now(), Scratch::new());
@@ -190,7 +190,7 @@ fn a_renewal_that_is_lost_with_its_connection_is_never_an_event_of_the_caller() 
         wait(&mut connection);
     }
     server.restart_now();
-    // Under TLS a connection is made anew in one step, so the call is lost where it is received.
+    // Under TLS a connection is made again in one step, so the call is lost where it is received.
     while connection.counters().lost_calls == 0 {
         wait(&mut connection);
     }

@@ -38,4 +38,4 @@ pub mod xdr;
 pub use error::{CallError, DecodeError, StreamError};
 pub use rpc::RpcError;
 pub use status::Status;
-pub use version::Version;
+pub use version::ProtocolVersion;

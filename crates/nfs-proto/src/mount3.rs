@@ -91,9 +91,9 @@ pub enum Call<'a> {
     Mnt(&'a [u8]),
     /// Asks who has mounted what.
     Dump,
-    /// Takes back one MNT.
+    /// Undoes one MNT.
     Umnt(&'a [u8]),
-    /// Takes back every MNT of this client.
+    /// Undoes every MNT of this client.
     Umntall,
     /// Asks for the exports.
     Export,
@@ -261,7 +261,7 @@ impl Reply<'_> {
     /// Calls `each` with the path of every export in the results of EXPORT, and who may mount it.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_export<'a>(
         mut reader: Reader<'a>,
         mut each: impl FnMut(&'a [u8], ExportGroups<'a>),
@@ -280,7 +280,7 @@ impl Reply<'_> {
     /// Calls `each` with every line in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_dump<'a>(
         mut reader: Reader<'a>,
         mut each: impl FnMut(Mounted<'a>),

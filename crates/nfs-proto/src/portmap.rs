@@ -133,7 +133,7 @@ impl Reply<'_> {
     /// Calls `each` for every registration in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_dump(
         mut reader: Reader<'_>,
         mut each: impl FnMut(Mapping),

@@ -69,7 +69,7 @@ impl<'a> Call<'a> {
     ) -> Result<Self, RpcError> {
         let ProcedureId { program, version, procedure } = id;
         // The calls that are measured go straight through: they are some hundred bytes long, and
-        // each step between moves them once more.
+        // each step between moves them again.
         if offered.nfs3 && (program, version) == (nfs3::PROGRAM, nfs3::VERSION) {
             let procedure = nfs3::Procedure::from_number(procedure);
             return match nfs3::Call::decode(

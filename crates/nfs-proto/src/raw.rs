@@ -53,7 +53,7 @@ pub struct Frame {
 
 /// The error that bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bytes came that are no frame")]
+#[error("the received bytes are not a frame")]
 pub struct NoFrame;
 
 impl Frame {

@@ -97,8 +97,8 @@ impl Inbox {
         Self { buffer: vec![0; INPUT_BYTES_START], ..Self::without_buffer(record_bytes_max) }
     }
 
-    /// Creates an inbox without a buffer of its own, for [`Inbox::lend`]; where nobody lends it
-    /// one it makes one.
+    /// Creates an inbox without a buffer of its own, for [`Inbox::adopt_buffer`]; it makes one
+    /// where none is lent.
     pub fn without_buffer(record_bytes_max: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -111,12 +111,12 @@ impl Inbox {
         }
     }
 
-    /// Returns free space of at least `min` bytes to receive into; [`Inbox::filled`] follows.
+    /// Returns free space of at least `min` bytes to receive into; [`Inbox::mark_filled`] follows.
     ///
     /// Take records out between two calls, or the buffer grows. In the middle of a large fragment
     /// the space ends where the fragment does, so that the next record starts a fresh buffer and
     /// nothing has to be moved.
-    pub fn space(&mut self, min: usize) -> &mut [u8] {
+    pub fn free_space(&mut self, min: usize) -> &mut [u8] {
         let min = min.max(1);
         if self.buffer.len() - self.filled < min {
             self.compact();
@@ -139,7 +139,7 @@ impl Inbox {
 
     /// Takes over `buffer` where it is longer than the own one, which is given instead. All of its
     /// length is used; what is in it means nothing.
-    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
+    pub fn adopt_buffer(&mut self, buffer: &mut Vec<u8>) {
         if buffer.len() <= self.buffer.len() {
             return;
         }
@@ -150,7 +150,7 @@ impl Inbox {
 
     /// Gives the buffer away where at most `keep_bytes_max` bytes wait in it, which move to one of
     /// their size. So a connection that is idle holds no buffer at all.
-    pub fn give_back(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
+    pub fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
         let waiting = self.record_end - self.record_start + self.filled - self.parsed;
         if waiting > keep_bytes_max || self.buffer.len() == waiting {
             return None;
@@ -160,19 +160,19 @@ impl Inbox {
         Some(std::mem::replace(&mut self.buffer, own))
     }
 
-    /// States that `len` bytes of [`Inbox::space`] were received.
+    /// States that `len` bytes of [`Inbox::free_space`] were received.
     ///
     /// # Panics
     /// When that is more than the space was.
-    pub fn filled(&mut self, len: usize) {
+    pub fn mark_filled(&mut self, len: usize) {
         assert!(len <= self.buffer.len() - self.filled, "more bytes received than there was space");
         self.filled += len;
     }
 
     /// Takes bytes that were received elsewhere.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.space(bytes.len())[..bytes.len()].copy_from_slice(bytes);
-        self.filled(bytes.len());
+        self.free_space(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.mark_filled(bytes.len());
     }
 
     /// Returns the next whole record, or `None` when more bytes are needed.

@@ -177,7 +177,7 @@ impl<'a> AuthSys<'a> {
 /// Who makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
-    /// AUTH_NONE: nobody in particular.
+    /// AUTH_NONE: an anonymous caller.
     None,
     /// AUTH_SYS: a user and groups, as claimed.
     Sys(AuthSys<'a>),

@@ -24,17 +24,17 @@ use crate::xdr::{Reader, Writer, pad_len};
 pub struct Request<'a> {
     /// The transaction id to reply with.
     pub xid: u32,
-    /// Who calls, as claimed; nobody where the request was refused for its credential.
+    /// The caller, as claimed; none where the request was refused for its credential.
     pub credential: Credential<'a>,
     /// The call, or why the session refused it; a refusal is already answered.
     pub body: Result<Call<'a>, RpcError>,
-    /// The whole call as it came, without fragment marks.
+    /// The whole call as received, without fragment marks.
     pub record: &'a [u8],
 }
 
 /// The receiving half of one connection.
 ///
-/// The way of the bytes: [`Session::space`], receive into it, [`Session::filled`], then
+/// The way of the bytes: [`Session::free_space`], receive into it, [`Session::mark_filled`], then
 /// [`Session::next_request`] until it returns `None`.
 #[derive(Debug)]
 pub struct Session {
@@ -58,24 +58,24 @@ impl Session {
         self.inbox.capacity()
     }
 
-    /// Takes over a longer buffer to receive into; see [`Inbox::lend`].
-    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
-        self.inbox.lend(buffer);
+    /// Takes over a longer buffer to receive into; see [`Inbox::adopt_buffer`].
+    pub fn adopt_buffer(&mut self, buffer: &mut Vec<u8>) {
+        self.inbox.adopt_buffer(buffer);
     }
 
-    /// Gives the buffer away where little waits in it; see [`Inbox::give_back`].
-    pub fn give_back(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
-        self.inbox.give_back(keep_bytes_max)
+    /// Gives the buffer away where little waits in it; see [`Inbox::release_buffer`].
+    pub fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
+        self.inbox.release_buffer(keep_bytes_max)
     }
 
     /// Returns free space of at least `min` bytes to receive into.
-    pub fn space(&mut self, min: usize) -> &mut [u8] {
-        self.inbox.space(min)
+    pub fn free_space(&mut self, min: usize) -> &mut [u8] {
+        self.inbox.free_space(min)
     }
 
-    /// States that `len` bytes of [`Session::space`] were received.
-    pub fn filled(&mut self, len: usize) {
-        self.inbox.filled(len);
+    /// States that `len` bytes of [`Session::free_space`] were received.
+    pub fn mark_filled(&mut self, len: usize) {
+        self.inbox.mark_filled(len);
     }
 
     /// Takes bytes that were received elsewhere; copies them.

@@ -6,7 +6,7 @@
 //! counted under its own number and not lost.
 //! **Source:** RFC 1094 section 2.3.1, RFC 1813 section 2.6, RFC 5662, RFC 7863, RFC 8276.
 
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
@@ -171,7 +171,7 @@ statuses! {
     LeaseMoved = 10031, "LEASE_MOVED";
     /// An attribute is not supported.
     AttrNotSupp = 10032, "ATTRNOTSUPP";
-    /// A reclaim came outside of the grace period.
+    /// A reclaim arrived outside of the grace period.
     NoGrace = 10033, "NO_GRACE";
     /// A reclaim has nothing to reclaim.
     ReclaimBad = 10034, "RECLAIM_BAD";
@@ -217,7 +217,7 @@ statuses! {
     CompleteAlready = 10054, "COMPLETE_ALREADY";
     /// The connection does not belong to the session.
     ConnNotBound = 10055, "CONN_NOT_BOUND_TO_SESSION";
-    /// The delegation was asked for already.
+    /// The delegation was requested already.
     DelegAlreadyWanted = 10056, "DELEG_ALREADY_WANTED";
     /// The backchannel has calls outstanding.
     BackChanBusy = 10057, "BACK_CHAN_BUSY";
@@ -227,7 +227,7 @@ statuses! {
     LayoutUnavailable = 10059, "LAYOUTUNAVAILABLE";
     /// The client holds no such layout.
     NoMatchingLayout = 10060, "NOMATCHING_LAYOUT";
-    /// A recall is under way.
+    /// A recall is in progress.
     RecallConflict = 10061, "RECALLCONFLICT";
     /// The layout type is not known.
     UnknownLayoutType = 10062, "UNKNOWN_LAYOUTTYPE";
@@ -304,12 +304,12 @@ impl Status {
     pub const DELAY: Self = Self::Jukebox;
 
     /// Returns the name in the RFC of `version`; one name stands for all unknown numbers.
-    pub const fn name_in(self, version: Version) -> &'static str {
+    pub const fn name_in(self, version: ProtocolVersion) -> &'static str {
         match (version, self) {
-            (Version::V2, Self::Ok) => "NFS_OK",
-            (Version::V2, status) => status.name_in_v2(),
-            (Version::V3, Self::Ok) => "NFS3_OK",
-            (Version::V3, status) => status.name_in_v3(),
+            (ProtocolVersion::V2, Self::Ok) => "NFS_OK",
+            (ProtocolVersion::V2, status) => status.name_in_v2(),
+            (ProtocolVersion::V3, Self::Ok) => "NFS3_OK",
+            (ProtocolVersion::V3, status) => status.name_in_v3(),
             (_, Self::Ok) => "NFS4_OK",
             (_, Self::Access) => "NFS4ERR_ACCESS",
             (_, Self::Jukebox) => "NFS4ERR_DELAY",
@@ -321,11 +321,11 @@ impl Status {
     pub const fn name(self) -> &'static str {
         let last = Self::Jukebox.number();
         let is_v3 = self.number() <= last || matches!(self, Self::Other(_));
-        self.name_in(if is_v3 { Version::V3 } else { Version::V4_0 })
+        self.name_in(if is_v3 { ProtocolVersion::V3 } else { ProtocolVersion::V4_0 })
     }
 
     /// Returns what prints the name in `version` and the number.
-    pub const fn spoken(self, version: Version) -> Spoken {
+    pub const fn spoken(self, version: ProtocolVersion) -> Spoken {
         Spoken { status: self, version }
     }
 }
@@ -342,7 +342,7 @@ pub struct Spoken {
     /// Status of the answer.
     pub status: Status,
     /// The version whose names are used.
-    pub version: Version,
+    pub version: ProtocolVersion,
 }
 
 impl std::fmt::Display for Spoken {
@@ -370,15 +370,16 @@ mod tests {
     #[test]
     fn a_name_has_the_prefix_of_the_version_spoken() {
         let names = |status: Status| {
-            [Version::V2, Version::V3, Version::V4_1].map(|version| status.name_in(version))
+            [ProtocolVersion::V2, ProtocolVersion::V3, ProtocolVersion::V4_1]
+                .map(|version| status.name_in(version))
         };
         assert_eq!(names(Status::Ok), ["NFS_OK", "NFS3_OK", "NFS4_OK"]);
         assert_eq!(names(Status::Access), ["NFSERR_ACCES", "NFS3ERR_ACCES", "NFS4ERR_ACCESS"]);
-        assert_eq!(Status::DELAY.name_in(Version::V4_0), "NFS4ERR_DELAY");
+        assert_eq!(Status::DELAY.name_in(ProtocolVersion::V4_0), "NFS4ERR_DELAY");
         assert_eq!(Status::Jukebox.name(), "NFS3ERR_JUKEBOX");
         assert_eq!(Status::Grace.to_string(), "NFS4ERR_GRACE (10013)");
-        assert_eq!(Status::WFlush.spoken(Version::V2).to_string(), "NFSERR_WFLUSH (99)");
-        let unknown = Status::Other(4711).spoken(Version::V4_2).to_string();
+        assert_eq!(Status::WFlush.spoken(ProtocolVersion::V2).to_string(), "NFSERR_WFLUSH (99)");
+        let unknown = Status::Other(4711).spoken(ProtocolVersion::V4_2).to_string();
         assert_eq!(unknown, "NFS4ERR_(unknown) (4711)");
     }
 }

@@ -1,10 +1,10 @@
 //! The versions of NFS that this crate speaks. **Source:** RFC 1094, 1813, 7530, 8881, 7862.
 //!
-//! [`Version`] orders them as they were published, so that "v4.1 or later" is a comparison.
+//! [`ProtocolVersion`] orders them as they were published, so that "v4.1 or later" is a comparison.
 
 /// A version of NFS, minor version included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
+pub enum ProtocolVersion {
     /// NFS version 2, RFC 1094.
     V2,
     /// NFS version 3, RFC 1813.
@@ -17,7 +17,7 @@ pub enum Version {
     V4_2,
 }
 
-impl Version {
+impl ProtocolVersion {
     /// All versions, oldest first.
     pub const ALL: [Self; 5] = [Self::V2, Self::V3, Self::V4_0, Self::V4_1, Self::V4_2];
 
@@ -77,7 +77,7 @@ impl Version {
     }
 }
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for ProtocolVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -88,7 +88,7 @@ impl std::fmt::Display for Version {
 #[error("`{0}` is no version of NFS; there are 2, 3, 4.0, 4.1 and 4.2")]
 pub struct UnknownVersion(pub String);
 
-impl std::str::FromStr for Version {
+impl std::str::FromStr for ProtocolVersion {
     type Err = UnknownVersion;
 
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
@@ -103,20 +103,20 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for version in Version::ALL {
+        for version in ProtocolVersion::ALL {
             assert_eq!(version.name().parse(), Ok(version));
         }
-        let error = "4".parse::<Version>().unwrap_err();
+        let error = "4".parse::<ProtocolVersion>().unwrap_err();
         assert!(error.to_string().contains("4.0, 4.1"), "{error}");
     }
 
     #[test]
     fn minor_versions_come_back_and_only_v4_has_them() {
-        for version in Version::ALL {
-            let back = version.minor().and_then(Version::from_minor);
+        for version in ProtocolVersion::ALL {
+            let back = version.minor().and_then(ProtocolVersion::from_minor);
             assert_eq!(back, (version.program_version() == 4).then_some(version));
         }
-        assert_eq!(Version::from_minor(3), None);
-        assert!(Version::V4_2.has_sessions() && !Version::V4_0.has_sessions());
+        assert_eq!(ProtocolVersion::from_minor(3), None);
+        assert!(ProtocolVersion::V4_2.has_sessions() && !ProtocolVersion::V4_0.has_sessions());
     }
 }

@@ -164,8 +164,8 @@ impl<'b> Writer<'b> {
         self.out[position..position + 4].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// Takes back what was appended since [`Writer::position`] was `position`.
-    pub fn take_back(&mut self, position: usize) {
+    /// Undoes what was appended since [`Writer::position`] was `position`.
+    pub fn truncate_to(&mut self, position: usize) {
         self.out.truncate(position);
     }
 

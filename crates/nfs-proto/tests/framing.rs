@@ -4,7 +4,7 @@
 mod common;
 
 use common::{fattr, file};
-use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, Session, Version};
+use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::limits::RECORD_BYTES_MAX;
 use nfs_proto::nfs3::Status;
 use nfs_proto::program::Offered;
@@ -16,7 +16,7 @@ use nfs_proto::{CallError, DecodeError, StreamError, server};
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
-    let (version, credential) = (Version::V3, Credential::None);
+    let (version, credential) = (ProtocolVersion::V3, Credential::None);
     Session::new(&Config { version, slots: 4, credential, payload, ..Config::default() })
 }
 
@@ -92,7 +92,7 @@ fn the_inbox_bounds_bytes_not_fragments() {
         inbox.push(&[0; 4]);
         assert_eq!(inbox.next_record(), Ok(None));
     }
-    assert!(inbox.space(1).len() <= 64 * 1024, "empty fragments take no memory");
+    assert!(inbox.free_space(1).len() <= 64 * 1024, "empty fragments take no memory");
 
     let mut inbox = Inbox::default();
     inbox.push(&Mark { len: RECORD_BYTES_MAX + 1, last: true }.to_bytes());
@@ -109,7 +109,7 @@ fn an_announced_record_takes_no_memory_before_it_arrives() {
     let mut inbox = Inbox::default();
     inbox.push(&Mark { len: RECORD_BYTES_MAX, last: true }.to_bytes());
     assert_eq!(inbox.next_record(), Ok(None));
-    assert!(inbox.space(1).len() <= 64 * 1024);
+    assert!(inbox.free_space(1).len() <= 64 * 1024);
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn a_large_record_is_received_without_the_start_of_the_next() {
     let mut at = 0;
     let mut seen = 0;
     while at < stream.len() {
-        let space = inbox.space(1);
+        let space = inbox.free_space(1);
         let len = space.len().min(stream.len() - at);
         space[..len].copy_from_slice(&stream[at..at + len]);
-        inbox.filled(len);
+        inbox.mark_filled(len);
         at += len;
         while let Some(whole) = inbox.next_record().unwrap() {
             assert_eq!(whole, record);
@@ -156,7 +156,7 @@ fn a_read_reply_arrives_whole_in_any_fragments_cut_anywhere() {
     }
 }
 
-/// Passes bytes to a session, payload out of band where asked for.
+/// Passes bytes to a session, payload out of band where requested for.
 fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
     while !bytes.is_empty() {
         let taken = match session.payload_wanted() {
@@ -242,7 +242,7 @@ fn malformed_replies_fail_their_call_and_no_other() {
             reply.extend([0; 4]);
             reply
         }),
-        ("more payload than was asked for", |mut reply| {
+        ("more payload than was requested", |mut reply| {
             reply[24 + 4 + 4 + 84 + 3] = 65;
             reply[24 + 4 + 4 + 84 + 8 + 3] = 65;
             reply
@@ -275,7 +275,7 @@ fn failed_reads_and_refusals_are_typed() {
     feed(&mut session, &out, false);
     assert_eq!(
         session.poll_event().unwrap().result,
-        Err(CallError::Status(Status::Stale.spoken(Version::V3)))
+        Err(CallError::Status(Status::Stale.spoken(ProtocolVersion::V3)))
     );
 
     for refusal in [RpcError::ProgramMismatch { low: 4, high: 4 }, RpcError::Authentication(5)] {

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use common::{dir, file};
 use nfs_proto::CallError;
 use nfs_proto::client::{
-    Chunk, Config, Data, Event, File, Operation, Outcome, PayloadMode, PayloadRange, Session,
-    StartError, Version,
+    Chunk, Config, Data, Event, File, Operation, Outcome, PayloadMode, PayloadRange,
+    ProtocolVersion, Session, StartError,
 };
 use nfs_proto::nfs3::{self, Call, ReadOk, Reply, StableHow, Status, Verifier, WccData, WriteOk};
 use nfs_proto::program::{self, Offered};
@@ -98,7 +98,7 @@ impl Pair {
             groups: Groups::from_slice(&[7]),
         };
         let config = Config {
-            version: Version::V3,
+            version: ProtocolVersion::V3,
             slots: SLOTS,
             credential: Credential::Sys(auth),
             payload: PayloadMode::Keep { bytes_per_slot: PAYLOAD_MAX as u32 },
@@ -292,7 +292,10 @@ fn check_event(event: &Event<'_>, expected: Expected, now_ns: u64) {
             assert_eq!(event.result, Ok(Outcome::Attributes(common::fattr())));
         }
         Expected::Missing => {
-            assert_eq!(event.result, Err(CallError::Status(Status::NoEnt.spoken(Version::V3))));
+            assert_eq!(
+                event.result,
+                Err(CallError::Status(Status::NoEnt.spoken(ProtocolVersion::V3)))
+            );
         }
     }
 }

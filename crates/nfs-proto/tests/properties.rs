@@ -2,7 +2,7 @@
 
 mod common;
 
-use nfs_proto::client::{Config, File, Operation, PayloadMode, Session, Version};
+use nfs_proto::client::{Config, File, Operation, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::nfs3::{
     Call, CreateHow, Fattr, FileHandle, FileType, Object, Procedure, ReadOk, Reply, Sattr, SetTime,
     StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
@@ -118,7 +118,7 @@ fn decode_all(bytes: &[u8]) {
 /// Feeds a stream to a client with a READ and a GETATTR in flight, in pieces.
 fn feed_client(stream: &[u8], piece: usize) {
     let payload = PayloadMode::Keep { bytes_per_slot: 100 };
-    let (version, credential) = (Version::V3, Credential::None);
+    let (version, credential) = (ProtocolVersion::V3, Credential::None);
     let mut session =
         Session::new(&Config { version, slots: 2, credential, payload, ..Config::default() });
     let file = &File::from(common::file());

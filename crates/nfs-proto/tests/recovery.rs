@@ -68,17 +68,17 @@ fn a_datagram_without_a_reply_is_sent_again_after_twice_the_time() {
     let mut session = session(Framing::Datagram);
     getattr(&mut session, 0, 1);
     let first = send(&mut session, 0, Framing::Datagram);
-    let mut due = Vec::new();
+    let mut sent_again = Vec::new();
     for _ in 0..6 {
         let now = session.next_timeout_ns().unwrap();
         session.handle_timeout(now - 1);
         assert!(!session.wants_write(), "not before its time");
         session.handle_timeout(now);
         assert_eq!(send(&mut session, now, Framing::Datagram), first, "the same message");
-        due.push(now / MS);
+        sent_again.push(now / MS);
     }
     // 100 ms, then twice as long each of 3 times; then a major timeout starts it over.
-    assert_eq!(due, [100, 300, 700, 1500, 1600, 1800]);
+    assert_eq!(sent_again, [100, 300, 700, 1500, 1600, 1800]);
     session.handle_datagram(1900 * MS, &attributes(xid(&first)));
     let event = session.poll_event().unwrap();
     assert_eq!((event.started_ns, event.sent_ns, event.done_ns), (0, 0, 1900 * MS));
@@ -98,10 +98,10 @@ fn a_wait_between_retransmissions_ends_at_a_minute() {
     let mut sent_at = 0;
     for round in 0..20 {
         send(&mut session, sent_at, framing);
-        let due = session.next_timeout_ns().unwrap();
-        assert_eq!(due - sent_at, ((1_000 * MS) << round.min(40)).min(60_000 * MS));
-        session.handle_timeout(due);
-        sent_at = due;
+        let timeout = session.next_timeout_ns().unwrap();
+        assert_eq!(timeout - sent_at, ((1_000 * MS) << round.min(40)).min(60_000 * MS));
+        session.handle_timeout(timeout);
+        sent_at = timeout;
     }
 }
 
@@ -285,7 +285,7 @@ fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
         }
         let reply_ns = link.front().map(|(_, done_ns)| *done_ns);
         let timeout_ns = session.next_timeout_ns();
-        now = reply_ns.into_iter().chain(timeout_ns).min().expect("something is under way");
+        now = reply_ns.into_iter().chain(timeout_ns).min().expect("something is in progress");
         session.handle_timeout(now);
         if reply_ns == Some(now) {
             let (xid, _) = link.pop_front().unwrap();

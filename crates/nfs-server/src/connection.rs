@@ -247,7 +247,7 @@ impl Connection {
         if self.outbox.bytes() == 0 {
             kit.take_back_outbox(&mut self.outbox);
         }
-        if let Some(buffer) = self.session.give_back(INPUT_KEEP_BYTES) {
+        if let Some(buffer) = self.session.release_buffer(INPUT_KEEP_BYTES) {
             kit.take_back(buffer);
         }
     }
@@ -282,10 +282,10 @@ impl Connection {
         }
         if self.session.capacity() < INPUT_BYTES_START {
             let mut buffer = kit.buffer();
-            self.session.lend(&mut buffer);
+            self.session.adopt_buffer(&mut buffer);
             kit.take_back(buffer);
         }
-        let space = self.session.space(RECEIVE_BYTES_MIN);
+        let space = self.session.free_space(RECEIVE_BYTES_MIN);
         let space_bytes = space.len();
         let received = self.channel.receive(space, &kit.service.counters);
         if let Ok(count @ 1..) = received {
@@ -294,7 +294,7 @@ impl Connection {
             if is_raw && Frame::begins(&space[..count]) {
                 self.raw = Some(Box::new(Raw::begun(&space[..count])));
             } else {
-                self.session.filled(count);
+                self.session.mark_filled(count);
             }
         }
         self.received(received, space_bytes)

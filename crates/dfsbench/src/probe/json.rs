@@ -6,7 +6,7 @@
 use nfs_client::probe::{
     Answer, Export, Flavor, Limits, Mounted, Probe, Registration, RoundTrip, Service, V4Root,
 };
-use nfs_client::proto::Version;
+use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
 
 /// Version of the format.
@@ -128,7 +128,7 @@ struct RegistrationPart<'a> {
 impl<'a> Document<'a> {
     fn of(probe: &'a Probe) -> Self {
         let services = |services: &[Service]| services.iter().map(ServicePart::of).collect();
-        let minor = |(version, spoken): &(Version, Answer<bool>)| MinorPart {
+        let minor = |(version, spoken): &(ProtocolVersion, Answer<bool>)| MinorPart {
             version: version.name(),
             spoken: Part::of(spoken, |spoken| *spoken),
         };
@@ -137,7 +137,7 @@ impl<'a> Document<'a> {
             host: &probe.host,
             address: probe.address.to_string(),
             addresses: probe.addresses.iter().map(ToString::to_string).collect(),
-            versions: probe.versions().into_iter().map(Version::name).collect(),
+            versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
             tls: Part::of(&probe.tls, |tls| *tls),
             nfs: services(&probe.nfs),
             minor_versions: probe.minor_versions.iter().map(minor).collect(),
@@ -181,7 +181,7 @@ impl ServicePart {
 
 impl<'a> ExportPart<'a> {
     fn of(export: &'a Export) -> Self {
-        let limits = |(version, limits): &(Version, Answer<Limits>)| VersionLimits {
+        let limits = |(version, limits): &(ProtocolVersion, Answer<Limits>)| VersionLimits {
             version: version.name(),
             limits: Part::of(limits, LimitsPart::of),
         };

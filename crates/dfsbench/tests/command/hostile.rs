@@ -76,12 +76,12 @@ const fn v4(row: Hostile) -> Hostile {
 }
 
 const TABLE: [Hostile; 23] = [
-    data("endless-readdir cookies", 3, "READDIR at 127.0.0.1:PORT: the cookie 3 came twice"),
+    data("endless-readdir cookies", 3, "READDIR at 127.0.0.1:PORT: the cookie 3 was sent twice"),
     v4(data("endless-readdir names", 3, "names of")),
     data("endless-readdir names", 3, "(the limit is 65540 names)"),
     Hostile {
         timeout: "2500ms",
-        ..data("trickle 1B/s", 3, "no whole answer (bytes of it that came:")
+        ..data("trickle 1B/s", 3, "no whole answer (bytes of it received:")
     },
     data("trickle 200B/s", 3, "FSINFO at 127.0.0.1:PORT: no whole answer"),
     data("changing-verifier COMMIT", 4, "changes its write verifier again and again"),

@@ -1,10 +1,10 @@
-//! What the checks are asked to do, from the command line.
+//! What the checks are to do, from the command line.
 //!
 //! The address is read here by hand: an example has no parser of plans at hand, and the few words
 //! it takes are those of `dfsbench`.
 
 use model::Proto;
-use nfs_client::proto::client::Version;
+use nfs_client::proto::client::ProtocolVersion;
 use nfs_client::{MountOptions, Tls};
 
 /// The settings of one run.
@@ -13,7 +13,7 @@ pub struct Settings {
     /// Where and as whom.
     pub options: MountOptions,
     /// The version that is to be spoken.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// How many entries the large directory gets.
     pub entries: usize,
     /// Where the sparse file ends, in bytes.
@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-fn parse(address: &str) -> Result<(MountOptions, Version), String> {
+fn parse(address: &str) -> Result<(MountOptions, ProtocolVersion), String> {
     let rest = address.strip_prefix("nfs://").ok_or("an address begins with nfs://")?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, export) = path.split_once('/').ok_or("the address has no export")?;
@@ -64,7 +64,7 @@ fn parse(address: &str) -> Result<(MountOptions, Version), String> {
     };
     let mut options = MountOptions::new(host, format!("/{export}"));
     options.port = port;
-    let mut version = Version::V3;
+    let mut version = ProtocolVersion::V3;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or(format!("`{pair}` has no value"))?;
         match key {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nfs_client::Scratch;
 use nfs_client::proto::client::{
-    Data, File, Operation, Outcome, PayloadRange, StartError, Version,
+    Data, File, Operation, Outcome, PayloadRange, ProtocolVersion, StartError,
 };
 use nfs_client::proto::nfs3::{Sattr, StableHow, Status};
 
@@ -61,7 +61,7 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
     let (clock, connection) = (clock(), rig.connection());
     let mut scratch = Scratch::new();
     let (mut wrong, mut moved_ns) = (None, 0);
-    // After a difference the answers that are still out are awaited, and no more is asked for.
+    // After a difference the answers that are still out are awaited, and no more is requested.
     while ended < count && (wrong.is_none() || connection.in_flight() > 0) {
         while started < count && connection.free_slots() > 0 && wrong.is_none() {
             let payload = range(started);
@@ -77,16 +77,17 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
             started += 1;
         }
         let moved = connection.wait(&mut scratch, &clock, PATIENCE, &mut |event| {
-            let asked = range(event.tag);
+            let requested = range(event.tag);
             let right = match event.result {
-                Ok(Outcome::Written { count, .. }) => count == asked.len,
+                Ok(Outcome::Written { count, .. }) => count == requested.len,
                 Ok(Outcome::Read { count, .. }) => {
-                    count == asked.len && event.payload == &want[asked.start..][..count as usize]
+                    count == requested.len
+                        && event.payload == &want[requested.start..][..count as usize]
                 }
                 _ => false,
             };
             if !right {
-                wrong = Some(format!("{}: {:?} at {asked:?}", event.kind, event.result));
+                wrong = Some(format!("{}: {:?} at {requested:?}", event.kind, event.result));
             }
         });
         let moved = moved.map_err(|error| error.to_string())?;
@@ -111,7 +112,7 @@ pub fn durability(rig: &mut Rig) -> Done {
             return Err(format!("WRITE gave {outcome:?}"));
         };
         if (committed as u32) < stable as u32 {
-            return Err(format!("{stable:?} was asked for, {committed:?} was given"));
+            return Err(format!("{stable:?} was requested, {committed:?} was given"));
         }
         let commit = rig.one(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
         same("verifier of COMMIT", &commit, &Outcome::Committed { verifier })?;
@@ -137,7 +138,7 @@ pub fn truncation(rig: &mut Rig) -> Done {
 /// A few bytes at places that need more than 32 bits, and zeros between; v2 refuses it by itself.
 pub fn sparse(rig: &mut Rig) -> Done {
     let file = rig.create("sparse")?;
-    if rig.version == Version::V2 {
+    if rig.version == ProtocolVersion::V2 {
         return too_large(rig, &file);
     }
     let end = rig.large_bytes;

@@ -1,4 +1,4 @@
-//! One list of checks of this client against a server, whoever wrote it.
+//! One list of checks of this client against a server, of any vendor.
 //!
 //! `cargo run -p nfs-client --example interop -- nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...`
 //! The address takes `version`, `proto`, `port`, `mountport` and, for TLS, `tls_ca`; `--entries N`

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use nfs_client::proto::client::{Operation, Version};
+use nfs_client::proto::client::{Operation, ProtocolVersion};
 use nfs_client::proto::nfs3::{FileType, MknodWhat, Sattr, SetTime, Status, Time};
 
 use crate::Done;
@@ -81,7 +81,7 @@ pub fn attributes(rig: &mut Rig) -> Done {
     same("seconds of mtime", &after.mtime.seconds, &time.seconds)?;
     same("microseconds of mtime", &(after.mtime.nanos / 1000), &(time.nanos / 1000))?;
     same("id", &after.fileid, &before.fileid)?;
-    if rig.version > Version::V2 {
+    if rig.version > ProtocolVersion::V2 {
         rig.done(&Operation::Access { file: &file, access: 0x3f })?;
     }
     rig.close(&file)

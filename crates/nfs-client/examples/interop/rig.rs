@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::{
-    Attributes, Cursor, Data, Event, File, OpenAccess, Operation, Outcome, Version,
+    Attributes, Cursor, Data, Event, File, OpenAccess, Operation, Outcome, ProtocolVersion,
 };
 use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status};
 use nfs_client::{Connection, ConnectionOptions, Mount, Scratch};
@@ -20,7 +20,7 @@ use crate::{Done, data};
 /// How long an operation may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SLOTS: usize = 8;
-/// Asked for in one page of a listing, in bytes.
+/// Requested in one page of a listing, in bytes.
 const PAGE_BYTES: u32 = 32 * 1024;
 
 /// One name of a directory.
@@ -42,7 +42,7 @@ pub struct Rig {
     /// The folder of the check at hand.
     pub dir: File,
     /// The version that is spoken.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// Largest READ and WRITE, in bytes.
     pub transfer_bytes: (u32, u32),
     /// How many entries the large directory gets.
@@ -57,12 +57,12 @@ pub struct Rig {
 
 /// Tells whether the version has what only v2 lacks.
 pub fn is_not_v2(rig: &Rig) -> bool {
-    rig.version > Version::V2
+    rig.version > ProtocolVersion::V2
 }
 
 /// Tells whether the version is 4.2.
 pub fn is_v42(rig: &Rig) -> bool {
-    rig.version == Version::V4_2
+    rig.version == ProtocolVersion::V4_2
 }
 
 impl Rig {

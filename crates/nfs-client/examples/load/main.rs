@@ -39,7 +39,7 @@ enum Op {
     Write,
 }
 
-/// What is asked for.
+/// What is requested.
 struct Settings {
     options: MountOptions,
     op: Op,

@@ -1,4 +1,4 @@
-//! How a connection goes on: connected anew, in another session, with its lease renewed.
+//! How a connection goes on: connected again, in another session, with its lease renewed.
 //!
 //! Nothing here is in the way of a call that goes well. What is lost is looked for again with
 //! growing pauses, within the mount's timeout; a server that forgot its client gets another one.
@@ -23,11 +23,11 @@ use crate::transport::{Attempt, begin, go_on};
 const RENEWAL: u32 = u32::MAX;
 /// Slots that are kept for them.
 pub(super) const RENEWAL_SLOTS: usize = 1;
-/// How long one attempt to connect anew may take.
+/// How long one attempt to reconnect may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// The first pause between two attempts to connect anew; each further one is twice as long.
+/// The first pause between two attempts to reconnect; each further one is twice as long.
 const PAUSE_NS_MIN: u64 = 20_000_000;
-/// How often an attempt is looked at that is under way.
+/// How often an attempt is looked at that is in progress.
 const LOOK_NS: u64 = 5_000_000;
 /// The longest pause between two attempts.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ pub(super) struct Renewal {
     /// 0 where there is no lease.
     pub(super) every_ns: u64,
     pub(super) last_ns: u64,
-    pub(super) under_way: bool,
+    pub(super) in_flight: bool,
 }
 
 /// The ends of renewals among the events of one receive.
@@ -69,7 +69,7 @@ pub(super) struct Trouble {
     /// When to try again; `None` while connected.
     pub(super) next_ns: Option<u64>,
     pub(super) pause_ns: u64,
-    /// When the attempt that is under way began.
+    /// When the attempt that is in progress began.
     pub(super) begun_ns: u64,
 }
 
@@ -82,8 +82,8 @@ impl Trouble {
 impl Connection {
     /// Returns when the lease is to be renewed; an operation of a session renews it too.
     pub(super) fn renewal_ns(&self) -> Option<u64> {
-        let Renewal { every_ns, last_ns, under_way } = self.renewal;
-        let busy = under_way || self.link.session.free_slots() == 0;
+        let Renewal { every_ns, last_ns, in_flight } = self.renewal;
+        let busy = in_flight || self.link.session.free_slots() == 0;
         if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
         }
@@ -97,7 +97,7 @@ impl Connection {
         let session = &mut self.link.session;
         let renew = [Op::Renew { client: session.client() }];
         let ops = if session.version().has_sessions() { &[][..] } else { &renew };
-        self.renewal.under_way = session.start_ops(now_ns, RENEWAL, ops).is_ok();
+        self.renewal.in_flight = session.start_ops(now_ns, RENEWAL, ops).is_ok();
         self.renewal.last_ns = now_ns;
     }
 
@@ -139,13 +139,13 @@ impl Connection {
     }
 
     fn note_renewed(&mut self, renewed: &Renewed) {
-        self.renewal.under_way &= renewed.count == 0;
+        self.renewal.in_flight &= renewed.count == 0;
         self.forgotten |= renewed.is_refused;
     }
 
-    /// Connects anew and makes another session, and another client if need be; the calls that
+    /// Reconnects and makes another session, and another client if need be; the calls that
     /// were held back go on in it.
-    fn bind_anew(&mut self, now_ns: u64) -> Result<(), MountError> {
+    fn rebind(&mut self, now_ns: u64) -> Result<(), MountError> {
         let Some(client) = self.client.clone() else { return Ok(()) };
         let session = &self.link.session;
         let slots = session.free_slots() + session.in_flight();
@@ -167,11 +167,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Deals with the end of a socket: connects anew, or says why not.
+    /// Deals with the end of a socket: reconnects, or says why not.
     pub(super) fn broke(&mut self, broken: Broken, now_ns: u64) -> Result<(), ConnectionError> {
         let may_recover = match &broken {
             Broken::Garbage(_) => false,
-            // Whoever sends datagrams is told of each that nobody took; it is sent again in time.
+            // The system reports each datagram that no socket accepted; it is sent again in time.
             Broken::Lost(reason) if self.link.transport.is_datagram() => {
                 if self.reconnect && reason.kind() == ErrorKind::ConnectionRefused {
                     return Ok(());
@@ -189,7 +189,7 @@ impl Connection {
         if self.is_over(now_ns) {
             return Err(self.as_error(broken));
         }
-        if first { self.connect_anew(now_ns) } else { Ok(()) }
+        if first { self.reconnect(now_ns) } else { Ok(()) }
     }
 
     /// Goes on with an attempt to connect, or makes one, and tells whether it has succeeded. It
@@ -209,7 +209,7 @@ impl Connection {
                 self.link.session.reconnected(now_ns);
                 Ok(true)
             }
-            Attempt::UnderWay(fd) => {
+            Attempt::InProgress(fd) => {
                 let begun_ns = self.trouble.map_or(now_ns, |trouble| trouble.begun_ns);
                 if now_ns.saturating_sub(begun_ns) > limit.as_nanos() as u64 {
                     let (service, server) = (self.target.service, self.target.server);
@@ -222,9 +222,9 @@ impl Connection {
     }
 
     /// Makes one attempt to connect, or goes on with it.
-    pub(super) fn connect_anew(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
+    pub(super) fn reconnect(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
         let opened =
-            if self.forgotten { self.bind_anew(now_ns).map(|()| true) } else { self.reach(now_ns) };
+            if self.forgotten { self.rebind(now_ns).map(|()| true) } else { self.reach(now_ns) };
         let over = self.is_over(now_ns);
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
         match opened {

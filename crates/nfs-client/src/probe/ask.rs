@@ -46,7 +46,7 @@ pub(super) struct Asker {
     timeout: Duration,
     user: (u32, u32),
     xid: u32,
-    /// Why nothing more is asked here.
+    /// Why nothing more is queried here.
     ended: Option<NoAnswer>,
 }
 
@@ -204,9 +204,9 @@ fn receive_stream(
             }
         }
         stream.set_read_timeout(Some(deadline.left()?))?;
-        match stream.read(inbox.space(RECEIVE_BYTES)) {
+        match stream.read(inbox.free_space(RECEIVE_BYTES)) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(len) => inbox.filled(len),
+            Ok(len) => inbox.mark_filled(len),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::status::Spoken;
-use nfs_proto::{DecodeError, RpcError, Version};
+use nfs_proto::{DecodeError, ProtocolVersion, RpcError};
 
 /// The answer to a question, or the reason why there is none.
 pub type Answer<T> = Result<T, NoAnswer>;
@@ -15,7 +15,7 @@ pub type Answer<T> = Result<T, NoAnswer>;
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nothing came within the time a question has.
+    /// Nothing was received within the time a question has.
     #[error("no answer")]
     Silent,
     /// Nothing listens on the port.
@@ -51,8 +51,8 @@ pub enum NoAnswer {
     #[error("{0}")]
     System(String),
     /// The question was not put; the text says what was missing for it.
-    #[error("not asked: {0}")]
-    NotAsked(&'static str),
+    #[error("not requested: {0}")]
+    NotRequested(&'static str),
 }
 
 /// How a call travels.
@@ -90,7 +90,7 @@ pub struct Probe {
     pub host: String,
     /// All addresses of that name.
     pub addresses: Vec<IpAddr>,
-    /// The address that was asked.
+    /// The address that was queried.
     pub address: IpAddr,
     /// Registrations of portmap version 2.
     pub portmap: Answer<Vec<Registration>>,
@@ -99,13 +99,13 @@ pub struct Probe {
     /// NFS versions 2, 3 and 4, each over TCP and UDP.
     pub nfs: Vec<Service>,
     /// Minor versions 4.0, 4.1 and 4.2, over TCP: whether each is spoken.
-    pub minor_versions: Vec<(Version, Answer<bool>)>,
+    pub minor_versions: Vec<(ProtocolVersion, Answer<bool>)>,
     /// MOUNT versions 1, 2 and 3, each over TCP and UDP.
     pub mount: Vec<Service>,
-    /// The exports, with what was asked about each.
+    /// The exports, with what was queried about each.
     pub exports: Answer<Vec<Export>>,
     /// Exports beyond the number that was looked at closely; their `flavors` and `limits` were
-    /// not asked.
+    /// not requested.
     pub exports_not_examined: usize,
     /// Who has mounted what, as far as the server keeps a list.
     pub mounted: Answer<Vec<Mounted>>,
@@ -130,7 +130,7 @@ pub struct Registration {
     pub address: String,
     /// The port, where the address has one.
     pub port: Option<u16>,
-    /// Who registered it, where that is told.
+    /// Who registered it, where that is stated.
     pub owner: String,
 }
 
@@ -141,7 +141,7 @@ pub struct Service {
     pub version: u32,
     /// Transport of the service.
     pub transport: Transport,
-    /// Address where it was asked; `None` where no port is known for it.
+    /// Address where it was queried; `None` where no port is known for it.
     pub address: Option<SocketAddr>,
     /// How long NULL took, there and back.
     pub null: Answer<RoundTrip>,
@@ -169,8 +169,8 @@ pub struct Export {
     pub flavors: Answer<Vec<Flavor>>,
     /// The security flavours that NFS v4 names for it (SECINFO).
     pub flavors_v4: Answer<Vec<Flavor>>,
-    /// The limits, one for each version that was asked.
-    pub limits: Vec<(Version, Answer<Limits>)>,
+    /// The limits, one for each version that was queried.
+    pub limits: Vec<(ProtocolVersion, Answer<Limits>)>,
 }
 
 /// The limits of a file system.
@@ -246,18 +246,18 @@ impl std::fmt::Display for Flavor {
 impl Probe {
     /// Returns what was found of one version of NFS over one transport.
     pub fn nfs_over(&self, version: u32, transport: Transport) -> Option<&Service> {
-        let asked = |service: &&Service| (service.version, service.transport);
-        self.nfs.iter().find(|service| asked(service) == (version, transport))
+        let requested = |service: &&Service| (service.version, service.transport);
+        self.nfs.iter().find(|service| requested(service) == (version, transport))
     }
 
     /// Returns the versions of NFS that answered, oldest first, minor versions included.
-    pub fn versions(&self) -> Vec<Version> {
-        let answers = |version: &Version| match version.minor() {
+    pub fn versions(&self) -> Vec<ProtocolVersion> {
+        let answers = |version: &ProtocolVersion| match version.minor() {
             None => self.nfs.iter().any(|service| {
                 service.version == version.program_version() && service.null.is_ok()
             }),
             Some(_) => self.minor_versions.contains(&(*version, Ok(true))),
         };
-        Version::ALL.into_iter().filter(answers).collect()
+        ProtocolVersion::ALL.into_iter().filter(answers).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Exports: who may mount them, how secure, with which limits.
 //!
 //! The list and the mounts come from MOUNT; each export that is looked at closely is mounted and
-//! given back, which leaves no line in the server's list.
+//! released, which leaves no line in the server's list.
 //!
 //! **Source:** RFC 1813 sections 3.3.19 and 5, RFC 1094 section 2.2.18 and appendix A.
 
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use nfs_proto::program::Call;
 use nfs_proto::xdr::Reader;
-use nfs_proto::{DecodeError, Version, mount1, mount3, nfs2, nfs3};
+use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 
 use super::ask::Asker;
 use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, Service, Transport};
@@ -22,7 +22,7 @@ const LINES_MAX: usize = 65_536;
 /// The transport and address where one version of a program answered.
 type Found = Answer<(Transport, SocketAddr)>;
 
-/// The services over which exports are asked for.
+/// The services over which exports are requested.
 #[derive(Debug)]
 pub(super) struct Doors {
     pub(super) mount1: Found,
@@ -43,7 +43,7 @@ pub(super) fn answered(services: &[Service], version: u32) -> Found {
         }
         _ => None,
     });
-    found.ok_or_else(|| first.unwrap_or(NoAnswer::NotAsked("the version was not looked for")))
+    found.ok_or_else(|| first.unwrap_or(NoAnswer::NotRequested("the version was not looked for")))
 }
 
 /// A reply of another procedure than the one that was called.
@@ -120,12 +120,13 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
         lines += groups.len();
         if lines < LINES_MAX {
             lines += 1;
-            let not_asked = || NoAnswer::NotAsked("more exports than are looked at closely");
+            let not_requested =
+                || NoAnswer::NotRequested("more exports than are looked at closely");
             exports.push(Export {
                 path: text(path),
                 groups,
-                flavors: Err(not_asked()),
-                flavors_v4: Err(not_asked()),
+                flavors: Err(not_requested()),
+                flavors_v4: Err(not_requested()),
                 limits: Vec::new(),
             });
         }
@@ -133,7 +134,7 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
     Ok(exports)
 }
 
-/// The connections over which exports are asked about.
+/// The connections over which exports are queried about.
 struct Examiner<'a> {
     mount1: Answer<Asker>,
     mount3: Answer<Asker>,
@@ -156,7 +157,7 @@ impl Examiner<'_> {
         let limits2 = spoken2.and_then(|()| self.root2(&path)).and_then(|root| self.limits2(root));
         let spoken3 = each(&mut self.nfs3).map(drop);
         let limits3 = spoken3.and(root3).and_then(|(root, _)| self.limits3(root));
-        export.limits = vec![(Version::V2, limits2), (Version::V3, limits3)];
+        export.limits = vec![(ProtocolVersion::V2, limits2), (ProtocolVersion::V3, limits3)];
         match self.talk {
             Ok(talk) => {
                 let names: Vec<_> =
@@ -193,7 +194,8 @@ impl Examiner<'_> {
                 _ => Err(other_reply()),
             }
         })?;
-        let found = result.map_err(|status| NoAnswer::Status(status.spoken(Version::V3)))?;
+        let found =
+            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V3)))?;
         Ok(Limits {
             read_bytes_max: found.read_bytes_max.into(),
             read_bytes_preferred: Some(found.read_bytes_preferred.into()),
@@ -212,7 +214,8 @@ impl Examiner<'_> {
                 _ => Err(other_reply()),
             }
         })?;
-        let found = result.map_err(|status| NoAnswer::Status(status.spoken(Version::V2)))?;
+        let found =
+            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V2)))?;
         // The protocol has no word for the largest transfer but its own limit.
         let bytes = found.transfer_bytes.min(nfs_proto::limits::V2_TRANSFER_BYTES_MAX).into();
         Ok(Limits {

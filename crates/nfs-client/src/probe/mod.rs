@@ -2,7 +2,7 @@
 //!
 //! [`Probe::run`] asks; the outcome is plain data. A part that failed is data of its own
 //! ([`NoAnswer`]) and never the end of a probe. Each question is bounded in time, and nothing is
-//! asked again over a connection that fell silent; what can be asked at the same time is, but for
+//! requested again over a connection that fell silent; what can be requested at the same time is, but for
 //! the round trips, which are taken one after the other.
 
 mod ask;
@@ -17,7 +17,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread::ScopedJoinHandle;
 
-use nfs_proto::{RpcError, Version, mount3, nfs3};
+use nfs_proto::{ProtocolVersion, RpcError, mount3, nfs3};
 
 pub use data::{
     Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, RoundTrip, Service,
@@ -126,10 +126,10 @@ fn reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
     }
 }
 
-fn minor_versions(nfs: &[Service], options: &ProbeOptions) -> Vec<(Version, Answer<bool>)> {
+fn minor_versions(nfs: &[Service], options: &ProbeOptions) -> Vec<(ProtocolVersion, Answer<bool>)> {
     match answered_over_tcp(nfs, 4) {
         Ok(address) => v4::minor_versions(address, options),
-        Err(reason) => [Version::V4_0, Version::V4_1, Version::V4_2]
+        Err(reason) => [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2]
             .map(|version| (version, Err(reason.clone())))
             .into(),
     }
@@ -144,7 +144,7 @@ fn answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
 /// Starts to talk NFS v4 in the lowest minor version that is spoken.
 fn talk(
     nfs: &[Service],
-    minor_versions: &[(Version, Answer<bool>)],
+    minor_versions: &[(ProtocolVersion, Answer<bool>)],
     options: &ProbeOptions,
 ) -> Answer<Talk> {
     talk_in(|_| true, nfs, minor_versions, options)
@@ -152,15 +152,15 @@ fn talk(
 
 /// Starts to talk NFS v4 in the lowest minor version that is spoken and `wanted`.
 fn talk_in(
-    wanted: impl Fn(Version) -> bool,
+    wanted: impl Fn(ProtocolVersion) -> bool,
     nfs: &[Service],
-    minor_versions: &[(Version, Answer<bool>)],
+    minor_versions: &[(ProtocolVersion, Answer<bool>)],
     options: &ProbeOptions,
 ) -> Answer<Talk> {
     let address = answered_over_tcp(nfs, 4)?;
     let mut spoken = minor_versions.iter().filter(|(_, spoken)| *spoken == Ok(true));
     let found = spoken.find(|(version, _)| wanted(*version));
-    let (version, _) = found.ok_or(NoAnswer::NotAsked("no such minor version is spoken"))?;
+    let (version, _) = found.ok_or(NoAnswer::NotRequested("no such minor version is spoken"))?;
     Talk::start(address, *version, options)
 }
 
@@ -168,12 +168,12 @@ fn talk_in(
 fn root(
     talk: &mut Talk,
     nfs: &[Service],
-    minor_versions: &[(Version, Answer<bool>)],
+    minor_versions: &[(ProtocolVersion, Answer<bool>)],
     options: &ProbeOptions,
 ) -> V4Root {
     let mut root = talk.root();
     if !talk.version().has_sessions()
-        && let Ok(mut other) = talk_in(Version::has_sessions, nfs, minor_versions, options)
+        && let Ok(mut other) = talk_in(ProtocolVersion::has_sessions, nfs, minor_versions, options)
     {
         root.flavors = other.root_flavors();
     }
@@ -198,7 +198,7 @@ fn tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
         Err(_) => false,
     };
     let found = over_tcp.filter(is_there).max_by_key(|service| service.null.is_ok());
-    let service = found.ok_or(NoAnswer::NotAsked("no version of NFS answers over TCP"))?;
-    let address = service.address.ok_or(NoAnswer::NotAsked("no port is known"))?;
+    let service = found.ok_or(NoAnswer::NotRequested("no version of NFS answers over TCP"))?;
+    let address = service.address.ok_or(NoAnswer::NotRequested("no port is known"))?;
     services::offers_tls(address, service.version, options)
 }

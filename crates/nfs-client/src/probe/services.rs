@@ -15,7 +15,7 @@ use super::options::ProbeOptions;
 use super::registrations::Places;
 use crate::transport::says_starttls;
 
-/// Samples of a round trip at most, whatever is asked.
+/// Samples of a round trip at most, whatever is queried.
 const SAMPLES_MAX: u32 = 10_000;
 
 /// Asks NULL of every version of NFS and MOUNT over both transports, all at the same time.
@@ -51,7 +51,7 @@ fn first(
     addresses: &[SocketAddr],
     options: &ProbeOptions,
 ) -> Service {
-    let null = Err(NoAnswer::NotAsked("no port is known"));
+    let null = Err(NoAnswer::NotRequested("no port is known"));
     let mut service = Service { version, transport, address: None, null };
     for address in addresses {
         service.address = Some(*address);

@@ -17,7 +17,7 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::program::Call;
 use nfs_proto::xdr::Reader;
-use nfs_proto::{DecodeError, Status, Version, nfs4};
+use nfs_proto::{DecodeError, ProtocolVersion, Status, nfs4};
 
 use super::ask::Asker;
 use super::data::{Answer, Flavor, Limits, NoAnswer, Transport, V4Root};
@@ -25,9 +25,9 @@ use super::options::ProbeOptions;
 
 /// Names of the root that are kept.
 const NAMES_MAX: usize = 256;
-/// Room asked for a listing of the root, in bytes.
+/// Room requested a listing of the root, in bytes.
 const LISTING_BYTES: u32 = 32 * 1024;
-/// Bytes that a channel of the probe's session is asked for; few, so that all servers grant it.
+/// Bytes that a channel of the probe's session is requested; few, so that all servers grant it.
 const CHANNEL_BYTES: u32 = 64 * 1024;
 
 /// Kerberos flavors by service number. **Source:** RFC 2623 section 2.1.
@@ -44,21 +44,21 @@ const LIMITS: Bitmap = Bitmap::of(&[
 pub(super) fn minor_versions(
     address: SocketAddr,
     options: &ProbeOptions,
-) -> Vec<(Version, Answer<bool>)> {
-    let versions = [Version::V4_0, Version::V4_1, Version::V4_2];
+) -> Vec<(ProtocolVersion, Answer<bool>)> {
+    let versions = [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2];
     versions.map(|version| (version, speaks(address, version, options))).into()
 }
 
-fn speaks(address: SocketAddr, version: Version, options: &ProbeOptions) -> Answer<bool> {
+fn speaks(address: SocketAddr, version: ProtocolVersion, options: &ProbeOptions) -> Answer<bool> {
     let mut asker = Asker::connect(Transport::Tcp, address, options)?;
-    let asked = compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
-    Ok(asked? != Status::MinorVersMismatch)
+    let requested = compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
+    Ok(requested? != Status::MinorVersMismatch)
 }
 
 /// Makes a compound and has `done` look at its reply, whatever its status.
 fn compound<T>(
     asker: &mut Asker,
-    version: Version,
+    version: ProtocolVersion,
     ops: &[Op<'_>],
     done: impl FnOnce(CompoundReply<'_>) -> Result<T, DecodeError>,
 ) -> Answer<T> {
@@ -79,7 +79,7 @@ fn compound<T>(
 #[derive(Debug)]
 pub(super) struct Talk {
     asker: Asker,
-    version: Version,
+    version: ProtocolVersion,
     session: Option<Session>,
 }
 
@@ -94,7 +94,7 @@ impl Talk {
     /// Starts to talk in a version that is spoken.
     pub(super) fn start(
         address: SocketAddr,
-        version: Version,
+        version: ProtocolVersion,
         options: &ProbeOptions,
     ) -> Answer<Self> {
         let asker = Asker::connect(Transport::Tcp, address, options)?;
@@ -105,7 +105,7 @@ impl Talk {
         Ok(talk)
     }
 
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn version(&self) -> ProtocolVersion {
         self.version
     }
 
@@ -114,7 +114,7 @@ impl Talk {
         let found = self.limits(&[]);
         let limits = found.as_ref().map(|(limits, _)| *limits).map_err(Clone::clone);
         let lease_seconds = found.and_then(|(_, lease)| {
-            lease.ok_or(NoAnswer::NotAsked("the server does not tell its lease"))
+            lease.ok_or(NoAnswer::NotRequested("the server does not tell its lease"))
         });
         V4Root { limits, lease_seconds, names: self.names(), flavors: self.root_flavors() }
     }
@@ -122,12 +122,12 @@ impl Talk {
     /// Flavors of the root.
     pub(super) fn root_flavors(&mut self) -> Answer<Vec<Flavor>> {
         if !self.version.has_sessions() {
-            return Err(NoAnswer::NotAsked("v4.0 has no SECINFO_NO_NAME"));
+            return Err(NoAnswer::NotRequested("v4.0 has no SECINFO_NO_NAME"));
         }
         self.flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
     }
 
-    /// Limits of the file system at a path of names, and the lease in seconds where it is told.
+    /// Limits of the file system at a path of names, and the lease in seconds where it is stated.
     pub(super) fn limits(&mut self, names: &[&[u8]]) -> Answer<(Limits, Option<u32>)> {
         let mut ops = walk(names);
         ops.push(Op::Getattr { request: LIMITS });
@@ -141,7 +141,7 @@ impl Talk {
     /// Flavors of the last name of a path.
     pub(super) fn flavors_of(&mut self, names: &[&[u8]]) -> Answer<Vec<Flavor>> {
         let Some((name, above)) = names.split_last() else {
-            return Err(NoAnswer::NotAsked("the export is the root"));
+            return Err(NoAnswer::NotRequested("the export is the root"));
         };
         let mut ops = walk(above);
         ops.push(Op::Secinfo { name });
@@ -173,7 +173,7 @@ impl Talk {
     }
 
     /// Carries out operations, in the session where there is one, and has `pick` look at each
-    /// result until it finds what was asked for.
+    /// result until it finds what was requested.
     fn ask<T>(
         &mut self,
         ops: &[Op<'_>],

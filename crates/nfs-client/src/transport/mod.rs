@@ -46,7 +46,7 @@ impl Transport {
 
     /// Passes over as many bytes of the stream as `space` has; only TLS writes to it.
     ///
-    /// TCP drops bytes asked for with MSG_TRUNC instead of copying them: tcp(7).
+    /// TCP drops bytes requested with MSG_TRUNC instead of copying them: tcp(7).
     pub(crate) fn discard(&mut self, space: &mut [u8]) -> io::Result<usize> {
         if let Self::Tls(stream) = self {
             return stream.receive(space);
@@ -73,7 +73,7 @@ impl Transport {
         }
     }
 
-    /// Returns the congestion control in force, where there is one.
+    /// Returns the congestion control in effect, where there is one.
     pub(crate) fn congestion_control(&self) -> io::Result<Option<String>> {
         match self {
             Self::Tcp(_) | Self::Tls(_) => {

@@ -1,6 +1,6 @@
-//! How a socket is opened: from a reserved port where asked, within a limit of time.
+//! How a socket is opened: from a reserved port where requested, within a limit of time.
 //!
-//! [`open`] gives a [`Transport`] with all options set, under TLS where that was asked; this is
+//! [`open`] gives a [`Transport`] with all options set, under TLS where that was queried; this is
 //! the only place that waits for a peer. [`begin`] and [`go_on`] do the same without waiting, as
 //! far as there is no TLS.
 
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use model::Proto;
-use nfs_proto::client::Version;
+use nfs_proto::client::ProtocolVersion;
 use nfs_proto::rpc::ProcedureId;
 use nfs_proto::{mount1, mount3, nfs3};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,7 +32,7 @@ use crate::options::MountOptions;
 /// **Source:** Linux include/linux/sunrpc/xprtsock.h, `RPC_DEF_MIN_RESVPORT` and its maximum.
 const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// The receive buffer that is asked for where replies are datagrams, in bytes.
+/// The receive buffer that is requested where replies are datagrams, in bytes.
 const DATAGRAM_ROOM_BYTES: usize = 4 * 1024 * 1024;
 
 /// The connection that is to be opened.
@@ -65,7 +65,7 @@ pub(crate) enum Attempt {
     /// It is open.
     Open(Transport),
     /// The server has not answered yet.
-    UnderWay(OwnedFd),
+    InProgress(OwnedFd),
 }
 
 /// Opens a socket with the options that every connection has.
@@ -81,7 +81,7 @@ pub(crate) fn begin(opening: &Opening<'_>) -> Result<Attempt, MountError> {
     }
     match begun(&opening.route()).map_err(|reason| opening.failed(reason))? {
         (fd, true) => finish(fd, opening).map(Attempt::Open),
-        (fd, false) => Ok(Attempt::UnderWay(fd)),
+        (fd, false) => Ok(Attempt::InProgress(fd)),
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn go_on(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, Mount
     let answered = wait_for(fd.as_fd(), PollFlags::OUT, Duration::ZERO, &Interrupt::default());
     match answered.and_then(|()| socket_error(&fd)?.map_err(io::Error::from)) {
         Ok(()) => finish(fd, opening).map(Attempt::Open),
-        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::UnderWay(fd)),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::InProgress(fd)),
         Err(error) => Err(opening.failed(error)),
     }
 }
@@ -109,7 +109,7 @@ impl Opening<'_> {
 
     fn failed(&self, reason: io::Error) -> MountError {
         let Self { service, server, timeout, .. } = *self;
-        if let Some(why) = self.options.interrupt.asked() {
+        if let Some(why) = self.options.interrupt.reason() {
             return MountError::Interrupted { service, server, why };
         }
         match reason.kind() {
@@ -120,7 +120,7 @@ impl Opening<'_> {
     }
 }
 
-/// Gives a connected socket its options, and puts it under TLS where that was asked.
+/// Gives a connected socket its options, and puts it under TLS where that was queried.
 fn finish(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, .. } = *opening;
     let socket = |reason: io::Error| MountError::Socket { server, reason };
@@ -148,7 +148,7 @@ fn finish(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
 fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, timeout } = *opening;
     let (program, version) = match (service, options.version) {
-        (MOUNT, Version::V2) => (mount1::PROGRAM, mount1::VERSION),
+        (MOUNT, ProtocolVersion::V2) => (mount1::PROGRAM, mount1::VERSION),
         (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
         (_, version) => (nfs3::PROGRAM, version.program_version()),
     };
@@ -166,7 +166,7 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         Refused::Certificate(reason) => {
             MountError::Untrusted { server, reason: reason.to_string() }
         }
-        Refused::Failed(reason) if options.interrupt.asked().is_some() => opening.failed(reason),
+        Refused::Failed(reason) if options.interrupt.reason().is_some() => opening.failed(reason),
         Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
             MountError::NoAnswer { service, server, timeout }
         }
@@ -243,7 +243,7 @@ pub(super) fn wait_for(
         left -= step;
         let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(step.subsec_nanos()) };
         match poll(&mut fds, Some(&wait)) {
-            Ok(0) if left.is_zero() || interrupt.asked().is_some() => {
+            Ok(0) if left.is_zero() || interrupt.reason().is_some() => {
                 return Err(ErrorKind::TimedOut.into());
             }
             Ok(0) | Err(Errno::INTR) => {}

@@ -49,7 +49,7 @@ struct Trust {
 pub(crate) enum Refused {
     /// The server does not offer it; the stream can be used without.
     NotOffered,
-    /// Whom to trust can't be told.
+    /// The trust configuration can't be used.
     Trust(String),
     /// The server's certificate is not trusted.
     Certificate(rustls::CertificateError),
@@ -81,9 +81,9 @@ impl Tls {
 
     /// The name that the certificate of a host must be for.
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
-        let asked = self.0.options.server_name.as_deref().unwrap_or(host);
-        let bare = asked.trim_start_matches('[').trim_end_matches(']');
-        let unusable = |error| Refused::Trust(format!("server name `{asked}`: {error}"));
+        let requested = self.0.options.server_name.as_deref().unwrap_or(host);
+        let bare = requested.trim_start_matches('[').trim_end_matches(']');
+        let unusable = |error| Refused::Trust(format!("server name `{requested}`: {error}"));
         ServerName::try_from(bare.to_owned()).map_err(unusable)
     }
 }
@@ -296,10 +296,10 @@ fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
         .with_root_certificates(trusted(options.ca.as_deref())?);
     let mut config = match (&options.cert, &options.key) {
         (Some(cert), Some(key)) => {
-            let told = |error: &dyn std::fmt::Display| format!("{}: {error}", key.display());
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| told(&error))?;
+            let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", key.display());
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| describe(&error))?;
             let own = builder.with_client_auth_cert(certificates(cert)?, private);
-            own.map_err(|error| told(&error))?
+            own.map_err(|error| describe(&error))?
         }
         _ => builder.with_no_client_auth(),
     };
@@ -311,7 +311,7 @@ fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
 fn trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = authorities else {
-        // A system without certificates trusts nobody, and the handshake will say so.
+        // A system without certificates trusts no server, and the handshake fails with that reason.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };
@@ -323,10 +323,10 @@ fn trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
 
 /// Reads the certificates of a PEM file; there is at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let pem = CertificateDer::pem_file_iter(path).map_err(|error| told(&error))?;
-    let all: Vec<_> = pem.collect::<Result<_, _>>().map_err(|error| told(&error))?;
-    if all.is_empty() { Err(told(&"it holds no certificate")) } else { Ok(all) }
+    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let pem = CertificateDer::pem_file_iter(path).map_err(|error| describe(&error))?;
+    let all: Vec<_> = pem.collect::<Result<_, _>>().map_err(|error| describe(&error))?;
+    if all.is_empty() { Err(describe(&"it holds no certificate")) } else { Ok(all) }
 }
 
 /// The instant at which opening gives up, unless the caller wants it to before.

@@ -36,7 +36,7 @@ pub enum Behaviour {
     Refuse(MountStatus),
     /// Offers NFS in version 4 only.
     Version4,
-    /// Sends text as soon as it is asked.
+    /// Sends text as soon as a request arrives.
     Text,
 }
 
@@ -72,8 +72,8 @@ pub fn start_portmapper(to: Option<u16>) -> u16 {
             let mut stream = stream.unwrap();
             let mut session = Session::new(Offered { portmap: true, ..Offered::NONE });
             let mut out = Vec::new();
-            while let Ok(len @ 1..) = stream.read(session.space(1)) {
-                session.filled(len);
+            while let Ok(len @ 1..) = stream.read(session.free_space(1)) {
+                session.mark_filled(len);
                 while let Some(request) = session.next_request(&mut out).unwrap() {
                     let reply = portmap::Reply::Getport(to.map_or(0, u32::from));
                     server::encode_reply(&mut out, request.xid, &program::Reply::Portmap(reply));
@@ -112,14 +112,14 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
     let mut session = Session::new(offered);
     let mut held = Vec::new();
     loop {
-        match stream.read(session.space(1)) {
+        match stream.read(session.free_space(1)) {
             Ok(0) | Err(_) => return,
             Ok(_) if behaviour == Behaviour::Silent => {}
             Ok(_) if behaviour == Behaviour::Text => {
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
                 return;
             }
-            Ok(len) => session.filled(len),
+            Ok(len) => session.mark_filled(len),
         }
         let mut out = Vec::new();
         while let Some(request) = session.next_request(&mut out).unwrap() {

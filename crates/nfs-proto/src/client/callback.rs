@@ -1,7 +1,7 @@
 //! Answers what a server of v4.1 calls on the connection of its client.
 //!
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes. This client asks for no
-//! delegations, layouts or notices, so that it has nothing to give back: it accepts what a server
+//! delegations, layouts or notices, so that it has nothing to return: it accepts what a server
 //! may say to any client, and knows none of its operations about data.
 //! **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 

@@ -190,7 +190,7 @@ mod tests {
             congestion.replied(READ, MS);
         }
         assert_eq!(congestion.timeout_ns(READ, timeo_ns), TIMEOUT_NS_MIN);
-        assert_eq!(congestion.timeout_ns(READ, 50 * MS), 50 * MS, "never above what was asked");
+        assert_eq!(congestion.timeout_ns(READ, 50 * MS), 50 * MS, "never above what was requested");
         congestion.replied(COMMIT, MS);
         assert_eq!(congestion.timeout_ns(COMMIT, timeo_ns), timeo_ns);
         let off = Congestion::new(UdpWindow::Off, 4);

@@ -12,7 +12,7 @@ use crate::error::{CallError, DecodeError};
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
 use crate::program::Call;
 use crate::rpc::ProcedureId;
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::Reader;
 use crate::{mount3, nfs4, portmap};
 
@@ -145,7 +145,7 @@ pub struct Event<'a> {
     /// The call that was made.
     pub kind: Kind,
     /// The version that the session speaks.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// When the call was started.
     pub started_ns: u64,
     /// When the write that sent its first byte began.

@@ -1,4 +1,4 @@
-//! Directory listings of any version, as a view of the reply they came in.
+//! Directory listings of any version, as a view of the reply that holds them.
 //!
 //! [`Listing`] is iterated; names stay where they were received.
 
@@ -37,9 +37,9 @@ pub struct Entry<'a> {
     pub name: &'a [u8],
     /// The cookie with which the listing goes on after this entry.
     pub cookie: u64,
-    /// Its attributes, where they were asked for and given.
+    /// Its attributes, where they were requested and given.
     pub attributes: Option<Attributes>,
-    /// Its handle, where it was asked for and given.
+    /// Its handle, where it was requested and given.
     pub handle: Option<FileHandle>,
 }
 

@@ -1,9 +1,9 @@
 //! The client's side of a connection: from operations to bytes, from bytes to events.
 //!
 //! [`Session`] has a fixed number of slots, each one call in flight; the low bits of an xid name
-//! the slot, the high bits its generation, so that a late reply is told from a current one. An
-//! [`Operation`] is said in the session's [`Version`] by its dialect, and its [`Outcome`] is the
-//! same for all. Instants and bytes come in as arguments; the payload of a WRITE is named, never
+//! the slot, the high bits its generation, so that a late reply differs from a current one. An
+//! [`Operation`] is expressed in the session's [`ProtocolVersion`] by its dialect, and its
+//! [`Outcome`] is the same for all. Instants and bytes come in as arguments; the payload of a WRITE is named, never
 //! held, and the payload of a READ can be received past the session. Once warm, nothing is
 //! allocated. **Source:** RFC 5531 sections 9 and 11.
 
@@ -23,7 +23,7 @@ mod session;
 mod slot;
 mod types;
 
-pub use crate::version::{UnknownVersion, Version};
+pub use crate::version::{ProtocolVersion, UnknownVersion};
 pub use event::{Attributes, Event, Kind, Outcome};
 pub use file::{File, Stateid};
 pub use listing::{Entry, EntryIter, Listing};

@@ -117,7 +117,7 @@ pub enum Operation<'a> {
     Deallocate { file: &'a File, offset: u64, len: u64 },
     /// Finds the next data or hole from `offset` on.
     Seek { file: &'a File, offset: u64, what: SeekWhat },
-    /// Reads `count` bytes from `offset`, holes being told and not sent.
+    /// Reads `count` bytes from `offset`, holes being described and not sent.
     ReadPlus { file: &'a File, offset: u64, count: u32 },
     /// Has the server copy `len` bytes; 0 means to the end.
     Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 },

@@ -1,4 +1,4 @@
-//! Pieces that READ_PLUS found: data and holes, as a view of the reply they came in.
+//! Pieces that READ_PLUS found: data and holes, as a view of the reply that holds them.
 //!
 //! **Source:** RFC 7862, 15.10 (READ_PLUS).
 
@@ -18,7 +18,7 @@ pub enum Piece<'a> {
     Hole {
         /// Offset in bytes.
         offset: u64,
-        /// Its length in bytes; it may reach beyond what was asked for.
+        /// Its length in bytes; it may reach beyond what was requested.
         len: u64,
     },
 }

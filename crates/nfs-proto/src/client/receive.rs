@@ -1,8 +1,8 @@
 //! The receiving half of a client session.
 //!
 //! [`Receiver`] walks the stream byte by byte in whatever pieces it comes. What precedes a payload
-//! goes to one small buffer, `head`; the payload of a READ is told apart as soon as its length is
-//! known, so that it can be discarded or received past the session; replies to nobody are passed
+//! goes to one small buffer, `head`; the payload of a READ is distinguished as soon as its length is
+//! known, so that it can be discarded or received past the session; replies without a call are passed
 //! over. Fragments may end anywhere, and only bytes are bounded.
 //! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
 
@@ -40,7 +40,7 @@ struct Payload {
     slot: u32,
     len: usize,
     received: usize,
-    /// Bytes that came after the payload.
+    /// Bytes received after the payload.
     tail: usize,
     eof: bool,
 }
@@ -171,7 +171,7 @@ impl Receiver {
         self.last && self.fragment_left == 0
     }
 
-    /// Ends the record and returns the event it makes, or `None` for a reply to nobody.
+    /// Ends the record and returns the event it makes, or `None` for a reply without a call.
     pub(super) fn finish(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
         let state = self.state;
         (self.last, self.record_bytes) = (false, 0);
@@ -292,8 +292,8 @@ impl Receiver {
             }
             // Decoding the whole reply finds the error again.
             Err(_) | Ok(Prefix::Other) => State::Head(usize::MAX),
-            Ok(Prefix::Payload { len, .. }) if len > slot.asked => {
-                let error = DecodeError::TooLong { len, max: slot.asked };
+            Ok(Prefix::Payload { len, .. }) if len > slot.requested => {
+                let error = DecodeError::TooLong { len, max: slot.requested };
                 State::Skip(Some((index, error)))
             }
             Ok(Prefix::Payload { len, eof }) => {

@@ -3,7 +3,7 @@
 //! Datagrams without a reply are retransmitted with growing waits. After a connection was lost its
 //! calls are sent again where that can do no harm: all of an NFSv4.1 session, whose slots make them
 //! exactly once, else the idempotent ones; the others end as [`CallError::Lost`]. A server that
-//! answers "later" is asked again, within the session's patience. All of it is counted.
+//! answers "later" is called again, within the session's patience. All of it is counted.
 //! **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
 
 use super::dialect::Next;
@@ -21,7 +21,7 @@ impl Session {
         (self.timer_ns != u64::MAX).then_some(self.timer_ns)
     }
 
-    /// Puts the calls in line that are due to be sent again. Costs nothing while none is.
+    /// Queues the calls whose time to be sent again has passed. Costs nothing while none is.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if now_ns < self.timer_ns {
             return;
@@ -37,8 +37,8 @@ impl Session {
             if !timed {
                 continue;
             }
-            if slot.due_ns > now_ns {
-                self.timer_ns = self.timer_ns.min(slot.due_ns);
+            if slot.retry_at_ns > now_ns {
+                self.timer_ns = self.timer_ns.min(slot.retry_at_ns);
             } else if slot.state == SlotState::Sent {
                 self.retransmit(index, now_ns);
             } else {
@@ -79,8 +79,8 @@ impl Session {
             let first_ns = self.congestion.timeout_ns(slot.kind, self.retry.timeo_ns);
             let wait_ns = first_ns.saturating_mul(1 << slot.retransmissions.min(16));
             slot.last_sent_ns = now_ns;
-            slot.due_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
-            self.timer_ns = self.timer_ns.min(slot.due_ns);
+            slot.retry_at_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
+            self.timer_ns = self.timer_ns.min(slot.retry_at_ns);
         }
     }
 
@@ -108,13 +108,13 @@ impl Session {
         let slot = self.table.get_mut(index);
         slot.answered_xid = Some(slot.xid);
         let wait_ns = (DELAY_NS_MIN << slot.delays.min(16)).min(DELAY_NS_MAX);
-        let due_ns = completed.done_ns.saturating_add(wait_ns);
-        let patient = due_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
+        let retry_at_ns = completed.done_ns.saturating_add(wait_ns);
+        let patient = retry_at_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
         if is_later(completed) && patient {
             slot.delays += 1;
-            slot.due_ns = due_ns;
+            slot.retry_at_ns = retry_at_ns;
             self.table.set_state(index, SlotState::Waiting);
-            self.timer_ns = self.timer_ns.min(due_ns);
+            self.timer_ns = self.timer_ns.min(retry_at_ns);
             self.counters.delays += 1;
         } else {
             self.completed = Some(*completed);
@@ -124,7 +124,7 @@ impl Session {
     /// Ends a call whose reply will never come.
     pub(super) fn lose(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
-        slot.due_ns = now_ns;
+        slot.retry_at_ns = now_ns;
         self.table.set_state(index, SlotState::Lost);
         self.lost += 1;
         self.counters.lost_calls += 1;
@@ -139,7 +139,7 @@ impl Session {
         let is_lost = |index: &u32| self.table.get(*index).state == SlotState::Lost;
         let slot = self.table.indices().find(is_lost)?;
         self.lost -= 1;
-        let done_ns = self.table.get(slot).due_ns;
+        let done_ns = self.table.get(slot).retry_at_ns;
         let result = Err(CallError::Lost);
         Some(Completed { slot, done_ns, result, body_at: usize::MAX, payload_bytes: 0 })
     }
@@ -161,7 +161,7 @@ impl Session {
         self.queue.push_front(index);
     }
 
-    /// Makes a call anew that was answered: with another xid, or a server would remember it.
+    /// Makes a call again that was answered: with another xid, or a server would remember it.
     fn ask_again(&mut self, index: u32) {
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
@@ -171,7 +171,7 @@ impl Session {
         self.enqueue(index);
     }
 
-    /// Takes a call out of line whose reply came before its retransmission left.
+    /// Takes a call out of line whose reply arrived before its retransmission left.
     fn withdraw(&mut self, index: u32) {
         if self.table.get(index).state == SlotState::Queued {
             self.queue.retain(|queued| *queued != index);

@@ -1,7 +1,7 @@
 //! How a session goes on after the server has forgotten it, its client, or both.
 //!
 //! Operations of version 4 that such a server refused are held back, and [`Session::is_unbound`]
-//! tells that a new binding is needed. Whoever drives the session has another one bound, over a
+//! tells that a new binding is needed. The caller has another one bound, over a
 //! connection of its own, and [`Session::resume`] takes its binding over: what is harmless is made
 //! again in the new session, all else ends as [`CallError::Lost`].
 //! **Source:** RFC 8881 section 8.4.2, RFC 7530 section 9.6.2.

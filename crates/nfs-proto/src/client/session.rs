@@ -1,4 +1,4 @@
-//! The client's state machine: slots, what is to be sent, and what came back.
+//! The client's state machine: slots, what is to be sent, and what was received.
 //!
 //! [`Session`] owns the slots and the queue of calls to send, which [`super::sending`] works off;
 //! [`super::receive`] owns the parsing of the stream, [`super::recovery`] what is sent again. At
@@ -25,7 +25,7 @@ use crate::program::Call;
 use crate::record;
 use crate::rpc::ProcedureId;
 use crate::rpc::{CallHeader, Credential, RPC_VERSION};
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::Writer;
 
 // Where a framed call has the fields that differ from call to call.
@@ -53,7 +53,7 @@ pub struct Session {
     pub(super) lost: usize,
     /// Calls that wait for another binding.
     pub(super) unbound: usize,
-    /// No call is due to be sent again before.
+    /// The earliest time at which a call is sent again.
     pub(super) timer_ns: u64,
     pub(super) counters: Counters,
 }
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Returns the version that is spoken.
-    pub const fn version(&self) -> Version {
+    pub const fn version(&self) -> ProtocolVersion {
         self.dialect.version()
     }
 
@@ -103,13 +103,13 @@ impl Session {
     ) -> Result<(), StartError> {
         let kind = operation.kind();
         let procedure = self.dialect.procedure(kind)?;
-        let (asked, payload_bytes, payload) = sizes(operation);
-        check_size(asked, self.receiver.payload_bytes_max())?;
+        let (requested, payload_bytes, payload) = sizes(operation);
+        check_size(requested, self.receiver.payload_bytes_max())?;
         check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
         let id = ProcedureId::new(nfs3::PROGRAM, self.version().program_version(), procedure);
         let index = self.take_slot(now_ns, tag, Kind::File(kind), id)?;
         let slot = self.table.get_mut(index);
-        (slot.asked, slot.payload_bytes, slot.payload) = (asked, payload_bytes, payload);
+        (slot.requested, slot.payload_bytes, slot.payload) = (requested, payload_bytes, payload);
         slot.idempotent = self.dialect.is_idempotent(operation);
         if let Operation::Read { offset, .. } = operation {
             slot.offset = *offset;
@@ -118,7 +118,7 @@ impl Session {
             self.table.release(index);
             return Err(error);
         }
-        self.expected_payload_bytes += u64::from(asked);
+        self.expected_payload_bytes += u64::from(requested);
         self.enqueue(index);
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Session {
         Ok(())
     }
 
-    /// Joins a client of version 4, and in v4.1 and later a session, whose slots start anew; then
+    /// Joins a client of version 4, and in v4.1 and later a session, whose slots start over; then
     /// operations can be started. No call may be in flight, except those that are to be replayed
     /// by [`Session::reconnected`] in the same session.
     ///
@@ -252,7 +252,7 @@ impl Session {
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
         let completed = self.completed.take().or_else(|| self.take_lost())?;
         let slot = self.table.release(completed.slot);
-        self.expected_payload_bytes -= u64::from(slot.asked);
+        self.expected_payload_bytes -= u64::from(slot.requested);
         Some(Event {
             tag: slot.tag,
             kind: slot.kind,
@@ -285,7 +285,7 @@ impl Session {
         self.unbound -= usize::from(self.table.get(index).state == SlotState::Unbound);
         self.dialect.gave_up(index, sent);
         self.receiver.forget(index);
-        self.expected_payload_bytes -= u64::from(self.table.release(index).asked);
+        self.expected_payload_bytes -= u64::from(self.table.release(index).requested);
         true
     }
 
@@ -299,7 +299,7 @@ impl Session {
         self.table.used_count()
     }
 
-    /// Returns how many bytes the READs in flight have asked for.
+    /// Returns how many bytes the READs in flight have requested.
     pub fn expected_payload_bytes(&self) -> u64 {
         self.expected_payload_bytes
     }

@@ -16,7 +16,7 @@ pub(super) enum SlotState {
     Free,
     Queued,
     Sent,
-    /// Put off by the server, to be sent again when it is due.
+    /// Put off by the server, to be sent again at `retry_at_ns`.
     Waiting,
     /// Refused by a server that has forgotten the session; waits for another one.
     Unbound,
@@ -36,7 +36,7 @@ pub(super) struct Slot {
     /// When a datagram was sent last.
     pub(super) last_sent_ns: u64,
     /// When a call that was sent or put off is to be sent again.
-    pub(super) due_ns: u64,
+    pub(super) retry_at_ns: u64,
     /// How often it was sent again since the last major timeout.
     pub(super) retransmissions: u32,
     /// How often the server put it off.
@@ -49,8 +49,8 @@ pub(super) struct Slot {
     pub(super) answered_xid: Option<u32>,
     /// Offset in the file at which a READ begins, in bytes.
     pub(super) offset: u64,
-    /// Bytes that a READ asked for.
-    pub(super) asked: u32,
+    /// Bytes that a READ requested.
+    pub(super) requested: u32,
     /// Bytes of payload of a WRITE, wherever they are.
     pub(super) payload_bytes: u32,
     /// Bytes that are sent first: mark, RPC header, arguments.
@@ -72,14 +72,14 @@ impl Slot {
             started_ns: 0,
             sent_ns: 0,
             last_sent_ns: 0,
-            due_ns: 0,
+            retry_at_ns: 0,
             retransmissions: 0,
             delays: 0,
             resent: false,
             idempotent: false,
             answered_xid: None,
             offset: 0,
-            asked: 0,
+            requested: 0,
             payload_bytes: 0,
             header,
             payload: PayloadRange::default(),
@@ -212,7 +212,7 @@ impl SlotTable {
         slot.header.truncate(self.template_bytes);
         slot.payload = PayloadRange::default();
         (slot.retransmissions, slot.delays, slot.resent) = (0, 0, false);
-        (slot.offset, slot.asked, slot.payload_bytes) = (0, 0, 0);
+        (slot.offset, slot.requested, slot.payload_bytes) = (0, 0, 0);
         Some(index)
     }
 

@@ -6,7 +6,7 @@ use super::event::Kind;
 use super::operation::OperationKind;
 use crate::nfs4::{ClientId, SessionId};
 use crate::rpc::Credential;
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 
 /// The way in which the payload of READ replies is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum PayloadMode {
     },
 }
 
-/// How messages are told apart on the transport.
+/// How messages are distinguished on the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// A stream of records. **Source:** RFC 5531 section 11.
@@ -73,8 +73,8 @@ impl Default for Retry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
     /// The version of NFS that is spoken.
-    pub version: Version,
-    /// How messages are told apart.
+    pub version: ProtocolVersion,
+    /// How messages are distinguished.
     pub framing: Framing,
     /// When calls are sent again.
     pub retry: Retry,
@@ -89,11 +89,11 @@ pub struct Config<'a> {
     pub xid_seed: u32,
 }
 
-/// One call at a time of NFS v3 by nobody over a stream, READ payloads discarded.
+/// One call at a time of NFS v3 by an anonymous caller over a stream, READ payloads discarded.
 impl Default for Config<'_> {
     fn default() -> Self {
         Self {
-            version: Version::V3,
+            version: ProtocolVersion::V3,
             framing: Framing::Record,
             retry: Retry::default(),
             slots: 1,
@@ -114,7 +114,7 @@ pub struct Binding {
     /// The slots that the server has granted to the session, at least 1; of v4.0 as many as there
     /// are.
     pub slots: u32,
-    /// Number that tells the owners of this connection's opens from those of others of the
+    /// Number that tells the owners of this connection's opens from those of other owners of the
     /// same client, v4.0.
     pub owner_base: u64,
 }
@@ -134,10 +134,10 @@ pub enum StartError {
     /// All slots are in use; take events first.
     #[error("all slots are in use")]
     Busy,
-    /// The payload asked for or given is larger than the session can hold.
+    /// The payload requested or given is larger than the session can hold.
     #[error("a payload of {bytes} bytes exceeds the limit of {max}")]
     TooLarge {
-        /// Bytes asked for or given.
+        /// Bytes requested or given.
         bytes: u32,
         /// The limit, in bytes.
         max: u32,
@@ -148,7 +148,7 @@ pub enum StartError {
         /// Kind of the operation.
         kind: OperationKind,
         /// Version of NFS.
-        version: Version,
+        version: ProtocolVersion,
     },
     /// The version can't address so far into a file.
     #[error("the file is too large for this version: byte {end} of at most {max}")]
@@ -218,7 +218,7 @@ pub struct Counters {
     pub delays: u64,
     /// Further calls that a reply led to, such as the OPEN_CONFIRM of NFSv4.0.
     pub follow_ups: u64,
-    /// Times that the connection was made anew.
+    /// Times that the connection was made again.
     pub reconnects: u64,
     /// Calls that were sent again over a new connection.
     pub replays: u64,

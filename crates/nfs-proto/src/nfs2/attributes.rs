@@ -187,7 +187,7 @@ impl From<&nfs3::Fattr> for Fattr {
     }
 }
 
-/// Attributes to set; what is `None` stays as it is. **Source:** RFC 1094 section 2.3.6, sattr.
+/// Attributes to set; what is `None` is left as it is. **Source:** RFC 1094 section 2.3.6, sattr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sattr {
     /// Permission bits of the file.

@@ -203,7 +203,7 @@ impl SetTime {
     }
 }
 
-/// Attributes to set; what is `None` stays as it is. **Source:** RFC 1813 section 2.6, sattr3.
+/// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6, sattr3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sattr {
     /// Permission bits of the file.

@@ -252,7 +252,7 @@ impl CreateHow {
 }
 
 impl MknodWhat {
-    /// Returns the type of object that is asked for.
+    /// Returns the type of object that is requested.
     pub const fn file_type(&self) -> FileType {
         match self {
             Self::Character(..) => FileType::Character,
@@ -366,7 +366,7 @@ fn decode_plain<'a>(
     })
 }
 
-/// A count other than the length of the data is refused: nobody can account for such a WRITE.
+/// A count other than the length of the data is refused: its bytes could not be counted.
 fn decode_write<'a>(file: &'a [u8], reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
     let offset = reader.u64()?;
     let count = reader.u32()?;

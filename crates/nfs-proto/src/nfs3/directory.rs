@@ -1,7 +1,7 @@
 //! Directory listings: read as a view, written within a budget of bytes.
 //!
 //! [`Entries`] and [`EntriesPlus`] hold the encoded chain of entries, checked once, so that
-//! iterating can't fail. Their builders stop before a reply would exceed what its caller asked
+//! iterating can't fail. Their builders stop before a reply would exceed what its caller requested
 //! for. **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
 use super::{Fattr, FileHandle};

@@ -32,7 +32,7 @@ pub use types::{Device, FileHandle, FileType, StableHow, Time, Verifier};
 pub const PROGRAM: u32 = 100_003;
 /// The version of NFS in this module. **Source:** RFC 1813 section 2.1.
 pub const VERSION: u32 = 3;
-/// The port of NFS where the portmapper is not asked. **Source:** RFC 1813 section 2.1.
+/// The port of NFS where the portmapper is not queried. **Source:** RFC 1813 section 2.1.
 pub const PORT: u16 = 2049;
 
 /// Bits of an ACCESS call and reply. **Source:** RFC 1813 section 3.3.4.

@@ -151,7 +151,7 @@ impl Reply<'_> {
 
     /// Returns a reply that fails with `status` and carries no attributes.
     ///
-    /// NULL can't fail; its reply stays what it is.
+    /// NULL can't fail; its reply is unchanged.
     pub fn failure(procedure: Procedure, status: Status) -> Self {
         let (wcc, dir, attributes) = (WccData::default(), WccData::default(), None);
         match procedure {

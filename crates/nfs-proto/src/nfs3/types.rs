@@ -51,7 +51,7 @@ impl FileHandle {
     }
 }
 
-/// A handle lends its bytes wherever some are asked for, as in a call.
+/// A handle lends its bytes wherever bytes are expected, as in a call.
 impl std::ops::Deref for FileHandle {
     type Target = [u8];
 
@@ -167,7 +167,7 @@ impl FileType {
     }
 }
 
-/// How durable a WRITE is asked to be, or was made. **Source:** RFC 1813 section 3.3.7.
+/// How durable a WRITE is queried to be, or was made. **Source:** RFC 1813 section 3.3.7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum StableHow {

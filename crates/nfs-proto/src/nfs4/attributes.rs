@@ -2,7 +2,7 @@
 //!
 //! [`Fattr`] is what was received: which attributes, and their bytes. [`Attributes`] has them by
 //! name. An attribute that is not understood is an error, since where it ends can't be known; it
-//! never occurs when only [`Attributes::UNDERSTOOD`] are asked for.
+//! never occurs when only [`Attributes::UNDERSTOOD`] are requested.
 //! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12, RFC 8276.
 
 use super::bitmap::Bitmap;
@@ -77,7 +77,7 @@ macro_rules! attributes {
             $($(#[$doc])* pub const $upper: u32 = $number;)*
         }
 
-        /// Attributes by name; what is `None` was not asked for, not given, or is left as it is.
+        /// Attributes by name; what is `None` was not requested, not given, or is left as it is.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Attributes<'a> {
             $($(#[$doc])* pub $field: Option<$type>,)*
@@ -271,14 +271,14 @@ attributes! {
 }
 
 impl Attributes<'_> {
-    /// Appends those of the `asked` attributes that there are, as a fattr4.
-    pub fn encode(&self, asked: Bitmap, writer: &mut Writer<'_>) {
+    /// Appends those of the `requested` attributes that there are, as a fattr4.
+    pub fn encode(&self, requested: Bitmap, writer: &mut Writer<'_>) {
         // Mostly all of them are there, so that one pass will do.
         let start = writer.position();
-        let asked = asked.intersection(Self::UNDERSTOOD);
-        if !self.encode_all(asked, writer) {
-            writer.take_back(start);
-            self.encode_all(self.present(asked), writer);
+        let requested = requested.intersection(Self::UNDERSTOOD);
+        if !self.encode_all(requested, writer) {
+            writer.truncate_to(start);
+            self.encode_all(self.present(requested), writer);
         }
     }
 
@@ -293,17 +293,17 @@ impl Attributes<'_> {
         all
     }
 
-    /// Writes those of the `asked` attributes that there are to `scratch`, which is cleared.
-    pub fn to_fattr<'s>(&self, asked: Bitmap, scratch: &'s mut Vec<u8>) -> Fattr<'s> {
+    /// Writes those of the `requested` attributes that there are to `scratch`, which is cleared.
+    pub fn to_fattr<'s>(&self, requested: Bitmap, scratch: &'s mut Vec<u8>) -> Fattr<'s> {
         scratch.clear();
-        let mask = self.present(asked);
+        let mask = self.present(requested);
         self.encode_values(mask, &mut Writer::new(scratch));
         Fattr { mask, values: scratch }
     }
 
-    fn present(&self, asked: Bitmap) -> Bitmap {
+    fn present(&self, requested: Bitmap) -> Bitmap {
         let mut mask = Bitmap::EMPTY;
-        for number in asked.iter().filter(|number| self.encode_one(*number, None)) {
+        for number in requested.iter().filter(|number| self.encode_one(*number, None)) {
             mask = mask.with(number);
         }
         mask

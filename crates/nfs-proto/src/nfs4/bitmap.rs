@@ -1,7 +1,7 @@
 //! Sets of attribute numbers, and of other small numbers. **Source:** RFC 7530 section 2.1.
 //!
 //! [`Bitmap`] holds 128 bits inline; all attributes defined so far are below 96. Whatever is above
-//! is held as the last of them, which stands for all that nobody knows. On the wire trailing zero
+//! is held as the last of them, which stands for all unknown numbers. On the wire trailing zero
 //! words are left out.
 
 use super::wire::Wire;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_nobody_knows_are_one() {
+    fn unknown_numbers_are_kept_as_one() {
         let high = [[0, 0, 0, 5].as_slice(), &[0, 0, 0, 2], &[0; 12], &[0, 0, 0, 1]].concat();
         assert_eq!(Bitmap::decode(&mut Reader::new(&high)), Ok(Bitmap::of(&[1, 127])));
     }

@@ -1,7 +1,7 @@
 //! Calls from the server to the client: CB_NULL and CB_COMPOUND.
 //!
 //! A server encodes [`CallbackOp`]s and decodes [`CallbackResult`]s, a client the other way. The
-//! client of this house answers what it must: [`CallbackOp`]s are decoded one by one, as those of
+//! client of this crate answers what it must: [`CallbackOp`]s are decoded one by one, as those of
 //! a compound. **Source:** RFC 7530 section 17, RFC 8881 sections 19 and 20.
 
 use super::attributes::Fattr;
@@ -70,7 +70,7 @@ callback_codes! {
     RecallSlot = 10, 1;
     /// Starts every callback of a session.
     Sequence = 11, 1;
-    /// Cancels the wish for delegations.
+    /// Cancels requests for delegations.
     WantsCancelled = 12, 1;
     /// Tells that a lock may be free.
     NotifyLock = 13, 1;

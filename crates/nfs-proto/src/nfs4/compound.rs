@@ -280,9 +280,9 @@ impl<'b> ReplyBuilder<'b> {
         self.push_with(|writer| result.encode(writer));
     }
 
-    /// Appends the result of a GETATTR: those of the `asked` attributes that there are.
-    pub fn getattr_ok(&mut self, attributes: &Attributes<'_>, asked: Bitmap) {
-        self.push_with(|writer| encode_getattr_ok(writer, attributes, asked));
+    /// Appends the result of a GETATTR: those of the `requested` attributes that there are.
+    pub fn getattr_ok(&mut self, attributes: &Attributes<'_>, requested: Bitmap) {
+        self.push_with(|writer| encode_getattr_ok(writer, attributes, requested));
     }
 
     /// Appends the result of a READ up to its payload of `len` bytes. Payload and padding have to
@@ -322,7 +322,7 @@ impl<'b> ReplyBuilder<'b> {
         ReplyMark { len: self.out.len(), count: self.count }
     }
 
-    /// Takes back all results since the mark, all but whose last were successes.
+    /// Undoes all results since the mark, all but whose last were successes.
     pub fn rewind(&mut self, mark: ReplyMark) {
         self.out.truncate(mark.len);
         (self.count, self.status) = (mark.count, Status::Ok);

@@ -1,7 +1,7 @@
 //! Directory listings: read as a view, written within a budget of bytes.
 //!
 //! [`Entries`] holds the encoded chain of entries, checked once, so that iterating can't fail.
-//! [`EntriesBuilder`] stops before a reply would exceed what its caller asked for.
+//! [`EntriesBuilder`] stops before a reply would exceed what its caller requested.
 //! **Source:** RFC 7530 section 16.24.
 
 use super::attributes::{Attributes, Fattr};
@@ -20,7 +20,7 @@ pub struct Entry<'a> {
     pub cookie: u64,
     /// Name of the entry.
     pub name: &'a [u8],
-    /// Those of the attributes that were asked for.
+    /// Those of the attributes that were requested.
     pub attributes: Fattr<'a>,
 }
 
@@ -113,7 +113,7 @@ impl<'b> EntriesBuilder<'b> {
         cookie: u64,
         name: &[u8],
         attributes: &Attributes<'_>,
-        asked: Bitmap,
+        requested: Bitmap,
     ) -> bool {
         let start = self.out.len();
         let names = 8 + 4 + name.len() + pad_len(name.len());
@@ -124,7 +124,7 @@ impl<'b> EntriesBuilder<'b> {
         writer.bool(true);
         writer.u64(cookie);
         writer.opaque(name);
-        attributes.encode(asked, &mut writer);
+        attributes.encode(requested, &mut writer);
         if self.out.len() > self.budget {
             self.out.truncate(start);
             return false;
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_listing_keeps_to_both_budgets() {
         let attributes = Attributes { fileid: Some(7), ..Attributes::default() };
-        let asked = Bitmap::of(&[attribute::FILEID]);
+        let requested = Bitmap::of(&[attribute::FILEID]);
         // One entry is 4 + 8 + 8 bytes, and 8 + 4 + 8 bytes of attributes.
         for (dircount, maxcount, expected) in
             [(0, 16 + 79, 1), (0, 16 + 80, 2), (32, 9999, 2), (1, 9999, 1), (0, 55, 0)]
@@ -160,7 +160,7 @@ mod tests {
             let mut scratch = Vec::new();
             let mut builder = EntriesBuilder::new(&mut scratch, dircount, maxcount);
             let mut cookie = 3;
-            while cookie < 9 && builder.push(cookie, b"abcd", &attributes, asked) {
+            while cookie < 9 && builder.push(cookie, b"abcd", &attributes, requested) {
                 cookie += 1;
             }
             let entries = builder.finish();

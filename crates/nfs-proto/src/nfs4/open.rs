@@ -183,14 +183,14 @@ wire_enum! {
         NotUpgraded = 5,
         /// A delegation can't be downgraded.
         NotDowngraded = 6,
-        /// The wish was withdrawn.
+        /// The request was withdrawn.
         Cancelled = 7,
         /// It is a directory.
         IsDirectory = 8,
     }
 }
 
-/// How much may be written under a delegation before the server is asked.
+/// How much may be written under a delegation before the server must be consulted.
 /// **Source:** RFC 7531, nfs_space_limit4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpaceLimit {

@@ -188,7 +188,7 @@ pub enum OpResult<'a> {
     /// SETCLIENTID found the client id in use, from this address.
     ClientInUse(NetAddress<'a>),
     /// COPY could not be consecutive, or not synchronous.
-    CopyUnmet {
+    CopyRequirementsNotMet {
         /// Whether the server can copy consecutively.
         consecutive: bool,
         /// Whether the server can copy synchronously.
@@ -204,7 +204,7 @@ impl<'a> OpResult<'a> {
             Self::Failed(code, _) | Self::Denied(code, _) => *code,
             Self::SetattrFailed(..) => OpCode::Setattr,
             Self::ClientInUse(_) => OpCode::Setclientid,
-            Self::CopyUnmet { .. } => OpCode::Copy,
+            Self::CopyRequirementsNotMet { .. } => OpCode::Copy,
         }
     }
 
@@ -215,7 +215,7 @@ impl<'a> OpResult<'a> {
             Self::Failed(_, status) | Self::SetattrFailed(status, _) => *status,
             Self::Denied(..) => Status::Denied,
             Self::ClientInUse(_) => Status::ClidInUse,
-            Self::CopyUnmet { .. } => Status::OffloadNoReqs,
+            Self::CopyRequirementsNotMet { .. } => Status::OffloadNoReqs,
         }
     }
 
@@ -248,7 +248,7 @@ impl<'a> OpResult<'a> {
             (OpCode::Setclientid, Status::ClidInUse) => {
                 Self::ClientInUse(NetAddress::decode(reader)?)
             }
-            (OpCode::Copy, Status::OffloadNoReqs) => Self::CopyUnmet {
+            (OpCode::Copy, Status::OffloadNoReqs) => Self::CopyRequirementsNotMet {
                 consecutive: reader.bool("consecutive")?,
                 synchronous: reader.bool("synchronous")?,
             },
@@ -268,7 +268,7 @@ impl<'a> OpResult<'a> {
             Self::Denied(_, denied) => denied.encode(writer),
             Self::SetattrFailed(_, set) => set.encode(writer),
             Self::ClientInUse(address) => address.encode(writer),
-            Self::CopyUnmet { consecutive, synchronous } => {
+            Self::CopyRequirementsNotMet { consecutive, synchronous } => {
                 writer.bool(*consecutive);
                 writer.bool(*synchronous);
             }
@@ -276,11 +276,11 @@ impl<'a> OpResult<'a> {
     }
 }
 
-/// Appends the result of a successful GETATTR: those of the `asked` attributes that there are.
-pub fn encode_getattr_ok(writer: &mut Writer<'_>, attributes: &Attributes<'_>, asked: Bitmap) {
+/// Appends the result of a successful GETATTR: those of the `requested` attributes that there are.
+pub fn encode_getattr_ok(writer: &mut Writer<'_>, attributes: &Attributes<'_>, requested: Bitmap) {
     writer.u32(OpCode::Getattr.number());
     writer.u32(Status::Ok.number());
-    attributes.encode(asked, writer);
+    attributes.encode(requested, writer);
 }
 
 /// Appends the result of a successful READ up to its payload; the caller sends the `len` payload

@@ -43,15 +43,15 @@ pub mod create_session {
 
 /// Directions of BIND_CONN_TO_SESSION. **Source:** RFC 8881 section 18.34.
 pub mod direction {
-    /// Asked or answered: the fore channel.
+    /// Requested or answered: the fore channel.
     pub const FORE: u32 = 1;
-    /// Asked or answered: the backchannel.
+    /// Requested or answered: the backchannel.
     pub const BACK: u32 = 2;
-    /// Asked: the fore channel, or both.
+    /// Requested: the fore channel, or both.
     pub const FORE_OR_BOTH: u32 = 3;
     /// The answer: both directions.
     pub const BOTH: u32 = 3;
-    /// Asked: the backchannel, or both.
+    /// Requested: the backchannel, or both.
     pub const BACK_OR_BOTH: u32 = 7;
 }
 
@@ -198,7 +198,7 @@ impl Wire<'_> for StateProtectionReply {
 /// The credential of callbacks. **Source:** RFC 8881 section 18.36, callback_sec_parms4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackSecurity<'a> {
-    /// A caller that is nobody.
+    /// An anonymous caller.
     None,
     /// A user of the server's machine.
     Sys(AuthSys<'a>),

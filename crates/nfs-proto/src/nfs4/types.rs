@@ -20,9 +20,9 @@ pub struct Stateid {
 impl Stateid {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 16;
-    /// No state: I/O that obeys the locks of others. **Source:** RFC 8881 section 8.2.3.
+    /// No state: I/O that obeys the locks of other owners. **Source:** RFC 8881 section 8.2.3.
     pub const ANONYMOUS: Self = Self { seqid: 0, other: [0; 12] };
-    /// No state, and READ passes over the locks of others. **Source:** RFC 8881 section 8.2.3.
+    /// No state, and READ passes over the locks of other owners. **Source:** RFC 8881 section 8.2.3.
     pub const READ_BYPASS: Self = Self { seqid: u32::MAX, other: [0xff; 12] };
     /// The one that an earlier operation of the compound made, since v4.1.
     /// **Source:** RFC 8881 section 16.2.3.1.2.
@@ -146,7 +146,7 @@ wire_struct! {
     /// A directory's change attribute around an operation. **Source:** RFC 7530 section 2.2.3.
     #[derive(Default)]
     pub struct ChangeInfo {
-        /// Whether nothing else happened in between.
+        /// Whether no other change took place between the two values.
         atomic: bool,
         /// Value from before.
         before: u64,
@@ -170,7 +170,7 @@ wire_struct! {
     pub struct ClientOwner<'a> {
         /// Changes when the client restarts.
         verifier: nfs3::Verifier,
-        /// Stays when the client restarts.
+        /// Is the same after a restart of the client.
         id: &'a [u8],
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Wire`] reads and writes one value. The macros below make it from a list of fields, in the
 //! order of the RFC, so that encoder and decoder can't differ. [`List`] is a counted array that
-//! was checked once and stays where it was received.
+//! was checked once and is left where it was received.
 //! **Source:** RFC 4506, RFC 7531, RFC 5662, RFC 7863.
 
 use std::marker::PhantomData;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told() {
+    fn text_that_is_no_address_is_refused() {
         let texts = ["", "1.2", "127.0.0.1", "127.0.0.1.8", "127.0.0.1.256.1", "127.0.0.1.+8.1"];
         for text in texts.into_iter().chain(["127.0.0.1.8.", "::1.-1.0", "host.8.1"]) {
             assert_eq!(UniversalAddress::parse(text.as_bytes()), None, "{text}");

@@ -109,7 +109,7 @@ impl Reply<'_> {
     /// Calls `each` for every registration in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_dump<'a>(
         mut reader: Reader<'a>,
         mut each: impl FnMut(Registration<'a>),
@@ -123,7 +123,7 @@ impl Reply<'_> {
     /// Calls `each` for every address in the results of GETADDRLIST.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; what came before was passed on.
+    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_addresses<'a>(
         mut reader: Reader<'a>,
         mut each: impl FnMut(AddressEntry<'a>),

@@ -55,7 +55,7 @@ fn what_the_server_calls_on_the_connection_is_answered() {
         (callback(7, program, 1, &[9]), format!("80000018 00000007 {accepted} 00000004")),
     ];
     for (call, golden) in cases {
-        let mut session = client(Version::V4_1, 4);
+        let mut session = client(ProtocolVersion::V4_1, 4);
         session.start(0, 1, &Operation::Getattr { file: &file() }).unwrap();
         let first = session.outgoing().find_map(|chunk| match chunk {
             Chunk::Bytes(bytes) => Some(bytes.len()),
@@ -75,7 +75,7 @@ fn what_the_server_calls_on_the_connection_is_answered() {
 
 #[test]
 fn a_server_that_calls_and_never_reads_holds_no_memory() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let call = callback(7, nfs4::CALLBACK_PROGRAM, 0, &[]);
     for _ in 0..10_000 {
         session.handle_input(2, &call).unwrap();

@@ -23,7 +23,7 @@ use nfs_proto::program::{Call, Offered};
 use nfs_proto::rpc::{CallHeader, Credential};
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
-use nfs_proto::{CallError, Version, server};
+use nfs_proto::{CallError, ProtocolVersion, server};
 
 const SESSION: SessionId = SessionId(*b"0123456789abcdef");
 const OPENED: Stateid = Stateid { seqid: 1, other: *b"opened state" };
@@ -40,7 +40,7 @@ fn dir() -> File {
     File::from(handle(b"directory"))
 }
 
-fn client(version: Version, slots: u32) -> Session {
+fn client(version: ProtocolVersion, slots: u32) -> Session {
     let payload = PayloadMode::Keep { bytes_per_slot: 4096 };
     let mut session =
         Session::new(&Config { version, slots: 4, payload, xid_seed: 9, ..Config::default() });

@@ -36,9 +36,9 @@ fn each_operation_is_one_compound() {
         (Operation::Close { file }, &[Putfh, Close]),
     ];
     for (operation, codes) in cases {
-        let seen = start(&mut client(Version::V4_0, 4), &operation);
+        let seen = start(&mut client(ProtocolVersion::V4_0, 4), &operation);
         assert_eq!((seen.compound().minor, seen.codes()), (0, codes.to_vec()), "{operation:?}");
-        let seen = start(&mut client(Version::V4_1, 4), &operation);
+        let seen = start(&mut client(ProtocolVersion::V4_1, 4), &operation);
         assert_eq!((seen.compound().minor, seen.codes()[0]), (1, OpCode::Sequence));
         assert_eq!(seen.codes()[1..], *codes, "{operation:?}");
         // Only what must not be made twice is worth the server's memory.
@@ -51,11 +51,12 @@ fn each_operation_is_one_compound() {
 fn what_the_minor_version_lacks_is_refused() {
     let (file, what) = (&file(), SeekWhat::Hole);
     let seek = Operation::Seek { file, offset: 3, what };
-    let mut session = client(Version::V4_1, 4);
-    let unsupported = StartError::Unsupported { kind: OperationKind::Seek, version: Version::V4_1 };
+    let mut session = client(ProtocolVersion::V4_1, 4);
+    let unsupported =
+        StartError::Unsupported { kind: OperationKind::Seek, version: ProtocolVersion::V4_1 };
     assert_eq!(session.start(0, 1, &seek), Err(unsupported));
     assert_eq!(session.in_flight(), 0);
-    let mut session = client(Version::V4_2, 4);
+    let mut session = client(ProtocolVersion::V4_2, 4);
     let seen = start(&mut session, &seek);
     assert_eq!(seen.ops()[2], Op::Seek { stateid: OPENED, offset: 3, what: 1 });
     answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::Seek { eof: true, offset: 8 })]);
@@ -65,7 +66,7 @@ fn what_the_minor_version_lacks_is_refused() {
 #[test]
 fn attributes_and_objects_are_those_of_all_versions() {
     let mut scratch = Vec::new();
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
     let getfh = OpResult::Ok(OpOk::Getfh { file: handle(b"found") });
     let lookup = OpResult::Ok(OpOk::Lookup);
@@ -76,7 +77,7 @@ fn attributes_and_objects_are_those_of_all_versions() {
     };
     assert_eq!(event.file, Some(&File::from(handle(b"found"))));
     let got = (attributes.size, attributes.mode, attributes.uid, attributes.gid);
-    assert_eq!(got, (7, 0o640, 1000, 65_534), "a name that is no number is nobody");
+    assert_eq!(got, (7, 0o640, 1000, 65_534), "a name that is no number is the anonymous id");
 
     let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
     answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Lookup, Status::NoEnt)]);
@@ -89,8 +90,8 @@ fn attributes_and_objects_are_those_of_all_versions() {
 }
 
 #[test]
-fn a_listing_comes_with_ids_and_if_asked_with_all() {
-    let mut session = client(Version::V4_0, 4);
+fn a_listing_comes_with_ids_and_if_requested_with_all() {
+    let mut session = client(ProtocolVersion::V4_0, 4);
     let operation = Operation::ReaddirPlus { dir: &dir(), cursor: Cursor::default(), bytes: 999 };
     let seen = start(&mut session, &operation);
     let Op::Readdir { request, maxcount, .. } = seen.ops()[1] else { panic!("{seen:?}") };
@@ -115,7 +116,7 @@ fn a_listing_comes_with_ids_and_if_asked_with_all() {
 
 #[test]
 fn data_and_holes_come_one_after_the_other() {
-    let mut session = client(Version::V4_2, 4);
+    let mut session = client(ProtocolVersion::V4_2, 4);
     let seen = start(&mut session, &Operation::ReadPlus { file: &file(), offset: 3, count: 90 });
     let mut scratch = Vec::new();
     let found = [Segment::Data(3, b"abc"), Segment::Hole(6, 50)];
@@ -135,7 +136,7 @@ fn data_and_holes_come_one_after_the_other() {
 
 #[test]
 fn a_write_leaves_its_payload_to_the_pool() {
-    for version in [Version::V4_0, Version::V4_2] {
+    for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_2] {
         let mut session = client(version, 4);
         let data = Data::Pool(PayloadRange { start: 0, len: 5 });
         let stable = StableHow::Unstable;
@@ -157,7 +158,7 @@ fn a_write_leaves_its_payload_to_the_pool() {
 
 #[test]
 fn the_payload_of_a_read_is_found_in_whatever_pieces_it_comes() {
-    for version in [Version::V4_0, Version::V4_1] {
+    for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1] {
         for piece in [1, 2, 3, 7, 50, 4096] {
             let mut session = client(version, 4);
             let read = Operation::Read { file: &file(), offset: 0, count: 100 };
@@ -183,6 +184,9 @@ fn the_payload_of_a_read_is_found_in_whatever_pieces_it_comes() {
         let seen = start(&mut session, &Operation::Read { file: &file(), offset: 0, count: 8 });
         let long = OpResult::Ok(OpOk::Read { eof: true, data: &[9; 9] });
         answer(&mut session, &seen, &[PUTFH, long]);
-        assert!(matches!(result(&mut session), Err(CallError::Malformed(_))), "more than asked");
+        assert!(
+            matches!(result(&mut session), Err(CallError::Malformed(_))),
+            "more than requested"
+        );
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 const OTHER: SessionId = SessionId(*b"another session.");
 
 /// A session that another connection has bound, one call of its own behind it.
-fn fresh(version: Version) -> Session {
+fn fresh(version: ProtocolVersion) -> Session {
     let mut session = Session::new(&Config { version, slots: 4, ..Config::default() });
     session.bind(&Binding { client: ClientId(77), session: OTHER, slots: 4, owner_base: 88 });
     session.start_ops(0, 9, &[Op::ReclaimComplete { one_fs: false }]).unwrap();
@@ -29,7 +29,7 @@ fn refuse(session: &mut Session, seen: &Seen, status: Status) {
 
 #[test]
 fn refused_operations_wait_and_go_on_in_another_session() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let (file, dir) = (file(), dir());
     let how = CreateHow::Guarded(Sattr::default());
     let read = start(&mut session, &Operation::Read { file: &file, offset: 0, count: 64 });
@@ -42,7 +42,7 @@ fn refused_operations_wait_and_go_on_in_another_session() {
     assert!(session.is_unbound() && !session.has_event());
     assert_eq!((session.awaited(), session.oldest_pending_ns()), (0, Some(0)));
 
-    session.resume(3, &fresh(Version::V4_1));
+    session.resume(3, &fresh(ProtocolVersion::V4_1));
     assert!(!session.is_unbound() && !session.has_event());
     let bytes = send(&mut session);
     let mut rest = &bytes[..];
@@ -65,7 +65,7 @@ fn refused_operations_wait_and_go_on_in_another_session() {
 
 #[test]
 fn what_may_have_been_done_before_the_session_was_forgotten_ends_as_lost() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let dir = dir();
     let how = CreateHow::Guarded(Sattr::default());
     start(&mut session, &Operation::Create { dir: &dir, name: b"new", how });
@@ -73,7 +73,7 @@ fn what_may_have_been_done_before_the_session_was_forgotten_ends_as_lost() {
     let again = Seen::of(&send(&mut session));
     refuse(&mut session, &again, Status::BadSession);
     assert!(session.is_unbound());
-    session.resume(3, &fresh(Version::V4_1));
+    session.resume(3, &fresh(ProtocolVersion::V4_1));
     assert_eq!(result(&mut session), Err(CallError::Lost));
     assert!(!session.wants_write());
     assert_eq!(session.in_flight(), 0);
@@ -87,13 +87,13 @@ fn an_open_of_v4_0_is_made_for_an_owner_of_the_new_client() {
 }
 
 fn an_open_refused_so_is_made_again(status: Status) {
-    let mut session = client(Version::V4_0, 4);
+    let mut session = client(ProtocolVersion::V4_0, 4);
     let dir = dir();
     let operation = Operation::Open { dir: &dir, name: b"file", access: OpenAccess::Read };
     let open = start(&mut session, &operation);
     refuse(&mut session, &open, status);
     assert!(session.is_unbound());
-    session.resume(3, &fresh(Version::V4_0));
+    session.resume(3, &fresh(ProtocolVersion::V4_0));
     let again = Seen::of(&send(&mut session));
     let Op::Open { seqid, owner, .. } = again.ops()[1] else { panic!("{:?}", again.ops()) };
     assert_eq!((seqid, owner.client), (1, ClientId(77)));

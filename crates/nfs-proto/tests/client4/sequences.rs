@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_slot_counts_its_calls_and_only_those_the_server_took() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let getattr_call = Operation::Getattr { file: &file() };
     let mut scratch = Vec::new();
     for expected in 1..4 {
@@ -32,7 +32,7 @@ fn a_slot_counts_its_calls_and_only_those_the_server_took() {
 
 #[test]
 fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     let seen = start(&mut session, &Operation::Getattr { file: &file() });
     answer(&mut session, &seen, &[OpResult::Failed(OpCode::Putfh, Status::DELAY)]);
     assert!(!session.has_event() && !session.wants_write());
@@ -46,7 +46,7 @@ fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
     session.handle_timeout(session.next_timeout_ns().unwrap());
     let again = Seen::of(&send(&mut session));
     assert_eq!(again.sequence(), (0, 2));
-    // A reply that the server did not keep is asked for by a new call, at once.
+    // A reply that the server did not keep is requested by a new call, at once.
     let uncached = OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep);
     session.handle_input(4, &reply(again.xid, &[uncached])).unwrap();
     let again = Seen::of(&send(&mut session));
@@ -56,7 +56,7 @@ fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
 
 #[test]
 fn a_reconnect_replays_every_call_of_a_session_as_it_was() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     session.start(0, 1, &Operation::Remove { dir: &dir(), name: b"n" }).unwrap();
     let first = send(&mut session);
     session.reconnected(5);
@@ -65,7 +65,7 @@ fn a_reconnect_replays_every_call_of_a_session_as_it_was() {
     let removed = OpResult::Ok(OpOk::Remove { change: ChangeInfo::default() });
     answer(&mut session, &seen, &[PUTFH, removed]);
     assert_eq!(result(&mut session), Ok(Outcome::Done));
-    let mut session = client(Version::V4_0, 4);
+    let mut session = client(ProtocolVersion::V4_0, 4);
     start(&mut session, &Operation::Remove { dir: &dir(), name: b"n" });
     session.reconnected(5);
     assert_eq!(result(&mut session), Err(CallError::Lost));
@@ -73,7 +73,7 @@ fn a_reconnect_replays_every_call_of_a_session_as_it_was() {
 
 #[test]
 fn a_call_given_up_counts_if_it_was_sent() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     session.start(0, 1, &Operation::Getattr { file: &file() }).unwrap();
     assert!(session.abandon(1));
     let seen = start(&mut session, &Operation::Getattr { file: &file() });
@@ -84,7 +84,7 @@ fn a_call_given_up_counts_if_it_was_sent() {
 
 #[test]
 fn no_more_slots_are_used_than_the_server_granted() {
-    let mut session = client(Version::V4_1, 2);
+    let mut session = client(ProtocolVersion::V4_1, 2);
     assert_eq!((session.free_slots(), session.in_flight()), (2, 0));
     for slot in 0..2 {
         let seen = start(&mut session, &Operation::Getattr { file: &file() });
@@ -121,7 +121,7 @@ fn object(session: &mut Session) -> File {
 
 #[test]
 fn the_first_open_of_an_owner_is_confirmed_within_the_same_operation() {
-    let mut session = client(Version::V4_0, 4);
+    let mut session = client(ProtocolVersion::V4_0, 4);
     let mut scratch = Vec::new();
     let seen = open(&mut session);
     let (first_owner, first_seqid) = owner(&seen);
@@ -157,7 +157,7 @@ fn the_first_open_of_an_owner_is_confirmed_within_the_same_operation() {
 
 #[test]
 fn an_owner_counts_only_what_the_server_counts() {
-    let mut session = client(Version::V4_0, 4);
+    let mut session = client(ProtocolVersion::V4_0, 4);
     let fail = |session: &mut Session, results: &[OpResult<'_>]| {
         let seen = open(session);
         answer(session, &seen, results);
@@ -170,14 +170,14 @@ fn an_owner_counts_only_what_the_server_counts() {
     assert_eq!(same, first, "neither OPEN was reached, nor a bad number counted");
     assert_eq!(fail(&mut session, &failed(Status::NoEnt)), first);
     assert_eq!(owner(&open(&mut session)), (first.0.clone(), first.1 + 1));
-    // An owner whose number is in doubt is left alone.
+    // An owner whose number is unknown is left alone.
     assert!(session.abandon(1));
     assert_ne!(owner(&open(&mut session)).0, first.0);
 }
 
 #[test]
 fn an_open_that_is_put_off_takes_its_owners_next_number() {
-    let mut session = client(Version::V4_0, 4);
+    let mut session = client(ProtocolVersion::V4_0, 4);
     let seen = open(&mut session);
     answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Open, Status::Grace)]);
     session.handle_timeout(session.next_timeout_ns().unwrap());
@@ -187,7 +187,7 @@ fn an_open_that_is_put_off_takes_its_owners_next_number() {
 
 #[test]
 fn compounds_are_made_as_they_are_behind_a_sequence() {
-    let mut session = client(Version::V4_1, 4);
+    let mut session = client(ProtocolVersion::V4_1, 4);
     session.start_ops(0, 1, &[Op::ReclaimComplete { one_fs: false }]).unwrap();
     let seen = Seen::of(&send(&mut session));
     assert_eq!(seen.codes(), [OpCode::Sequence, OpCode::ReclaimComplete]);

@@ -144,12 +144,12 @@ fn a_reply_can_be_without_results() {
 }
 
 #[test]
-fn a_getattr_reply_has_exactly_what_was_asked_and_is_there() {
+fn a_getattr_reply_has_exactly_what_was_requested_and_is_there() {
     let attributes = Attributes { size: Some(5), mode: Some(0o644), ..Attributes::default() };
-    let asked = Bitmap::of(&[attribute::SIZE, attribute::FILEID]);
+    let requested = Bitmap::of(&[attribute::SIZE, attribute::FILEID]);
     let mut out = Vec::new();
     let mut reply = ReplyBuilder::new(&mut out, b"");
-    reply.getattr_ok(&attributes, asked);
+    reply.getattr_ok(&attributes, requested);
     reply.finish();
     let golden = "00000000 00000000 00000001 00000009 00000000
         00000001 00000010 00000008 00000000 00000005";
@@ -214,7 +214,7 @@ fn a_payload_is_found_as_soon_as_its_length_is_there() {
 }
 
 #[test]
-fn what_has_no_payload_is_told() {
+fn a_reply_without_a_payload_is_recognised() {
     let mut failed = read_reply(0);
     failed[3] = 70;
     assert_eq!(read_prefix(&mut Reader::new(&failed)), Ok(None));

@@ -1,4 +1,4 @@
-//! Properties: attributes come back whatever is asked, and no bytes make a decoder panic.
+//! Properties: attributes come back whatever is queried, and no bytes make a decoder panic.
 
 use nfs_proto::DecodeError;
 use nfs_proto::nfs4::{
@@ -172,20 +172,20 @@ fn walk(result: &OpResult<'_>) {
 
 proptest! {
     #[test]
-    fn attributes_come_back(seed: u64, asked in vec(0..128_u32, 0..60)) {
-        let asked = Bitmap::of(&asked);
+    fn attributes_come_back(seed: u64, requested in vec(0..128_u32, 0..60)) {
+        let requested = Bitmap::of(&requested);
         let attributes = all_attributes(seed);
         prop_assert_eq!(attributes.mask(), Attributes::UNDERSTOOD);
         let mut out = Vec::new();
-        attributes.encode(asked, &mut Writer::new(&mut out));
+        attributes.encode(requested, &mut Writer::new(&mut out));
         let mut reader = Reader::new(&out);
         let fattr = Fattr::decode(&mut reader).unwrap();
         prop_assert_eq!(reader.finish(), Ok(()));
-        prop_assert_eq!(fattr.mask(), asked.intersection(Attributes::UNDERSTOOD));
+        prop_assert_eq!(fattr.mask(), requested.intersection(Attributes::UNDERSTOOD));
         let decoded = fattr.decode_values().unwrap();
         prop_assert_eq!(decoded.mask(), fattr.mask());
         let mut scratch = vec![9; 3];
-        prop_assert_eq!(attributes.to_fattr(asked, &mut scratch), fattr);
+        prop_assert_eq!(attributes.to_fattr(requested, &mut scratch), fattr);
         let mut again = Vec::new();
         decoded.encode(Attributes::UNDERSTOOD, &mut Writer::new(&mut again));
         prop_assert_eq!(again, out);

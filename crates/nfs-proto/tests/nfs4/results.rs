@@ -228,7 +228,7 @@ fn failures() -> Vec<(OpResult<'static>, String)> {
             format!("00002721 {NAME} {LONGER}"),
         ),
         (
-            OpResult::CopyUnmet { consecutive: false, synchronous: true },
+            OpResult::CopyRequirementsNotMet { consecutive: false, synchronous: true },
             "0000276e 00000000 00000001".into(),
         ),
     ]

@@ -151,9 +151,9 @@ impl Client {
             if let Some(record) = self.inbox.next_record().unwrap() {
                 return Ok(parse_reply(record, procedure));
             }
-            match self.stream.read(self.inbox.space(1 << 16)) {
+            match self.stream.read(self.inbox.free_space(1 << 16)) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof),
-                Ok(count) => self.inbox.filled(count),
+                Ok(count) => self.inbox.mark_filled(count),
                 Err(error) => return Err(error.kind()),
             }
         }

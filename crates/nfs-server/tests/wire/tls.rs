@@ -81,9 +81,9 @@ impl TlsClient {
             if let Some(record) = self.inbox.next_record().unwrap() {
                 return Ok(parse_reply(record, procedure));
             }
-            match self.stream.read(self.inbox.space(1 << 16))? {
+            match self.stream.read(self.inbox.free_space(1 << 16))? {
                 0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                count => self.inbox.filled(count),
+                count => self.inbox.mark_filled(count),
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::units::Size;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::proto::version::Version;
+use nfs_client::proto::version::ProtocolVersion;
 use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
@@ -30,7 +30,7 @@ pub enum PlusListing {
 /// The objects that the backend works on.
 pub struct NfsFiles {
     /// Version that is spoken.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// The working directory.
     pub directory: File,
     /// The directories below it, by their numbers.
@@ -103,7 +103,7 @@ pub(super) struct Common {
 
 impl Common {
     pub(super) fn new(mut set: NfsFiles) -> Self {
-        let unstable = set.stable == StableHow::Unstable && set.version != Version::V2;
+        let unstable = set.stable == StableHow::Unstable && set.version != ProtocolVersion::V2;
         let uncommitted = (unstable && set.is_written).then(|| match set.grid.take() {
             Some(grid) => Uncommitted::new(grid),
             None => Uncommitted::without_blocks(set.files.len()),

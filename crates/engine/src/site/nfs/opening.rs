@@ -9,7 +9,7 @@ use model::units::Size;
 use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::proto::version::Version;
+use nfs_client::proto::version::ProtocolVersion;
 use nfs_client::{CALLS_MAX, CallFailure, Connection, ConnectionOptions, Mount};
 use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
@@ -128,7 +128,7 @@ impl NfsSite {
     /// Finds out how names are listed with their attributes, where a mix does that.
     fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, SiteError> {
         let is_asked = is_in_mix(spec, OpKind::ReaddirPlus);
-        if !is_asked && self.mount().version() != Version::V2 {
+        if !is_asked && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
         }
         match self.with_mount(|mount| mount.offers_readdirplus(self.work)) {
@@ -285,7 +285,11 @@ fn make_backend(
 
 /// Raises a caveat where a server, or in the end this client, grants fewer slots than there are to
 /// be ops in flight.
-fn slots_limited(connections: &[Connection], asked: usize, version: Version) -> Option<Caveat> {
+fn slots_limited(
+    connections: &[Connection],
+    asked: usize,
+    version: ProtocolVersion,
+) -> Option<Caveat> {
     let slots = connections.iter().map(Connection::free_slots).min()?;
     let by = if version.has_sessions() { "CREATE_SESSION" } else { "the most of this client" };
     if slots >= asked {
@@ -354,7 +358,7 @@ fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
     if pass != Pass::OpMix {
         return None;
     }
-    if set.version != Version::V2 {
+    if set.version != ProtocolVersion::V2 {
         return (set.plus_listing == PlusListing::Readdir).then(|| {
             let evidence = "the server has no READDIRPLUS: READDIR was called for readdirplus";
             CaveatCode::OptionNotEffective.because(evidence.to_owned())

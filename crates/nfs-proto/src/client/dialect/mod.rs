@@ -18,7 +18,7 @@ use super::types::{Binding, StartError};
 use crate::error::{CallError, DecodeError};
 use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId};
 use crate::status::Status;
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 /// The head of a reply to a READ.
@@ -44,25 +44,25 @@ pub(super) enum Next {
 /// The language of one session, with what it keeps between calls.
 #[derive(Debug)]
 pub(super) struct Dialect {
-    version: Version,
+    version: ProtocolVersion,
     v4: v4::State,
 }
 
 impl Dialect {
     /// Creates the dialect of a session with so many slots.
-    pub(super) fn new(version: Version, slots: usize) -> Self {
+    pub(super) fn new(version: ProtocolVersion, slots: usize) -> Self {
         Self { version, v4: v4::State::new(version, slots) }
     }
 
-    pub(super) const fn version(&self) -> Version {
+    pub(super) const fn version(&self) -> ProtocolVersion {
         self.version
     }
 
     /// Returns the number of the procedure that does this operation, if there is one.
     pub(super) fn procedure(&self, kind: OperationKind) -> Result<u32, StartError> {
         let number = match self.version {
-            Version::V2 => v2::procedure(kind).map(crate::nfs2::Procedure::number),
-            Version::V3 => v3::procedure(kind).map(crate::nfs3::Procedure::number),
+            ProtocolVersion::V2 => v2::procedure(kind).map(crate::nfs2::Procedure::number),
+            ProtocolVersion::V3 => v3::procedure(kind).map(crate::nfs3::Procedure::number),
             version if v4::has(version, kind) => Some(u32::from(kind != OperationKind::Null)),
             _ => None,
         };
@@ -125,8 +125,8 @@ impl Dialect {
         header: &mut Vec<u8>,
     ) -> Result<(), StartError> {
         match self.version {
-            Version::V2 => v2::encode(operation, &mut Writer::new(header)),
-            Version::V3 => v3::encode(operation, &mut Writer::new(header)),
+            ProtocolVersion::V2 => v2::encode(operation, &mut Writer::new(header)),
+            ProtocolVersion::V3 => v3::encode(operation, &mut Writer::new(header)),
             _ => self.v4.encode(slot, operation, header),
         }
     }
@@ -137,7 +137,7 @@ impl Dialect {
         if self.version.is_stateful() { self.v4.ended(slot, call, results) } else { Next::Done }
     }
 
-    /// Adapts a slot's call that was answered to being made anew.
+    /// Adapts a slot's call that was answered to being sent again.
     pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
         if self.version.is_stateful() {
             self.v4.again(slot, header);
@@ -161,8 +161,8 @@ impl Dialect {
         results: Reader<'_>,
     ) -> Result<Prefix, DecodeError> {
         match self.version {
-            Version::V2 => v2::read_prefix(slot, results),
-            Version::V3 => v3::read_prefix(results),
+            ProtocolVersion::V2 => v2::read_prefix(slot, results),
+            ProtocolVersion::V3 => v3::read_prefix(results),
             version => v4::read_prefix(version.has_sessions(), results),
         }
     }
@@ -177,8 +177,8 @@ impl Dialect {
         object: &mut Option<File>,
     ) -> Result<Outcome, CallError> {
         let answer = match (slot.kind, self.version) {
-            (Kind::File(kind), Version::V2) => v2::answer(slot, kind, results, object),
-            (Kind::File(kind), Version::V3) => v3::answer(kind, results, object),
+            (Kind::File(kind), ProtocolVersion::V2) => v2::answer(slot, kind, results, object),
+            (Kind::File(kind), ProtocolVersion::V3) => v3::answer(kind, results, object),
             (Kind::File(kind), _) => v4::outcome(kind, self.v4.owner_of(index), results, object),
             (Kind::COMPOUND, _) => compound(results),
             (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
@@ -200,23 +200,27 @@ pub(super) use v4::entry;
 
 /// Decodes a page of a directory.
 pub(super) fn listing(
-    version: Version,
+    version: ProtocolVersion,
     kind: Kind,
     body: &[u8],
 ) -> Result<Listing<'_>, DecodeError> {
     match (version, kind) {
-        (Version::V2, Kind::File(OperationKind::Readdir)) => v2::listing(body),
-        (Version::V3, Kind::File(kind)) => v3::listing(kind, body),
+        (ProtocolVersion::V2, Kind::File(OperationKind::Readdir)) => v2::listing(body),
+        (ProtocolVersion::V3, Kind::File(kind)) => v3::listing(kind, body),
         (_, Kind::File(OperationKind::Readdir | OperationKind::ReaddirPlus)) => v4::listing(body),
         _ => Err(not_a("listing")),
     }
 }
 
 /// Decodes the target of a symbolic link.
-pub(super) fn target(version: Version, kind: Kind, body: &[u8]) -> Result<&[u8], DecodeError> {
+pub(super) fn target(
+    version: ProtocolVersion,
+    kind: Kind,
+    body: &[u8],
+) -> Result<&[u8], DecodeError> {
     match (version, kind) {
-        (Version::V2, Kind::File(OperationKind::Readlink)) => v2::target(body),
-        (Version::V3, Kind::File(OperationKind::Readlink)) => v3::target(body),
+        (ProtocolVersion::V2, Kind::File(OperationKind::Readlink)) => v2::target(body),
+        (ProtocolVersion::V3, Kind::File(OperationKind::Readlink)) => v3::target(body),
         (_, Kind::File(OperationKind::Readlink)) => v4::target(body),
         _ => Err(not_a("link target")),
     }

@@ -16,7 +16,7 @@ use crate::nfs2::{
     self, Call, FILE_BYTES_MAX, FileHandle, Procedure, Reply, Sattr, Statfs, WriteHead,
 };
 use crate::nfs3::{self, CreateHow, Fsstat, StableHow, Status, Verifier};
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 2 has one.
@@ -70,7 +70,7 @@ fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
             Call::Read { file: handle(file)?, offset: reach(offset, 0)?, count: small(count)? }
         }
         Operation::Readdir { dir, cursor, bytes } => {
-            // Cookies came from this version and so have 32 bits.
+            // Cookies are those of this version and so have 32 bits.
             Call::Readdir { dir: handle(dir)?, cookie: cursor.cookie as u32, count: bytes }
         }
         Operation::Fsstat { root } => Call::Statfs { file: handle(root)? },
@@ -110,7 +110,7 @@ fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
 }
 
 fn unsupported(operation: &Operation<'_>) -> StartError {
-    StartError::Unsupported { kind: operation.kind(), version: Version::V2 }
+    StartError::Unsupported { kind: operation.kind(), version: ProtocolVersion::V2 }
 }
 
 fn handle(file: &File) -> Result<FileHandle, StartError> {

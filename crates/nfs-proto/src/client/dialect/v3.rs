@@ -11,7 +11,7 @@ use super::{Answer, Prefix, not_a};
 use crate::error::DecodeError;
 use crate::limits::V3_FILE_HANDLE_BYTES_MAX;
 use crate::nfs3::{self, Call, Fattr, Procedure, Reply, Status, WriteOk};
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 3 has one.
@@ -120,7 +120,7 @@ fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         }
         _ => {
             let kind = operation.kind();
-            return Err(StartError::Unsupported { kind, version: Version::V3 });
+            return Err(StartError::Unsupported { kind, version: ProtocolVersion::V3 });
         }
     })
 }

@@ -12,7 +12,7 @@ use nfs_client::proto::client::{
 };
 use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, access};
 use nfs_client::proto::status::Status;
-use nfs_client::proto::version::Version;
+use nfs_client::proto::version::ProtocolVersion;
 use workload::Name;
 use workload::names::Sort;
 
@@ -258,7 +258,7 @@ fn act<'a>(
 /// The one call of an op that asks, and of those that change attributes or commit.
 fn ask<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
     let op = &state.op;
-    let is_old = common.set.version == Version::V2;
+    let is_old = common.set.version == ProtocolVersion::V2;
     let root = &common.set.directory;
     let bytes = LISTING_BYTES as u32;
     let cursor = Cursor::default();

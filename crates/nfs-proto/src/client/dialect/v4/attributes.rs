@@ -1,7 +1,7 @@
 //! Attributes between version 4 and the vocabulary of all versions.
 //!
-//! What is asked for is exactly what the vocabulary has. Owners that are no numbers become the
-//! nobody of AUTH_SYS, and what a server does not tell is 0. **Source:** RFC 7530 section 5.
+//! What is requested is exactly what the vocabulary has. Owners that are no numbers become the
+//! anonymous id of AUTH_SYS, and what a server does not tell is 0. **Source:** RFC 7530 section 5.
 
 use super::super::super::event;
 use crate::error::DecodeError;
@@ -13,7 +13,7 @@ use crate::nfs4::{
 use crate::xdr::Reader;
 
 /// The user and group of an owner who has no number here.
-const NOBODY: u32 = 65_534;
+const UNKNOWN_ID: u32 = 65_534;
 
 /// Attributes from which those of a file are made.
 pub(super) const FILE: Bitmap = Bitmap::of(&[
@@ -126,7 +126,7 @@ const NOTHING: event::Attributes = event::Attributes {
 
 fn number_of(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
     let owner: &[u8] = Wire::decode(reader)?;
-    Ok(owner_number(owner).unwrap_or(NOBODY))
+    Ok(owner_number(owner).unwrap_or(UNKNOWN_ID))
 }
 
 /// Returns the fill state of a file system.

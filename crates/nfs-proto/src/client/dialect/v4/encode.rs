@@ -1,4 +1,4 @@
-//! Says an operation as a compound: handles first, then what is done, then what is asked of it.
+//! Says an operation as a compound: handles first, then what is done, then what is requested of it.
 //!
 //! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
 
@@ -12,7 +12,7 @@ use crate::nfs4::{
     Attributes, Bitmap, Claim, ClientId, CompoundBuilder, CreateKind, Fattr, FileHandle, List, Op,
     OpenHow, StateOwner, Stateid, content, encode_write_header, share,
 };
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 
 /// Offset of the sequence number in OPEN and CLOSE, after the number of the operation.
 const SEQID_AT: usize = 4;
@@ -20,7 +20,7 @@ const SEQID_AT: usize = 4;
 /// A compound that is being written, and what it is written with.
 pub(super) struct Compound<'c> {
     pub(super) builder: CompoundBuilder<'c>,
-    pub(super) version: Version,
+    pub(super) version: ProtocolVersion,
     pub(super) client: ClientId,
     pub(super) owner: [u8; OWNER_BYTES],
     /// The owner's sequence number; 0 where there are sessions.
@@ -100,13 +100,13 @@ impl Compound<'_> {
 }
 
 /// Refuses what the minor version lacks.
-pub(super) fn check(version: Version, operation: &Operation<'_>) -> Result<(), StartError> {
+pub(super) fn check(version: ProtocolVersion, operation: &Operation<'_>) -> Result<(), StartError> {
     let kind = operation.kind();
     if has(version, kind) { Ok(()) } else { Err(StartError::Unsupported { kind, version }) }
 }
 
 /// Tells whether the minor version has an operation.
-pub(in super::super) fn has(version: Version, kind: OperationKind) -> bool {
+pub(in super::super) fn has(version: ProtocolVersion, kind: OperationKind) -> bool {
     let newer = matches!(
         kind,
         OperationKind::Allocate
@@ -115,7 +115,7 @@ pub(in super::super) fn has(version: Version, kind: OperationKind) -> bool {
             | OperationKind::ReadPlus
             | OperationKind::Copy
     );
-    !newer || version >= Version::V4_2
+    !newer || version >= ProtocolVersion::V4_2
 }
 
 /// Appends an operation, up to an external payload, and returns where the sequence number of an
@@ -270,7 +270,7 @@ fn readdir(cookie: u64, verifier: Verifier, bytes: u32, request: Bitmap) -> Op<'
 }
 
 /// Appends the compound that confirms an open of v4.0, and returns where its sequence number
-/// stands, which is not filled in. It asks for what the OPEN had asked for.
+/// stands, which is not filled in. It asks for what the OPEN had requested.
 pub(super) fn open_confirm(header: &mut Vec<u8>, file: FileHandle, stateid: Stateid) -> usize {
     let mut builder = CompoundBuilder::new(header, b"", 0);
     builder.push(&Op::Putfh { file });

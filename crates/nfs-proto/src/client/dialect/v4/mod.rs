@@ -3,7 +3,7 @@
 //! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
 //! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
 //! sequence numbers of their own. The session's slot number is the call's slot number. SEQUENCE is
-//! always the first operation and stands at a fixed place, so that a call that is made anew only
+//! always the first operation and stands at a fixed place, so that a call that is made again only
 //! has a few words replaced.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
@@ -27,7 +27,7 @@ use crate::nfs4::{
     ClientId, CompoundBuilder, CompoundReply, Op, OpCode, OpOk, OpResult, SessionId, open_result,
 };
 use crate::status::Status;
-use crate::version::Version;
+use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 // Where a compound with an empty tag has the fields of SEQUENCE, from its start on: tag, minor
@@ -63,7 +63,7 @@ struct SlotState {
 /// The state that version 4 keeps between the calls of a connection.
 #[derive(Debug)]
 pub(in super::super) struct State {
-    version: Version,
+    version: ProtocolVersion,
     client: ClientId,
     session: SessionId,
     highest_slot: u32,
@@ -76,7 +76,7 @@ pub(in super::super) struct State {
 
 impl State {
     /// Creates the state of a connection that belongs to no client yet.
-    pub(super) fn new(version: Version, slots: usize) -> Self {
+    pub(super) fn new(version: ProtocolVersion, slots: usize) -> Self {
         let slots = if version.is_stateful() { slots } else { 0 };
         Self {
             version,
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Joins a client, and its session in v4.1 and later, whose slots start anew.
+    /// Joins a client, and its session in v4.1 and later, whose slots start over.
     pub(super) fn bind(&mut self, binding: &Binding) {
         self.client = binding.client;
         self.session = binding.session;
@@ -295,8 +295,8 @@ impl State {
                 self.owners.advance(owner);
             }
             match result {
-                OpResult::Ok(OpOk::Open { stateid: opened, flags: told, .. }) => {
-                    (flags, stateid) = (told, Some(opened));
+                OpResult::Ok(OpOk::Open { stateid: opened, flags: reported, .. }) => {
+                    (flags, stateid) = (reported, Some(opened));
                 }
                 OpResult::Ok(OpOk::OpenConfirm { stateid: opened }) => stateid = Some(opened),
                 OpResult::Ok(OpOk::Getfh { file: found }) => file = Some(found),
@@ -324,7 +324,7 @@ impl State {
         Next::Done
     }
 
-    /// Adapts a slot's call that was answered to being made anew.
+    /// Adapts a slot's call that was answered to being sent again.
     pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
         let state = &self.slots[slot as usize];
         let mut writer = Writer::new(header);
@@ -337,7 +337,7 @@ impl State {
     }
 
     /// Takes note that the reply to a slot's call will never be seen. One that was sent counts as
-    /// received; an owner whose sequence number is in doubt is never used again.
+    /// received; an owner whose sequence number is unknown is never used again.
     pub(super) fn gave_up(&mut self, slot: u32, sent: bool) {
         let state = &mut self.slots[slot as usize];
         let owner = state.owner.take().filter(|_| state.opens);
