@@ -2,9 +2,9 @@
 //!
 //! [`Connection`] keeps calls in flight over one socket. After [`Connection::open`] nothing is
 //! allocated, locked or logged, and the clock is the caller's. Waiting is apart:
-//! [`Connection::wait`] polls this one socket; a caller with many connections watches them together. A
-//! connection that is lost is made again where the options allow that, and each time is counted: see
-//! [`nfs_proto::client::Counters`].
+//! [`Connection::wait`] polls this one socket; a caller with many connections watches them
+//! together. A connection that is lost is made again where the options allow that, and each time is
+//! counted: see [`nfs_proto::client::Counters`].
 
 mod recovery;
 

@@ -1,11 +1,12 @@
 //! One list of checks of this client against a server, of any vendor.
 //!
-//! `cargo run -p nfs-client --example interop -- nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...`
-//! The address takes `version`, `proto`, `port`, `mountport` and, for TLS, `tls_ca`; `--entries N`
-//! and `--large BYTES` say how much is listed and how far a sparse file reaches, `--only NAME`
-//! makes one check, `--empty-read-plus` lets READ_PLUS find nothing. Every check works in a folder
-//! of its own below the export and removes it again. It prints one line for each, then what went
-//! over the wire as a line of JSON; where anything was wrong it exits with 1.
+//! `cargo run -p nfs-client --example interop --
+//! nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...` The address takes `version`, `proto`,
+//! `port`, `mountport` and, for TLS, `tls_ca`; `--entries N` and `--large BYTES` say how much is
+//! listed and how far a sparse file reaches, `--only NAME` makes one check, `--empty-read-plus`
+//! lets READ_PLUS find nothing. Every check works in a folder of its own below the export and
+//! removes it again. It prints one line for each, then what went over the wire as a line of JSON;
+//! where anything was wrong it exits with 1.
 #![allow(clippy::print_stdout, reason = "a tool for tests: its output is its result")]
 
 use std::process::ExitCode;

@@ -2,8 +2,8 @@
 //!
 //! [`Probe::run`] asks; the outcome is plain data. A part that failed is data of its own
 //! ([`NoAnswer`]) and never the end of a probe. Each question is bounded in time, and nothing is
-//! requested again over a connection that fell silent; what can be requested at the same time is, but for
-//! the round trips, which are taken one after the other.
+//! requested again over a connection that fell silent; what can be requested at the same time is,
+//! but for the round trips, which are taken one after the other.
 
 mod ask;
 mod data;

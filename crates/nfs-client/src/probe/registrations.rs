@@ -1,7 +1,7 @@
 //! Registrations of the portmapper, and where they lead.
 //!
-//! Portmap v2 and rpcbind v4 (or v3) are both queried for everything they have. [`Places`] then says
-//! where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
+//! Portmap v2 and rpcbind v4 (or v3) are both queried for everything they have. [`Places`] then
+//! says where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
 
 use std::net::SocketAddr;
 

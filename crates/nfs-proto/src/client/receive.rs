@@ -1,10 +1,10 @@
 //! The receiving half of a client session.
 //!
 //! [`Receiver`] walks the stream byte by byte in whatever pieces it comes. What precedes a payload
-//! goes to one small buffer, `head`; the payload of a READ is distinguished as soon as its length is
-//! known, so that it can be discarded or received past the session; replies without a call are passed
-//! over. Fragments may end anywhere, and only bytes are bounded.
-//! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
+//! goes to one small buffer, `head`; the payload of a READ is distinguished as soon as its length
+//! is known, so that it can be discarded or received past the session; replies without a call are
+//! passed over. Fragments may end anywhere, and only bytes are bounded. **Source:** RFC 5531
+//! section 11, RFC 1813 section 3.3.6.
 
 use super::dialect::{Dialect, Prefix};
 use super::event::{Completed, Kind, Outcome};

@@ -22,7 +22,8 @@ impl Stateid {
     pub const WIRE_BYTES: usize = 16;
     /// No state: I/O that obeys the locks of other owners. **Source:** RFC 8881 section 8.2.3.
     pub const ANONYMOUS: Self = Self { seqid: 0, other: [0; 12] };
-    /// No state, and READ passes over the locks of other owners. **Source:** RFC 8881 section 8.2.3.
+    /// No state, and READ passes over the locks of other owners. **Source:** RFC 8881 section
+    /// 8.2.3.
     pub const READ_BYPASS: Self = Self { seqid: u32::MAX, other: [0xff; 12] };
     /// The one that an earlier operation of the compound made, since v4.1.
     /// **Source:** RFC 8881 section 16.2.3.1.2.
