@@ -1,7 +1,8 @@
 //! The layers of a ladder: the same work on ever more of what lies between a program and its data.
 //!
-//! [`Layer`] names them and says what each contains; [`Ladder`] says which layers a campaign has, and
-//! which it could not have and why. What a layer costs more than what it contains is what it adds.
+//! [`Layer`] names them and says what each contains; [`Ladder`] says which layers a campaign has,
+//! and which it could not have and why. What a layer costs more than what it contains is what it
+//! adds.
 
 use serde::{Deserialize, Serialize};
 

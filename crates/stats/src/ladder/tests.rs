@@ -207,7 +207,8 @@ proptest! {
         times in prop::collection::vec(0.001_f64..1e6, 6),
         wait in 0.0_f64..1.0,
     ) {
-        let kinds = [Layer::Null, Layer::Memory, Layer::Disk, Layer::Tcp, Layer::Own, Layer::Server];
+        let kinds =
+            [Layer::Null, Layer::Memory, Layer::Disk, Layer::Tcp, Layer::Own, Layer::Server];
         let ladder: Vec<_> =
             kinds.iter().zip(&times).map(|(kind, time)| waiting(*kind, *time, wait)).collect();
         let climbed = climb(&ladder).unwrap();
