@@ -4,11 +4,11 @@
 //! backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
 //! depth 32 and exits with 0; this is the page that must not let it pass.
 
-mod census;
+mod inventory;
 mod served;
 
 use engine::backend::Tally;
-use engine::site::Census;
+use engine::target::Inventory;
 use fleet::Done;
 use model::{Caveat, CaveatCode, OpKind, PassResult, RunSpec, Share, Truth};
 
@@ -20,20 +20,20 @@ pub struct Witnesses {
     /// The backends of all workers, or the kernel for their threads.
     pub tally: Tally,
     /// Files, bytes, directories and links in the working directory after the pass.
-    pub census: Option<Census>,
+    pub inventory: Option<Inventory>,
     /// The counters of our server before and after the pass.
     pub server: Option<(ServerCounts, ServerCounts)>,
-    /// Whose files the census counted, where each agent counts its own.
+    /// Workers whose files the inventory counted, where each agent counts its own.
     pub share: Share,
-    /// Ops of other agents, where the census counted their files, too.
+    /// Ops of other agents, where the inventory counted their files, too.
     pub others: Vec<Done>,
 }
 
 impl Default for Witnesses {
     /// Nobody counted, and nobody else works.
     fn default() -> Self {
-        let (tally, census, server) = (Tally::default(), None, None);
-        Self { tally, census, server, share: Share::ALL, others: Vec::new() }
+        let (tally, inventory, server) = (Tally::default(), None, None);
+        Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
     }
 }
 
@@ -56,8 +56,8 @@ pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec
     truths.extend(tallied(result, &witnesses.tally));
     truths.extend(
         witnesses
-            .census
-            .map(|census| census::truths(spec, result, witnesses, census))
+            .inventory
+            .map(|inventory| inventory::truths(spec, result, witnesses, inventory))
             .into_iter()
             .flatten(),
     );

@@ -1,8 +1,8 @@
-//! One host's half: makes a site, runs passes on it, counts, doubts, and cleans up.
+//! One host's half: makes a target, runs passes on it, counts, doubts, and cleans up.
 //!
 //! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
 //! recorder says against independent counts ([`accounting`]) and raises the caveats that only
-//! this host can know ([`doubts`]). An agent whose controller is gone removes its site, and undoes
+//! this host can know ([`doubts`]). An agent whose controller is gone removes its target, and undoes
 //! what it did to its host.
 
 pub mod accounting;
@@ -202,7 +202,7 @@ impl Held<'_> {
     /// Ends the trial.
     fn end(&mut self, inherits: bool) -> Report {
         self.guard.watch(self.watched.clone());
-        self.content = self.trial.as_ref().map(|trial| trial.site().content().clone());
+        self.content = self.trial.as_ref().map(|trial| trial.target().content().clone());
         let end = |mut trial: Trial<'_>| {
             if inherits {
                 trial.inherit();

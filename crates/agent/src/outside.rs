@@ -1,11 +1,11 @@
-//! Passes that another program makes: through the same site, facts, truths and doubts as ours.
+//! Passes that another program makes: through the same target, facts, truths and doubts as ours.
 //!
 //! Nothing is prepared for a program but an empty directory, and the recorder has no part in it, so
 //! what can be compared is what it says with what it left behind.
 
 use engine::external::Outside;
 use engine::worker::Ending;
-use engine::{External, SiteError, Whose};
+use engine::{External, InventoryScope, TargetError};
 use model::{Fact, Pass, PassResult, Share, Span, Truth, Workload};
 
 use crate::trial::{Gate, Trial, Worked};
@@ -18,10 +18,10 @@ impl Trial<'_> {
         pass: Pass,
         share: Share,
         gate: &mut Gate<'_>,
-    ) -> Result<Worked, SiteError> {
+    ) -> Result<Worked, TargetError> {
         self.invalidate(pass)?;
-        let clock = self.site().clock();
-        let start_ns = gate.pass().ok_or(SiteError::Stopped)?;
+        let clock = self.target().clock();
+        let start_ns = gate.pass().ok_or(TargetError::Stopped)?;
         while clock.now_ns() < start_ns {
             clock.sleep_until(start_ns);
         }
@@ -48,15 +48,15 @@ impl Trial<'_> {
         &self,
         result: &PassResult,
         ending: &Ending,
-    ) -> Result<Option<Truth>, SiteError> {
+    ) -> Result<Option<Truth>, TargetError> {
         let leaves = matches!(self.spec().workload, Workload::Fio | Workload::Dd);
         if !leaves || result.pass != Pass::Write || *ending != Ending::Complete {
             return Ok(None);
         }
-        let census = self.site().census(Whose::Everybodys)?;
-        Ok(census.map(|census| Truth {
+        let inventory = self.target().inventory(InventoryScope::All)?;
+        Ok(inventory.map(|inventory| Truth {
             expected: result.bytes(),
-            found: census.bytes,
+            found: inventory.bytes,
             source: "sizes of the files, added up".to_owned(),
         }))
     }

@@ -1,4 +1,4 @@
-//! One trial on this host: a site, and the passes on it.
+//! One trial on this host: a target, and the passes on it.
 //!
 //! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
 //! may work on the same files at the same moment. [`Trial::account`] calls every witness and raises
@@ -12,9 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::backend::{Recovered, Tally};
-use engine::site::works_anywhere;
+use engine::target::works_anywhere;
 use engine::worker::Ending;
-use engine::{External, Measured, Monitor, Site, SiteConfig, SiteError, Stop, Whose, measure};
+use engine::{
+    External, InventoryScope, Measured, Monitor, Stop, TargetConfig, TargetError, TrialTarget,
+    measure,
+};
 use fleet::in_process::AgentEnd;
 use fleet::{Assignment, Books, Broken, Done, Order, PassEnd, Report};
 use lab::mounts::Mount;
@@ -33,7 +36,7 @@ pub(crate) struct Trial<'a> {
     agent: &'a Agent,
     assignment: Assignment,
     stop: Stop,
-    site: Site,
+    target: TrialTarget,
     mount: Option<Mount>,
     /// The program that works in our place.
     external: Option<External>,
@@ -41,8 +44,8 @@ pub(crate) struct Trial<'a> {
     clocks: Cell<(u64, u64)>,
     /// The pass that was worked last, until it is accounted for.
     worked: Option<Worked>,
-    /// Whose files this host may have in its memory.
-    cached: Vec<Whose>,
+    /// Parts of the file set that this host may have in its page cache.
+    cached: Vec<InventoryScope>,
     /// The file that a soak's books are in, where they are to outlive this process.
     books: Option<PathBuf>,
 }
@@ -50,7 +53,7 @@ pub(crate) struct Trial<'a> {
 /// A pass whose workers have ended.
 pub(crate) struct Worked {
     pub(crate) pass: Pass,
-    /// Whose workers were executed.
+    /// Workers that were executed.
     pub(crate) share: Share,
     pub(crate) measured: Measured,
     pub(crate) facts: Vec<Fact>,
@@ -91,23 +94,23 @@ impl<'a> Trial<'a> {
         assignment: Assignment,
         stop: Stop,
         before: Option<&Pattern>,
-    ) -> Result<Self, SiteError> {
+    ) -> Result<Self, TargetError> {
         let spec = &assignment.spec;
-        let pattern = engine::site::pattern_of(spec, assignment.seed, &assignment.work_name);
+        let pattern = engine::target::pattern_of(spec, assignment.seed, &assignment.work_name);
         let mut pattern = pattern.made_before(before);
         let books = books_of(agent, &assignment);
         if let Some(path) = &books {
             let journal = match assignment.books {
-                Books::Left => engine::books::continue_journal(path, spec),
-                _ => engine::books::begin_journal(path, spec),
+                Books::Left => engine::ack_journal::continue_journal(path, spec),
+                _ => engine::ack_journal::begin_journal(path, spec),
             };
-            pattern = pattern.journaled(Arc::new(journal.map_err(|error| SiteError::Io {
+            pattern = pattern.journaled(Arc::new(journal.map_err(|error| TargetError::Io {
                 what: "book what is acknowledged in",
                 place: path.display().to_string(),
                 reason: error.to_string(),
             })?));
         }
-        let config = SiteConfig {
+        let config = TargetConfig {
             work_name: assignment.work_name.clone(),
             seed: assignment.seed,
             pattern,
@@ -117,36 +120,36 @@ impl<'a> Trial<'a> {
             share: assignment.share,
             joins: assignment.joins,
         };
-        let site = Site::create(spec, config)?.scheduled_by(assignment.schedule_seed);
+        let target = TrialTarget::create(spec, config)?.scheduled_by(assignment.schedule_seed);
         if assignment.books == Books::Left {
-            site.take_over();
+            target.assume_prepared();
         }
-        let mount = site.local_paths().first().and_then(|path| Mount::of(path));
-        let external = spec.workload.is_external().then(|| External::begin(&site, spec, &stop));
+        let mount = target.local_paths().first().and_then(|path| Mount::of(path));
+        let external = spec.workload.is_external().then(|| External::begin(&target, spec, &stop));
         let external = external.transpose()?;
         let clocks = Cell::new(clocks(agent));
         let is_only_ours = spec.workload.is_external() || assignment.share.count >= spec.workers;
         let cached = vec![whose(is_only_ours, assignment.share, spec)];
         let worked = None;
-        Ok(Self { agent, assignment, stop, site, mount, external, clocks, worked, cached, books })
+        Ok(Self { agent, assignment, stop, target, mount, external, clocks, worked, cached, books })
     }
 
     /// Settings of the target that are in force.
     pub(crate) fn facts(&self) -> Vec<Fact> {
-        let mut facts = self.site.facts();
+        let mut facts = self.target.facts();
         facts.extend(self.mount.iter().flat_map(Mount::facts));
         facts.extend(self.external.iter().flat_map(External::facts).cloned());
         facts
     }
 
     /// Makes what a pass expects to find.
-    pub(crate) fn prepare(&mut self, pass: Pass) -> Result<(), SiteError> {
+    pub(crate) fn prepare(&mut self, pass: Pass) -> Result<(), TargetError> {
         if self.external.is_some() {
             return Ok(());
         }
-        self.site.hold()?;
-        self.site.make_content(&self.assignment.spec);
-        self.site.prepare(&self.assignment.spec, pass)
+        self.target.reopen_handles()?;
+        self.target.make_content(&self.assignment.spec);
+        self.target.prepare(&self.assignment.spec, pass)
     }
 
     /// Has the workers of a share do a pass, from the instant that the controller names.
@@ -156,7 +159,7 @@ impl<'a> Trial<'a> {
         share: Share,
         end: &AgentEnd,
         host: &mut ThisHost<'_>,
-    ) -> Result<Report, SiteError> {
+    ) -> Result<Report, TargetError> {
         let mut gate = Gate { agent: self.agent, end, instead: None };
         self.worked = None;
         let worked = if let Some(mut external) = self.external.take() {
@@ -186,11 +189,11 @@ impl<'a> Trial<'a> {
         share: Share,
         gate: &mut Gate<'_>,
         host: &mut ThisHost<'_>,
-    ) -> Result<Worked, SiteError> {
-        self.site.hold()?;
+    ) -> Result<Worked, TargetError> {
+        self.target.reopen_handles()?;
         self.invalidate(pass)?;
         self.note_cached(pass, share);
-        self.site.make_content_of(&self.assignment.spec, pass, share);
+        self.target.make_content_of(&self.assignment.spec, pass, share);
         let spec = &self.assignment.spec;
         let server_cpu = || self.server_cpu_ns().unwrap_or(0);
         let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
@@ -218,7 +221,7 @@ impl<'a> Trial<'a> {
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
-        let mut measured = measure(&self.site, &spec, pass, share, seed, &mut monitor)?;
+        let mut measured = measure(&self.target, &spec, pass, share, seed, &mut monitor)?;
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.doubt());
@@ -248,7 +251,7 @@ impl<'a> Trial<'a> {
             return Report::Failed("no pass has been worked".to_owned());
         };
         let Worked { pass, share, measured, facts, server } = worked;
-        let Measured { mut result, ending, tally, span, course } = measured;
+        let Measured { mut result, ending, tally, span, timeline } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
             result.truths = accounting::truths(spec, &result, &Witnesses::default());
@@ -257,12 +260,12 @@ impl<'a> Trial<'a> {
                 Err(error) => return Report::Failed(error.to_string()),
             }
         } else {
-            let census = self.census(pass, &ending, &mut result.caveats);
+            let inventory = self.inventory(pass, &ending, &mut result.caveats);
             let witnesses = Witnesses {
                 // What others did at the same moment, our server counted, too.
                 server: server.filter(|_| self.is_alone()),
                 tally,
-                census,
+                inventory,
                 share: self.assignment.share,
                 others: others.to_vec(),
             };
@@ -272,13 +275,13 @@ impl<'a> Trial<'a> {
         self.book(&mut result, &tally);
         self.doubt(&mut result, share, &ending, &tally);
         let broken = broken(&result, &ending);
-        Report::Ran(Box::new(PassEnd { broken, result, facts, span, course }))
+        Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
 
     /// Tells what became of what a soak wrote so far, and what it took.
     fn book(&self, result: &mut PassResult, tally: &Tally) {
         let Assignment { spec, share, .. } = &self.assignment;
-        let Some(journal) = self.site.journal().filter(|_| spec.soak.is_some()) else { return };
+        let Some(journal) = self.target.journal().filter(|_| spec.soak.is_some()) else { return };
         result.scope.kept = Some(journal.kept(|file| share.owns(file, spec.workers)));
         let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
             tally.recovered;
@@ -287,29 +290,29 @@ impl<'a> Trial<'a> {
     }
 
     /// Counts what a pass left, as far as this agent is to.
-    fn census(
+    fn inventory(
         &self,
         pass: Pass,
         ending: &Ending,
         caveats: &mut Vec<Caveat>,
-    ) -> Option<engine::site::Census> {
+    ) -> Option<engine::target::Inventory> {
         let Assignment { spec, share, .. } = &self.assignment;
         let whose = match pass {
-            _ if self.is_alone() => Whose::Everybodys,
+            _ if self.is_alone() => InventoryScope::All,
             // The numbers of a mix belong to nobody: the first one counts for all.
-            Pass::OpMix if share.first == 0 => Whose::Everybodys,
+            Pass::OpMix if share.first == 0 => InventoryScope::All,
             Pass::OpMix => return None,
-            _ => Whose::Of(*share, spec.workers),
+            _ => InventoryScope::OfShare(*share, spec.workers),
         };
         // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
         // stopped: whoever did that wants an end.
         let countable = pass.writes() && !matches!(ending, Ending::Lost(_) | Ending::Stopped);
-        let census = if countable { self.site.census(whose) } else { Ok(None) };
-        let uncounted = census.as_ref().err().map(|error| {
+        let inventory = if countable { self.target.inventory(whose) } else { Ok(None) };
+        let uncounted = inventory.as_ref().err().map(|error| {
             CaveatCode::Accounting.because(format!("the target could not be counted: {error}"))
         });
         caveats.extend(uncounted);
-        census.unwrap_or(None)
+        inventory.unwrap_or(None)
     }
 
     /// Says whether no other agent works in the same trial.
@@ -319,29 +322,29 @@ impl<'a> Trial<'a> {
 
     /// Holds nothing open until the next pass.
     pub(crate) fn let_go(&mut self) {
-        self.site.let_go();
+        self.target.close_handles();
     }
 
     /// Takes what was joined for its own: whoever made it is lost.
     pub(crate) fn inherit(&mut self) {
-        self.site.inherit();
+        self.target.adopt_directory();
     }
 
     /// Removes what the trial made.
-    pub(crate) fn end(self) -> Result<(), SiteError> {
+    pub(crate) fn end(self) -> Result<(), TargetError> {
         // What was made is removed even where a clean-up fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
         // Whoever has none left anew has nothing to remove.
         let _ = self.books.as_deref().map(std::fs::remove_file);
-        self.site.remove().and(cleaned)
+        self.target.remove().and(cleaned)
     }
 
     pub(crate) const fn spec(&self) -> &RunSpec {
         &self.assignment.spec
     }
 
-    pub(crate) const fn site(&self) -> &Site {
-        &self.site
+    pub(crate) const fn target(&self) -> &TrialTarget {
+        &self.target
     }
 
     pub(crate) fn counts_storage_reads(&self) -> bool {
@@ -359,15 +362,15 @@ impl<'a> Trial<'a> {
 
     /// Drops from the page cache what this agent put there in its trial. Where several share a
     /// host, each does that before any of them starts; so nobody has to drop what all did.
-    pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), SiteError> {
+    pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), TargetError> {
         let spec = &self.assignment.spec;
         let lab = spec.lab.as_ref().map(|lab| lab.invalidation >= Invalidation::Files);
         if !pass.reads() || !lab.unwrap_or(spec.invalidate) {
             return Ok(());
         }
         let is_cached = |name: &OsStr| self.cached.iter().any(|it| it.counts(name.as_bytes()));
-        self.site.local_paths().iter().try_for_each(|path| {
-            cache::drop_directory(path, &is_cached).map_err(|error| SiteError::Io {
+        self.target.local_paths().iter().try_for_each(|path| {
+            cache::drop_directory(path, &is_cached).map_err(|error| TargetError::Io {
                 what: "drop from the page cache what is in",
                 place: path.display().to_string(),
                 reason: error.to_string(),
@@ -379,7 +382,7 @@ impl<'a> Trial<'a> {
         // What is asked of this agent is its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
         let spec = &in_pass.part(share);
-        let mut caveats = self.site.caveats(spec);
+        let mut caveats = self.target.caveats(spec);
         caveats.extend(doubts::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
             caveats.extend(doubts::about_figures(spec, result));
@@ -424,8 +427,8 @@ impl<'a> Trial<'a> {
 }
 
 /// Chooses all files that are there, or those that have the numbers of a share.
-fn whose(is_all: bool, share: Share, spec: &RunSpec) -> Whose {
-    if is_all { Whose::Everybodys } else { Whose::Of(share, spec.workers) }
+fn whose(is_all: bool, share: Share, spec: &RunSpec) -> InventoryScope {
+    if is_all { InventoryScope::All } else { InventoryScope::OfShare(share, spec.workers) }
 }
 
 /// The file that books are in which are to outlive this process.

@@ -2,14 +2,14 @@
 //!
 //! [`merge`] takes what each agent told and how its clock maps to the controller's. Counts and
 //! histograms add up exactly. What had been done at an instant of another host (the first end, the
-//! last start) is read off each agent's course, along a straight line between two of its points.
+//! last start) is read off each agent's timeline, along a straight line between two of its points.
 //! Pure: nothing is asked here.
 
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CoursePoint, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
-    PassResult, ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, Truth, WarmedUp, Work,
+    Caveat, ClientTimes, Fact, HostResult, IntervalSample, Kept, KindResult, Offered, PassResult,
+    ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, TimelinePoint, Truth, WarmedUp, Work,
     WorkingSet,
 };
 use model::{CaveatCode, Pass};
@@ -47,7 +47,7 @@ impl Part {
     fn done_at(&self, here_ns: u64) -> Work {
         let Span { first_start_ns, first_end_ns, last_end_ns, .. } = self.end.span;
         let result = &self.end.result;
-        let point = |at_ns, done| CoursePoint { at_ns, done };
+        let point = |at_ns, done| TimelinePoint { at_ns, done };
         let first_done = Work { ops: result.first_done_ops, bytes: result.first_done_bytes };
         let all = Work { ops: result.ops(), bytes: result.bytes() };
         // What is known exactly stands among what was seen from time to time.
@@ -56,16 +56,16 @@ impl Part {
             point(first_end_ns, first_done),
             point(last_end_ns, all),
         ];
-        let within = |seen: &&CoursePoint| (first_start_ns..last_end_ns).contains(&seen.at_ns);
-        let seen = self.end.course.iter().filter(within).copied();
-        let mut points: Vec<CoursePoint> = known.into_iter().chain(seen).collect();
+        let within = |seen: &&TimelinePoint| (first_start_ns..last_end_ns).contains(&seen.at_ns);
+        let seen = self.end.timeline.iter().filter(within).copied();
+        let mut points: Vec<TimelinePoint> = known.into_iter().chain(seen).collect();
         points.sort_by_key(|point| (point.at_ns, point.done.ops));
         along(&points, self.clock.there_ns(here_ns))
     }
 }
 
 /// Returns the work until an instant, between the last point before it and the first one after.
-fn along(points: &[CoursePoint], at_ns: u64) -> Work {
+fn along(points: &[TimelinePoint], at_ns: u64) -> Work {
     let after = points.partition_point(|point| point.at_ns <= at_ns);
     let (Some(from), to) = (after.checked_sub(1).map(|at| points[at]), points.get(after)) else {
         return Work::default();
@@ -123,7 +123,7 @@ pub(crate) fn merge(
     result.caveats = caveats;
     add_up(&mut result, parts);
     judge(spec, &mut result, round_trip_ns);
-    PassEnd { result, facts, broken, span, course: Vec::new() }
+    PassEnd { result, facts, broken, span, timeline: Vec::new() }
 }
 
 fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostResult {
@@ -216,7 +216,7 @@ fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
         });
     }
     all.offered = sum_of(scopes.iter().map(|scope| scope.offered), |all, more: Offered| {
-        all.due_ops += more.due_ops;
+        all.scheduled_ops += more.scheduled_ops;
         all.span_ns = all.span_ns.max(more.span_ns);
         all.late_ops += more.late_ops;
         all.unanswered_ops += more.unanswered_ops;

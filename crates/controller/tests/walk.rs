@@ -89,8 +89,8 @@ fn gone() -> Gone {
 
 /// What an agent tells of a pass.
 fn ran(result: PassResult, broken: Option<Broken>) -> Report {
-    let (facts, span, course) = (Vec::new(), Span::default(), Vec::new());
-    Report::Ran(Box::new(PassEnd { result, facts, broken, span, course }))
+    let (facts, span, timeline) = (Vec::new(), Span::default(), Vec::new());
+    Report::Ran(Box::new(PassEnd { result, facts, broken, span, timeline }))
 }
 
 fn empty(pass: Pass) -> PassResult {

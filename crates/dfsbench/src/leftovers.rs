@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use engine::site::leftover::{self, Leftover};
+use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};

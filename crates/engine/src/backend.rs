@@ -38,7 +38,7 @@ pub use calls::{Calls, OperationKind};
 #[error("{0}")]
 pub struct Lost(pub String);
 
-/// The instant for [`Backend::reap`] where nothing is due later.
+/// The deadline for [`Backend::reap`] where no further op has a scheduled instant.
 pub const NO_LIMIT: u64 = u64::MAX;
 
 /// An executor of ops.

@@ -27,7 +27,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Starts a clock at 1, so that no instant is 0: an op that is due at 0 is due when sent.
+    /// Starts a clock at 1, so that no instant is 0: a `scheduled_ns` of 0 stands for "when sent".
     pub fn new() -> Self {
         Self { origin_ns: monotonic_ns() - 1 }
     }

@@ -1,8 +1,8 @@
 //! Work that another program does: a command of the user's, or a tool whose figures are read.
 //!
-//! An [`External`] is made for one trial in the site's working directory; [`External::run`] takes
+//! An [`External`] is made for one trial in the target's working directory; [`External::run`] takes
 //! the place of [`crate::measure()`] for each pass. Programs are argument vectors, run in a process
-//! group of their own, and end with their time-out, a request to stop or their site. What a tool
+//! group of their own, and end with their time-out, a request to stop or their target. What a tool
 //! does not report is left out, never guessed: its histogram is empty then, and a fact says why.
 
 mod app;
@@ -21,8 +21,8 @@ use model::{Fact, Pass, RunSpec, Workload};
 
 use crate::clock::Clock;
 use crate::measure::Measured;
-use crate::site::{Site, SiteError};
 use crate::stop::Stop;
+use crate::target::{TargetError, TrialTarget};
 use figures::{Failed, Figures};
 use process::{Finished, Request, Watch};
 
@@ -60,13 +60,13 @@ pub struct Outside {
 
 impl Bench {
     /// Runs a program to its end.
-    fn run(&self, request: &Request<'_>) -> Result<Finished, SiteError> {
+    fn run(&self, request: &Request<'_>) -> Result<Finished, TargetError> {
         let watch = Watch { stop: &self.stop, clock: self.clock.as_ref() };
         process::run(request, watch).map_err(|error| not_started(request.command, &error))
     }
 
     /// Runs a tool in the working directory, and keeps what it prints.
-    fn run_tool(&self, command: &[String]) -> Result<Finished, SiteError> {
+    fn run_tool(&self, command: &[String]) -> Result<Finished, TargetError> {
         self.tool_within(command, self.limit_ns)
     }
 
@@ -74,7 +74,7 @@ impl Bench {
         &self,
         command: &[String],
         limit_ns: Option<u64>,
-    ) -> Result<Finished, SiteError> {
+    ) -> Result<Finished, TargetError> {
         self.run(&Request {
             command,
             directory: &self.directory,
@@ -85,7 +85,7 @@ impl Bench {
     }
 
     /// Checks that a program is there, by the version that it prints.
-    fn read_version(&self, program: &str, argument: &str) -> Result<Fact, SiteError> {
+    fn read_version(&self, program: &str, argument: &str) -> Result<Fact, TargetError> {
         let command = [program.to_owned(), argument.to_owned()];
         let ended = self.tool_within(&command, Some(VERSION_LIMIT_NS))?;
         let printed = String::from_utf8_lossy(&ended.stdout).into_owned() + &ended.stderr();
@@ -111,9 +111,9 @@ impl External {
     ///
     /// # Errors
     /// When the program is not there, or its set-up fails.
-    pub fn begin(site: &Site, spec: &RunSpec, stop: &Stop) -> Result<Self, SiteError> {
-        let Some(directory) = site.local_paths().into_iter().next() else {
-            return Err(SiteError::Program("a program needs a directory to work in".to_owned()));
+    pub fn begin(target: &TrialTarget, spec: &RunSpec, stop: &Stop) -> Result<Self, TargetError> {
+        let Some(directory) = target.local_paths().into_iter().next() else {
+            return Err(TargetError::Program("a program needs a directory to work in".to_owned()));
         };
         let limit_ms = match spec.workload {
             Workload::App => spec.command.limit_ms,
@@ -121,7 +121,7 @@ impl External {
         };
         let bench = Bench {
             directory,
-            clock: Arc::clone(site.clock()),
+            clock: Arc::clone(target.clock()),
             stop: stop.clone(),
             limit_ns: if limit_ms > 0 { Some(limit_ms.saturating_mul(1_000_000)) } else { None },
         };
@@ -144,7 +144,7 @@ impl External {
     ///
     /// # Errors
     /// When the program can't be started, can't make this pass, or prints what can't be read.
-    pub fn run(&mut self, pass: Pass) -> Result<Outside, SiteError> {
+    pub fn run(&mut self, pass: Pass) -> Result<Outside, TargetError> {
         let (spec, bench) = (&self.spec, &self.bench);
         let made = match spec.workload {
             Workload::Fio => fio::run(bench, spec, pass),
@@ -161,7 +161,7 @@ impl External {
                 let known = self.made.iter().position(|(known, _)| *known == pass);
                 let Some(at) = known else {
                     let (tool, pass) = (spec.workload.name(), pass.name());
-                    return Err(SiteError::Program(format!("{tool} reported nothing of {pass}")));
+                    return Err(TargetError::Program(format!("{tool} reported nothing of {pass}")));
                 };
                 Ok(self.made.swap_remove(at).1)
             }
@@ -177,7 +177,7 @@ impl External {
     ///
     /// # Errors
     /// When its clean-up fails.
-    pub fn end(self) -> Result<(), SiteError> {
+    pub fn end(self) -> Result<(), TargetError> {
         app::clean_up(&self.bench, &self.spec.command)
     }
 }
@@ -196,7 +196,7 @@ fn package_of(program: &str) -> Option<&'static str> {
     })
 }
 
-fn not_started(command: &[String], error: &std::io::Error) -> SiteError {
+fn not_started(command: &[String], error: &std::io::Error) -> TargetError {
     let program = command.first().map_or("", String::as_str);
     let hint = match package_of(program) {
         Some(package) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -204,7 +204,7 @@ fn not_started(command: &[String], error: &std::io::Error) -> SiteError {
         }
         _ => String::new(),
     };
-    SiteError::Program(format!("can't run `{program}`: {error}{hint}"))
+    TargetError::Program(format!("can't run `{program}`: {error}{hint}"))
 }
 
 /// Fails the pass, with the reason that a tool gave.

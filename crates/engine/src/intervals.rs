@@ -44,7 +44,7 @@ impl IntervalCounts {
         let time_ns = match completion.outcome {
             Outcome::Failed(_) => return self.failed.store(self.failed.load(Relaxed) + 1, Relaxed),
             Outcome::Done(_) if completion.op.kind == OpKind::Sync => return,
-            Outcome::Done(_) if completion.op.due_ns == 0 => completion.service_time_ns(),
+            Outcome::Done(_) if completion.op.scheduled_ns == 0 => completion.service_time_ns(),
             Outcome::Done(_) => completion.response_time_ns(),
         };
         let count = &self.times[bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX))];
@@ -137,7 +137,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn ended(counts: &IntervalCounts, kind: OpKind, took_ns: u64, outcome: Outcome) {
-        let op = Op { due_ns: 1_000, offset_bytes: 0, len_bytes: 1, file: 0, kind };
+        let op = Op { scheduled_ns: 1_000, offset_bytes: 0, len_bytes: 1, file: 0, kind };
         counts.record_ended(&Completion { op, sent_ns: 5_000, done_ns: 1_000 + took_ns, outcome });
     }
 

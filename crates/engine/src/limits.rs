@@ -33,7 +33,7 @@ pub const REAP_ROUNDS_MAX: u32 = 256;
 
 /// How long scheduled ops of an open loop are waited for once the window has ended; never longer
 /// than the window itself.
-pub const DUE_DRAIN_MAX: Duration = Duration::from_secs(5);
+pub const SCHEDULE_DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// So many ops that were never started are recorded with the time that they waited, each by itself;
 /// of a backlog that is longer only the number is known.
@@ -91,7 +91,7 @@ pub const MEMORY_REGION_MAX: u64 = 256 << 20;
 /// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
 pub const LISTING_BYTES: usize = 4096;
 
-/// Bits of one worker for the blocks that it touched: a megabyte, which most second-level caches
+/// Bits of one worker for the blocks that it working_set: a megabyte, which most second-level caches
 /// hold.
 pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
 
@@ -108,13 +108,13 @@ pub const CAP_CREDIT_NS: u64 = 10_000_000;
 pub const AWAKE_NS: u64 = 100_000;
 
 /// How often what was done is noted first where several hosts work together, in nanoseconds.
-pub const COURSE_STEP_NS: u64 = 5_000_000;
+pub const TIMELINE_STEP_NS: u64 = 5_000_000;
 
-/// Points of a course: its step doubles where there would be more.
-pub const COURSE_POINTS_MAX: usize = 256;
+/// Points of a timeline: its step doubles where there would be more.
+pub const TIMELINE_POINTS_MAX: usize = 256;
 
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
-const _: () = assert!(COURSE_POINTS_MAX.is_multiple_of(2));
+const _: () = assert!(TIMELINE_POINTS_MAX.is_multiple_of(2));
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= WATCH_TICK.as_millis());

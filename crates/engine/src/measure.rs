@@ -1,4 +1,4 @@
-//! Runs one pass on a site and puts together what its workers recorded.
+//! Runs one pass on a target and puts together what its workers recorded.
 //!
 //! Every worker opens its backend first; when all are open they start together, at an instant that
 //! others may start at, too. The calling thread watches meanwhile and passes on a request to stop.
@@ -11,24 +11,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, CoursePoint, KindResult, Offered, Pass, PassResult, ProcessorWait,
-    RunSpec, Scope, Share, Span, Stalls, WarmedUp, Work, panicked,
+    Caveat, ClientResult, KindResult, Offered, Pass, PassResult, ProcessorWait, RunSpec, Scope,
+    Share, Span, Stalls, TimelinePoint, WarmedUp, Work, panicked,
 };
 use workload::OpStream;
 use workload::journal::Safety;
 
+use crate::admission::{Admission, Journaled, Timing};
 use crate::backend::{Lost, Tally};
 use crate::clock::Clock;
 use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
-use crate::pace::{Journaled, Pace, Timing};
 use crate::recorder::Recorder;
-use crate::site::{Opened, Site, SiteError};
+use crate::target::{Opened, TargetError, TrialTarget};
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::ThreadTimes;
-use crate::touched::Touched;
 use crate::watch::{Monitor, Watch, Watched};
 use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
+use crate::working_set::WorkingSetTracker;
 
 /// A measured pass.
 pub struct Measured {
@@ -41,14 +41,14 @@ pub struct Measured {
     /// When the workers started and ended.
     pub span: Span,
     /// Progress curve of the workers, where others work at the same moment.
-    pub course: Vec<CoursePoint>,
+    pub timeline: Vec<TimelinePoint>,
 }
 
 struct WorkerReport {
     end: WorkerEnd,
     start_ns: u64,
     end_ns: u64,
-    due_span_ns: u64,
+    schedule_span_ns: u64,
     /// Time that it waited for a processor, where the kernel says.
     wait: Option<ProcessorWait>,
     slots: u32,
@@ -63,16 +63,16 @@ struct WorkerReport {
 /// When a backend can't be opened, or the gate stays shut; nothing was measured then. When a worker
 /// panics, the others stop, and what was measured is no result.
 pub fn measure(
-    site: &Site,
+    target: &TrialTarget,
     spec: &RunSpec,
     pass: Pass,
     share: Share,
     seed: u64,
     monitor: &mut Monitor<'_>,
-) -> Result<Measured, SiteError> {
+) -> Result<Measured, TargetError> {
     let shared = Shared::new(share.count);
     let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
-    let is_journaled = spec.soak.is_some() && site.journal().is_some();
+    let is_journaled = spec.soak.is_some() && target.journal().is_some();
     let mut intervals: Vec<Arc<IntervalCounts>> = Vec::new();
     if is_journaled {
         intervals.resize_with(progress.len(), Arc::default);
@@ -90,8 +90,8 @@ pub fn measure(
             let (done, ready) = (done.clone(), ready.clone());
             let work = move || {
                 let opened = catch_panic(worker, shared, || {
-                    let opened = Ready::new(site, spec, pass, worker, seed)?;
-                    Ok(opened.with_journal(site, spec, worker, counts))
+                    let opened = Ready::new(target, spec, pass, worker, seed)?;
+                    Ok(opened.with_journal(target, spec, worker, counts))
                 });
                 // Where the receiver is gone, the gate is closed, too.
                 let _ = ready.send(opened.is_ok());
@@ -100,8 +100,9 @@ pub fn measure(
                 let begun_ns = start.recv().ok();
                 let report = catch_panic(worker, shared, || {
                     let ready = opened?;
-                    let begun_ns = begun_ns.ok_or(SiteError::Stopped)?;
-                    let part = Part { clock: site.clock().as_ref(), spec, pass, shared, progress };
+                    let begun_ns = begun_ns.ok_or(TargetError::Stopped)?;
+                    let part =
+                        Part { clock: target.clock().as_ref(), spec, pass, shared, progress };
                     Ok(ready.run_part(&part, begun_ns))
                 });
                 let _ = done.send(report);
@@ -109,7 +110,7 @@ pub fn measure(
             // A gate that is dropped unused tells its worker that there is no start.
             let thread = std::thread::Builder::new().name(format!("worker-{worker}"));
             if let Err(error) = thread.spawn_scoped(scope, work) {
-                return Err(SiteError::Threads(share.count, error.to_string()));
+                return Err(TargetError::Threads(share.count, error.to_string()));
             }
             gates.push(gate);
         }
@@ -118,16 +119,16 @@ pub fn measure(
         let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
         (monitor.opened)();
         let start_ns = if all_opened { (monitor.gate)() } else { None };
-        let clock = site.clock().as_ref();
+        let clock = target.clock().as_ref();
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
         let mut watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
         if is_journaled {
-            watch = watch.with_intervals(IntervalWatch::new(intervals, site.journal().cloned()));
+            watch = watch.with_intervals(IntervalWatch::new(intervals, target.journal().cloned()));
         }
         // Other hosts work at the same moment: their progress curves are laid over this one.
         if follows {
-            watch = watch.with_course();
+            watch = watch.with_timeline();
         }
         if start_ns.is_some() {
             for gate in &gates {
@@ -146,13 +147,13 @@ pub fn measure(
 fn catch_panic<T>(
     worker: u32,
     shared: &Shared,
-    part: impl FnOnce() -> Result<T, SiteError>,
-) -> Result<T, SiteError> {
+    part: impl FnOnce() -> Result<T, TargetError>,
+) -> Result<T, TargetError> {
     match panicked::catch(part) {
         Ok(result) => result,
         Err(panicked) => {
             shared.stop.store(true, Relaxed);
-            Err(SiteError::Panicked { worker, panicked })
+            Err(TargetError::Panicked { worker, panicked })
         }
     }
 }
@@ -184,40 +185,44 @@ struct Ready {
     opened: Opened,
     recorder: Recorder,
     stream: OpStream,
-    pace: Option<Pace>,
-    touched: Option<Touched>,
+    admission: Option<Admission>,
+    working_set: Option<WorkingSetTracker>,
 }
 
 impl Ready {
     fn new(
-        site: &Site,
+        target: &TrialTarget,
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
         seed: u64,
-    ) -> Result<Self, SiteError> {
-        let opened = site.open(spec, pass, worker)?;
+    ) -> Result<Self, TargetError> {
+        let opened = target.open(spec, pass, worker)?;
         let recorder = Recorder::new(pass.kinds());
-        let stream = OpStream::new(spec, pass, worker, seed).scheduled_by(site.schedule_seed());
-        let pace = Pace::new(spec, &stream, opened.queue_depth);
-        let touched = Touched::new(spec, pass, seed);
-        Ok(Self { opened, recorder, stream, pace, touched })
+        let stream = OpStream::new(spec, pass, worker, seed).scheduled_by(target.schedule_seed());
+        let admission = Admission::new(spec, &stream, opened.queue_depth);
+        let working_set = WorkingSetTracker::new(spec, pass, seed);
+        Ok(Self { opened, recorder, stream, admission, working_set })
     }
 
     /// Journals what a soak acknowledges, and counts its intervals.
     fn with_journal(
         self,
-        site: &Site,
+        target: &TrialTarget,
         spec: &RunSpec,
         worker: u32,
         counts: Option<Arc<IntervalCounts>>,
     ) -> Self {
-        let (Some(journal), Some(counts)) = (site.journal(), counts) else { return self };
+        let (Some(journal), Some(counts)) = (target.journal(), counts) else { return self };
         let journal = Arc::clone(journal);
         let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
         let journaled = Journaled { journal, counts, safety, worker, workers: spec.workers };
         Self {
-            pace: Some(Pace::with_journal(self.pace, journaled, self.opened.queue_depth)),
+            admission: Some(Admission::with_journal(
+                self.admission,
+                journaled,
+                self.opened.queue_depth,
+            )),
             ..self
         }
     }
@@ -231,7 +236,7 @@ impl Ready {
         // Reading those is itself counted by what follows, which stays next to the ops.
         let io_before = if kernel_counts { ThreadIo::now() } else { None };
         let is_early = clock.now_ns() < begun_ns;
-        if self.pace.is_some() || is_early {
+        if self.admission.is_some() || is_early {
             // Sleeps end when they should, not up to 50 us later; where refused, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         }
@@ -251,8 +256,8 @@ impl Ready {
             progress,
             timing,
             clock,
-            pace: self.pace,
-            touched: self.touched,
+            admission: self.admission,
+            working_set: self.working_set,
             queue_depth,
             vain_max_ns: spec.timeout_ms.saturating_mul(1_000_000 * u64::from(VAIN_TIMEOUTS_MAX)),
         };
@@ -277,12 +282,12 @@ impl Ready {
             (Some(before), Some(after)) => Some(after.kept_since(before, of_ns)),
             _ => None,
         };
-        let due_span_ns = timing.due_span_ns(end.recorder.scheduled().1);
+        let schedule_span_ns = timing.schedule_span_ns(end.recorder.scheduled().1);
         WorkerReport {
             end,
             start_ns,
             end_ns,
-            due_span_ns,
+            schedule_span_ns,
             wait,
             slots: queue_depth as u32,
             tally,
@@ -302,11 +307,11 @@ fn wait_until(clock: &dyn Clock, instant_ns: u64) {
     }
 }
 
-type Reports = Vec<Result<WorkerReport, SiteError>>;
+type Reports = Vec<Result<WorkerReport, TargetError>>;
 
 /// Collects the workers' reports, and watches until all have reported.
 fn collect_reports(
-    incoming: &mpsc::Receiver<Result<WorkerReport, SiteError>>,
+    incoming: &mpsc::Receiver<Result<WorkerReport, TargetError>>,
     workers: usize,
     mut watch: Watch<'_>,
     monitor: &mut Monitor<'_>,
@@ -342,9 +347,9 @@ fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stall
 
 /// Returns the reports of all workers, or the error that says most: what went wrong first says more
 /// than what was stopped for it, and a panic, which is a bug, says most.
-fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, SiteError> {
+fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, TargetError> {
     let mut good = Vec::with_capacity(reports.len());
-    let mut worst: Option<SiteError> = None;
+    let mut worst: Option<TargetError> = None;
     for report in reports {
         match report {
             Ok(report) => good.push(report),
@@ -361,10 +366,10 @@ fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, SiteError> {
     }
 }
 
-const fn error_rank(error: &SiteError) -> u8 {
+const fn error_rank(error: &TargetError) -> u8 {
     match error {
-        SiteError::Panicked { .. } => 2,
-        SiteError::Stopped => 0,
+        TargetError::Panicked { .. } => 2,
+        TargetError::Stopped => 0,
         _ => 1,
     }
 }
@@ -407,22 +412,22 @@ fn assemble_pass(
             first_end_ns: first_end,
             last_end_ns: last_end,
         },
-        course: watched.course,
+        timeline: watched.timeline,
     };
-    let mut touched: Option<Touched> = None;
+    let mut working_set: Option<WorkingSetTracker> = None;
     for (index, mut report) in reports.into_iter().enumerate() {
         if index == 0 {
             measured.tally = std::mem::take(&mut report.tally);
         } else {
             measured.add_tally(&report.tally);
         }
-        match (&mut touched, report.end.touched.take()) {
+        match (&mut working_set, report.end.working_set.take()) {
             (Some(all), Some(more)) => all.merge(&more),
             (all, more) => *all = all.take().or(more),
         }
         measured.add_report(report);
     }
-    measured.result.scope.working_set = touched.map(|touched| touched.working_set());
+    measured.result.scope.working_set = working_set.map(|touched| touched.working_set());
     measured.result.clients.sort_by_key(|client| client.client);
     measured
 }
@@ -456,11 +461,11 @@ impl Measured {
             all.add(wait);
         }
         if let Some(offered) = &mut scope.offered {
-            offered.due_ops += report.end.recorder.scheduled().0 + report.end.unanswered;
+            offered.scheduled_ops += report.end.recorder.scheduled().0 + report.end.unanswered;
             offered.late_ops += report.end.recorder.late();
             offered.unanswered_ops += report.end.unanswered;
             offered.carried_over_ops += report.end.recorder.carried_over();
-            offered.span_ns = offered.span_ns.max(report.due_span_ns);
+            offered.span_ns = offered.span_ns.max(report.schedule_span_ns);
         }
         WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());
         KindResult::merge_all(&mut self.result.kinds, report.end.recorder.finish());

@@ -1,6 +1,6 @@
 //! Counts and histograms of one worker, all of their memory taken before the start.
 //!
-//! In a closed loop an op is scheduled when it is sent (`due_ns` is 0), so its response time is its
+//! In a closed loop an op is scheduled when it is sent (`scheduled_ns` is 0), so its response time is its
 //! service time and is recorded once. Ops that were scheduled, or sent, before the instant from
 //! which on ops count are counted apart and time nothing; their failures are failures.
 
@@ -15,8 +15,8 @@ pub struct Recorder {
     bytes: u64,
     errors: u64,
     counts_ns: u64,
-    due: u64,
-    last_due_ns: u64,
+    scheduled: u64,
+    last_scheduled_ns: u64,
     deadline_ns: u64,
     late: u64,
     carried_over: u64,
@@ -30,7 +30,7 @@ struct Kind {
     warm_bytes: u64,
     errors: [(OpError, u64); ERROR_KINDS_MAX],
     service_time: Histogram,
-    /// Only where ops have due instants of their own.
+    /// Only where ops have scheduled instants of their own.
     response_time: Histogram,
 }
 
@@ -43,8 +43,8 @@ impl Recorder {
             bytes: 0,
             errors: 0,
             counts_ns: 0,
-            due: 0,
-            last_due_ns: 0,
+            scheduled: 0,
+            last_scheduled_ns: 0,
             deadline_ns: u64::MAX,
             late: 0,
             carried_over: 0,
@@ -83,7 +83,7 @@ impl Recorder {
         self.late
     }
 
-    /// Returns the ops that fell due before ops counted, and were done since, in time.
+    /// Returns the ops that were scheduled before ops counted, and were done since, in time.
     pub const fn carried_over(&self) -> u64 {
         self.carried_over
     }
@@ -96,16 +96,16 @@ impl Recorder {
 
     /// Counts an op of an open loop that was scheduled, whenever it starts.
     #[inline]
-    pub const fn count_scheduled(&mut self, due_ns: u64) {
-        if due_ns >= self.counts_ns && due_ns > 0 {
-            self.due += 1;
-            self.last_due_ns = due_ns;
+    pub const fn count_scheduled(&mut self, scheduled_ns: u64) {
+        if scheduled_ns >= self.counts_ns && scheduled_ns > 0 {
+            self.scheduled += 1;
+            self.last_scheduled_ns = scheduled_ns;
         }
     }
 
     /// Returns the ops that were scheduled since ops count, and when the last of them was.
     pub const fn scheduled(&self) -> (u64, u64) {
-        (self.due, self.last_due_ns)
+        (self.scheduled, self.last_scheduled_ns)
     }
 
     /// Returns the ops that were done before ops counted, by kind.
@@ -150,12 +150,12 @@ impl Recorder {
     fn ended_alike(&mut self, completion: &Completion, times: u64) {
         // An op counts by when it should have started: a late one of the warm-up stays there.
         let kind_of = completion.op.kind;
-        let due_ns = completion.op.due_ns;
-        let at_ns = if due_ns == 0 { completion.sent_ns } else { due_ns };
+        let scheduled_ns = completion.op.scheduled_ns;
+        let at_ns = if scheduled_ns == 0 { completion.sent_ns } else { scheduled_ns };
         let is_warmup = at_ns < self.counts_ns;
         let is_in_window =
             completion.done_ns >= self.counts_ns && completion.sent_ns < self.deadline_ns;
-        if is_warmup && due_ns != 0 && is_in_window && kind_of != OpKind::Sync {
+        if is_warmup && scheduled_ns != 0 && is_in_window && kind_of != OpKind::Sync {
             self.carried_over += times;
         }
         let kind = self.kind_mut(kind_of);
@@ -169,7 +169,7 @@ impl Recorder {
                 kind.done += times;
                 kind.bytes += bytes;
                 kind.service_time.record_n(completion.service_time_ns(), times);
-                if due_ns != 0 {
+                if scheduled_ns != 0 {
                     kind.response_time.record_n(completion.response_time_ns(), times);
                     if completion.sent_ns >= self.deadline_ns {
                         self.late += times;
@@ -286,7 +286,7 @@ impl Kind {
 fn are_alike(one: &Completion, other: &Completion) -> bool {
     one.done_ns == other.done_ns
         && one.sent_ns == other.sent_ns
-        && one.op.due_ns == other.op.due_ns
+        && one.op.scheduled_ns == other.op.scheduled_ns
         && one.op.kind == other.op.kind
         && one.outcome == other.outcome
 }
@@ -303,8 +303,8 @@ mod tests {
     fn a_batch_counts_as_its_ops_do_one_by_one() {
         let failed = Outcome::Failed(OpError(5));
         let (done, read, write) = (Outcome::Done(4096), OpKind::Read, OpKind::Write);
-        let ended = |kind, due_ns, sent_ns, done_ns, outcome| {
-            let op = Op { due_ns, offset_bytes: done_ns, len_bytes: 4096, file: 0, kind };
+        let ended = |kind, scheduled_ns, sent_ns, done_ns, outcome| {
+            let op = Op { scheduled_ns, offset_bytes: done_ns, len_bytes: 4096, file: 0, kind };
             Completion { op, sent_ns, done_ns, outcome }
         };
         let batch = [

@@ -7,13 +7,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{CoursePoint, IntervalSample, Pulse, RunSpec, Stall, Stalls, Work};
+use model::{IntervalSample, Pulse, RunSpec, Stall, Stalls, TimelinePoint, Work};
 
 use crate::clock::Clock;
-use crate::course::Course;
 use crate::intervals::IntervalWatch;
 use crate::limits::WATCH_TICK;
 use crate::stop::Stop;
+use crate::timeline::Timeline;
 use crate::worker::Progress;
 
 const TICK_NS: u64 = WATCH_TICK.as_nanos() as u64;
@@ -24,7 +24,7 @@ pub struct Monitor<'a> {
     pub stop: &'a Stop,
     /// Called once all backends are open, right before the start: for counts of what follows.
     pub opened: &'a dyn Fn(),
-    /// Says after that when to start, by the site's clock; a past instant is at once, and `None`
+    /// Says after that when to start, by the target's clock; a past instant is at once, and `None`
     /// not at all.
     pub gate: &'a mut dyn FnMut() -> Option<u64>,
     /// Receives what was done since the last time, some ten times a second.
@@ -47,7 +47,7 @@ pub struct Watch<'a> {
     samples: Vec<IntervalSample>,
     standing: Standing,
     /// Progress curve; only where other hosts work at the same moment.
-    course: Option<Course>,
+    timeline: Option<Timeline>,
     /// Interval statistics of the workers of a soak.
     intervals: Option<IntervalWatch>,
     /// Processor time when the pass began to count; `None` until then.
@@ -63,7 +63,7 @@ pub struct Watched {
     /// Processor time of the client while the pass counted.
     pub client_cpu_ns: u64,
     /// Progress curve, where that is followed.
-    pub course: Vec<CoursePoint>,
+    pub timeline: Vec<TimelinePoint>,
     /// Statistics of each interval of a soak.
     pub pulses: Vec<Pulse>,
 }
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
             seen: (Work::default(), Work::default()),
             samples: Vec::new(),
             standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
-            course: None,
+            timeline: None,
             intervals: None,
             // Two clocks make this figure; in a very short pass their difference may run backwards.
             cpu_before_ns: if at_once { Some((monitor.client_cpu_ns)()) } else { None },
@@ -98,8 +98,8 @@ impl<'a> Watch<'a> {
 
     /// Records the progress curve of the pass, too.
     #[must_use]
-    pub fn with_course(mut self) -> Self {
-        self.course = Some(Course::new(self.origin_ns));
+    pub fn with_timeline(mut self) -> Self {
+        self.timeline = Some(Timeline::new(self.origin_ns));
         self
     }
 
@@ -113,13 +113,13 @@ impl<'a> Watch<'a> {
     /// Returns how long to wait before the next [`Self::look`].
     pub fn until_next(&self) -> Duration {
         let (live_ns, sample_ns) = self.next;
-        let course_ns = self.course.as_ref().map_or(u64::MAX, Course::due_ns);
-        let due_ns = if self.cpu_before_ns.is_none() {
+        let timeline_ns = self.timeline.as_ref().map_or(u64::MAX, Timeline::scheduled_ns);
+        let scheduled_ns = if self.cpu_before_ns.is_none() {
             self.origin_ns
         } else {
-            live_ns.min(sample_ns).min(course_ns)
+            live_ns.min(sample_ns).min(timeline_ns)
         };
-        let left_ns = due_ns.saturating_sub(self.clock.now_ns());
+        let left_ns = scheduled_ns.saturating_sub(self.clock.now_ns());
         WATCH_TICK.min(Duration::from_nanos(left_ns))
     }
 
@@ -136,8 +136,8 @@ impl<'a> Watch<'a> {
         }
         let at_ns = now_ns - self.origin_ns;
         let progress = self.progress;
-        if let Some(course) = &mut self.course {
-            course.look(now_ns, || sum_work(progress));
+        if let Some(timeline) = &mut self.timeline {
+            timeline.look(now_ns, || sum_work(progress));
         }
         // Live progress has a fixed tick, samples the interval of the plan.
         if now_ns >= self.next.0 {
@@ -161,7 +161,7 @@ impl<'a> Watch<'a> {
             samples: self.samples,
             stalls: self.standing.end(),
             client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
-            course: self.course.map_or(Vec::new(), Course::finish),
+            timeline: self.timeline.map_or(Vec::new(), Timeline::finish),
             pulses: self.intervals.map_or(Vec::new(), IntervalWatch::finish),
         }
     }

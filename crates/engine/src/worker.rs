@@ -3,7 +3,7 @@
 //! This is the measured loop. After the start it neither allocates nor locks, formats or logs;
 //! the only things it shares are two flags and its own counters, all relaxed atomics. A `Sync`
 //! waits until everything before it has ended, and time-bounded streams look at the instant of
-//! the last completion instead of reading the clock again. Only a worker with a [`Pace`] looks
+//! the last completion instead of reading the clock again. Only a worker with a [`Admission`] looks
 //! at the clock before it starts an op, and sleeps where there is nothing to wait for.
 
 mod stages;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use model::{Completion, Op, OpKind, Outcome, Work};
 use workload::OpStream;
 
+use crate::admission::{Admission, Timing, Wait};
 use crate::backend::{Backend, Lost, NO_LIMIT};
 use crate::clock::Clock;
 use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX};
-use crate::pace::{Pace, Timing, Wait};
 use crate::recorder::Recorder;
-use crate::touched::Touched;
+use crate::working_set::WorkingSetTracker;
 
 use stages::Marks;
 pub use stages::Shared;
@@ -65,9 +65,9 @@ pub struct Worker<'a> {
     /// The clock that tells them.
     pub clock: &'a dyn Clock,
     /// The conditions that an op waits for besides a place in the queue.
-    pub pace: Option<Pace>,
-    /// Record of what it touched.
-    pub touched: Option<Touched>,
+    pub admission: Option<Admission>,
+    /// Record of what it working_set.
+    pub working_set: Option<WorkingSetTracker>,
     /// Ops that may be in flight.
     pub queue_depth: usize,
     /// For how long ops may do nothing but fail, in nanoseconds.
@@ -84,8 +84,8 @@ pub struct WorkerEnd {
     pub first_done: Work,
     /// Work since the last worker had started, up to the same moment.
     pub common: Work,
-    /// Record of what it touched.
-    pub touched: Option<Touched>,
+    /// Record of what it working_set.
+    pub working_set: Option<WorkingSetTracker>,
     /// Scheduled ops that were never started: the time to wait for them was over.
     pub unanswered: u64,
 }
@@ -181,9 +181,9 @@ impl Worker<'_> {
         {
             unanswered = self.give_up(backlog);
         }
-        if let Some(touched) = &mut self.touched {
+        if let Some(working_set) = &mut self.working_set {
             let (ops, bytes) = self.recorder.with_warmup();
-            touched.note_total(self.stream.files_begun().unwrap_or(ops), bytes);
+            working_set.note_total(self.stream.files_begun().unwrap_or(ops), bytes);
         }
         let (first_done, common) = marks.finish(all);
         WorkerEnd {
@@ -191,7 +191,7 @@ impl Worker<'_> {
             ending,
             first_done,
             common,
-            touched: self.touched,
+            working_set: self.working_set,
             unanswered,
         }
     }
@@ -244,15 +244,15 @@ impl Worker<'_> {
 
     /// Says whether no number of failures ends the pass: a soak waits until its server is back.
     fn endures(&self) -> bool {
-        match &self.pace {
-            Some(pace) => pace.is_journaling(),
+        match &self.admission {
+            Some(admission) => admission.is_journaling(),
             None => false,
         }
     }
 
     #[inline]
     fn refill(&mut self, pipe: &mut Pipe) {
-        if self.pace.is_some() {
+        if self.admission.is_some() {
             return self.refill_in_time(pipe);
         }
         // Streams give runs of like ops in batches; single ops fill what is left of the queue.
@@ -276,10 +276,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Takes ops as they may start: see [`Pace`].
+    /// Takes ops as they may start: see [`Admission`].
     fn refill_in_time(&mut self, pipe: &mut Pipe) {
         let now_ns = self.clock.now_ns();
-        let Self { pace: Some(pace), stream, timing, recorder, queue_depth, .. } = self else {
+        let Self { admission: Some(admission), stream, timing, recorder, queue_depth, .. } = self
+        else {
             return;
         };
         if stream.is_endless() && now_ns >= timing.drained_ns {
@@ -290,7 +291,7 @@ impl Worker<'_> {
             }
             stream.finish();
         }
-        let (thinking, mut wake_ns) = pace.count_thinking(now_ns);
+        let (thinking, mut wake_ns) = admission.count_thinking(now_ns);
         while pipe.sync.is_none()
             && !pipe.exhausted
             && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
@@ -305,15 +306,15 @@ impl Worker<'_> {
                 pipe.sync = Some(op);
                 break;
             }
-            if op.due_ns >= timing.deadline_ns && now_ns >= timing.deadline_ns {
+            if op.scheduled_ns >= timing.deadline_ns && now_ns >= timing.deadline_ns {
                 // All ops that were scheduled in time are started; this one is scheduled too late.
                 stream.finish();
                 continue;
             }
-            match pace.check_start(&op, now_ns) {
+            match admission.check_start(&op, now_ns) {
                 Wait::No => {
-                    pace.note_start(&op, now_ns);
-                    recorder.count_scheduled(op.due_ns);
+                    admission.note_start(&op, now_ns);
+                    recorder.count_scheduled(op.scheduled_ns);
                     pipe.waiting.push(op);
                     continue;
                 }
@@ -349,14 +350,14 @@ impl Worker<'_> {
         let Backlog { mut held, mut rest, given_up_ns } = backlog;
         let mut count = 0;
         while let Some(op) = held.take().or_else(|| next_scheduled(&mut rest, start_ns)) {
-            if op.due_ns >= deadline_ns {
+            if op.scheduled_ns >= deadline_ns {
                 break;
             }
-            if op.kind == OpKind::Sync || op.due_ns < counts_ns {
+            if op.kind == OpKind::Sync || op.scheduled_ns < counts_ns {
                 continue;
             }
             count += 1;
-            self.recorder.record_unstarted(op.kind, given_up_ns.saturating_sub(op.due_ns));
+            self.recorder.record_unstarted(op.kind, given_up_ns.saturating_sub(op.scheduled_ns));
             if count == UNANSWERED_TIMED_MAX {
                 // Beyond this many the percentiles no longer change: the others are only counted.
                 return count + rest.count_unstarted(deadline_ns - start_ns);
@@ -399,12 +400,12 @@ impl Worker<'_> {
         let min = usize::from(pipe.in_flight > 0);
         let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
         self.recorder.record_ended(&pipe.completions);
-        if let Some(touched) = &mut self.touched {
-            touched.record_ended(&pipe.completions);
+        if let Some(working_set) = &mut self.working_set {
+            working_set.record_ended(&pipe.completions);
         }
-        if let Some(pace) = &mut self.pace {
+        if let Some(admission) = &mut self.admission {
             for completion in &pipe.completions {
-                pace.note_end(completion);
+                admission.note_end(completion);
             }
         }
         self.note_success(pipe);
@@ -413,7 +414,7 @@ impl Worker<'_> {
             pipe.end_sync(self.progress);
         }
         // The last completion is as good a clock as another reading of it.
-        if self.pace.is_none()
+        if self.admission.is_none()
             && self.stream.is_endless()
             && pipe.completions.last().is_some_and(|last| last.done_ns >= self.timing.deadline_ns)
         {
@@ -429,8 +430,8 @@ impl Worker<'_> {
 /// Takes the next op, with its scheduled time on the clock of the worker.
 fn next_scheduled(stream: &mut OpStream, start_ns: u64) -> Option<Op> {
     let mut op = stream.next_op()?;
-    if op.due_ns > 0 {
-        op.due_ns = op.due_ns.saturating_add(start_ns);
+    if op.scheduled_ns > 0 {
+        op.scheduled_ns = op.scheduled_ns.saturating_add(start_ns);
     }
     Some(op)
 }

@@ -5,12 +5,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, Lost};
-use engine::pace::{Pace, Timing};
 use engine::recorder::Recorder;
-use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker};
-use engine::{Opened, Site, SiteConfig, Stop, SystemClock};
+use engine::working_set::WorkingSetTracker;
+use engine::{Opened, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
@@ -90,7 +90,7 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 }
 
 fn allocations_of(spec: &RunSpec) -> u64 {
-    let config = SiteConfig {
+    let config = TargetConfig {
         seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
         pattern: Pattern::new(1, 4096),
@@ -100,26 +100,26 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         share: Share::ALL,
         joins: false,
     };
-    let site = Site::create(spec, config).unwrap();
+    let target = TrialTarget::create(spec, config).unwrap();
     let mut total = 0;
     for &pass in spec.passes() {
-        site.prepare(spec, pass).unwrap();
+        target.prepare(spec, pass).unwrap();
         let ops = ops_of(spec, pass);
-        let Opened { backend, queue_depth, .. } = site.open(spec, pass, 0).unwrap();
+        let Opened { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
         let (shared, progress) = (Shared::default(), Progress::default());
         let stream = OpStream::new(spec, pass, 0, 1);
         let worker = Worker {
-            pace: Pace::new(spec, &stream, queue_depth),
+            admission: Admission::new(spec, &stream, queue_depth),
             vain_max_ns: u64::MAX,
             stream,
             backend: &mut watch,
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, site.clock().now_ns()),
-            clock: site.clock().as_ref(),
-            touched: Touched::new(spec, pass, 1),
+            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            clock: target.clock().as_ref(),
+            working_set: WorkingSetTracker::new(spec, pass, 1),
             queue_depth,
         };
         let before = ALLOCATIONS.get();

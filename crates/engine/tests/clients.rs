@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::worker::Ending;
-use engine::{Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::{Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
@@ -21,9 +21,9 @@ const UID: u32 = 1_000;
 const WORK: &str = ".dfsbench-clients";
 
 struct Rig {
-    target: NfsTarget,
+    export: NfsTarget,
     spec: RunSpec,
-    site: Site,
+    target: TrialTarget,
     _server: Server,
 }
 
@@ -31,7 +31,7 @@ impl Rig {
     fn new(workload: Workload, settings: NfsSettings) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
         let port = Some(server.address().port());
-        let target = NfsTarget {
+        let export = NfsTarget {
             port,
             mount_port: port,
             identity: Identity::of(UID, UID),
@@ -40,7 +40,7 @@ impl Rig {
         };
         let spec = RunBuilder::new(workload)
             .target_name("test".into())
-            .target(Target::Nfs(target.clone()))
+            .target(Target::Nfs(export.clone()))
             .backend(BackendKind::Nfs)
             .io_size_bytes(4_096)
             .file_size_bytes(if workload == Workload::Metadata { 100 } else { 64 << 10 })
@@ -52,7 +52,7 @@ impl Rig {
             .verify(true)
             .timeout_ms(10_000)
             .build();
-        let config = SiteConfig {
+        let config = TargetConfig {
             seed: 1,
             work_name: WORK.into(),
             pattern: Pattern::new(1, 4_096),
@@ -62,8 +62,8 @@ impl Rig {
             share: Share::ALL,
             joins: false,
         };
-        let site = Site::create(&spec, config).unwrap();
-        Self { target, spec, site, _server: server }
+        let target = TrialTarget::create(&spec, config).unwrap();
+        Self { export, spec, target, _server: server }
     }
 
     fn run(&self, pass: Pass) -> Measured {
@@ -75,10 +75,16 @@ impl Rig {
             observe: &mut |_| (),
             client_cpu_ns: &|| 0,
         };
-        self.site.prepare(&self.spec, pass).unwrap();
-        let measured =
-            measure(&self.site, &self.spec, pass, Share::whole(self.spec.workers), 1, &mut monitor)
-                .unwrap();
+        self.target.prepare(&self.spec, pass).unwrap();
+        let measured = measure(
+            &self.target,
+            &self.spec,
+            pass,
+            Share::whole(self.spec.workers),
+            1,
+            &mut monitor,
+        )
+        .unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         measured
@@ -86,7 +92,7 @@ impl Rig {
 
     /// Who owns the files of the working directory.
     fn owners(&self) -> BTreeSet<u32> {
-        let mut mount = Mount::connect(&MountOptions::from_target(&self.target)).unwrap();
+        let mut mount = Mount::connect(&MountOptions::from_target(&self.export)).unwrap();
         let work = mount.lookup(mount.root(), WORK).unwrap();
         let names: Vec<_> = mount.readdir(work).unwrap().into_iter().map(|e| e.name).collect();
         let owner = |name: Vec<u8>| {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::admission::Timing;
 use engine::backend::{Backend, Lost, Recovered, Tally};
-use engine::pace::Timing;
 use engine::recorder::Recorder;
 use engine::worker::{Ending, Progress, Shared, Worker};
-use engine::{Site, SiteConfig, Stop, SystemClock};
+use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, OpMix,
@@ -49,7 +49,7 @@ impl Backend for Disturbed<'_> {
 struct Rig {
     server: Server,
     spec: RunSpec,
-    site: Site,
+    target: TrialTarget,
 }
 
 impl Rig {
@@ -78,7 +78,7 @@ impl Rig {
             .verify(true)
             .timeout_ms(10_000)
             .build();
-        let config = SiteConfig {
+        let config = TargetConfig {
             seed: 1,
             work_name: ".dfsbench-recovery".into(),
             pattern: Pattern::new(1, IO_BYTES as usize),
@@ -88,8 +88,8 @@ impl Rig {
             share: Share::ALL,
             joins: false,
         };
-        let site = Site::create(&spec, config).unwrap();
-        Self { server, spec, site }
+        let target = TrialTarget::create(&spec, config).unwrap();
+        Self { server, spec, target }
     }
 
     /// Runs a pass with a disturbance after so many ops, and returns what it took.
@@ -110,9 +110,9 @@ impl Rig {
 
     /// Runs a pass with a disturbance, to its end and without an error.
     fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
-        let (site, spec) = (&self.site, &self.spec);
-        site.prepare(spec, pass).unwrap();
-        let backend = site.open(spec, pass, 0).unwrap().backend;
+        let (target, spec) = (&self.target, &self.spec);
+        target.prepare(spec, pass).unwrap();
+        let backend = target.open(spec, pass, 0).unwrap().backend;
         let server = &self.server;
         let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
         let mut disturbed = Disturbed { backend, left: after_ops, disturb };
@@ -123,10 +123,10 @@ impl Rig {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, site.clock().now_ns()),
-            clock: site.clock().as_ref(),
-            pace: None,
-            touched: None,
+            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            clock: target.clock().as_ref(),
+            admission: None,
+            working_set: None,
             queue_depth: spec.queue_depth as usize,
             vain_max_ns: u64::MAX,
         };

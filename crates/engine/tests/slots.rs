@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::backend::{Backend, NO_LIMIT};
-use engine::{Clock, Site, SiteConfig, Stop, SystemClock};
+use engine::{Clock, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
@@ -44,7 +44,7 @@ impl Clock for Forward {
 /// A worker's backend on a server of ours, driven op by op.
 struct Rig {
     spec: RunSpec,
-    site: Site,
+    target: TrialTarget,
     clock: Arc<Forward>,
     server: Server,
 }
@@ -70,7 +70,7 @@ impl Rig {
             .build();
         let clock =
             Arc::new(Forward { system: SystemClock::new(), ahead_ns: AtomicU64::new(LEASE_NS) });
-        let config = SiteConfig {
+        let config = TargetConfig {
             seed: 1,
             work_name: ".dfsbench-slots".into(),
             pattern: Pattern::new(1, IO_BYTES as usize),
@@ -80,13 +80,13 @@ impl Rig {
             share: Share::whole(1),
             joins: false,
         };
-        let site = Site::create(&spec, config).unwrap();
-        site.prepare(&spec, Pass::Write).unwrap();
-        Self { spec, site, clock, server }
+        let target = TrialTarget::create(&spec, config).unwrap();
+        target.prepare(&spec, Pass::Write).unwrap();
+        Self { spec, target, clock, server }
     }
 
     fn open(&self) -> Box<dyn Backend> {
-        let opened = self.site.open(&self.spec, Pass::Write, 0).unwrap();
+        let opened = self.target.open(&self.spec, Pass::Write, 0).unwrap();
         opened.backend
     }
 
@@ -103,7 +103,7 @@ impl Rig {
 /// Writes of one block each, from block `first` on.
 fn writes(first: u64, count: u64) -> Vec<Op> {
     let write = |block| Op {
-        due_ns: 0,
+        scheduled_ns: 0,
         offset_bytes: block * u64::from(IO_BYTES),
         len_bytes: IO_BYTES,
         file: 0,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::intervals::resident_bytes;
-use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 
@@ -31,9 +31,9 @@ fn spec() -> RunSpec {
 fn memory_is_steady_over_millions_of_ops() {
     let spec = spec();
     let work_name = ".dfsbench-soak".to_owned();
-    let config = SiteConfig {
+    let config = TargetConfig {
         seed: 1,
-        pattern: engine::site::pattern_of(&spec, 1, &work_name),
+        pattern: engine::target::pattern_of(&spec, 1, &work_name),
         work_name,
         clock: Arc::new(SystemClock::new()),
         keep: false,
@@ -41,9 +41,9 @@ fn memory_is_steady_over_millions_of_ops() {
         share: Share::ALL,
         joins: false,
     };
-    let mut site = Site::create(&spec, config).unwrap();
+    let mut target = TrialTarget::create(&spec, config).unwrap();
     let share = Share { count: spec.workers, ..Share::ALL };
-    site.make_content_of(&spec, Pass::Mix, share);
+    target.make_content_of(&spec, Pass::Mix, share);
     let mut monitor = Monitor {
         stop: &Stop::default(),
         opened: &|| {},
@@ -51,12 +51,12 @@ fn memory_is_steady_over_millions_of_ops() {
         observe: &mut |_| {},
         client_cpu_ns: &|| 0,
     };
-    let measured = measure(&site, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
+    let measured = measure(&target, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
     let journaled: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
     assert_eq!(journaled, OPS, "every op is in an interval");
-    let kept = site.journal().unwrap().kept(|_| true);
+    let kept = target.journal().unwrap().kept(|_| true);
     // Each block is written about 1,000 times; what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use engine::backend::{Backend, NO_LIMIT, OperationKind};
-use engine::{Site, SiteConfig, SiteError, Stop, SystemClock};
+use engine::{Stop, SystemClock, TargetConfig, TargetError, TrialTarget};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpError, OpKind,
@@ -32,7 +32,7 @@ fn without_commit(write_stability: Option<StableHow>) -> Server {
     Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
 }
 
-fn run_on(server: &Server, version: NfsVersion, durability: Durability) -> (Site, RunSpec) {
+fn run_on(server: &Server, version: NfsVersion, durability: Durability) -> (TrialTarget, RunSpec) {
     try_run_on(server, version, durability).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn try_run_on(
     server: &Server,
     version: NfsVersion,
     durability: Durability,
-) -> Result<(Site, RunSpec), SiteError> {
+) -> Result<(TrialTarget, RunSpec), TargetError> {
     let port = Some(server.address().port());
     let settings = NfsSettings { version, ..NfsSettings::default() };
     let target =
@@ -53,7 +53,7 @@ fn try_run_on(
         .files(1)
         .durability(durability)
         .build();
-    let config = SiteConfig {
+    let config = TargetConfig {
         seed: 1,
         work_name: ".dfsbench-stability".into(),
         pattern: Pattern::new(1, IO_BYTES as usize),
@@ -63,11 +63,11 @@ fn try_run_on(
         share: Share::ALL,
         joins: false,
     };
-    Site::create(&spec, config).map(|site| (site, spec))
+    TrialTarget::create(&spec, config).map(|target| (target, spec))
 }
 
 fn outcome(backend: &mut dyn Backend, kind: OpKind, len_bytes: u32) -> Outcome {
-    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes, file: 0, kind };
+    let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes, file: 0, kind };
     assert_eq!(backend.submit(&[op]), 1);
     let mut ended: Vec<Completion> = Vec::new();
     while ended.is_empty() {
@@ -83,9 +83,9 @@ fn write_and_sync(
     durability: Durability,
 ) -> (Outcome, Outcome, u64) {
     let server = without_commit(claimed);
-    let (site, spec) = run_on(&server, version, durability);
-    site.prepare(&spec, Pass::Write).unwrap();
-    let mut backend = site.open(&spec, Pass::Write, 0).unwrap().backend;
+    let (target, spec) = run_on(&server, version, durability);
+    target.prepare(&spec, Pass::Write).unwrap();
+    let mut backend = target.open(&spec, Pass::Write, 0).unwrap().backend;
     let written = outcome(backend.as_mut(), OpKind::Write, IO_BYTES);
     let synced = outcome(backend.as_mut(), OpKind::Sync, 0);
     let commits = backend.tally().calls.unwrap().of(OperationKind::Commit);
@@ -115,9 +115,9 @@ fn unstable_data_is_committed_and_a_refusal_fails_the_sync() {
 #[test]
 fn a_file_without_new_data_is_not_committed_again() {
     let server = Server::start(ServerConfig::default()).unwrap();
-    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::Sync);
-    site.prepare(&spec, Pass::Write).unwrap();
-    let mut backend = site.open(&spec, Pass::Write, 0).unwrap().backend;
+    let (target, spec) = run_on(&server, NfsVersion::V3, Durability::Sync);
+    target.prepare(&spec, Pass::Write).unwrap();
+    let mut backend = target.open(&spec, Pass::Write, 0).unwrap().backend;
     for (kind, len_bytes) in
         [(OpKind::Sync, 0), (OpKind::Write, IO_BYTES), (OpKind::Sync, 0), (OpKind::Sync, 0)]
     {
@@ -140,11 +140,11 @@ fn less_than_was_asked_for_fails_the_write() {
 #[test]
 fn files_are_prepared_on_a_server_without_commit() {
     let server = without_commit(Some(StableHow::FileSync));
-    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::None);
-    site.prepare(&spec, Pass::Read).unwrap();
+    let (target, spec) = run_on(&server, NfsVersion::V3, Durability::None);
+    target.prepare(&spec, Pass::Read).unwrap();
     let strict = without_commit(None);
-    let (site, spec) = run_on(&strict, NfsVersion::V3, Durability::None);
-    let error = site.prepare(&spec, Pass::Read).unwrap_err().to_string();
+    let (target, spec) = run_on(&strict, NfsVersion::V3, Durability::None);
+    let error = target.prepare(&spec, Pass::Read).unwrap_err().to_string();
     assert!(error.contains("COMMIT"), "{error}");
 }
 
@@ -156,9 +156,9 @@ fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
         let damage = Damage { cut, ..Damage::default() };
         let faults = FaultPlan { seed, damage, ..FaultPlan::default() };
         let server = Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap();
-        let (site, spec) = try_run_on(&server, NfsVersion::V3, Durability::None).ok()?;
-        site.prepare(&spec, Pass::Read).ok()?;
-        let mut backend = site.open(&spec, Pass::Read, 0).ok()?.backend;
+        let (target, spec) = try_run_on(&server, NfsVersion::V3, Durability::None).ok()?;
+        target.prepare(&spec, Pass::Read).ok()?;
+        let mut backend = target.open(&spec, Pass::Read, 0).ok()?.backend;
         let mut outcomes = (0..200).map(|_| outcome(backend.as_mut(), OpKind::Read, IO_BYTES));
         assert!(outcomes.any(|outcome| outcome == Outcome::Failed(OpError::MALFORMED)));
         Some(backend.tally().bad_reply.unwrap().to_string())
@@ -166,9 +166,9 @@ fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
     let reason = reason.expect("a seed that cuts no reply of the set-up");
     assert!(reason.starts_with("READ: the reply is malformed: "), "{reason}");
     let server = Server::start(ServerConfig::default()).unwrap();
-    let (site, spec) = run_on(&server, NfsVersion::V3, Durability::None);
-    site.prepare(&spec, Pass::Read).unwrap();
-    let mut backend = site.open(&spec, Pass::Read, 0).unwrap().backend;
+    let (target, spec) = run_on(&server, NfsVersion::V3, Durability::None);
+    target.prepare(&spec, Pass::Read).unwrap();
+    let mut backend = target.open(&spec, Pass::Read, 0).unwrap().backend;
     assert_eq!(outcome(backend.as_mut(), OpKind::Read, IO_BYTES), Outcome::Done(IO_BYTES));
     assert_eq!(backend.tally().bad_reply, None);
 }

@@ -9,8 +9,8 @@
 use std::path::PathBuf;
 
 use model::{
-    Action, CoursePoint, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass,
-    PassResult, RunSpec, Share, Span, Telemetry,
+    Action, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass, PassResult,
+    RunSpec, Share, Span, Telemetry, TimelinePoint,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Assignment {
     pub spec: RunSpec,
     /// Seed of the campaign.
     pub seed: u64,
-    /// Seed of the due instants of an open loop: each trial has a schedule of its own.
+    /// Seed of the scheduled instants of an open loop: each trial has a schedule of its own.
     pub schedule_seed: u64,
     /// Name of the working directory.
     pub work_name: String,
@@ -276,7 +276,7 @@ pub struct PassEnd {
     /// When its workers started and ended.
     pub span: Span,
     /// The progress curve of the workers, in its order; only where there are other agents.
-    pub course: Vec<CoursePoint>,
+    pub timeline: Vec<TimelinePoint>,
 }
 
 /// Why a trial can't go on after a pass.

@@ -5,9 +5,9 @@ use std::io::{self, Cursor, Read};
 use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
 use fleet::{Assignment, Books, Done, Order, PassEnd, Report};
 use model::{
-    Action, CaveatCode, ClientRecord, Completion, CoursePoint, Histogram, KindResult, NfsTarget,
-    Op, OpError, OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, Work,
-    Workload,
+    Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
+    OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, TimelinePoint,
+    Work, Workload,
 };
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn a_pass(times: &[u64]) -> Report {
     for &time_ns in times {
         service_time.record(time_ns);
         let kind = OpKind::Write;
-        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 10, file: 0, kind };
+        let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 10, file: 0, kind };
         let outcome = Outcome::Done(10);
         record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
     }
@@ -77,13 +77,13 @@ fn a_pass(times: &[u64]) -> Report {
         caveats: vec![CaveatCode::Errors.because("one")],
         ..PassResult::new(Pass::Write)
     };
-    let at = |at_ns| CoursePoint { at_ns, done: Work { ops: at_ns, bytes: at_ns } };
+    let at = |at_ns| TimelinePoint { at_ns, done: Work { ops: at_ns, bytes: at_ns } };
     Report::Ran(Box::new(PassEnd {
         result,
         facts: Vec::new(),
         broken: None,
         span: Span { first_start_ns: 1, last_start_ns: 2, first_end_ns: 3, last_end_ns: 4 },
-        course: (0..5).map(at).collect(),
+        timeline: (0..5).map(at).collect(),
     }))
 }
 

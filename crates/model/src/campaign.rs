@@ -229,14 +229,14 @@ impl PassResult {
     }
 
     /// Returns how many ops of an open loop the target carried in the measured window, and no more
-    /// than fell due there; `None` for a closed loop.
+    /// than were scheduled there; `None` for a closed loop.
     ///
-    /// Ops that were started only after the window had ended are not carried. Those that fell due
+    /// Ops that were started only after the window had ended are not carried. Those that were scheduled
     /// before it and were done in it are: the target had them in place of others.
     pub fn carried_ops(&self) -> Option<u64> {
-        let offered = self.scope.offered.filter(|offered| offered.due_ops > 0)?;
+        let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
-        Some((in_time + offered.carried_over_ops).min(offered.due_ops))
+        Some((in_time + offered.carried_over_ops).min(offered.scheduled_ops))
     }
 
     /// Bytes that ops moved.
@@ -312,7 +312,7 @@ pub struct KindResult {
     pub errors: Vec<(OpError, u64)>,
     /// Sent to done.
     pub service_time: Histogram,
-    /// Due to done.
+    /// Scheduled to done.
     pub response_time: Histogram,
 }
 

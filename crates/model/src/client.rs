@@ -196,7 +196,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn completion(kind: OpKind, time_ns: u64, outcome: Outcome) -> Completion {
-        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 10, file: 0, kind };
+        let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 10, file: 0, kind };
         Completion { op, sent_ns: 5, done_ns: 5 + time_ns, outcome }
     }
 

@@ -62,7 +62,7 @@ pub use question::Question;
 pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
-pub use share::{CoursePoint, HostResult, Share, Span};
+pub use share::{HostResult, Share, Span, TimelinePoint};
 pub use soak::{Kept, Pulse, Soak, Upset};
 pub use spec::{Durability, RunSpec};
 pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};

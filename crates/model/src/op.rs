@@ -1,4 +1,4 @@
-//! One operation of a workload, from its due instant to its outcome.
+//! One operation of a workload, from its scheduled instant to its outcome.
 //!
 //! `Op` says what is to be done, `Completion` what became of it. Both are small `Copy` types,
 //! because millions of them pass between workload, backend and recorder each second.
@@ -109,7 +109,7 @@ impl OpKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
     /// The instant it should start, in nanoseconds of the worker's clock.
-    pub due_ns: u64,
+    pub scheduled_ns: u64,
     /// First byte that it touches.
     pub offset_bytes: u64,
     /// Bytes that it moves; 0 where the kind moves none.
@@ -121,10 +121,10 @@ pub struct Op {
 }
 
 impl Op {
-    /// Makes an op that is due at once.
+    /// Makes an op that is scheduled at once.
     #[inline]
     pub const fn new(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Self {
-        Self { due_ns: 0, offset_bytes, len_bytes, file, kind }
+        Self { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }
     }
 }
 
@@ -336,8 +336,8 @@ impl Completion {
         self.done_ns.saturating_sub(self.sent_ns)
     }
 
-    /// Time from due to done: what somebody who wanted the op at its due instant waited.
+    /// Time from scheduled to done: how long a caller waited that wanted the op at that instant.
     pub const fn response_time_ns(&self) -> u64 {
-        self.done_ns.saturating_sub(self.op.due_ns)
+        self.done_ns.saturating_sub(self.op.scheduled_ns)
     }
 }

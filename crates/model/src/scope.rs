@@ -56,17 +56,18 @@ impl Scope {
 pub struct Offered {
     /// The requested rate, in ops per second.
     pub rate_per_s: u64,
-    /// Ops that fell due in the measured window, all workers together.
-    pub due_ops: u64,
-    /// How long they fell due, in nanoseconds.
+    /// Ops that were scheduled in the measured window, all workers together.
+    #[serde(alias = "due_ops")]
+    pub scheduled_ops: u64,
+    /// Time over which they were scheduled, in nanoseconds.
     pub span_ns: u64,
     /// The completed ops that could be started only after the window had ended. Their
     /// response times count, but the load was not carried in time.
     pub late_ops: u64,
-    /// Ops that fell due and were never started: nobody waited any longer. They stand among the
-    /// response times with the time that they had waited by then.
+    /// Ops that were scheduled and never started: the drain of the pass was over. They are among
+    /// the response times with the time that they had waited by then.
     pub unanswered_ops: u64,
-    /// Ops that fell due in the warm-up and were done in the measured window. Far above a target's
+    /// Ops that were scheduled in the warm-up and done in the measured window. Far above a target's
     /// capacity the warm-up leaves a queue, and the target works on that first: these are all that
     /// it carries.
     pub carried_over_ops: u64,
@@ -75,7 +76,7 @@ pub struct Offered {
 impl Offered {
     /// Returns the load really offered, in ops per second: random arrivals never match the request.
     pub fn ops_per_s(&self) -> f64 {
-        self.due_ops as f64 * 1e9 / self.span_ns.max(1) as f64
+        self.scheduled_ops as f64 * 1e9 / self.span_ns.max(1) as f64
     }
 }
 
@@ -125,4 +126,19 @@ pub struct WarmedUp {
     pub done: u64,
     /// Bytes that they moved.
     pub bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_written_before_a_field_was_renamed_are_read() {
+        let offered: Offered = serde_json::from_str(r#"{"rate_per_s":9,"due_ops":7}"#).unwrap();
+        assert_eq!(offered, Offered { rate_per_s: 9, scheduled_ops: 7, ..Offered::default() });
+        let found = r#"{"fate":"torn","file":"f","offset_bytes":1,"found":null,"safe":2,
+            "acknowledged":3}"#;
+        let found: crate::soak::Finding = serde_json::from_str(found).unwrap();
+        assert_eq!(found.state, crate::soak::BlockState::Torn);
+    }
 }

@@ -1,7 +1,7 @@
 //! How the workers of a run are shared out over hosts, and what each host made of its share.
 //!
 //! Workers are numbered over all hosts together, so which op comes next never depends on who
-//! executes it. [`Share`] says which workers one agent executes, [`CoursePoint`] and [`Span`] what
+//! executes it. [`Share`] says which workers one agent executes, [`TimelinePoint`] and [`Span`] what
 //! it tells of their way through a pass, and [`HostResult`] what is kept of it. Numbers of files
 //! belong to workers as everywhere: number `n` to worker `n` modulo all workers.
 
@@ -74,7 +74,7 @@ pub struct Span {
 
 /// The cumulative work of a share's workers at some instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CoursePoint {
+pub struct TimelinePoint {
     /// The instant, on the clock of their host in nanoseconds.
     pub at_ns: u64,
     /// The work done since counting began.

@@ -134,7 +134,7 @@ pub struct Pulse {
     pub ops: u64,
     /// Ops that failed in it.
     pub errors: u64,
-    /// Half of the ops that ended well took at most so long from due to done, in nanoseconds.
+    /// Half of the ops that ended well took at most so long from scheduled to done, in nanoseconds.
     pub p50_ns: u64,
     /// 99 % of them.
     pub p99_ns: u64,

@@ -88,7 +88,7 @@ pub struct RunSpec {
     /// How files are laid out and walked through.
     #[serde(default)]
     pub layout: Layout,
-    /// When ops are due, and what bounds a pass.
+    /// When ops are scheduled, and what bounds a pass.
     #[serde(default)]
     pub load: Load,
     /// The content of written data.

@@ -1,7 +1,7 @@
 //! Targets and backends: one row for each kind of target, and for each way in which ops reach it.
 //!
 //! Plan, engine, caveats and reports read these rows instead of matching on kinds, so a new target
-//! is a variant with its row here, and a folder in `engine::site` that can prepare and open it.
+//! is a variant with its row here, and a folder in `engine::target` that can prepare and open it.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -82,7 +82,7 @@ setters! {
     timeout_ms: u64 => timeout_ms, "Sets after how long an answer is a failure.";
     passes: Vec<Pass> => passes, "Sets the passes of a trial.";
     layout: Layout => layout, "Sets how files are laid out and walked through.";
-    load: Load => load, "Sets when ops are due, and what bounds a pass.";
+    load: Load => load, "Sets when ops are scheduled, and what bounds a pass.";
     tree: Tree => tree, "Sets the directories and names of a metadata run.";
     rate_per_s: u64 => load.rate_per_s, "Sets how many ops a second are offered.";
     data: DataSettings => data, "Sets what is written.";

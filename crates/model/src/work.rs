@@ -172,7 +172,7 @@ impl Default for Layout {
 }
 
 words! {
-    /// How the due instants of an offered load follow each other.
+    /// How the scheduled instants of an offered load follow each other.
     Arrivals {
         /// At random, independent of each other: a Poisson process.
         Poisson = "poisson",
@@ -181,14 +181,14 @@ words! {
     }
 }
 
-/// When ops are due, and what bounds a pass. Zero means: not asked for.
+/// When ops are scheduled, and what bounds a pass. Zero means: not asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Load {
     /// Offered load in ops per second, all workers together; 0 is a closed loop: the next op
     /// follows the end of the one before.
     pub rate_per_s: u64,
-    /// How due instants follow each other in an open loop.
+    /// How scheduled instants follow each other in an open loop.
     pub arrivals: Arrivals,
     /// In a closed loop: pause after each op, in nanoseconds.
     pub think_time_ns: u64,

@@ -71,7 +71,7 @@ fn the_rates_of_many_factors_stand_side_by_side() {
 /// A client that did so many ops of 4 KiB, each of them in this time.
 fn client(client: u32, ops: u64, time_ns: u64) -> ClientResult {
     let mut record = ClientRecord::default();
-    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
+    let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
     let outcome = Outcome::Done(4_096);
     for _ in 0..ops {
         record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
@@ -315,7 +315,7 @@ fn an_offered_load_stands_beside_what_was_done() {
     for pass in campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
         let offered = Offered {
             rate_per_s: 60_000,
-            due_ops: 53_000,
+            scheduled_ops: 53_000,
             span_ns: 898_000_000,
             ..Offered::default()
         };

@@ -454,7 +454,7 @@ fn op_rate(result: &PassResult) -> Option<f64> {
 /// schedules a few more ops in one trial than in the next, and that says nothing of the target.
 fn carried_rate(result: &PassResult) -> Option<f64> {
     let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
-    Some(offered.rate_per_s as f64 * carried as f64 / offered.due_ops as f64)
+    Some(offered.rate_per_s as f64 * carried as f64 / offered.scheduled_ops as f64)
 }
 
 /// Returns the mean payload of an op. Where none of those that fell due in the window was done, the

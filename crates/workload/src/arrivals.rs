@@ -1,6 +1,6 @@
-//! When the ops of an offered load are due.
+//! When the ops of an offered load are scheduled.
 //!
-//! The arrival with number n is due at an instant that depends on seed and load alone. Gaps are
+//! The arrival with number n is scheduled at an instant that depends on seed and load alone. Gaps are
 //! drawn for a rate of one and added up; rate and ramp only stretch the sum, so the same seed
 //! gives the same pattern at every rate. Each worker adds up all gaps and uses those of its own
 //! arrivals, which is why their number doesn't matter. Whole numbers only.
@@ -68,10 +68,10 @@ impl Arrivals {
         self.seed = seed;
     }
 
-    /// When arrival `number` is due, in nanoseconds from the start of the pass, and never 0.
+    /// When arrival `number` is scheduled, in nanoseconds from the start of the pass, and never 0.
     /// Numbers never go back from call to call.
     #[inline]
-    pub fn due_ns(&mut self, number: u64) -> u64 {
+    pub fn scheduled_ns(&mut self, number: u64) -> u64 {
         while self.next <= number {
             self.sum += match self.pattern {
                 Pattern::Constant => 1 << POINT,
@@ -88,12 +88,12 @@ impl Arrivals {
     /// n = rate t^2 / (2 ramp), until half of `rate * ramp` have come.
     fn stretched(&self, sum: u64) -> u64 {
         let steady_ns = (u128::from(sum) * self.second_ns / SECOND_NS) >> POINT;
-        let due_ns = if 2 * steady_ns >= self.ramp_ns {
+        let scheduled_ns = if 2 * steady_ns >= self.ramp_ns {
             steady_ns + self.ramp_ns / 2
         } else {
             (2 * steady_ns * self.ramp_ns).isqrt()
         };
-        u64::try_from(due_ns).unwrap_or(u64::MAX)
+        u64::try_from(scheduled_ns).unwrap_or(u64::MAX)
     }
 }
 
@@ -143,19 +143,19 @@ mod tests {
     #[test]
     fn constant_arrivals_are_evenly_apart() {
         let mut constant = arrivals(Pattern::Constant, 1000, 0);
-        let due: Vec<u64> = (0..4).map(|n| constant.due_ns(n)).collect();
-        assert_eq!(due, [1_000_000, 2_000_000, 3_000_000, 4_000_000]);
+        let scheduled: Vec<u64> = (0..4).map(|n| constant.scheduled_ns(n)).collect();
+        assert_eq!(scheduled, [1_000_000, 2_000_000, 3_000_000, 4_000_000]);
     }
 
     #[test]
     fn the_instant_of_an_arrival_does_not_depend_on_who_asks() {
         let mut all = arrivals(Pattern::Poisson, 777, 300);
-        let all: Vec<u64> = (0..700).map(|n| all.due_ns(n)).collect();
+        let all: Vec<u64> = (0..700).map(|n| all.scheduled_ns(n)).collect();
         for workers in [2, 3, 7] {
             for worker in 0..workers {
                 let mut own = arrivals(Pattern::Poisson, 777, 300);
                 for n in (worker..700).step_by(workers) {
-                    assert_eq!(own.due_ns(n as u64), all[n]);
+                    assert_eq!(own.scheduled_ns(n as u64), all[n]);
                 }
             }
         }
@@ -169,12 +169,12 @@ mod tests {
         let mut counts = [0_u32; 20];
         let (mut before, mut total) = (0, 0.0);
         for n in 0..100_000 {
-            let due = poisson.due_ns(n);
+            let scheduled = poisson.scheduled_ns(n);
             // Microseconds are units of the mean gap here.
-            let gap = (due - before) as f64 / 1e3;
+            let gap = (scheduled - before) as f64 / 1e3;
             counts[((1.0 - (-gap).exp()) * 20.0) as usize] += 1;
             total += gap;
-            before = due;
+            before = scheduled;
         }
         // Chi-squared with 19 degrees of freedom: 43.8 is exceeded once in 1000 seeds.
         let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 5e3).powi(2) / 5e3).sum();
@@ -190,7 +190,7 @@ mod tests {
         let mut poisson = arrivals(Pattern::Poisson, 10_000, 0);
         let mut counts = vec![0.0_f64; 10_000];
         for n in 0.. {
-            let Some(count) = counts.get_mut((poisson.due_ns(n) / 1_000_000) as usize) else {
+            let Some(count) = counts.get_mut((poisson.scheduled_ns(n) / 1_000_000) as usize) else {
                 break;
             };
             *count += 1.0;
@@ -209,8 +209,9 @@ mod tests {
     #[test]
     fn a_ramp_rises_evenly_and_ends_at_the_rate() {
         let mut ramp = arrivals(Pattern::Constant, 1000, 2000);
-        let due: Vec<u64> = (0..3000).map(|n| ramp.due_ns(n)).collect();
-        let until = |ms: u64| due.iter().filter(|due| **due < ms * 1_000_000).count();
+        let scheduled: Vec<u64> = (0..3000).map(|n| ramp.scheduled_ns(n)).collect();
+        let until =
+            |ms: u64| scheduled.iter().filter(|scheduled| **scheduled < ms * 1_000_000).count();
         // 1000/s reached after 2 s: a quarter of the 1000 arrivals in the first half.
         assert!(until(1000).abs_diff(250) <= 1 && until(2000).abs_diff(1000) <= 1);
         assert!(until(3000).abs_diff(2000) <= 1, "{}", until(3000));

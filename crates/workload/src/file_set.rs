@@ -83,10 +83,10 @@ impl FileSet {
     }
 
     /// Files that are there beforehand, and their bytes.
-    pub fn census(&self) -> (u64, u64) {
+    pub fn totals(&self) -> (u64, u64) {
         match &self.sizes {
             Sizes::Equal(size) => return (u64::from(self.files), u64::from(self.files) * size),
-            Sizes::OpMix(set) => return set.census(),
+            Sizes::OpMix(set) => return set.totals(),
             Sizes::Uniform { .. } => {}
         }
         let sizes = (0..self.files).filter_map(|file| self.size(file));

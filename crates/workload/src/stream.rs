@@ -133,7 +133,7 @@ impl OpStream {
             None => {
                 let mut number = self.given * workers + worker;
                 let mut count = 0;
-                while arrivals.due_ns(number) < until_ns {
+                while arrivals.scheduled_ns(number) < until_ns {
                     count += 1;
                     number += workers;
                 }
@@ -141,7 +141,7 @@ impl OpStream {
             }
             Some(number) => {
                 let mut next = number + 1;
-                while arrivals.due_ns(next) < until_ns {
+                while arrivals.scheduled_ns(next) < until_ns {
                     next += 1;
                 }
                 let Batch { ops, arrivals } = self.batch;
@@ -192,7 +192,7 @@ impl OpStream {
         self.ops_left -= taken as u64;
     }
 
-    /// Returns the next op. In an open loop its `due_ns` counts from the start of the pass and is
+    /// Returns the next op. In an open loop its `scheduled_ns` counts from the start of the pass and is
     /// not 0; a sync, and every op of a closed loop, may start at once and has 0.
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 {
@@ -203,8 +203,8 @@ impl OpStream {
             return Some(op);
         }
         self.ops_left -= 1;
-        let due_ns = if self.is_plain { 0 } else { self.schedule_op(op.len_bytes) };
-        Some(Op { due_ns, ..op })
+        let scheduled_ns = if self.is_plain { 0 } else { self.schedule_op(op.len_bytes) };
+        Some(Op { scheduled_ns, ..op })
     }
 
     /// Returns the ops left once a bound is reached: the sync of a file that was begun, and all
@@ -229,7 +229,7 @@ impl OpStream {
         self.given += 1;
         let number = self.shared_number.unwrap_or(mine);
         match &mut self.arrivals {
-            Some(arrivals) => arrivals.due_ns(number),
+            Some(arrivals) => arrivals.scheduled_ns(number),
             None => 0,
         }
     }

@@ -37,7 +37,7 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let (span_s, due, late, chance);
     let mut carried_over = 0;
     if let Some(offered) = counted {
-        (span_s, due) = (offered.span_ns as f64 / 1e9, offered.due_ops as f64);
+        (span_s, due) = (offered.span_ns as f64 / 1e9, offered.scheduled_ops as f64);
         (late, chance) = (result.scope.overdue_ops(), f64::from(spec.workers));
         carried_over = offered.carried_over_ops;
     } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent::ServerCounts;
 use agent::accounting::{self, Witnesses};
-use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::{
     BackendKind, CaveatCode, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec, Share,
     Sharing, Target, Truth, Workload,
@@ -201,9 +201,9 @@ fn several_directories_share_the_files() {
     assert_eq!(names(&places[1]), ["f00000001"]);
 }
 
-/// What backends and recorder say of a pass on a site that loses every third op.
+/// What backends and recorder say of a pass on a target that loses every third op.
 fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
-    let config = SiteConfig {
+    let config = TargetConfig {
         work_name: String::new(),
         seed: 1,
         pattern: Pattern::new(1, 4096),
@@ -221,8 +221,9 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
         observe: &mut |_| (),
         client_cpu_ns: &|| 0,
     };
-    let site = Site::losing(3, config);
-    let measured = measure(&site, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+    let target = TrialTarget::losing(3, config);
+    let measured =
+        measure(&target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     (measured.result, Witnesses { tally: measured.tally, ..Witnesses::default() })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::accounting::{self, Witnesses};
-use engine::{Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use fleet::Broken;
 use model::{
     BackendKind, CaveatCode, Durability, NfsSettings, NfsVersion, Pass, RunSpec, Sampling, Share,
@@ -23,7 +23,7 @@ fn on_storage() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn null_accounting(site: &Site) -> Vec<CaveatCode> {
+fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
     let spec =
         RunSpec { target: Target::Null, backend: BackendKind::Null, ..stream(Path::new("/")) };
     let stop = Stop::default();
@@ -35,7 +35,7 @@ fn null_accounting(site: &Site) -> Vec<CaveatCode> {
         client_cpu_ns: &|| 0,
     };
     let measured =
-        measure(site, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+        measure(target, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
     let truths = accounting::truths(&spec, &measured.result, &witnesses);
     assert!(truths.len() >= 2, "nobody else counted: {truths:?}");
@@ -44,7 +44,7 @@ fn null_accounting(site: &Site) -> Vec<CaveatCode> {
 
 #[test]
 fn ops_that_were_lost_are_missed() {
-    let config = || SiteConfig {
+    let config = || TargetConfig {
         seed: 1,
         work_name: ".dfsbench-test".into(),
         pattern: Pattern::new(1, 1 << 20),
@@ -54,8 +54,8 @@ fn ops_that_were_lost_are_missed() {
         share: Share::ALL,
         joins: false,
     };
-    assert_eq!(null_accounting(&Site::losing(1, config())), [CaveatCode::Accounting]);
-    assert_eq!(null_accounting(&Site::losing(u64::MAX, config())), []);
+    assert_eq!(null_accounting(&TrialTarget::losing(1, config())), [CaveatCode::Accounting]);
+    assert_eq!(null_accounting(&TrialTarget::losing(u64::MAX, config())), []);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A panic in the midst of a trial: what was ordered fails with its message, the other workers
-//! stop, the site is removed, and the agent goes on with the next trial.
+//! stop, the target is removed, and the agent goes on with the next trial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

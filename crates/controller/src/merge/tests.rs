@@ -68,7 +68,7 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
     Part {
         host: format!("c{index}"),
         workers: 1,
-        end: PassEnd { result, facts: Vec::new(), broken: None, span, course: Vec::new() },
+        end: PassEnd { result, facts: Vec::new(), broken: None, span, timeline: Vec::new() },
         clock: Mapping { before: sample, after: sample },
     }
 }

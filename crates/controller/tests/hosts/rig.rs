@@ -212,7 +212,7 @@ impl Played {
                     facts: Vec::new(),
                     broken,
                     span: Span::default(),
-                    course: Vec::new(),
+                    timeline: Vec::new(),
                 }))
             }
             Order::Disarm => Report::Disarmed,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use fleet::{Bell, Done, Gone, Order, PassEnd, Reading, Report, Transport};
 use model::random::{SplitMix64, below};
-use model::{CoursePoint, Histogram, KindResult, OpKind, Pass, PassResult, Span, Work};
+use model::{Histogram, KindResult, OpKind, Pass, PassResult, Span, TimelinePoint, Work};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -221,7 +221,7 @@ fn told(agent: &Agent) -> PassEnd {
     let work = |ops: u64| Work { ops, bytes: ops * OP_BYTES };
     // Some twenty points, as many as the watch of an agent would see.
     let steps = (0..=20).map(|step| ops * step / 20);
-    let point = |done: u64| CoursePoint { at_ns: own(start_ns + done * op_ns), done: work(done) };
+    let point = |done: u64| TimelinePoint { at_ns: own(start_ns + done * op_ns), done: work(done) };
     let window_ns = span.last_end_ns - span.first_start_ns;
     let result = PassResult {
         window_ns,
@@ -232,7 +232,7 @@ fn told(agent: &Agent) -> PassEnd {
         kinds: vec![kind],
         ..PassResult::new(Pass::Mix)
     };
-    PassEnd { result, facts: Vec::new(), broken: None, span, course: steps.map(point).collect() }
+    PassEnd { result, facts: Vec::new(), broken: None, span, timeline: steps.map(point).collect() }
 }
 
 /// The way to one of the agents.

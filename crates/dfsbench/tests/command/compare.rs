@@ -121,13 +121,12 @@ fn campaigns_of_the_same_load_are_the_same_whatever_fell_due_by_chance() {
     for (results, seed) in [("one.db", "1"), ("other.db", "2")] {
         campaign(&rig, results, &[&load[..], &["--seed", seed]].concat());
         let db = Connection::open(rig.folder().join(results)).unwrap();
-        let sql =
-            "SELECT count(DISTINCT json_extract(scope_json, '$.offered.due_ops')) FROM scopes";
+        let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
         // A busy machine may not carry all in time, and that is not what is looked at here.
         let carried = "UPDATE scopes SET scope_json = json_set(scope_json, '$.offered.late_ops', 0, \
-                       '$.offered.due_ops', (SELECT ops FROM passes WHERE id = pass_id))";
+                       '$.offered.scheduled_ops', (SELECT ops FROM passes WHERE id = pass_id))";
         assert_eq!(db.execute(carried, []).unwrap(), 4);
     }
     let end = rig.run(&["compare", "one.db", "other.db", "--max-loss", "5%"]);

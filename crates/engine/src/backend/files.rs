@@ -1,6 +1,6 @@
 //! What a backend on a directory of this host works with: open files, names, and content.
 //!
-//! [`Files`] is made by the site, outside any timed window. Names are looked up relative to the
+//! [`Files`] is made by the target, outside any timed window. Names are looked up relative to the
 //! open working directories; file `f` of a run on several targets lives in directory `f` mod
 //! their number. Nothing here allocates.
 

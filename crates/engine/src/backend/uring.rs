@@ -116,7 +116,7 @@ impl Uring {
         let fixed_buffers = register_buffers(&ring, &mut buffers, &set);
         let nowhere = set.places.path_of(0);
         let idle = Slot {
-            op: Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read },
+            op: Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read },
             sent_ns: 0,
             stage: Stage::Only,
             path: nowhere,

@@ -10,7 +10,7 @@ use model::{Fact, Histogram, OpKind, ProgramUse};
 use super::figures::{Failed, Figures, Kind};
 use super::process::{Finished, Request};
 use super::{Bench, tree};
-use crate::site::SiteError;
+use crate::target::TargetError;
 
 /// Bytes of a command's output that are kept, for its last words.
 const OUTPUT_KEPT: usize = 4 << 10;
@@ -19,9 +19,9 @@ const OUTPUT_KEPT: usize = 4 << 10;
 ///
 /// # Errors
 /// When it fails, or there is nothing to run.
-pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, SiteError> {
+pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, TargetError> {
     if command.run.is_empty() {
-        return Err(SiteError::Program("there is no command to run".to_owned()));
+        return Err(TargetError::Program("there is no command to run".to_owned()));
     }
     match command.setup.split_first() {
         None => {}
@@ -35,7 +35,7 @@ pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, Site
 ///
 /// # Errors
 /// When it fails.
-pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), SiteError> {
+pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), TargetError> {
     if command.cleanup.is_empty() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
     })
 }
 
-fn execute(bench: &Bench, words: &[String]) -> Result<Finished, SiteError> {
+fn execute(bench: &Bench, words: &[String]) -> Result<Finished, TargetError> {
     bench.run(&Request {
         command: words,
         directory: &bench.directory,
@@ -84,15 +84,15 @@ fn execute(bench: &Bench, words: &[String]) -> Result<Finished, SiteError> {
     })
 }
 
-fn untimed(bench: &Bench, what: &str, words: &[String]) -> Result<(), SiteError> {
+fn untimed(bench: &Bench, what: &str, words: &[String]) -> Result<(), TargetError> {
     let ended = execute(bench, words)?;
     ended.failure().map_or(Ok(()), |why| {
-        Err(SiteError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
+        Err(TargetError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
     })
 }
 
-fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), SiteError> {
-    let wrong = |why| SiteError::Program(format!("set-up {}: {why}", tree::WORD));
+fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), TargetError> {
+    let wrong = |why| TargetError::Program(format!("set-up {}: {why}", tree::WORD));
     let wanted = tree::wanted(arguments).map_err(wrong)?;
     for program in wanted.needs {
         bench.read_version(program, "--version")?;

@@ -14,7 +14,7 @@ use model::{Caveat, CaveatCode, Durability, Fact, OpKind, Pass, RunSpec};
 
 use super::figures::{Failed, Figures, Kind};
 use super::{Bench, ended_well};
-use crate::site::SiteError;
+use crate::target::TargetError;
 
 /// The tests in the order of their columns, and the kind of op that each is.
 const TESTS: [(Pass, OpKind); 6] = [
@@ -56,7 +56,7 @@ struct TestReport {
 /// # Errors
 /// When bonnie++ fails, or can't do what the plan says.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
+    let command = arguments(spec).map_err(|why| Failed::TrialTarget(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("bonnie++", &ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();

@@ -13,7 +13,7 @@ use super::Outside;
 use super::process::{Finished, How, Usage};
 use crate::backend::Tally;
 use crate::measure::Measured;
-use crate::site::SiteError;
+use crate::target::TargetError;
 use crate::worker::Ending;
 
 /// The report of a tool on one pass.
@@ -63,7 +63,7 @@ impl Kind {
 /// A pass that did not come about.
 pub(super) enum Failed {
     /// There is no figure at all.
-    Site(SiteError),
+    TrialTarget(TargetError),
     /// The program ran and ended badly.
     Ended {
         /// How, and its last words.
@@ -74,9 +74,9 @@ pub(super) enum Failed {
     },
 }
 
-impl From<SiteError> for Failed {
-    fn from(error: SiteError) -> Self {
-        Self::Site(error)
+impl From<TargetError> for Failed {
+    fn from(error: TargetError) -> Self {
+        Self::TrialTarget(error)
     }
 }
 
@@ -89,21 +89,21 @@ impl Failed {
 
     /// A pass that the program can't make.
     pub fn no_such_pass(workload: Workload, pass: Pass) -> Self {
-        Self::Site(SiteError::Program(format!("{workload} has no pass {pass}")))
+        Self::TrialTarget(TargetError::Program(format!("{workload} has no pass {pass}")))
     }
 
     /// Output that can't be read.
     pub fn unread(tool: &str, what: &str) -> Self {
-        Self::Site(SiteError::Program(format!("can't read what {tool} printed: {what}")))
+        Self::TrialTarget(TargetError::Program(format!("can't read what {tool} printed: {what}")))
     }
 
     /// The failed pass in the shape of our own results.
     ///
     /// # Errors
     /// When there is no figure at all.
-    pub fn outside(self, spec: &RunSpec, pass: Pass) -> Result<Outside, SiteError> {
+    pub fn outside(self, spec: &RunSpec, pass: Pass) -> Result<Outside, TargetError> {
         let (why, how, wall_ns, usage) = match self {
-            Self::Site(error) => return Err(error),
+            Self::TrialTarget(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
         };
         let kind = pass.kinds().first().copied().unwrap_or(OpKind::Execute);
@@ -157,7 +157,7 @@ impl Figures {
             ending: Ending::Complete,
             tally: Tally::default(),
             span: Span::default(),
-            course: Vec::new(),
+            timeline: Vec::new(),
         };
         Outside { measured, facts: self.facts }
     }

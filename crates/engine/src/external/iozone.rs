@@ -11,7 +11,7 @@ use workload::Name;
 
 use super::figures::{Failed, Figures, Kind};
 use super::{Bench, ended_well};
-use crate::site::SiteError;
+use crate::target::TargetError;
 
 /// Name of a test in the output, the pass that it is, and the option that selects it.
 const TESTS: [(&str, Pass, &str); 8] = [
@@ -38,7 +38,7 @@ struct TestReport {
 /// # Errors
 /// When iozone fails, or can't do what the plan says.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::Site(SiteError::Program(why)))?;
+    let command = arguments(spec).map_err(|why| Failed::TrialTarget(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("iozone", &ended)?;
     let line = command.join(" ");

@@ -1,6 +1,6 @@
 //! What each kind of op does, on all backends alike.
 
-use engine::Whose;
+use engine::InventoryScope;
 use model::{BackendKind, NfsVersion, Op, OpError, OpKind, Outcome};
 
 use crate::rig::{FILE_BYTES, FILES, IO_BYTES, Rig};
@@ -17,7 +17,7 @@ fn on_each(test: impl Fn(&mut Rig)) {
 }
 
 const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
-    Op { due_ns: 0, offset_bytes, len_bytes, file, kind }
+    Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }
 }
 
 #[test]
@@ -178,10 +178,10 @@ fn many_ops_at_once_all_come_back_as_what_they_were() {
             let written = u64::from(FILES) * FILE_BYTES / 4_000;
             assert_eq!(counted, ops.len() as u64 + written);
         }
-        let census = rig.site.census(Whose::Everybodys).unwrap().unwrap();
+        let inventory = rig.target.inventory(InventoryScope::All).unwrap().unwrap();
         let created: u64 = (0..40).map(|number| 1_000 + number).sum();
-        assert_eq!(census.files, 40 + u64::from(FILES));
-        assert_eq!(census.bytes, created + u64::from(FILES) * FILE_BYTES);
-        assert_eq!((census.directories, census.links), (2 + 40, 20));
+        assert_eq!(inventory.files, 40 + u64::from(FILES));
+        assert_eq!(inventory.bytes, created + u64::from(FILES) * FILE_BYTES);
+        assert_eq!((inventory.directories, inventory.links), (2 + 40, 20));
     });
 }

@@ -1,6 +1,6 @@
 //! What settings change in how ops are executed.
 
-use engine::Whose;
+use engine::InventoryScope;
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Durability, Fill, Layout, NfsVersion, OpKind, Opens, Pass, RunSpec, Sharing,
@@ -56,10 +56,10 @@ fn every_write_waits_where_that_is_asked_for() {
         [(Durability::Dsync, OFlags::DSYNC), (Durability::Osync, OFlags::SYNC)]
     {
         let spec = stream(|spec| spec.durability = durability);
-        let (site, _directory) = Rig::site(&spec);
-        site.prepare(&spec, Pass::Write).unwrap();
-        let opened = site.open(&spec, Pass::Write, 0).unwrap();
-        let flags = flags_of_open_files(&site.local_paths()[0]);
+        let (target, _directory) = Rig::target(&spec);
+        target.prepare(&spec, Pass::Write).unwrap();
+        let opened = target.open(&spec, Pass::Write, 0).unwrap();
+        let flags = flags_of_open_files(&target.local_paths()[0]);
         assert_eq!(flags.len(), 2);
         assert!(flags.iter().all(|flags| flags.contains(flag)), "{durability}: {flags:?}");
         drop(opened);
@@ -90,22 +90,22 @@ fn what_was_never_written_is_not_read() {
             }
         });
         assert_eq!(Pass::Read.opens(), Opens::ToRead);
-        let (site, _directory) = Rig::site(&spec);
-        site.prepare(&spec, Pass::Write).unwrap();
-        let work = site.local_paths().remove(0);
+        let (target, _directory) = Rig::target(&spec);
+        target.prepare(&spec, Pass::Write).unwrap();
+        let work = target.local_paths().remove(0);
         // The pass that was to write wrote a part, and left a hole.
         for name in ["f00000000", "f00000001"] {
             std::fs::write(work.join(name), [1; 4096]).unwrap();
         }
-        let refused = |site: &engine::Site| match site.open(&spec, Pass::Read, 0) {
+        let refused = |target: &engine::TrialTarget| match target.open(&spec, Pass::Read, 0) {
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        let told = refused(&site).expect("short files are refused");
+        let told = refused(&target).expect("short files are refused");
         assert!(told.contains("never written") && told.contains("4 KiB"), "{told}");
         let file = std::fs::File::options().write(true).open(work.join("f00000000")).unwrap();
         file.set_len(8192 * 5).unwrap();
-        let told = refused(&site).expect("the other file is short");
+        let told = refused(&target).expect("the other file is short");
         assert_eq!(told.contains("f00000001"), zeros, "{told}");
     }
 }
@@ -115,13 +115,13 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
     let mut spec = stream(|spec| (spec.workload, spec.files) = (Workload::Metadata, 30));
     (spec.file_size_bytes, spec.workers) = (10, 2);
     (spec.tree.sharing, spec.tree.depth, spec.tree.branching) = (Sharing::Own, 2, 3);
-    let (site, directory) = Rig::site(&spec);
-    site.prepare(&spec, Pass::Stat).unwrap();
-    site.prepare(&spec, Pass::Rmdir).unwrap();
-    let census = site.census(Whose::Everybodys).unwrap().unwrap();
+    let (target, directory) = Rig::target(&spec);
+    target.prepare(&spec, Pass::Stat).unwrap();
+    target.prepare(&spec, Pass::Rmdir).unwrap();
+    let inventory = target.inventory(InventoryScope::All).unwrap().unwrap();
     // Two trees of 1 + 3 + 9 directories, and the 30 that ops are to work on.
-    assert_eq!((census.files, census.bytes, census.directories), (30, 300, 26 + 30));
-    site.remove().unwrap();
+    assert_eq!((inventory.files, inventory.bytes, inventory.directories), (30, 300, 26 + 30));
+    target.remove().unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
@@ -129,8 +129,8 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
 fn trees_on_a_server_are_counted_and_removed_too() {
     for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
         let rig = Rig::on_nfs(version, |_| ());
-        let census = rig.site.census(Whose::Everybodys).unwrap().unwrap();
-        assert_eq!((census.files, census.directories, census.links), (4, 2, 20));
+        let inventory = rig.target.inventory(InventoryScope::All).unwrap().unwrap();
+        assert_eq!((inventory.files, inventory.directories, inventory.links), (4, 2, 20));
         assert!(rig.is_working_directory_there());
         rig.end_and_look(|is_there| assert!(!is_there, "version {version}"));
     }
@@ -150,7 +150,7 @@ fn writes_over_nfs_are_as_stable_as_their_durability() {
 #[test]
 fn what_a_backend_does_otherwise_is_told() {
     let told = |rig: &Rig, spec: &RunSpec, pass: Pass| {
-        let caveats = rig.site.open(spec, pass, 0).unwrap().caveats;
+        let caveats = rig.target.open(spec, pass, 0).unwrap().caveats;
         caveats.into_iter().map(|caveat| caveat.evidence).collect::<Vec<_>>().join("; ")
     };
     let mut spec = None;

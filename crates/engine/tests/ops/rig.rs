@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
 use engine::backend::{Backend, NO_LIMIT, Tally};
-use engine::{Clock as _, Monitor, Opened, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::{Clock as _, Monitor, Opened, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
@@ -28,7 +28,7 @@ pub const FILES: u32 = 4;
 /// A backend at work in a directory of its own.
 pub struct Rig {
     pub pattern: Pattern,
-    pub site: Site,
+    pub target: TrialTarget,
     pub backend: Box<dyn Backend>,
     eyes: Eyes,
     /// It ends with the rig.
@@ -71,12 +71,13 @@ impl Rig {
         rig
     }
 
-    /// A site, and the directory that it works in.
-    pub fn site(spec: &RunSpec) -> (Site, TempDir) {
+    /// A target, and the directory that it works in.
+    pub fn target(spec: &RunSpec) -> (TrialTarget, TempDir) {
         let directory = tempfile::tempdir().unwrap();
         let target = Target::Directory { path: directory.path().to_owned() };
         (
-            Site::create(&RunBuilder::from(spec.clone()).target(target).build(), config()).unwrap(),
+            TrialTarget::create(&RunBuilder::from(spec.clone()).target(target).build(), config())
+                .unwrap(),
             directory,
         )
     }
@@ -84,10 +85,10 @@ impl Rig {
     fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
         let config = config();
         let (work_name, pattern) = (config.work_name.clone(), config.pattern.clone());
-        let site = Site::create(spec, config).unwrap();
-        site.prepare(spec, pass).unwrap();
-        let Opened { backend, .. } = site.open(spec, pass, 0).unwrap();
-        let mut rig = Self { pattern, site, backend, eyes: eyes(work_name), server: None };
+        let target = TrialTarget::create(spec, config).unwrap();
+        target.prepare(spec, pass).unwrap();
+        let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();
+        let mut rig = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
         // Files of a mix have sizes of their own; here all are made equal.
         for file in 0..FILES {
             for offset in (0..FILE_BYTES).step_by(4_000) {
@@ -104,7 +105,7 @@ impl Rig {
 
     /// Executes an op that must be done, and says how many bytes moved.
     pub fn op(&mut self, kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> u32 {
-        match self.try_op(Op { due_ns: 0, offset_bytes, len_bytes, file, kind }) {
+        match self.try_op(Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }) {
             Outcome::Done(bytes) => bytes,
             Outcome::Failed(error) => panic!("{kind} of {file}: {error}"),
         }
@@ -144,7 +145,7 @@ impl Rig {
     /// Ends the trial, and hands over whether the working directory is still there.
     pub fn end_and_look(self, look: impl FnOnce(bool)) {
         drop(self.backend);
-        self.site.remove().unwrap();
+        self.target.remove().unwrap();
         look(self.eyes.is_work_there());
     }
 
@@ -243,9 +244,9 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
     let directory = tempfile::tempdir().unwrap();
     let target = Target::Directory { path: directory.path().to_owned() };
     let spec = RunBuilder::from(spec.clone()).target(target).build();
-    let site = Site::create(&spec, config()).unwrap();
+    let target = TrialTarget::create(&spec, config()).unwrap();
     for pass in passes {
-        site.prepare(&spec, *pass).unwrap();
+        target.prepare(&spec, *pass).unwrap();
         let stop = Stop::default();
         let mut monitor = Monitor {
             stop: &stop,
@@ -255,17 +256,17 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
             client_cpu_ns: &|| 0,
         };
         let measured =
-            measure(&site, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+            measure(&target, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
         assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
         assert!(measured.result.kinds[0].done > 0, "{pass}");
     }
-    look(&site.local_paths()[0], &config().pattern);
+    look(&target.local_paths()[0], &config().pattern);
 }
 
-fn config() -> SiteConfig {
+fn config() -> TargetConfig {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
-    SiteConfig {
+    TargetConfig {
         work_name: format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed)),
         seed: 1,
         pattern: PATTERN.clone(),

@@ -70,8 +70,8 @@ fn buckets_that_come_twice_or_empty_are_no_histogram() {
 }
 
 #[test]
-fn a_stall_stands_for_all_that_would_have_been_due_in_it() {
-    // 900 ops of 1 ms and one of 100 ms: 98 more were due, from 99 ms down to 2 ms and 1 ms.
+fn a_stall_stands_for_all_that_would_have_been_scheduled_in_it() {
+    // 900 ops of 1 ms and one of 100 ms: 98 more were scheduled, from 99 ms down to 2 ms and 1 ms.
     let mut h = Histogram::new();
     h.record_n(1_000_000, 900);
     h.record(100_000_000);

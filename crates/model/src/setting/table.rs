@@ -165,10 +165,10 @@ settings! {
     /// and report the slowest, the fastest and how fair it was. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second, all workers together: an open loop, whose response times
-    /// count from the instant an op is due. 0 is a closed loop.
+    /// count from the instant an op is scheduled. 0 is a closed loop.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
-        .range(0, 100_000_000, "due instants are whole nanoseconds, in order");
-    /// How due instants follow each other. Only with a rate.
+        .range(0, 100_000_000, "scheduled instants are whole nanoseconds, in order");
+    /// How scheduled instants follow each other. Only with a rate.
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
     /// Shares of ops, sizes of files and of requests, as field studies found them; `shares` of a

@@ -275,7 +275,7 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let set = OpMixSet::of(run);
     // Sizes are powers of two; what is appended may double a file's last block.
-    let (files, bytes) = set.census();
+    let (files, bytes) = set.totals();
     let inodes = files + u64::from(set.directories()) + u64::from(set.links());
     let appended = set.appended_bytes(run).saturating_mul(2);
     let needed = bytes + appended + inodes * limits::SERVER_FILE_OVERHEAD;

@@ -73,7 +73,7 @@ pub fn histogram(values: &[u64]) -> Histogram {
 
 pub fn clients() -> Vec<ClientResult> {
     let mut record = ClientRecord::default();
-    let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 9, file: 0, kind: OpKind::Read };
+    let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 9, file: 0, kind: OpKind::Read };
     for time_ns in [1_000, 2_000_000, 1_000] {
         let outcome = Outcome::Done(9);
         record.ended(&Completion { op, sent_ns: 0, done_ns: time_ns, outcome });
@@ -103,7 +103,7 @@ pub fn scope() -> Scope {
         program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
         offered: Some(Offered {
             rate_per_s: 1000,
-            due_ops: 998,
+            scheduled_ops: 998,
             span_ns: 1_000_000_000,
             late_ops: 3,
             unanswered_ops: 5,

@@ -270,7 +270,7 @@ mod tests {
         };
         let due = Offered {
             rate_per_s: offered,
-            due_ops: offered,
+            scheduled_ops: offered,
             span_ns: 1_000_000_000,
             ..Offered::default()
         };

@@ -70,12 +70,12 @@ fn writes(rates: &[u64]) -> Run {
     Run { index: 0, spec: spec(Workload::Stream), trials: made.collect() }
 }
 
-/// A mix of `ops` ops in a second, of which `due_ops` fell due and 1000 were asked for.
-fn offered(ops: u64, due_ops: u64) -> PassResult {
+/// A mix of `ops` ops in a second, of which `scheduled_ops` fell due and 1000 were asked for.
+fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
     let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
     let span_ns = made.window_ns;
     made.scope.offered =
-        Some(Offered { rate_per_s: 1_000, due_ops, span_ns, ..Offered::default() });
+        Some(Offered { rate_per_s: 1_000, scheduled_ops, span_ns, ..Offered::default() });
     made
 }
 

@@ -96,7 +96,7 @@ impl OpMixSet {
     }
 
     /// Returns the files that are there beforehand, and their bytes.
-    pub fn census(&self) -> (u64, u64) {
+    pub fn totals(&self) -> (u64, u64) {
         let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
         let rest: u64 = (0..rest).map(|rank| self.size_of(rank)).sum();

@@ -199,7 +199,7 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
     let load = Load { rate_per_s: 20, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).build();
     let set = FileSet::of(&spec, 7);
-    let (files, bytes) = set.census();
+    let (files, bytes) = set.totals();
     let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
     assert_eq!((files, bytes), (sizes.len() as u64, sizes.iter().sum()));
     // 10 MiB for each op/s, as many files as have that; those of the pool are empty.
@@ -220,9 +220,10 @@ fn what_is_appended_is_foreseen() {
     let sizes = FileSet::of(&spec, 7);
     let foreseen = set.appended_bytes(&spec) as f64;
     let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
-    let due = std::iter::from_fn(|| stream.next_op()).take_while(|op| op.due_ns < 10_000_000_000);
+    let scheduled =
+        std::iter::from_fn(|| stream.next_op()).take_while(|op| op.scheduled_ns < 10_000_000_000);
     let beyond = |op: &Op| sizes.size(op.file).is_some_and(|size| op.offset_bytes >= size);
-    let appended: u64 = due
+    let appended: u64 = scheduled
         .filter(|op| op.kind == OpKind::Write && beyond(op))
         .map(|op| u64::from(op.len_bytes))
         .sum();
@@ -237,8 +238,9 @@ fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
     let op_mix = OpMix { set_bytes_per_rate: 0, ..spec("sfs3-like-v3", 1).op_mix };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).op_mix(op_mix).build();
     let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
-    let due = std::iter::from_fn(|| stream.next_op()).take_while(|op| op.due_ns < 50_000_000_000);
-    let count = due.count() as f64;
+    let scheduled =
+        std::iter::from_fn(|| stream.next_op()).take_while(|op| op.scheduled_ns < 50_000_000_000);
+    let count = scheduled.count() as f64;
     // Calls come at the rate: 50,000 in as many milliseconds, four standard deviations of bunches.
     assert!((count - 5e4).abs() < 4.0 * 5e4_f64.sqrt() * 1.6, "{count}");
 }

@@ -50,7 +50,7 @@ impl Own {
         if file < files { file } else { self.worker }
     }
 
-    /// Returns the sync that is due, if one is.
+    /// Returns the sync that comes next, where its number of writes is reached.
     fn next_sync(&mut self, workers: u64, files: u64) -> Option<Op> {
         if self.every == 0 || self.since < self.every {
             self.since += 1;

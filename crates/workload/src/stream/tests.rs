@@ -393,23 +393,23 @@ fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
 }
 
 #[test]
-fn due_instants_belong_to_ops_and_not_to_workers() {
+fn scheduled_instants_belong_to_ops_and_not_to_workers() {
     for pass in [Pass::Mix, Pass::Seeks, Pass::Transactions, Pass::Stat] {
         let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
-        let due = |workers: u32| {
+        let scheduled = |workers: u32| {
             let spec = RunBuilder::from(pool(workers)).load(load).files(420).build();
-            let mut due: Vec<u64> = ops(&spec, pass, 420)
+            let mut scheduled: Vec<u64> = ops(&spec, pass, 420)
                 .iter()
                 .filter(|op| op.kind != OpKind::Sync)
-                .map(|op| op.due_ns)
+                .map(|op| op.scheduled_ns)
                 .collect();
-            due.sort_unstable();
-            due
+            scheduled.sort_unstable();
+            scheduled
         };
-        let alone = due(1);
+        let alone = scheduled(1);
         assert!(alone[0] > 0 && alone.is_sorted());
         for workers in WORKERS {
-            assert_eq!(due(workers), alone, "{pass} {workers}");
+            assert_eq!(scheduled(workers), alone, "{pass} {workers}");
         }
     }
 }
@@ -421,15 +421,15 @@ fn a_schedule_of_its_own_changes_due_instants_and_nothing_else() {
     let taken = |schedule_seed: u64| {
         let mut stream = OpStream::new(&spec, Pass::Mix, 0, 42).scheduled_by(schedule_seed);
         let ops: Vec<Op> = (0..500).filter_map(|_| stream.next_op()).collect();
-        let due: Vec<u64> = ops.iter().map(|op| op.due_ns).collect();
-        let work: Vec<Op> = ops.into_iter().map(|op| Op { due_ns: 0, ..op }).collect();
-        (due, work)
+        let scheduled: Vec<u64> = ops.iter().map(|op| op.scheduled_ns).collect();
+        let work: Vec<Op> = ops.into_iter().map(|op| Op { scheduled_ns: 0, ..op }).collect();
+        (scheduled, work)
     };
     let (first, second, again) = (taken(1), taken(2), taken(1));
     assert_eq!(first, again);
     assert_eq!(first.1, second.1);
     let same = first.0.iter().zip(&second.0).filter(|(one, other)| one == other).count();
-    assert!(first.0.len() == 500 && same < 5, "{same} of 500 due instants are the same");
+    assert!(first.0.len() == 500 && same < 5, "{same} of 500 scheduled instants are the same");
 }
 
 proptest! {

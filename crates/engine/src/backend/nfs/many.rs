@@ -38,7 +38,7 @@ pub struct Many {
     /// One entry for each op that may be accepted: the member it goes to.
     tickets: VecDeque<u32>,
     /// Members that were given ops since they were last seen to.
-    touched: Vec<u32>,
+    working_set: Vec<u32>,
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     common: Common,
@@ -85,7 +85,7 @@ impl Many {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             ready: Vec::with_capacity(EVENTS_MAX),
             tickets: make_tickets(&depths),
-            touched: Vec::with_capacity(count),
+            working_set: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
             common: Common::new(set),
@@ -146,7 +146,7 @@ impl Many {
 
     /// Drives the members that were given ops, or wait for others to write their data again.
     fn drive_touched(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        while let Some(number) = self.touched.pop() {
+        while let Some(number) = self.working_set.pop() {
             self.drive_member(number as usize, out)?;
         }
         Ok(())
@@ -163,7 +163,8 @@ impl Many {
         for number in 0..self.members.len() {
             let clock = &self.clock;
             let connection = &mut self.members[number].connection;
-            let is_due = connection.next_timeout_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            let is_due =
+                connection.next_timeout_ns().is_some_and(|scheduled_ns| scheduled_ns <= now_ns);
             if is_due {
                 let handled = connection.handle_timeout(&|| clock.now_ns());
                 handled.map_err(|error| Lost(error.to_string()))?;
@@ -229,7 +230,7 @@ impl Backend for Many {
             accepted += member.transfers.accept(std::slice::from_ref(op), now_ns, &self.common);
             if !member.is_touched {
                 member.is_touched = true;
-                self.touched.push(number);
+                self.working_set.push(number);
             }
         }
         accepted
@@ -281,7 +282,7 @@ impl Closing for Many {
     fn begin(&mut self) {
         if !self.members[0].is_touched {
             self.members[0].is_touched = true;
-            self.touched.push(0);
+            self.working_set.push(0);
         }
     }
 }

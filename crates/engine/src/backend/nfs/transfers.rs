@@ -127,7 +127,7 @@ impl OpSlot {
 impl Transfers {
     /// Makes room for so many ops and calls.
     pub(super) fn new(depth: usize, calls: usize, opens: Opens) -> Self {
-        let op = Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
+        let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
         let idle = Transfer {
             op: None,
             kind: OpKind::Read,
@@ -301,7 +301,7 @@ impl Transfers {
                 return self.waiting.push_front(slot);
             }
             Ok(Judged::Unsafe) => state.error = Some(OpError::VERIFIER),
-            Ok(Judged::Made(file)) => {
+            Ok(Judged::PreparedFixtures(file)) => {
                 state.object = file;
                 state.is_open = file.is_some() && steps::opens(&state.op, common);
                 if file.is_none() && steps::needs_object(&state.op) {

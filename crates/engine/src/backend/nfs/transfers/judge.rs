@@ -20,7 +20,7 @@ pub(super) enum Judged {
     /// It moved so many bytes.
     Moved(u32),
     /// It made a file, which the server named or not.
-    Made(Option<File>),
+    PreparedFixtures(Option<File>),
     /// It committed, but not all of what was written before.
     Unsafe,
 }
@@ -67,7 +67,7 @@ pub(super) fn judge(
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
             let asked = if in_set { common.set.stable } else { StableHow::FileSync };
             // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more than was asked for, and
-            // never less. What it claims, and not what was asked for, says if a COMMIT is due.
+            // never less. What it claims, and not what was asked for, says if a COMMIT is needed.
             if committed < asked {
                 return Err(OpError::LESS_STABLE);
             }
@@ -90,7 +90,7 @@ pub(super) fn judge(
             Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
         }
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
-            Ok(Judged::Made(event.file.copied()))
+            Ok(Judged::PreparedFixtures(event.file.copied()))
         }
         _ => Ok(Judged::Moved(0)),
     }

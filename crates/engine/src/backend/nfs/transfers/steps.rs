@@ -95,5 +95,5 @@ pub(super) const fn needs_object(op: &Op) -> bool {
 
 /// A sync of a file, for the backend's own use.
 pub(super) const fn sync_of(file: u32) -> Op {
-    Op { due_ns: 0, offset_bytes: 0, len_bytes: 0, file, kind: OpKind::Sync }
+    Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file, kind: OpKind::Sync }
 }

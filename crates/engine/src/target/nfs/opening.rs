@@ -1,6 +1,6 @@
 //! Opens the files and connections of a worker's pass and puts a backend on them.
 //!
-//! Files are opened over the site's own connection; a file that is to be read must be as large as
+//! Files are opened over the target's own connection; a file that is to be read must be as large as
 //! what will be asked for. An op mix has its files open once for all workers.
 
 use std::sync::{Arc, PoisonError};
@@ -16,23 +16,23 @@ use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
 use super::super::patience::Job;
-use super::super::{Opened, SiteConfig, SiteError, interrupted, largest_op, opened_files};
+use super::super::{Opened, TargetConfig, TargetError, interrupted, largest_op, opened_files};
 use super::filling::make_file;
-use super::{NfsSite, Shared, mount_error};
+use super::{NfsAccess, Shared, mount_error};
 use crate::backend::Backend;
 use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
 use crate::clients::ClientRecords;
 use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
-impl NfsSite {
+impl NfsAccess {
     pub(super) fn open_backend(
         &self,
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         self.patience.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mut set = self.make_set(spec, pass, worker, config)?;
@@ -61,7 +61,7 @@ impl NfsSite {
                 connection.reserve_copies(set.wsize);
             }
         }
-        // Files that all workers have open together are closed by the site, not by one of them.
+        // Files that all workers have open together are closed by the target, not by one of them.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
             let first = connections.remove(0);
@@ -86,8 +86,8 @@ impl NfsSite {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<NfsFiles, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<NfsFiles, TargetError> {
         let (first, stride) = opened_files(spec, pass, worker);
         let Shared { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
@@ -126,7 +126,7 @@ impl NfsSite {
     }
 
     /// Finds out how names are listed with their attributes, where a mix does that.
-    fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, SiteError> {
+    fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, TargetError> {
         let is_asked = is_in_mix(spec, OpKind::ReaddirPlus);
         if !is_asked && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
@@ -140,7 +140,7 @@ impl NfsSite {
 
     /// Opens the files, and finds the links, of an op mix; the first worker does it, under the
     /// lock, and the others share what it found.
-    fn open_shared(&self, spec: &RunSpec, config: &SiteConfig) -> Result<Shared, SiteError> {
+    fn open_shared(&self, spec: &RunSpec, config: &TargetConfig) -> Result<Shared, TargetError> {
         let mut shared = self.lock_shared();
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
@@ -164,8 +164,8 @@ impl NfsSite {
         spec: &RunSpec,
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
-        config: &SiteConfig,
-    ) -> Result<Vec<File>, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Vec<File>, TargetError> {
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
@@ -180,7 +180,7 @@ impl NfsSite {
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
             if written < wanted {
-                return Err(SiteError::Unwritten {
+                return Err(TargetError::Unwritten {
                     place: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
                     written: Size(written).to_string(),
                     wanted: Size(wanted).to_string(),
@@ -192,7 +192,7 @@ impl NfsSite {
     }
 
     /// Opens the files of a set over the connection that is to close them, in place of the opens
-    /// that the site has: in v4.0 the owner of an open has its calls counted, and counts are a
+    /// that the target has: in v4.0 the owner of an open has its calls counted, and counts are a
     /// connection's own.
     ///
     /// **Source:** RFC 7530, 9.1.7 and 16.2 (`seqid` of CLOSE).
@@ -202,7 +202,7 @@ impl NfsSite {
         set: &mut NfsFiles,
         mount: &mut Mount,
         pass: Pass,
-    ) -> Result<Connection, SiteError> {
+    ) -> Result<Connection, TargetError> {
         let failed = |failure| self.failed("open", "", &failure);
         let numbers = (0..set.files.len() as u32).map(|index| set.first + index * set.stride);
         let names = numbers.map(|number| {
@@ -225,8 +225,8 @@ impl NfsSite {
         options: &ConnectionOptions,
         spec: &RunSpec,
         clients: &[u32],
-        config: &SiteConfig,
-    ) -> Result<Vec<Connection>, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Vec<Connection>, TargetError> {
         let nconnect = spec.nfs().nconnect;
         let mut connections = Vec::with_capacity(clients.len() * nconnect as usize);
         for &client in clients {
@@ -271,7 +271,7 @@ fn make_backend(
     per_connection: usize,
     set: NfsFiles,
     clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Backend>, SiteError> {
+) -> Result<Box<dyn Backend>, TargetError> {
     let clock = Arc::clone(clock);
     if connections.len() == 1 {
         let connection = connections.remove(0);
@@ -279,7 +279,7 @@ fn make_backend(
     }
     match Many::new(connections, per_connection, set, clock) {
         Ok(many) => Ok(Box::new(many)),
-        Err(error) => Err(SiteError::Nfs(format!("epoll: {error}"))),
+        Err(error) => Err(TargetError::Nfs(format!("epoll: {error}"))),
     }
 }
 

@@ -15,8 +15,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use workload::FileSet;
 use workload::names::Sort;
 
-use super::super::{Opened, SiteConfig, SiteError, largest_op, opened_files};
-use super::{DirectorySite, io_error};
+use super::super::{Opened, TargetConfig, TargetError, largest_op, opened_files};
+use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
 use crate::backend::posix::Posix;
@@ -29,14 +29,14 @@ pub(super) fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-impl DirectorySite {
+impl DirectoryAccess {
     pub(super) fn open_backend(
         &self,
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
         let set = self.open_files(spec, pass, worker, config)?;
@@ -70,8 +70,8 @@ impl DirectorySite {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Files, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Files, TargetError> {
         let (first, stride) = opened_files(spec, pass, worker);
         let set = FileSet::of(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
@@ -119,7 +119,7 @@ impl DirectorySite {
         set: &FileSet,
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
-    ) -> Result<Arc<[OwnedFd]>, SiteError> {
+    ) -> Result<Arc<[OwnedFd]>, TargetError> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &*shared {
             return Ok(Arc::clone(files));
@@ -134,7 +134,7 @@ impl DirectorySite {
         set: &FileSet,
         pass: Pass,
         numbers: impl Iterator<Item = u32>,
-    ) -> Result<Vec<OwnedFd>, SiteError> {
+    ) -> Result<Vec<OwnedFd>, TargetError> {
         let mut flags = match pass.opens() {
             // A mapping that is written to is one that can be read.
             Opens::Anew if spec.layout.mmap => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
@@ -163,7 +163,7 @@ impl DirectorySite {
         pass: Pass,
         number: u32,
         flags: OFlags,
-    ) -> Result<OwnedFd, SiteError> {
+    ) -> Result<OwnedFd, TargetError> {
         let failed = |errno: Errno| io_error("open", &self.path(Sort::File, number), &errno.into());
         let place = self.places.of_number(number);
         let path = self.places.path(place, workload::Name::file(number));
@@ -173,7 +173,7 @@ impl DirectorySite {
         if pass.reads() {
             let written = written_bytes(&file, fill).map_err(failed)?;
             if written < wanted {
-                return Err(SiteError::Unwritten {
+                return Err(TargetError::Unwritten {
                     place: self.path(Sort::File, number).display().to_string(),
                     written: Size(written).to_string(),
                     wanted: Size(wanted).to_string(),
@@ -189,7 +189,7 @@ impl DirectorySite {
         bytes: u64,
         pass: Pass,
         files: &[OwnedFd],
-    ) -> Result<Vec<Mapping>, SiteError> {
+    ) -> Result<Vec<Mapping>, TargetError> {
         let mut maps = Vec::with_capacity(files.len());
         for file in files {
             match map_file(file, bytes, pass) {

@@ -1,6 +1,6 @@
 //! What a pass expects to find, and what is there.
 //!
-//! [`Stock`] says what has to be made before a pass is timed; [`Made`] remembers what is there,
+//! [`Fixtures`] says what has to be made before a pass is timed; [`PreparedFixtures`] remembers what is there,
 //! whether preparation made it or an earlier pass. What a pass may have left unwritten does not
 //! count as made: it is written whole before anybody reads it.
 
@@ -11,7 +11,7 @@ use workload::FileSet;
 
 /// Objects to be made, each numbered from 0 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stock {
+pub(super) struct Fixtures {
     /// Number of whole files.
     pub(super) files: u32,
     /// Directories that ops work on.
@@ -22,17 +22,17 @@ pub(super) struct Stock {
 
 /// The work that has to be done before a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Todo {
+pub(super) struct Preparation {
     /// Remove everything that is there.
     pub(super) wipe: bool,
     /// Files to be made.
-    pub(super) make: Stock,
+    pub(super) make: Fixtures,
 }
 
 /// The files that exist. Passes of a trial follow one another, so one finds what the one before
 /// made.
 #[derive(Debug, Default)]
-pub(super) struct Made(Mutex<Present>);
+pub(super) struct PreparedFixtures(Mutex<Present>);
 
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is there or not, apart from the others")]
@@ -46,11 +46,11 @@ struct Present {
     cut: bool,
 }
 
-impl Made {
+impl PreparedFixtures {
     /// Says what has to be done before a pass, and takes it and the pass as done.
-    pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Todo {
+    pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Preparation {
         let mut present = self.present();
-        let mut todo = Todo::default();
+        let mut todo = Preparation::default();
         if present.must_go(pass) {
             todo.wipe = true;
             *present = Present::default();
@@ -74,7 +74,7 @@ impl Made {
     }
 
     /// Takes all files as made: another agent made them, and is gone.
-    pub(super) fn take_over(&self) {
+    pub(super) fn assume_prepared(&self) {
         self.present().files = true;
     }
 
@@ -115,13 +115,13 @@ impl Present {
 }
 
 /// Returns the files that a pass finds, where nothing went before it.
-fn needs(pass: Pass, set: &FileSet) -> Stock {
+fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles);
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
     let is_mix = pass == Pass::OpMix;
     let (directories, links) = (set.directories(), set.links());
-    Stock {
+    Fixtures {
         files: if names_files || opens_files || pass.reads() { set.files() } else { 0 },
         directories: if names_directories || is_mix { directories } else { 0 },
         links: if is_mix { links } else { 0 },
@@ -135,7 +135,7 @@ mod tests {
     use model::testing::RunBuilder;
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
-        let (made, set) = (Made::default(), FileSet::of(spec, 1));
+        let (made, set) = (PreparedFixtures::default(), FileSet::of(spec, 1));
         let before = |pass: &Pass| {
             let todo = made.before(spec, *pass, &set);
             (todo.wipe, todo.make.files, todo.make.directories)

@@ -11,8 +11,8 @@ use workload::names::Sort;
 
 use super::super::mark::is_mark;
 use super::super::patience::{Job, Patience};
-use super::super::{Census, SiteError, Whose};
-use super::NfsSite;
+use super::super::{Inventory, InventoryScope, TargetError};
+use super::NfsAccess;
 use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
 
 /// Why a walk ended before all was seen.
@@ -56,14 +56,14 @@ struct Walk<'a> {
     names_max: u64,
 }
 
-impl NfsSite {
+impl NfsAccess {
     /// Counts what is in the working directory, as far as it is `whose`.
-    pub(super) fn count_entries(&self, whose: Whose) -> Result<Census, SiteError> {
+    pub(super) fn count_entries(&self, whose: InventoryScope) -> Result<Inventory, TargetError> {
         self.patience.begin(Job::Count);
         let counted = self.with_mount(|mount| {
-            let mut census = Census::default();
-            let counted = self.walk(mount).count(self.work, whose, &mut census);
-            counted.map(|()| census)
+            let mut inventory = Inventory::default();
+            let counted = self.walk(mount).count(self.work, whose, &mut inventory);
+            counted.map(|()| inventory)
         });
         counted.map_err(|failure| self.failed("list", "", &failure))
     }
@@ -94,8 +94,8 @@ impl Walk<'_> {
     fn count(
         &mut self,
         directory: File,
-        whose: Whose,
-        census: &mut Census,
+        whose: InventoryScope,
+        inventory: &mut Inventory,
     ) -> Result<(), WalkFailure> {
         self.path.push(directory);
         for name in self.list(directory)? {
@@ -109,13 +109,13 @@ impl Walk<'_> {
             match found.file_type {
                 FileType::Directory => {
                     self.check_below(file, &name)?;
-                    census.directories += u64::from(is_counted);
-                    self.count(file, whose, census)?;
+                    inventory.directories += u64::from(is_counted);
+                    self.count(file, whose, inventory)?;
                 }
-                FileType::Symlink => census.links += 1,
+                FileType::Symlink => inventory.links += 1,
                 _ => {
-                    census.files += 1;
-                    census.bytes += found.size;
+                    inventory.files += 1;
+                    inventory.bytes += found.size;
                 }
             }
         }

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, Lost};
-use engine::pace::{Pace, Timing};
 use engine::recorder::Recorder;
-use engine::touched::Touched;
 use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
-use engine::{Clock, Measured, Monitor, Site, SiteConfig, Stop, SystemClock, measure};
+use engine::working_set::WorkingSetTracker;
+use engine::{Clock, Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{
     Arrivals, BackendKind, Completion, Histogram, Load, NfsTarget, Op, OpKind, Outcome, Pass,
@@ -38,8 +38,8 @@ fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
 }
 
 fn run(spec: &RunSpec, pass: Pass) -> Measured {
-    let config = SiteConfig {
-        work_name: ".dfsbench-pace".into(),
+    let config = TargetConfig {
+        work_name: ".dfsbench-admission".into(),
         seed: 42,
         pattern: Pattern::new(1, 4096),
         clock: Arc::new(SystemClock::new()),
@@ -48,7 +48,7 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
         share: Share::ALL,
         joins: false,
     };
-    let site = Site::create(spec, config).unwrap();
+    let target = TrialTarget::create(spec, config).unwrap();
     let (stop, client_cpu_ns) = (Stop::default(), || 0);
     let mut monitor = Monitor {
         stop: &stop,
@@ -57,9 +57,9 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
         observe: &mut |_| (),
         client_cpu_ns: &client_cpu_ns,
     };
-    site.prepare(spec, pass).unwrap();
+    target.prepare(spec, pass).unwrap();
     let measured =
-        measure(&site, spec, pass, Share::whole(spec.workers), 42, &mut monitor).unwrap();
+        measure(&target, spec, pass, Share::whole(spec.workers), 42, &mut monitor).unwrap();
     assert_eq!(measured.ending, Ending::Complete);
     measured
 }
@@ -123,7 +123,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     let timing = Timing::of(spec, pass, clock.now_ns());
     let queue_depth = spec.queue_depth as usize;
     let worker = Worker {
-        pace: Pace::new(spec, &stream, queue_depth),
+        admission: Admission::new(spec, &stream, queue_depth),
         vain_max_ns: u64::MAX,
         stream,
         backend,
@@ -134,7 +134,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
         progress: &progress,
         timing,
         clock: &clock,
-        touched: Touched::new(spec, pass, 42),
+        working_set: WorkingSetTracker::new(spec, pass, 42),
         queue_depth,
     };
     let end = worker.run();
@@ -149,7 +149,7 @@ fn is_seen(attempt: impl Fn() -> bool) -> bool {
 }
 
 #[test]
-fn an_offered_load_is_met_and_no_op_starts_before_it_is_due() {
+fn an_offered_load_is_met_and_no_op_starts_before_its_time() {
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let load = Load { rate_per_s: 2000, arrivals, ..Load::default() };
         assert!(is_seen(|| is_offered_and_met(load)), "{arrivals}");
@@ -163,14 +163,14 @@ fn is_offered_and_met(load: Load) -> bool {
     assert_eq!((offered.rate_per_s, offered.span_ns), (2000, 300_000_000));
     // Arrivals at instants below the end: a Poisson count has a deviation of 24.
     let deviation = if load.arrivals == Arrivals::Constant { 1 } else { 98 };
-    assert!(offered.due_ops.abs_diff(600) <= deviation, "{}", offered.due_ops);
+    assert!(offered.scheduled_ops.abs_diff(600) <= deviation, "{}", offered.scheduled_ops);
     assert!(result.window_ns >= 300_000_000, "{}", result.window_ns);
     for kind in &result.kinds {
         assert_eq!(kind.response_time.count(), kind.service_time.count());
         assert!(kind.response_time.max() >= kind.service_time.max());
     }
-    // All but what falls due while the last ones are carried out.
-    offered.due_ops - result.ops() < offered.due_ops / 20
+    // All but what is scheduled while the last ones are carried out.
+    offered.scheduled_ops - result.ops() < offered.scheduled_ops / 20
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
     let (done, late) = (end.recorder.ops(), end.recorder.late());
-    // As long as the window lasted what fell due is waited for, and no longer.
+    // As long as the window lasted what was scheduled is waited for, and no longer.
     assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
     // 5000/s for 100 ms, the one at the deadline not counted.
     assert_eq!(end.recorder.scheduled().0 + end.unanswered, 499);
@@ -212,7 +212,7 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
         }
         let times = response_times(end);
         assert_eq!(times.count(), 299);
-        // The first op that fell due in the stall waited nearly all of it; a tenth of all waited
+        // The first op that was scheduled in the stall waited nearly all of it; a tenth of all waited
         // half of it or longer.
         assert!(times.max() > 90_000_000, "{}", times.max());
         assert!(times.quantile(0.9) > 45_000_000, "{}", times.quantile(0.9));
@@ -220,7 +220,7 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
 }
 
 #[test]
-fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
+fn an_open_loop_offers_what_is_scheduled_on_files_and_over_nfs() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(ServerConfig::default()).unwrap();
     let port = Some(server.address().port());
@@ -236,15 +236,15 @@ fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
             .timeout_ms(20_000)
             .build();
         let result = run(&spec, Pass::Mix).result;
-        let due: usize = (0..spec.workers)
+        let scheduled: usize = (0..spec.workers)
             .map(|worker| {
                 let mut stream = OpStream::new(&spec, Pass::Mix, worker, 42);
                 let ops = std::iter::from_fn(|| stream.next_op());
-                ops.take_while(|op| op.due_ns < 500_000_000).count()
+                ops.take_while(|op| op.scheduled_ns < 500_000_000).count()
             })
             .sum();
         let offered = result.scope.offered.unwrap();
-        assert_eq!(offered.due_ops, due as u64, "{backend:?}");
+        assert_eq!(offered.scheduled_ops, scheduled as u64, "{backend:?}");
         let ops = result.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
         let mut done = 0;
         for kind in ops {
@@ -255,8 +255,8 @@ fn an_open_loop_offers_what_falls_due_on_files_and_over_nfs() {
                 assert!(response >= kind.service_time.quantile(share), "{backend:?} {share}");
             }
         }
-        // What could not be started in time fell due all the same.
-        assert!(done > 0 && done <= offered.due_ops, "{backend:?}: {done} of {due}");
+        // What could not be started in time was scheduled all the same.
+        assert!(done > 0 && done <= offered.scheduled_ops, "{backend:?}: {done} of {scheduled}");
     }
 }
 
@@ -296,8 +296,8 @@ fn a_warm_up_is_executed_and_in_no_figure() {
     };
     assert!(is_seen(|| {
         let open = measured(&mixed(100, load), Pass::Mix);
-        let due = open.scope.offered.unwrap().due_ops;
-        assert!(due.abs_diff(100) <= 2 && open.ops() <= due, "{due}");
+        let scheduled = open.scope.offered.unwrap().scheduled_ops;
+        assert!(scheduled.abs_diff(100) <= 2 && open.ops() <= scheduled, "{scheduled}");
         assert!(open.window_ns >= 100_000_000, "{}", open.window_ns);
         let warm: u64 = open.scope.warmup.iter().map(|warm| warm.done).sum();
         // Half of the ramp's 100, and the warm-up's.
@@ -317,8 +317,8 @@ fn any_pass_can_be_ended_by_time() {
     let spec = RunBuilder::new(Workload::Stream).load(load).file_size_bytes(1 << 40).build();
     assert!(is_seen(|| {
         let result = measured(&spec, Pass::BackwardRead);
-        let touched = WorkingSet { files: 1, bytes: result.bytes(), unit_bytes: 0 };
-        assert_eq!(result.scope.working_set, Some(touched));
+        let working_set = WorkingSet { files: 1, bytes: result.bytes(), unit_bytes: 0 };
+        assert_eq!(result.scope.working_set, Some(working_set));
         result.ops() > 100 && result.window_ns < 1_000_000_000
     }));
 }

@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use model::{Pass, RunSpec};
 
-use super::place::Place;
-use super::{Opened, SiteConfig, SiteError};
+use super::access::TargetAccess;
+use super::{Opened, TargetConfig, TargetError};
 use crate::backend::memory::Memory;
 
 /// Copies within memory.
-pub(super) struct MemorySite;
+pub(super) struct MemoryAccess;
 
-impl Place for MemorySite {
+impl TargetAccess for MemoryAccess {
     fn open(
         &self,
         spec: &RunSpec,
         _pass: Pass,
         _worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         let clock = Arc::clone(&config.clock);
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());

@@ -1,4 +1,4 @@
-//! The working set of a worker: which files and bytes it touched, however often.
+//! The working set of a worker: which files and bytes it working_set, however often.
 //!
 //! Where a pass takes each byte once, counting is enough. Else a bit stands for each file and for
 //! each unit of bytes; all bits are made, and written to, before the start. Units grow with the
@@ -16,8 +16,8 @@ use crate::limits::TOUCHED_BITS_MAX;
 /// Sizes of files and requests of a mix are whole KiB.
 const KIB_SHIFT: u32 = 10;
 
-/// The files and blocks that one worker touched.
-pub struct Touched {
+/// The files and blocks that one worker working_set.
+pub struct WorkingSetTracker {
     bits: Option<Bits>,
     /// Files that have no bit: they were created on the way.
     files: u64,
@@ -43,7 +43,7 @@ enum Layout {
     Each(Vec<u32>),
 }
 
-impl Touched {
+impl WorkingSetTracker {
     /// Allocates bits for what a worker of a pass can touch; `None` where it touches no file by
     /// number.
     pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Touched {
         Some(Self { bits, files: 0, bytes: 0 })
     }
 
-    /// Notes the files and bytes that ops touched.
+    /// Notes the files and bytes that ops working_set.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
         let Some(bits) = &mut self.bits else { return };
@@ -85,7 +85,7 @@ impl Touched {
         }
     }
 
-    /// Adds what another worker of the same pass touched.
+    /// Adds what another worker of the same pass working_set.
     pub fn merge(&mut self, other: &Self) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -95,7 +95,7 @@ impl Touched {
         }
     }
 
-    /// Returns the set of all that was touched.
+    /// Returns the set of all that was working_set.
     pub fn working_set(&self) -> WorkingSet {
         let Some(bits) = &self.bits else {
             return WorkingSet { files: self.files, bytes: self.bytes, unit_bytes: 0 };
@@ -194,7 +194,7 @@ impl Bits {
         true
     }
 
-    /// Counts the files and units that were touched.
+    /// Counts the files and units that were working_set.
     fn count(&self) -> (u64, u64) {
         let (mut files, mut units) = (0, 0);
         for file in 0..self.file_count {
@@ -271,14 +271,14 @@ mod tests {
     }
 
     fn done(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Completion {
-        let op = Op { due_ns: 0, offset_bytes, len_bytes, file, kind };
+        let op = Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind };
         Completion { op, sent_ns: 1, done_ns: 2, outcome: Outcome::Done(len_bytes) }
     }
 
     #[test]
     fn what_is_touched_twice_or_by_two_counts_once() {
-        let mut one = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
-        let mut two = Touched::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
+        let mut one = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
+        let mut two = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         for place in [0, 1, 9, 1] {
             one.record_ended(&[done(OpKind::Read, 99, place << 12, 4096)]);
         }
@@ -295,27 +295,29 @@ mod tests {
     #[test]
     fn files_count_by_their_bytes_by_their_names_and_from_the_first_new_number_on() {
         let spec = spec(Workload::Transactions);
-        let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
         let known = FileSet::of(&spec, 1).files();
-        touched.record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
-        touched
+        working_set
+            .record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
+        working_set
             .record_ended(&[done(OpKind::Remove, 4, 0, 0), done(OpKind::Append, 5, 1 << 50, 10)]);
-        assert_eq!(touched.working_set().files, 3);
-        let unit_bytes = touched.working_set().unit_bytes;
-        assert_eq!(touched.working_set().bytes, unit_bytes);
-        touched.record_ended(&[done(OpKind::Create, known, 0, 700)]);
-        let set = touched.working_set();
+        assert_eq!(working_set.working_set().files, 3);
+        let unit_bytes = working_set.working_set().unit_bytes;
+        assert_eq!(working_set.working_set().bytes, unit_bytes);
+        working_set.record_ended(&[done(OpKind::Create, known, 0, 700)]);
+        let set = working_set.working_set();
         assert_eq!((set.files, set.bytes), (4, unit_bytes + 700));
     }
 
     #[test]
     fn what_comes_once_is_counted() {
-        let mut touched = Touched::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
-        touched.record_ended(&[done(OpKind::Write, 0, 0, 4096)]);
-        touched.note_total(2, 3 << 12);
+        let mut working_set =
+            WorkingSetTracker::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
+        working_set.record_ended(&[done(OpKind::Write, 0, 0, 4096)]);
+        working_set.note_total(2, 3 << 12);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
-        assert_eq!(touched.working_set(), expected);
-        assert!(Touched::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
+        assert_eq!(working_set.working_set(), expected);
+        assert!(WorkingSetTracker::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
     }
 
     #[test]
@@ -325,29 +327,29 @@ mod tests {
         let set = FileSet::of(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
-        let mut touched = Touched::new(&spec, Pass::OpMix, 1).unwrap();
-        touched.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
-        touched.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
-        touched.record_ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
-        touched.record_ended(&[done(OpKind::Read, large, 1_016 << 10, 8 << 10)]);
-        touched.record_ended(&[done(OpKind::Getattr, 17, 0, 0)]);
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::OpMix, 1).unwrap();
+        working_set.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        working_set.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
+        working_set.record_ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
+        working_set.record_ended(&[done(OpKind::Read, large, 1_016 << 10, 8 << 10)]);
+        working_set.record_ended(&[done(OpKind::Getattr, 17, 0, 0)]);
         let files = if [small, large].contains(&17) { 2 } else { 3 };
         let expected = WorkingSet { files, bytes: 12 << 10, unit_bytes: 1 << 10 };
-        assert_eq!(touched.working_set(), expected);
+        assert_eq!(working_set.working_set(), expected);
     }
 
     #[test]
     fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
         let spec = RunBuilder::from(spec(Workload::Transactions)).file_size_bytes(1 << 40).build();
-        let mut touched = Touched::new(&spec, Pass::Transactions, 1).unwrap();
-        touched.record_ended(&[done(OpKind::Create, 5000, 0, 700)]);
-        touched.record_ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
-        let set = touched.working_set();
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
+        working_set.record_ended(&[done(OpKind::Create, 5000, 0, 700)]);
+        working_set.record_ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
+        let set = working_set.working_set();
         assert_eq!((set.files, set.bytes), (1, 700));
         let huge = RunBuilder::from(spec).workload(Workload::Mixed).build();
-        let mut touched = Touched::new(&huge, Pass::Mix, 1).unwrap();
-        touched.record_ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
-        let set = touched.working_set();
+        let mut working_set = WorkingSetTracker::new(&huge, Pass::Mix, 1).unwrap();
+        working_set.record_ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
+        let set = working_set.working_set();
         assert!(set.unit_bytes > 1 << 20 && set.bytes == set.unit_bytes, "{set:?}");
     }
 }

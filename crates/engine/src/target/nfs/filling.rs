@@ -1,6 +1,6 @@
 //! Makes what a pass expects to find on a server, before anything is timed.
 //!
-//! All of it goes over the site's one blocking connection. Everything in the working directory is
+//! All of it goes over the target's one blocking connection. Everything in the working directory is
 //! ours, and a name says by its letter what it is.
 
 use model::RunSpec;
@@ -11,20 +11,20 @@ use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
-use super::super::stock::{Stock, Todo};
-use super::super::{SiteConfig, SiteError, content, interrupted};
-use super::NfsSite;
-use crate::site::patience::Job;
+use super::super::fixtures::{Fixtures, Preparation};
+use super::super::{TargetConfig, TargetError, content, interrupted};
+use super::NfsAccess;
+use crate::target::patience::Job;
 
-impl NfsSite {
+impl NfsAccess {
     /// Removes and makes what has to be.
     pub(super) fn prepare_files(
         &self,
-        todo: Todo,
+        todo: Preparation,
         set: &FileSet,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         self.patience.begin(Job::SetUp);
         *self.lock_shared() = None;
         if todo.wipe {
@@ -39,7 +39,7 @@ impl NfsSite {
             self.set_places(self.make_places(&Places::of(spec), spec, config)?);
         }
         let places = Places::of(spec);
-        let Stock { files, directories, links } = todo.make;
+        let Fixtures { files, directories, links } = todo.make;
         for number in 0..files {
             if let Some(bytes) = set.size(number)
                 && config.share.owns(number, spec.workers)
@@ -63,8 +63,8 @@ impl NfsSite {
         &self,
         places: &Places,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<Vec<File>, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Vec<File>, TargetError> {
         let mut made: Vec<File> = Vec::with_capacity(places.count() as usize);
         for place in 0..places.count() {
             interrupted(config)?;
@@ -90,7 +90,7 @@ impl NfsSite {
         number: u32,
         places: &Places,
         spec: &RunSpec,
-    ) -> Result<(), SiteError> {
+    ) -> Result<(), TargetError> {
         let (dir, name) = (self.place_of(places, number), Name::new(sort, number));
         let mut mount = self.mount();
         let made = if sort == Sort::Directory {
@@ -108,8 +108,8 @@ impl NfsSite {
         bytes: u64,
         places: &Places,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         let dir = self.place_of(places, number);
         let mut mount = self.mount();
         let step = mount.wsize().min(spec.io_size_bytes.max(4096));

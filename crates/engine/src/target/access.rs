@@ -1,4 +1,4 @@
-//! What a site needs of a target: one implementation for each kind, in a module of its own.
+//! What a target needs of a target: one implementation for each kind, in a module of its own.
 //!
 //! The defaults are those of a target that keeps nothing, so such a one only opens its backend.
 
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use model::{Caveat, Fact, Pass, RunSpec};
 use workload::FileSet;
 
-use super::stock::Todo;
-use super::{Census, Opened, SiteConfig, SiteError, Whose};
+use super::fixtures::Preparation;
+use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::null::Null;
 
 /// The place where one trial works, on one kind of target.
-pub(super) trait Place: Send + Sync {
+pub(super) trait TargetAccess: Send + Sync {
     /// Makes what of its share a pass expects to find, as far as it is to do.
     fn prepare(
         &self,
-        _todo: Todo,
+        _todo: Preparation,
         _set: &FileSet,
         _spec: &RunSpec,
-        _config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        _config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -31,16 +31,16 @@ pub(super) trait Place: Send + Sync {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError>;
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError>;
 
     /// Counts what is in the working directory; `None` where there are no files.
-    fn census(&self, _whose: Whose) -> Result<Option<Census>, SiteError> {
+    fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         Ok(None)
     }
 
     /// Takes a working directory that was joined for its own.
-    fn inherit(&mut self) {}
+    fn adopt_directory(&mut self) {}
 
     /// Lists the effective settings of the target.
     fn facts(&self) -> Vec<Fact> {
@@ -58,37 +58,37 @@ pub(super) trait Place: Send + Sync {
     }
 
     /// Closes what it has open on file systems of this host, so that they can be unmounted.
-    fn let_go(&mut self) {}
+    fn close_handles(&mut self) {}
 
     /// Opens again what was let go.
-    fn hold(&mut self) -> Result<(), SiteError> {
+    fn reopen_handles(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 
     /// Leaves the files behind, and nothing open.
-    fn leave(self: Box<Self>) {}
+    fn keep_files(self: Box<Self>) {}
 
     /// Removes the working directory with all that is in it.
-    fn remove(self: Box<Self>, _config: &SiteConfig) -> Result<(), SiteError> {
+    fn remove(self: Box<Self>, _config: &TargetConfig) -> Result<(), TargetError> {
         Ok(())
     }
 }
 
-/// Nowhere: the null backend.
+/// NullAccess: the null backend.
 #[derive(Default)]
-pub(super) struct Nowhere {
+pub(super) struct NullAccess {
     /// A planted fault, for tests: every so many ops one is lost.
     pub loses_every: Option<u64>,
 }
 
-impl Place for Nowhere {
+impl TargetAccess for NullAccess {
     fn open(
         &self,
         spec: &RunSpec,
         _pass: Pass,
         _worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         let mut null = Null::new(Arc::clone(&config.clock), spec.queue_depth as usize);
         if let Some(nth) = self.loses_every {
             null = null.losing_every(nth);

@@ -1,6 +1,6 @@
-//! The pace of a worker: when it may start its next op.
+//! The admission of a worker: when it may start its next op.
 //!
-//! [`Timing`] holds the instants of a pass, [`Pace`] the conditions beyond a free place in the
+//! [`Timing`] holds the instants of a pass, [`Admission`] the conditions beyond a free place in the
 //! queue: the scheduled time of an open loop, the think time of a closed one, the allowance of a
 //! bandwidth cap, and the end of another op on the same file. A worker without any of these never
 //! asks.
@@ -14,7 +14,7 @@ use workload::{Journal, OpStream};
 
 use crate::backend::NO_LIMIT;
 use crate::intervals::IntervalCounts;
-use crate::limits::{CAP_CREDIT_NS, DUE_DRAIN_MAX};
+use crate::limits::{CAP_CREDIT_NS, SCHEDULE_DRAIN_MAX};
 
 /// The instants of one worker's pass, in nanoseconds of its clock.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Timing {
         let deadline_ns = counts_ns.saturating_add(time_ns);
         // The segments of a soak follow each other: the next one starts what is scheduled then.
         let drain_ns = if spec.load.rate_per_s > 0 && spec.soak.is_none() {
-            time_ns.min(DUE_DRAIN_MAX.as_nanos() as u64)
+            time_ns.min(SCHEDULE_DRAIN_MAX.as_nanos() as u64)
         } else {
             0
         };
@@ -71,15 +71,16 @@ impl Timing {
         if self.counts_ns > self.start_ns { self.counts_ns } else { 0 }
     }
 
-    /// Returns how long ops were scheduled, the last of them at `last_due_ns`.
-    pub const fn due_span_ns(&self, last_due_ns: u64) -> u64 {
-        let end_ns = if self.deadline_ns == NO_LIMIT { last_due_ns } else { self.deadline_ns };
+    /// Returns how long ops were scheduled, the last of them at `last_scheduled_ns`.
+    pub const fn schedule_span_ns(&self, last_scheduled_ns: u64) -> u64 {
+        let end_ns =
+            if self.deadline_ns == NO_LIMIT { last_scheduled_ns } else { self.deadline_ns };
         end_ns.saturating_sub(self.counts_ns)
     }
 }
 
 /// The conditions that a worker waits for.
-pub struct Pace {
+pub struct Admission {
     /// Pause after each op, in nanoseconds.
     think_time_ns: u64,
     /// The ends of the pauses that are being made, first to end first.
@@ -145,8 +146,8 @@ pub enum Wait {
     ForOther,
 }
 
-impl Pace {
-    /// Makes the pace of one worker; `None` where it only waits for a place in the queue.
+impl Admission {
+    /// Makes the admission of one worker; `None` where it only waits for a place in the queue.
     pub fn new(spec: &RunSpec, stream: &OpStream, queue_depth: usize) -> Option<Self> {
         let load = &spec.load;
         let is_ordered = stream.is_ordered() && queue_depth > 1;
@@ -168,11 +169,11 @@ impl Pace {
         })
     }
 
-    /// Makes the pace of a worker of a soak: one op at a time is in flight for each block, and its
+    /// Makes the admission of a worker of a soak: one op at a time is in flight for each block, and its
     /// outcome is journaled. With two, the order of their writes would be unknown.
     #[must_use]
-    pub fn with_journal(pace: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
-        let pace = pace.unwrap_or_else(|| Self {
+    pub fn with_journal(admission: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
+        let admission = admission.unwrap_or_else(|| Self {
             think_time_ns: 0,
             thinking: VecDeque::new(),
             byte_time: 0,
@@ -181,7 +182,7 @@ impl Pace {
             journaled: None,
         });
         let busy = Some(Vec::with_capacity(queue_depth));
-        Self { busy, journaled: Some(journaled), ..pace }
+        Self { busy, journaled: Some(journaled), ..admission }
     }
 
     /// Says whether the outcome of each block is journaled.
@@ -201,8 +202,8 @@ impl Pace {
 
     /// Tells whether an op can start now, or what it has to wait for.
     pub fn check_start(&self, op: &Op, now_ns: u64) -> Wait {
-        if op.due_ns > now_ns {
-            return Wait::Until(op.due_ns);
+        if op.scheduled_ns > now_ns {
+            return Wait::Until(op.scheduled_ns);
         }
         if self.byte_time > 0 && self.allowed_ns > now_ns {
             return Wait::Until(self.allowed_ns);

@@ -20,10 +20,10 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
+use super::access::TargetAccess;
+use super::fixtures::Preparation;
 use super::mark::{is_mark, mark_of};
-use super::place::Place;
-use super::stock::Todo;
-use super::{Census, Opened, SiteConfig, SiteError, Whose};
+use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::clock::Clock;
 
 /// How long a kernel's NFS client may take to write back what is to be removed.
@@ -32,7 +32,7 @@ const WRITTEN_BACK_NS: u64 = 30_000_000_000;
 const TRY_AGAIN_NS: u64 = 100_000_000;
 
 /// A working directory below each target.
-pub(super) struct DirectorySite {
+pub(super) struct DirectoryAccess {
     works: Vec<Work>,
     places: Arc<Places>,
     /// Files that all workers have open together.
@@ -48,12 +48,12 @@ struct Work {
     held: Option<OwnedFd>,
 }
 
-impl DirectorySite {
+impl DirectoryAccess {
     pub(super) fn create(
         targets: &[PathBuf],
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<Self, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Self, TargetError> {
         for target in targets {
             check_target(target)?;
             check_space(target, spec, targets.len())?;
@@ -61,21 +61,21 @@ impl DirectorySite {
         opening::raise_descriptors();
         let works = Vec::with_capacity(targets.len());
         let places = Arc::new(Places::of(spec));
-        let mut site = Self { works, places, shared: Mutex::default() };
-        if let Err(error) = site.make_works(targets, spec, config) {
+        let mut target = Self { works, places, shared: Mutex::default() };
+        if let Err(error) = target.make_works(targets, spec, config) {
             // What was made is removed; the refusal says more than a failure to remove it.
-            let _ = site.remove_all(&*config.clock);
+            let _ = target.remove_all(&*config.clock);
             return Err(error);
         }
-        Ok(site)
+        Ok(target)
     }
 
     fn make_works(
         &mut self,
         targets: &[PathBuf],
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         for target in targets {
             self.works.push(Work::create(target, config)?);
         }
@@ -100,8 +100,8 @@ impl DirectorySite {
     /// instead (`.nfs...`) and goes later, so a directory that fills again is tried for a while.
     ///
     /// **Source:** fs/nfs/unlink.c of Linux (`nfs_sillyrename`).
-    fn remove_all(&mut self, clock: &dyn Clock) -> Result<(), SiteError> {
-        self.let_go();
+    fn remove_all(&mut self, clock: &dyn Clock) -> Result<(), TargetError> {
+        self.close_handles();
         let end_ns = clock.now_ns() + WRITTEN_BACK_NS;
         let mut result = Ok(());
         for work in &self.works {
@@ -114,14 +114,14 @@ impl DirectorySite {
     }
 }
 
-impl Place for DirectorySite {
+impl TargetAccess for DirectoryAccess {
     fn prepare(
         &self,
-        todo: Todo,
+        todo: Preparation,
         set: &FileSet,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         self.prepare_files(todo, set, spec, config)
     }
 
@@ -130,21 +130,21 @@ impl Place for DirectorySite {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         self.open_backend(spec, pass, worker, config)
     }
 
-    fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
-        let mut census = Census::default();
+    fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
+        let mut inventory = Inventory::default();
         for Work { path, .. } in &self.works {
-            count_entries(path, whose, &mut census)
+            count_entries(path, whose, &mut inventory)
                 .map_err(|error| io_error("list", path, &error))?;
         }
-        Ok(Some(census))
+        Ok(Some(inventory))
     }
 
-    fn inherit(&mut self) {
+    fn adopt_directory(&mut self) {
         for work in &mut self.works {
             work.is_ours = true;
         }
@@ -163,27 +163,27 @@ impl Place for DirectorySite {
         self.works.iter().map(|work| work.path.clone()).collect()
     }
 
-    fn let_go(&mut self) {
+    fn close_handles(&mut self) {
         self.shared = Mutex::default();
         for work in &mut self.works {
             work.held = None;
         }
     }
 
-    fn hold(&mut self) -> Result<(), SiteError> {
+    fn reopen_handles(&mut self) -> Result<(), TargetError> {
         for work in &mut self.works {
             work.reopen()?;
         }
         Ok(())
     }
 
-    fn remove(mut self: Box<Self>, config: &SiteConfig) -> Result<(), SiteError> {
+    fn remove(mut self: Box<Self>, config: &TargetConfig) -> Result<(), TargetError> {
         self.remove_all(&*config.clock)
     }
 }
 
 impl Work {
-    fn create(target: &Path, config: &SiteConfig) -> Result<Self, SiteError> {
+    fn create(target: &Path, config: &TargetConfig) -> Result<Self, TargetError> {
         let path = target.join(&config.work_name);
         let mut is_ours = true;
         if let Err(error) = fs::create_dir(&path) {
@@ -191,7 +191,7 @@ impl Work {
                 ErrorKind::AlreadyExists if config.joins => is_ours = false,
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     let reason = error.to_string();
-                    return Err(SiteError::NotWritable { path: target.to_owned(), reason });
+                    return Err(TargetError::NotWritable { path: target.to_owned(), reason });
                 }
                 _ => return Err(io_error("create", &path, &error)),
             }
@@ -206,7 +206,7 @@ impl Work {
     }
 
     /// Removes the directory; one that fills again is tried until an instant.
-    fn remove_until(&self, clock: &dyn Clock, end_ns: u64) -> Result<(), SiteError> {
+    fn remove_until(&self, clock: &dyn Clock, end_ns: u64) -> Result<(), TargetError> {
         loop {
             let Err(error) = fs::remove_dir_all(&self.path) else { return Ok(()) };
             match error.kind() {
@@ -223,7 +223,7 @@ impl Work {
     }
 
     /// Opens the directory, unless it is open.
-    fn reopen(&mut self) -> Result<(), SiteError> {
+    fn reopen(&mut self) -> Result<(), TargetError> {
         if self.held.is_none() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let handle = rustix::fs::open(&self.path, flags, Mode::empty())
@@ -234,7 +234,7 @@ impl Work {
     }
 
     /// Returns the directory that its files are opened relative to.
-    fn handle(&self) -> Result<&OwnedFd, SiteError> {
+    fn handle(&self) -> Result<&OwnedFd, TargetError> {
         let Some(handle) = &self.held else {
             let error = std::io::Error::other("it was released");
             return Err(io_error("open", &self.path, &error));
@@ -244,13 +244,13 @@ impl Work {
 
     /// Opens a file with `O_DIRECT`, so that a file system without it is refused at once. A file
     /// that is there already belongs to someone, and is left alone.
-    fn try_direct(&self) -> Result<(), SiteError> {
+    fn try_direct(&self) -> Result<(), TargetError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::DIRECT | OFlags::CLOEXEC;
         let name = Name::file(0);
         match rustix::fs::openat(self.handle()?, name.as_c_str(), flags, Mode::from_raw_mode(0o644))
         {
-            Err(Errno::INVAL) => return Err(SiteError::NoDirect(self.target().to_owned())),
+            Err(Errno::INVAL) => return Err(TargetError::NoDirect(self.target().to_owned())),
             // Other refusals are reported where the file is really needed.
             Err(_) => return Ok(()),
             Ok(_) => {}
@@ -265,7 +265,11 @@ impl Work {
 }
 
 /// Counts the entries of a directory and below.
-fn count_entries(directory: &Path, whose: Whose, census: &mut Census) -> std::io::Result<()> {
+fn count_entries(
+    directory: &Path,
+    whose: InventoryScope,
+    inventory: &mut Inventory,
+) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if is_mark(entry.file_name().as_bytes()) {
@@ -273,8 +277,8 @@ fn count_entries(directory: &Path, whose: Whose, census: &mut Census) -> std::io
         }
         let is_counted = whose.counts(entry.file_name().as_bytes());
         if entry.file_type()?.is_dir() {
-            census.directories += u64::from(is_counted);
-            count_entries(&entry.path(), whose, census)?;
+            inventory.directories += u64::from(is_counted);
+            count_entries(&entry.path(), whose, inventory)?;
             continue;
         }
         if !is_counted {
@@ -282,28 +286,28 @@ fn count_entries(directory: &Path, whose: Whose, census: &mut Census) -> std::io
         }
         let found = entry.metadata()?;
         if found.is_symlink() {
-            census.links += 1;
+            inventory.links += 1;
         } else {
-            census.files += 1;
-            census.bytes += found.len();
+            inventory.files += 1;
+            inventory.bytes += found.len();
         }
     }
     Ok(())
 }
 
-fn check_target(target: &Path) -> Result<(), SiteError> {
+fn check_target(target: &Path) -> Result<(), TargetError> {
     match fs::metadata(target) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(SiteError::Missing(target.to_owned()))
+            Err(TargetError::Missing(target.to_owned()))
         }
         Err(error) => Err(io_error("look at", target, &error)),
-        Ok(found) if !found.is_dir() => Err(SiteError::NotADirectory(target.to_owned())),
+        Ok(found) if !found.is_dir() => Err(TargetError::NotADirectory(target.to_owned())),
         Ok(_) => Ok(()),
     }
 }
 
 /// Checks whether a target has room for its share of the files.
-fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), SiteError> {
+fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), TargetError> {
     // A file system that doesn't tell its space is not refused for it.
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -312,7 +316,7 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Site
     let needed = whole_blocks.saturating_mul(files);
     // Some file systems (ramfs, some FUSE) count no blocks at all; that is not "full".
     if found.f_blocks > 0 && free < needed {
-        return Err(SiteError::NoSpace {
+        return Err(TargetError::NoSpace {
             place: target.display().to_string(),
             needed: Size(needed).to_string(),
             free: Size(free).to_string(),
@@ -321,6 +325,6 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Site
     Ok(())
 }
 
-fn io_error(what: &'static str, place: &Path, error: &std::io::Error) -> SiteError {
-    SiteError::Io { what, place: place.display().to_string(), reason: error.to_string() }
+fn io_error(what: &'static str, place: &Path, error: &std::io::Error) -> TargetError {
+    TargetError::Io { what, place: place.display().to_string(), reason: error.to_string() }
 }

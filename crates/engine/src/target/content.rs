@@ -1,4 +1,4 @@
-//! What the files of a site hold: made before anything is timed, and no more than is asked for.
+//! What the files of a target hold: made before anything is timed, and no more than is asked for.
 //!
 //! A pass of large files asks for all of it; one of a thousand processes that work on a small file
 //! each asks for a page. What is asked for without having been made is a bug, and ends the program.
@@ -9,12 +9,12 @@ use model::random::draw;
 use model::{Opens, Pass, RunSpec, Share};
 use workload::{FileSet, Journal, Pattern};
 
-use super::{Site, largest_op, works_anywhere};
+use super::{TrialTarget, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
 
 /// The content of a run's files, for ops of every size that the run issues; with stamps where that
 /// is asked for, those of the agents that work in a directory of this name. Nothing of it is made
-/// yet: see [`Site::make_content`] and [`Site::make_content_of`].
+/// yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
     if !spec.data.stamp {
@@ -29,7 +29,7 @@ pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     pattern.journaled(Arc::new(journal))
 }
 
-impl Site {
+impl TrialTarget {
     /// Makes the content of the files of its share, which [`Self::prepare`] writes.
     pub fn make_content(&mut self, spec: &RunSpec) {
         if spec.target.keeps_nothing() {

@@ -1,18 +1,18 @@
 //! The place where one trial works: a directory, an NFS export, or nowhere.
 //!
-//! A site owns one working directory, `.dfsbench-<id>`, made when the site is made and removed
-//! with everything in it when the site is removed or dropped; nothing else is touched. Preparing
+//! A target owns one working directory, `.dfsbench-<id>`, made when the target is made and removed
+//! with everything in it when the target is removed or dropped; nothing else is working_set. Preparing
 //! and opening happen here, outside any timed window.
 
+mod access;
 mod content;
 mod directory;
+mod fixtures;
 pub mod leftover;
 mod mark;
 mod memory;
 mod nfs;
 mod patience;
-mod place;
-mod stock;
 mod tcp;
 
 use std::path::PathBuf;
@@ -26,19 +26,19 @@ use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
+use access::{NullAccess, TargetAccess};
 use content::content;
-use directory::DirectorySite;
-use memory::MemorySite;
-use nfs::NfsSite;
-use place::{Nowhere, Place};
-use stock::Made;
-use tcp::TcpSite;
+use directory::DirectoryAccess;
+use fixtures::PreparedFixtures;
+use memory::MemoryAccess;
+use nfs::NfsAccess;
+use tcp::TcpAccess;
 
 pub use content::pattern_of;
 
-/// Why a site can't be made, prepared or opened. Each says what, where and what to do.
+/// Why a target can't be made, prepared or opened. Each says what, where and what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum SiteError {
+pub enum TargetError {
     /// The directory is not there.
     #[error("directory `{}` does not exist (hint: create it, or name another)", .0.display())]
     Missing(PathBuf),
@@ -118,8 +118,8 @@ pub enum SiteError {
     Interrupted,
 }
 
-/// The settings from which a site is made.
-pub struct SiteConfig {
+/// The settings from which a target is made.
+pub struct TargetConfig {
     /// Name of the working directory.
     pub work_name: String,
     /// Seed of the pass's ops, which the sizes of files depend on.
@@ -183,7 +183,7 @@ impl Opened {
 
 /// The inventory of the working directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct Inventory {
     /// How many files; one with two names counts twice.
     pub files: u64,
     /// Their sizes, added up.
@@ -196,72 +196,75 @@ pub struct Census {
 
 /// The part of a working directory that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum InventoryScope {
     /// All that is there.
-    Everybodys,
+    All,
     /// Names with a number that belongs to a share of so many workers.
-    Of(Share, u32),
+    OfShare(Share, u32),
 }
 
-impl Whose {
+impl InventoryScope {
     /// Says whether a name is counted; the first workers count what belongs to none.
     pub fn counts(self, name: &[u8]) -> bool {
-        let Self::Of(share, workers) = self else { return true };
+        let Self::OfShare(share, workers) = self else { return true };
         Name::number_of(name).map_or(share.first == 0, |number| share.owns(number, workers))
     }
 }
 
 /// The target of one trial.
-pub struct Site {
-    place: Box<dyn Place>,
-    config: SiteConfig,
-    made: Made,
+pub struct TrialTarget {
+    place: Box<dyn TargetAccess>,
+    config: TargetConfig,
+    made: PreparedFixtures,
     schedule_seed: u64,
 }
 
 /// Makes the place where a trial works: the one match over kinds of targets.
-fn make_place(spec: &RunSpec, config: &SiteConfig) -> Result<Box<dyn Place>, SiteError> {
+fn access_target(
+    spec: &RunSpec,
+    config: &TargetConfig,
+) -> Result<Box<dyn TargetAccess>, TargetError> {
     Ok(match &spec.target {
-        Target::Null => Box::new(Nowhere::default()),
-        Target::Memory => Box::new(MemorySite),
-        Target::Tcp(server) => Box::new(TcpSite(server.clone())),
+        Target::Null => Box::new(NullAccess::default()),
+        Target::Memory => Box::new(MemoryAccess),
+        Target::Tcp(server) => Box::new(TcpAccess(server.clone())),
         Target::Directory { .. } | Target::Directories { .. } => {
-            Box::new(DirectorySite::create(spec.target.paths(), spec, config)?)
+            Box::new(DirectoryAccess::create(spec.target.paths(), spec, config)?)
         }
-        Target::Nfs(server) => Box::new(NfsSite::create(server, spec, config)?),
+        Target::Nfs(server) => Box::new(NfsAccess::create(server, spec, config)?),
     })
 }
 
-impl Site {
+impl TrialTarget {
     /// Makes the working directory of a trial at the run's target, or joins those who work there.
     ///
     /// # Errors
     /// When the target can't be used.
-    pub fn create(spec: &RunSpec, config: SiteConfig) -> Result<Self, SiteError> {
-        let place = make_place(spec, &config)?;
+    pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
+        let place = access_target(spec, &config)?;
         Ok(Self::of(place, config))
     }
 
-    fn of(place: Box<dyn Place>, config: SiteConfig) -> Self {
+    fn of(place: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
         let schedule_seed = config.seed;
-        Self { place, config, made: Made::default(), schedule_seed }
+        Self { place, config, made: PreparedFixtures::default(), schedule_seed }
     }
 
-    /// Draws the due instants of an open loop from a seed of their own, not from that of the ops.
+    /// Draws the scheduled instants of an open loop from a seed apart from that of the ops.
     #[must_use]
     pub const fn scheduled_by(mut self, schedule_seed: u64) -> Self {
         self.schedule_seed = schedule_seed;
         self
     }
 
-    /// The seed of the due instants of an open loop.
+    /// The seed of the scheduled instants of an open loop.
     pub const fn schedule_seed(&self) -> u64 {
         self.schedule_seed
     }
 
-    /// A site whose null backend loses every `nth` op: a planted fault, for tests.
-    pub fn losing(nth: u64, config: SiteConfig) -> Self {
-        let place = Box::new(Nowhere { loses_every: Some(nth) });
+    /// A target whose null backend loses every `nth` op: a planted fault, for tests.
+    pub fn losing(nth: u64, config: TargetConfig) -> Self {
+        let place = Box::new(NullAccess { loses_every: Some(nth) });
         Self::of(place, config)
     }
 
@@ -271,7 +274,7 @@ impl Site {
     ///
     /// # Errors
     /// When it can't be made, or a stop was requested.
-    pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), SiteError> {
+    pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
         let set = FileSet::of(spec, self.config.seed);
         let todo = self.made.before(spec, pass, &set);
         self.place.prepare(todo, &set, spec, &self.config)
@@ -281,7 +284,7 @@ impl Site {
     ///
     /// # Errors
     /// When files can't be opened or a connection can't be made.
-    pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, SiteError> {
+    pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
         let mut opened = self.place.open(spec, pass, worker, &self.config)?;
         // A transaction works on what those before it made: two at once would meet on one file.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
@@ -308,19 +311,19 @@ impl Site {
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
-        self.place.census(whose)
+    pub fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
+        self.place.inventory(whose)
     }
 
     /// Takes a working directory that was joined for its own: the agent that made it is lost.
-    pub fn inherit(&mut self) {
-        self.place.inherit();
+    pub fn adopt_directory(&mut self) {
+        self.place.adopt_directory();
     }
 
     /// Takes the files of its share as made: the agent that made them is lost, and this one goes
     /// on.
-    pub fn take_over(&self) {
-        self.made.take_over();
+    pub fn assume_prepared(&self) {
+        self.made.assume_prepared();
     }
 
     /// Returns the effective settings of the target.
@@ -339,16 +342,16 @@ impl Site {
     }
 
     /// Holds nothing open on file systems of this host, so that they can be unmounted.
-    pub fn let_go(&mut self) {
-        self.place.let_go();
+    pub fn close_handles(&mut self) {
+        self.place.close_handles();
     }
 
-    /// Opens again what [`Self::let_go`] closed.
+    /// Opens again what [`Self::close_handles`] closed.
     ///
     /// # Errors
     /// When the working directory isn't there any more.
-    pub fn hold(&mut self) -> Result<(), SiteError> {
-        self.place.hold()
+    pub fn reopen_handles(&mut self) -> Result<(), TargetError> {
+        self.place.reopen_handles()
     }
 
     /// The clock of all workers.
@@ -365,15 +368,15 @@ impl Site {
     ///
     /// # Errors
     /// When something of ours could not be removed.
-    pub fn remove(mut self) -> Result<(), SiteError> {
+    pub fn remove(mut self) -> Result<(), TargetError> {
         self.clean()
     }
 
-    fn clean(&mut self) -> Result<(), SiteError> {
+    fn clean(&mut self) -> Result<(), TargetError> {
         // What drops afterwards finds nothing more to remove.
-        let place = std::mem::replace(&mut self.place, Box::new(Nowhere::default()));
+        let place = std::mem::replace(&mut self.place, Box::new(NullAccess::default()));
         if self.config.keep {
-            place.leave();
+            place.keep_files();
             return Ok(());
         }
         place.remove(&self.config)
@@ -381,11 +384,11 @@ impl Site {
 }
 
 /// Fails when a stop was requested.
-fn interrupted(config: &SiteConfig) -> Result<(), SiteError> {
-    if config.stop.is_set() { Err(SiteError::Interrupted) } else { Ok(()) }
+fn interrupted(config: &TargetConfig) -> Result<(), TargetError> {
+    if config.stop.is_set() { Err(TargetError::Interrupted) } else { Ok(()) }
 }
 
-impl Drop for Site {
+impl Drop for TrialTarget {
     fn drop(&mut self) {
         // A caller that needs to know of a failure calls `remove`.
         let _ = self.clean();

@@ -17,11 +17,11 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
+use super::access::TargetAccess;
+use super::fixtures::Preparation;
 use super::mark::mark_of;
 use super::patience::{Job, Patience};
-use super::place::Place;
-use super::stock::Todo;
-use super::{Census, Opened, SiteConfig, SiteError, Whose};
+use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
@@ -29,7 +29,7 @@ use walking::ByCall;
 pub(super) use walking::{WalkFailure, empty_leftover};
 
 /// A working directory below the mounted path.
-pub(super) struct NfsSite {
+pub(super) struct NfsAccess {
     mount: Mutex<Mount>,
     work: File,
     /// We made it; else another agent did, and removes it.
@@ -58,12 +58,12 @@ struct Shared {
     plus_listing: PlusListing,
 }
 
-impl NfsSite {
+impl NfsAccess {
     pub(super) fn create(
         target: &NfsTarget,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<Self, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Self, TargetError> {
         let timeout = Duration::from_millis(spec.timeout_ms);
         let job = Job::Mount(timeout);
         let patience = Patience::new(config.stop.clone(), Arc::clone(&config.clock), job);
@@ -93,7 +93,7 @@ impl NfsSite {
         }
         if !is_ours && !config.joins {
             let reason = "it is there already".to_owned();
-            return Err(SiteError::Io { what: "create", place: work_name, reason });
+            return Err(TargetError::Io { what: "create", place: work_name, reason });
         }
         Ok(Self {
             mount: Mutex::new(mount),
@@ -179,8 +179,8 @@ impl NfsSite {
         self.mount.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, what: &'static str, name: &str, failure: &impl Display) -> SiteError {
-        SiteError::Io {
+    fn failed(&self, what: &'static str, name: &str, failure: &impl Display) -> TargetError {
+        TargetError::Io {
             what,
             place: format!("{}/{}/{name}", self.shown, self.work_name),
             reason: failure.to_string(),
@@ -188,14 +188,14 @@ impl NfsSite {
     }
 }
 
-impl Place for NfsSite {
+impl TargetAccess for NfsAccess {
     fn prepare(
         &self,
-        todo: Todo,
+        todo: Preparation,
         set: &FileSet,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         self.prepare_files(todo, set, spec, config)
     }
 
@@ -204,16 +204,16 @@ impl Place for NfsSite {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         self.open_backend(spec, pass, worker, config)
     }
 
-    fn census(&self, whose: Whose) -> Result<Option<Census>, SiteError> {
+    fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         self.count_entries(whose).map(Some)
     }
 
-    fn inherit(&mut self) {
+    fn adopt_directory(&mut self) {
         self.is_ours = true;
     }
 
@@ -253,16 +253,16 @@ impl Place for NfsSite {
     }
 
     /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
-    fn leave(self: Box<Self>) {
+    fn keep_files(self: Box<Self>) {
         self.patience.begin(Job::CleanUp);
         self.close_opened();
         self.unmount();
     }
 
     /// Removes the working directory with all that is in it, where it is ours.
-    fn remove(self: Box<Self>, _config: &SiteConfig) -> Result<(), SiteError> {
+    fn remove(self: Box<Self>, _config: &TargetConfig) -> Result<(), TargetError> {
         if !self.is_ours {
-            self.leave();
+            self.keep_files();
             return Ok(());
         }
         self.patience.begin(Job::CleanUp);
@@ -296,9 +296,9 @@ fn mark(mount: &mut Mount, work: File, work_name: &str) -> Result<(), CallFailur
 }
 
 /// Says in one line what the client says in two.
-pub(super) fn mount_error(shown: &str, error: &MountError) -> SiteError {
+pub(super) fn mount_error(shown: &str, error: &MountError) -> TargetError {
     let text = error.to_string();
-    SiteError::Nfs(match text.split_once("\n  hint: ") {
+    TargetError::Nfs(match text.split_once("\n  hint: ") {
         Some((what, hint)) => format!("{shown}: {what} (hint: {hint})"),
         None => format!("{shown}: {text}"),
     })
@@ -323,13 +323,13 @@ fn names_max(workload: Workload, files: u32) -> u64 {
 }
 
 /// Says what a server refused; `left` names what it may have made, where it gave no answer.
-fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure, left: &str) -> SiteError {
+fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure, left: &str) -> TargetError {
     if !left.is_empty() {
-        return SiteError::Nfs(format!(
+        return TargetError::Nfs(format!(
             "can't create a directory in {shown}: {failure} (hint: `{left}` may be left there)"
         ));
     }
-    SiteError::Nfs(format!(
+    TargetError::Nfs(format!(
         "can't create a directory in {shown} as uid {} and gid {}: {failure} \
          (hint: the export may squash this uid, as root_squash does, or be read-only; ask for \
          another ?uid=)",

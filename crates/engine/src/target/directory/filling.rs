@@ -12,20 +12,20 @@ use model::RunSpec;
 use workload::names::Sort;
 use workload::{FileSet, Name};
 
-use super::super::stock::{Stock, Todo};
-use super::super::{SiteConfig, SiteError, content, interrupted};
-use super::{DirectorySite, io_error};
+use super::super::fixtures::{Fixtures, Preparation};
+use super::super::{TargetConfig, TargetError, content, interrupted};
+use super::{DirectoryAccess, io_error};
 use crate::limits::PREPARE_IO;
 
-impl DirectorySite {
+impl DirectoryAccess {
     /// Removes and makes what has to be.
     pub(super) fn prepare_files(
         &self,
-        todo: Todo,
+        todo: Preparation,
         set: &FileSet,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         // Files that were removed and made again are others.
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if todo.wipe {
@@ -35,7 +35,7 @@ impl DirectorySite {
         self.write_fixtures(todo.make, set, spec, config)
     }
 
-    fn wipe(&self) -> Result<(), SiteError> {
+    fn wipe(&self) -> Result<(), TargetError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
             empty_directory(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
         }
@@ -43,7 +43,7 @@ impl DirectorySite {
     }
 
     /// Makes the directories that everything stands in, where they are not there yet.
-    fn make_places(&self, config: &SiteConfig) -> Result<(), SiteError> {
+    fn make_places(&self, config: &TargetConfig) -> Result<(), TargetError> {
         for work in &self.works {
             for place in 0..self.places.count() {
                 if self.places.is_root(place) {
@@ -64,12 +64,12 @@ impl DirectorySite {
 
     fn write_fixtures(
         &self,
-        stock: Stock,
+        stock: Fixtures,
         set: &FileSet,
         spec: &RunSpec,
-        config: &SiteConfig,
-    ) -> Result<(), SiteError> {
-        if stock == Stock::default() {
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
+        if stock == Fixtures::default() {
             return Ok(());
         }
         let own = |number: &u32| config.share.owns(*number, spec.workers);
@@ -109,7 +109,7 @@ fn write_file(
     number: u32,
     bytes: u64,
     step: u32,
-    config: &SiteConfig,
+    config: &TargetConfig,
 ) -> std::io::Result<()> {
     let file = File::create(path)?;
     let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];

@@ -1,30 +1,30 @@
 //! The progress curve of one host's workers, to be added to those of other hosts.
 //!
-//! [`Course`] holds at most [`COURSE_POINTS_MAX`] points at about equal steps. When it is full
+//! [`Timeline`] holds at most [`TIMELINE_POINTS_MAX`] points at about equal steps. When it is full
 //! every second one goes, and the step doubles, so a pass of any length fits, and short ones are
 //! followed closely. All of its memory is taken before the start.
 
-use model::{CoursePoint, Work};
+use model::{TimelinePoint, Work};
 
-use crate::limits::{COURSE_POINTS_MAX, COURSE_STEP_NS};
+use crate::limits::{TIMELINE_POINTS_MAX, TIMELINE_STEP_NS};
 
 /// The points of one pass.
-pub(crate) struct Course {
-    points: Vec<CoursePoint>,
+pub(crate) struct Timeline {
+    points: Vec<TimelinePoint>,
     step_ns: u64,
-    /// When the next point is due.
+    /// When the next point is taken.
     next_ns: u64,
 }
 
-impl Course {
+impl Timeline {
     /// Begins at the instant from which on ops count.
     pub(crate) fn new(origin_ns: u64) -> Self {
-        let next_ns = origin_ns.saturating_add(COURSE_STEP_NS);
-        Self { points: Vec::with_capacity(COURSE_POINTS_MAX), step_ns: COURSE_STEP_NS, next_ns }
+        let next_ns = origin_ns.saturating_add(TIMELINE_STEP_NS);
+        Self { points: Vec::with_capacity(TIMELINE_POINTS_MAX), step_ns: TIMELINE_STEP_NS, next_ns }
     }
 
-    /// When the next point is due.
-    pub(crate) const fn due_ns(&self) -> u64 {
+    /// When the next point is taken.
+    pub(crate) const fn scheduled_ns(&self) -> u64 {
         self.next_ns
     }
 
@@ -33,7 +33,7 @@ impl Course {
         if at_ns < self.next_ns {
             return;
         }
-        if self.points.len() == COURSE_POINTS_MAX {
+        if self.points.len() == TIMELINE_POINTS_MAX {
             let mut odd = false;
             self.points.retain(|_| {
                 odd = !odd;
@@ -41,12 +41,12 @@ impl Course {
             });
             self.step_ns *= 2;
         }
-        self.points.push(CoursePoint { at_ns, done: done() });
+        self.points.push(TimelinePoint { at_ns, done: done() });
         self.next_ns = at_ns.saturating_add(self.step_ns);
     }
 
     /// Hands the points out.
-    pub(crate) fn finish(self) -> Vec<CoursePoint> {
+    pub(crate) fn finish(self) -> Vec<TimelinePoint> {
         self.points
     }
 }
@@ -57,16 +57,16 @@ mod tests {
 
     #[test]
     fn a_long_pass_has_as_many_points_as_fit_at_equal_steps() {
-        let mut course = Course::new(1_000);
-        let memory = course.points.capacity();
+        let mut timeline = Timeline::new(1_000);
+        let memory = timeline.points.capacity();
         let mut at_ns = 0;
         while at_ns < 60_000_000_000 {
-            at_ns = course.due_ns();
-            course.look(at_ns, || Work { ops: at_ns - 1_000, bytes: 0 });
+            at_ns = timeline.scheduled_ns();
+            timeline.look(at_ns, || Work { ops: at_ns - 1_000, bytes: 0 });
         }
-        assert_eq!(course.points.capacity(), memory);
-        let points = course.finish();
-        assert!((COURSE_POINTS_MAX / 2..=COURSE_POINTS_MAX).contains(&points.len()));
+        assert_eq!(timeline.points.capacity(), memory);
+        let points = timeline.finish();
+        assert!((TIMELINE_POINTS_MAX / 2..=TIMELINE_POINTS_MAX).contains(&points.len()));
         assert!(points.is_sorted_by_key(|point| point.at_ns));
         assert!(points.iter().all(|point| point.done.ops + 1_000 == point.at_ns));
         let steps = points.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn nothing_is_noted_before_it_is_due() {
-        let mut course = Course::new(0);
-        course.look(COURSE_STEP_NS - 1, || panic!("it is not due"));
-        course.look(COURSE_STEP_NS, Work::default);
-        assert_eq!(course.due_ns(), 2 * COURSE_STEP_NS);
+        let mut timeline = Timeline::new(0);
+        timeline.look(TIMELINE_STEP_NS - 1, || panic!("too early"));
+        timeline.look(TIMELINE_STEP_NS, Work::default);
+        assert_eq!(timeline.scheduled_ns(), 2 * TIMELINE_STEP_NS);
     }
 }

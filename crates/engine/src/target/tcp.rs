@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use model::{Pass, RunSpec, TcpTarget};
 
-use super::place::Place;
-use super::{Opened, SiteConfig, SiteError};
+use super::access::TargetAccess;
+use super::{Opened, TargetConfig, TargetError};
 use crate::backend::tcp::{self, Tcp};
 
 /// The server that is connected to.
-pub(super) struct TcpSite(pub TcpTarget);
+pub(super) struct TcpAccess(pub TcpTarget);
 
-impl Place for TcpSite {
+impl TargetAccess for TcpAccess {
     fn open(
         &self,
         spec: &RunSpec,
         _pass: Pass,
         _worker: u32,
-        config: &SiteConfig,
-    ) -> Result<Opened, SiteError> {
+        config: &TargetConfig,
+    ) -> Result<Opened, TargetError> {
         let timeout = Duration::from_millis(spec.timeout_ms);
-        let stream = tcp::connect(&self.0, timeout).map_err(|error| SiteError::Io {
+        let stream = tcp::connect(&self.0, timeout).map_err(|error| TargetError::Io {
             what: "connect to",
             place: spec.target.to_string(),
             reason: error.to_string(),

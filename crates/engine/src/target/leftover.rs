@@ -13,7 +13,7 @@ use model::{NfsTarget, Target};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Mount, MountOptions};
 
-use super::SiteError;
+use super::TargetError;
 use super::mark::mark_of;
 use super::nfs::{self, WalkFailure, connect, empty_leftover};
 use super::patience::{Job, Patience};
@@ -34,7 +34,7 @@ pub enum Leftover {
 ///
 /// # Errors
 /// When the target can't be reached or listed; asking again later is safe.
-pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, SiteError> {
+pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetError> {
     let begin = directory_name(campaign, "");
     if !target.outlives_process() {
         return Ok(Vec::new());
@@ -49,8 +49,8 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, SiteErro
     Ok(found)
 }
 
-fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, SiteError> {
-    let failed = |error: &std::io::Error| SiteError::Io {
+fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError> {
+    let failed = |error: &std::io::Error| TargetError::Io {
         what: "list",
         place: target.display().to_string(),
         reason: error.to_string(),
@@ -91,7 +91,7 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
     }
 }
 
-fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, SiteError> {
+fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, TargetError> {
     let shown = target.to_string();
     let options = MountOptions::from_target(target);
     let job = Job::Mount(options.timeout);
@@ -102,7 +102,7 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Sit
     let swept = remove_from(&mut mount, &patience, begin, &shown);
     // A server that no longer answers MOUNT loses nothing by it.
     let _ = mount.unmount();
-    swept.map_err(|failure| SiteError::Io {
+    swept.map_err(|failure| TargetError::Io {
         what: "remove what was left in",
         place: shown,
         reason: failure.to_string(),
