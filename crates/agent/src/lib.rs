@@ -2,8 +2,8 @@
 //!
 //! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
 //! recorder says against independent counts ([`accounting`]) and raises the caveats that only
-//! this host can know ([`doubts`]). An agent whose controller is gone removes its target, and undoes
-//! what it did to its host.
+//! this host can know ([`doubts`]). An agent whose controller is gone removes its target, and
+//! undoes what it did to its host.
 
 pub mod accounting;
 pub mod doubts;

@@ -169,8 +169,8 @@ impl Admission {
         })
     }
 
-    /// Makes the admission of a worker of a soak: one op at a time is in flight for each block, and its
-    /// outcome is journaled. With two, the order of their writes would be unknown.
+    /// Makes the admission of a worker of a soak: one op at a time is in flight for each block, and
+    /// its outcome is journaled. With two, the order of their writes would be unknown.
     #[must_use]
     pub fn with_journal(admission: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
         let admission = admission.unwrap_or_else(|| Self {

@@ -91,8 +91,8 @@ pub const MEMORY_REGION_MAX: u64 = 256 << 20;
 /// Bytes that one listing of a directory may bring: what most clients of NFS ask for at least.
 pub const LISTING_BYTES: usize = 4096;
 
-/// Bits of one worker for the blocks that it working_set: a megabyte, which most second-level caches
-/// hold.
+/// Bits of one worker for the blocks that it working_set: a megabyte, which most second-level
+/// caches hold.
 pub const TOUCHED_BITS_MAX: u64 = 8 << 20;
 
 /// Bits of one worker for the blocks of an op mix that a server may still lose: 4 MiB, which are

@@ -1,8 +1,8 @@
 //! Counts and histograms of one worker, all of their memory taken before the start.
 //!
-//! In a closed loop an op is scheduled when it is sent (`scheduled_ns` is 0), so its response time is its
-//! service time and is recorded once. Ops that were scheduled, or sent, before the instant from
-//! which on ops count are counted apart and time nothing; their failures are failures.
+//! In a closed loop an op is scheduled when it is sent (`scheduled_ns` is 0), so its response time
+//! is its service time and is recorded once. Ops that were scheduled, or sent, before the instant
+//! from which on ops count are counted apart and time nothing; their failures are failures.
 
 use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
 

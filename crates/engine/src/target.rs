@@ -1,8 +1,8 @@
 //! The place where one trial works: a directory, an NFS export, or nowhere.
 //!
 //! A target owns one working directory, `.dfsbench-<id>`, made when the target is made and removed
-//! with everything in it when the target is removed or dropped; nothing else is working_set. Preparing
-//! and opening happen here, outside any timed window.
+//! with everything in it when the target is removed or dropped; nothing else is working_set.
+//! Preparing and opening happen here, outside any timed window.
 
 mod access;
 mod content;

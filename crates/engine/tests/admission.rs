@@ -212,8 +212,8 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
         }
         let times = response_times(end);
         assert_eq!(times.count(), 299);
-        // The first op that was scheduled in the stall waited nearly all of it; a tenth of all waited
-        // half of it or longer.
+        // The first op that was scheduled in the stall waited nearly all of it; a tenth of all
+        // waited half of it or longer.
         assert!(times.max() > 90_000_000, "{}", times.max());
         assert!(times.quantile(0.9) > 45_000_000, "{}", times.quantile(0.9));
     }

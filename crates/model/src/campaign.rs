@@ -231,8 +231,8 @@ impl PassResult {
     /// Returns how many ops of an open loop the target carried in the measured window, and no more
     /// than were scheduled there; `None` for a closed loop.
     ///
-    /// Ops that were started only after the window had ended are not carried. Those that were scheduled
-    /// before it and were done in it are: the target had them in place of others.
+    /// Ops that were started only after the window had ended are not carried. Those that were
+    /// scheduled before it and were done in it are: the target had them in place of others.
     pub fn carried_ops(&self) -> Option<u64> {
         let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());

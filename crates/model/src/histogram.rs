@@ -128,9 +128,9 @@ impl Histogram {
     /// The same with the values that a closed loop left out while it waited: an estimate of what
     /// arrivals at an even pace would have seen.
     ///
-    /// A slot that ends an op every `pace_ns` would have had further ones scheduled while it waited for a
-    /// long one: for each value `v` above the pace there are also `v - pace`, `v - 2 pace` and so
-    /// on, down to the pace itself. A pace of 0 adds nothing.
+    /// A slot that ends an op every `pace_ns` would have had further ones scheduled while it waited
+    /// for a long one: for each value `v` above the pace there are also `v - pace`, `v - 2 pace`
+    /// and so on, down to the pace itself. A pace of 0 adds nothing.
     ///
     /// **Source:** `HdrHistogram`, `recordValueWithExpectedInterval` and
     /// `copyCorrectedForCoordinatedOmission`; Tene, "How NOT to measure latency" (2013).

@@ -1,9 +1,9 @@
 //! How the workers of a run are shared out over hosts, and what each host made of its share.
 //!
 //! Workers are numbered over all hosts together, so which op comes next never depends on who
-//! executes it. [`Share`] says which workers one agent executes, [`TimelinePoint`] and [`Span`] what
-//! it tells of their way through a pass, and [`HostResult`] what is kept of it. Numbers of files
-//! belong to workers as everywhere: number `n` to worker `n` modulo all workers.
+//! executes it. [`Share`] says which workers one agent executes, [`TimelinePoint`] and [`Span`]
+//! what it tells of their way through a pass, and [`HostResult`] what is kept of it. Numbers of
+//! files belong to workers as everywhere: number `n` to worker `n` modulo all workers.
 
 use std::ops::Range;
 

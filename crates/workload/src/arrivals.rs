@@ -1,7 +1,7 @@
 //! When the ops of an offered load are scheduled.
 //!
-//! The arrival with number n is scheduled at an instant that depends on seed and load alone. Gaps are
-//! drawn for a rate of one and added up; rate and ramp only stretch the sum, so the same seed
+//! The arrival with number n is scheduled at an instant that depends on seed and load alone. Gaps
+//! are drawn for a rate of one and added up; rate and ramp only stretch the sum, so the same seed
 //! gives the same pattern at every rate. Each worker adds up all gaps and uses those of its own
 //! arrivals, which is why their number doesn't matter. Whole numbers only.
 //!

@@ -192,8 +192,8 @@ impl OpStream {
         self.ops_left -= taken as u64;
     }
 
-    /// Returns the next op. In an open loop its `scheduled_ns` counts from the start of the pass and is
-    /// not 0; a sync, and every op of a closed loop, may start at once and has 0.
+    /// Returns the next op. In an open loop its `scheduled_ns` counts from the start of the pass
+    /// and is not 0; a sync, and every op of a closed loop, may start at once and has 0.
     pub fn next_op(&mut self) -> Option<Op> {
         if self.ops_left == 0 {
             return self.last_ops();

@@ -2,8 +2,8 @@
 //!
 //! A [`Mapping`] is as long as the file was when it was made and stays so; transfers beyond its end
 //! are refused. A process that cuts the file short meanwhile, or lets the file system run full
-//! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the space
-//! first.
+//! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the
+//! space first.
 //! **Source:** mmap(2), msync(2).
 #![allow(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! What a pass expects to find, and what is there.
 //!
-//! [`Fixtures`] says what has to be made before a pass is timed; [`PreparedFixtures`] remembers what is there,
-//! whether preparation made it or an earlier pass. What a pass may have left unwritten does not
-//! count as made: it is written whole before anybody reads it.
+//! [`Fixtures`] says what has to be made before a pass is timed; [`PreparedFixtures`] remembers
+//! what is there, whether preparation made it or an earlier pass. What a pass may have left
+//! unwritten does not count as made: it is written whole before anybody reads it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
