@@ -7,17 +7,17 @@
 pub type Row = Vec<String>;
 
 /// Returns the rows of the first table whose header row starts with `columns`; `None` without one.
-pub fn find(page: &str, columns: &[&str]) -> Option<Vec<Row>> {
+pub fn find_table(page: &str, columns: &[&str]) -> Option<Vec<Row>> {
     let mut lines = page.lines();
     lines.find(|line| {
-        let cells = cells(line);
+        let cells = split_row(line);
         cells.len() >= columns.len() && columns.iter().zip(&cells).all(|(want, got)| want == got)
     })?;
     let body = lines.skip(1).take_while(|line| line.trim_start().starts_with('|'));
-    Some(body.map(cells).collect())
+    Some(body.map(split_row).collect())
 }
 
-fn cells(line: &str) -> Row {
+fn split_row(line: &str) -> Row {
     let line = line.trim();
     let Some(inner) = line.strip_prefix('|') else { return Row::new() };
     let inner = inner.strip_suffix('|').unwrap_or(inner);
@@ -26,14 +26,14 @@ fn cells(line: &str) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::find;
+    use super::find_table;
 
     #[test]
     fn finds_the_table_by_its_columns_and_stops_at_its_end() {
         let page =
             "| a | b |\n|---|---|\n| 1 | 2 |\n\n| a | c |\n|---|---|\n| `x` | y |\n| z | |\ntext";
-        let rows = find(page, &["a", "c"]).unwrap();
+        let rows = find_table(page, &["a", "c"]).unwrap();
         assert_eq!(rows, vec![vec!["x".to_owned(), "y".into()], vec!["z".into(), String::new()]]);
-        assert!(find(page, &["no", "such"]).is_none());
+        assert!(find_table(page, &["no", "such"]).is_none());
     }
 }

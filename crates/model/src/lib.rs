@@ -1,8 +1,8 @@
 //! The words of dfsbench as types: units, ops, specs, histograms, samples, facts and caveats.
 //!
-//! Floor 0 of the house: every other crate speaks with these types and none of them knows a
+//! Layer 0: every other crate speaks with these types and none of them knows a
 //! clock, a socket, a file or a thread. Integers hold nanoseconds and bytes; floats appear only
-//! where a figure is shown. The table of words stands in `docs/design/house.md`.
+//! where a figure is shown. The table of terms is in `docs/design/architecture.md`.
 
 pub mod action;
 pub mod campaign;

@@ -2,11 +2,13 @@
 //! the field.
 //!
 //! Every comparison does the same work on both sides, on the same machine, turn and turn about, so
-//! that a busy minute hits both. The table goes to stdout and to `target/peers.md`. A ratio is the
+//! that a busy minute hits both. Each row goes to stdout as soon as its family has been measured,
+//! and `target/peers.md` is written again with it: an interruption costs one family. A ratio is the
 //! median of the rounds' own ratios; figures are medians with the least and the greatest beside
 //! them.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::process::Command;
 
 use anyhow::Result;
@@ -102,16 +104,30 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let folder = TempDir::with_prefix("dfsbench-peers-")?;
     let setting = Setting { seconds: options.seconds, rounds: options.rounds.max(1), folder };
-    let mut rows = Vec::new();
-    for family in FAMILIES {
-        if options.only.as_ref().is_none_or(|only| family.name.contains(only.as_str())) {
-            eprintln!("peers: {} ...", family.name);
-            rows.extend((family.compare)(&setting));
-        }
-    }
-    let page = table::page(&rows, &setting);
-    print!("{page}");
     fs::create_dir_all(repo::target())?;
-    fs::write(repo::target().join("peers.md"), page)?;
-    Ok(!options.strict || rows.iter().all(Row::holds))
+    let mut page = table::head(&setting);
+    print_now(&page)?;
+    let mut all_hold = true;
+    for family in FAMILIES {
+        if options.only.as_ref().is_some_and(|only| !family.name.contains(only.as_str())) {
+            continue;
+        }
+        eprintln!("peers: {} ...", family.name);
+        for row in (family.compare)(&setting) {
+            let line = table::line(&row);
+            print_now(&line)?;
+            page.push_str(&line);
+            all_hold &= row.holds();
+        }
+        fs::write(repo::target().join("peers.md"), &page)?;
+    }
+    Ok(!options.strict || all_hold)
+}
+
+/// Prints text at once, also into a pipe.
+fn print_now(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
 }

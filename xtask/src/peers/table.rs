@@ -8,8 +8,8 @@ use super::Setting;
 use super::case::{Row, Spread, Unit};
 use super::host;
 
-/// Returns the whole page.
-pub fn page(rows: &[Row], setting: &Setting) -> String {
+/// Returns the page up to the first row of its table.
+pub fn head(setting: &Setting) -> String {
     let mut page = String::from("# dfsbench and its peers\n\n");
     let Setting { seconds, rounds, .. } = setting;
     let rounds_made = format!("{rounds} rounds of {seconds} s, turn and turn about; ");
@@ -19,36 +19,30 @@ pub fn page(rows: &[Row], setting: &Setting) -> String {
     for fact in host::facts() {
         let _ = writeln!(page, "- {fact}");
     }
-    page.push('\n');
-    page.push_str(&table(rows));
+    page.push_str("\n| claim | ours | peer | ratio | target | ok |\n|---|---|---|---|---|---|\n");
     page
 }
 
-fn table(rows: &[Row]) -> String {
-    let mut text = String::from("| claim | ours | peer | ratio | target | ok |\n");
-    text.push_str("|---|---|---|---|---|---|\n");
-    for row in rows {
-        let Row { claim, peer, unit, target, outcome } = row;
-        let ok = match (row.holds(), row.is_tie()) {
-            (true, _) => "yes",
-            (false, true) => "tie",
-            (false, false) => "NO",
-        };
-        let line = match outcome {
-            Ok(outcome) => {
-                let (ours, theirs) = (figure(*unit, outcome.ours), figure(*unit, outcome.peer));
-                let Spread { median, min, max } = outcome.ratio;
-                let ratio = format!("{median:.2} ({min:.2} to {max:.2})");
-                format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.1} | {ok} |\n")
-            }
-            Err(reason) => {
-                let reason = reason.replace(['\n', '|'], " ");
-                format!("| {claim} | not measured | {peer} | {reason} | {target:.1} | {ok} |\n")
-            }
-        };
-        text.push_str(&line);
+/// Returns one row as a line of the table.
+pub fn line(row: &Row) -> String {
+    let Row { claim, peer, unit, target, outcome } = row;
+    let ok = match (row.holds(), row.is_tie()) {
+        (true, _) => "yes",
+        (false, true) => "tie",
+        (false, false) => "NO",
+    };
+    match outcome {
+        Ok(outcome) => {
+            let (ours, theirs) = (figure(*unit, outcome.ours), figure(*unit, outcome.peer));
+            let Spread { median, min, max } = outcome.ratio;
+            let ratio = format!("{median:.2} ({min:.2} to {max:.2})");
+            format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.1} | {ok} |\n")
+        }
+        Err(reason) => {
+            let reason = reason.replace(['\n', '|'], " ");
+            format!("| {claim} | not measured | {peer} | {reason} | {target:.1} | {ok} |\n")
+        }
     }
-    text
 }
 
 fn figure(unit: Unit, spread: Spread) -> String {
@@ -61,8 +55,8 @@ fn figure(unit: Unit, spread: Spread) -> String {
         Unit::SmallMemory => (1024.0, 1, "KiB"),
     };
     let Spread { median, min, max } = spread;
-    let number = |value: f64| format!("{:.digits$}", value / scale);
-    format!("{} {name} ({} to {})", number(median), number(min), number(max))
+    let [median, min, max] = [median, min, max].map(|value| value / scale);
+    format!("{median:.digits$} {name} ({min:.digits$} to {max:.digits$})")
 }
 
 #[cfg(test)]
@@ -82,11 +76,10 @@ mod tests {
             target: 2.0,
             outcome,
         };
-        let text = table(&[row(Ok(outcome)), row(Err("no\nsuch|file".to_owned()))]);
-        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let lines = [line(&row(Ok(outcome))), line(&row(Err("no\nsuch|file".to_owned())))];
         let measured = "| null | 2000.0 kops/s (2000.0 to 2000.0) | fio: 1000.0 kops/s \
-                        (1000.0 to 1000.0) | 2.00 (2.00 to 2.00) | 2.0 | yes |";
+                        (1000.0 to 1000.0) | 2.00 (2.00 to 2.00) | 2.0 | yes |\n";
         assert_eq!(lines[0], measured);
-        assert_eq!(lines[1], "| null | not measured | fio | no such file | 2.0 | NO |");
+        assert_eq!(lines[1], "| null | not measured | fio | no such file | 2.0 | NO |\n");
     }
 }

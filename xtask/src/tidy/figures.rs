@@ -7,8 +7,9 @@
 use std::fmt::Write as _;
 
 use super::docs::{self, Flaw};
-use super::files::SourceFile;
+use super::files::{self, SourceFile};
 use super::signature;
+use super::vocabulary;
 
 /// How the figures are counted; printed above them.
 const HOW: &str = "\
@@ -28,6 +29,7 @@ Counted are the files below `src` of each crate, without files and modules of te
   short docs  documentation whose first line has one or two words
   bools       parameters of type bool
   tuples      parameters whose type is a tuple
+  words       words of the table in xtask/src/tidy/vocabulary.rs, tests included
 Documentation is counted once for each item, by its first line.
 ";
 
@@ -86,6 +88,7 @@ pub struct Figures {
     short_docs: usize,
     bools: usize,
     tuples: usize,
+    words: usize,
 }
 
 impl Figures {
@@ -150,30 +153,36 @@ impl Figures {
         self.short_docs += other.short_docs;
         self.bools += other.bools;
         self.tuples += other.tuples;
+        self.words += other.words;
+    }
+
+    /// Returns how often something is there per 1,000 lines, with one decimal.
+    fn per_thousand(&self, count: usize) -> String {
+        format!("{:.1}", share(count, self.lines) * 1_000.0)
     }
 
     /// Writes them as a row of the table, under a name.
     fn row(&self, name: &str) -> String {
-        let per_thousand = |count: usize| format!("{:.1}", share(count, self.lines) * 1_000.0);
         format!(
-            "{name:<12}{:>8}{:>10}{:>13}{:>10}{:>9.0}%{:>12}{:>12}{:>7}{:>8}",
+            "{name:<12}{:>8}{:>10}{:>13}{:>10}{:>9.0}%{:>12}{:>12}{:>7}{:>8}{:>7}",
             self.lines,
-            per_thousand(self.comments),
-            per_thousand(self.combinators),
-            per_thousand(self.closures),
+            self.per_thousand(self.comments),
+            self.per_thousand(self.combinators),
+            self.per_thousand(self.closures),
             share(self.one_word, self.functions) * 100.0,
             self.relative_docs,
             self.short_docs,
             self.bools,
             self.tuples,
+            self.words,
         )
     }
 }
 
 /// Counts the files of every crate and writes the table, with how it was counted.
-pub fn table<'a>(crates: impl IntoIterator<Item = (&'a str, Vec<&'a SourceFile>)>) -> String {
+pub fn table(files: &[SourceFile]) -> String {
     let mut text = format!(
-        "{HOW}\n{:<12}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>12}{:>7}{:>8}\n",
+        "{HOW}\n{:<12}{:>8}{:>10}{:>13}{:>10}{:>10}{:>12}{:>12}{:>7}{:>8}{:>7}\n",
         "crate",
         "lines",
         "comments",
@@ -183,11 +192,14 @@ pub fn table<'a>(crates: impl IntoIterator<Item = (&'a str, Vec<&'a SourceFile>)
         "of/as/what",
         "short docs",
         "bools",
-        "tuples"
+        "tuples",
+        "words"
     );
     let mut all = Figures::default();
-    for (name, files) in crates {
-        let figures = Figures::count(&files);
+    let with_tests = files::all_by_crate(files);
+    for (name, files) in files::product_code_by_crate(files) {
+        let mut figures = Figures::count(&files);
+        figures.words = vocabulary::count(&with_tests[name]);
         all.add(&figures);
         // Writing to a String can't fail.
         let _ = writeln!(text, "{}", figures.row(name));
@@ -259,6 +271,7 @@ fn new() {}
             short_docs: 1,
             bools: 1,
             tuples: 1,
+            words: 0,
         };
         assert_eq!(counted(text), want);
     }
@@ -282,7 +295,7 @@ fn new() {}
             SourceFile::new("crates/a/src/lib.rs", "fn dig() {}\n"),
             SourceFile::new("crates/b/src/lib.rs", "fn dig_hole() {}\n"),
         ];
-        let text = table([("a", vec![&files[0]]), ("b", vec![&files[1]])]);
+        let text = table(&files);
         assert!(text.starts_with("Counted are"), "{text}");
         let shares: Vec<&str> =
             text.lines().rev().take(3).filter_map(|row| row.split_whitespace().nth(5)).collect();

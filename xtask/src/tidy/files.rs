@@ -1,6 +1,6 @@
 //! Finds the source files that the rules read.
 //!
-//! Principal type: [`SourceFile`]. Looks at `crates/`, `xtask/` and `fuzz/`; what is built or
+//! Principal type: [`SourceFile`]. Looks at `crates/`, `checks/`, `xtask/` and `fuzz/`; what is built or
 //! vendored is never entered.
 
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 
 use super::source::Source;
 
-const FOLDERS: [&str; 3] = ["crates", "xtask", "fuzz"];
+const FOLDERS: [&str; 4] = ["crates", "checks", "xtask", "fuzz"];
 const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
 
 /// Folders of nothing but test code.
 const TESTS: [&str; 3] = ["tests", "benches", "fuzz_targets"];
 
-/// One file of the house.
+/// One source file of the repository.
 pub struct SourceFile {
     /// Path from the root, with `/`.
     pub path: String,
@@ -45,7 +45,7 @@ impl SourceFile {
     }
 }
 
-/// Returns every `.rs` file of the house, in order of path.
+/// Returns every `.rs` file of ours, in order of path.
 ///
 /// # Errors
 /// Where a folder or file can't be read.
@@ -74,6 +74,33 @@ pub fn product_code_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&Source
         }
     }
     crates
+}
+
+/// Returns all files by crate, tests included.
+pub fn all_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&SourceFile>> {
+    let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    for file in files {
+        crates.entry(&file.krate).or_default().push(file);
+    }
+    crates
+}
+
+/// Returns the paths from the root of the pages that people read.
+///
+/// # Errors
+/// Where a folder can't be read.
+pub fn pages(root: &Path) -> Result<Vec<String>> {
+    let mut pages = vec!["CONTRIBUTING.md".to_owned(), "README.md".to_owned()];
+    for folder in ["docs", "docs/design", "docs/tutorial"] {
+        for entry in fs::read_dir(root.join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path.strip_prefix(root)?.to_string_lossy().into_owned());
+            }
+        }
+    }
+    pages.sort();
+    Ok(pages)
 }
 
 fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {

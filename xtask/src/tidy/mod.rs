@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler knows, executed.
+//! `cargo xtask tidy`: the rules of the project that no compiler knows, executed.
 //!
 //! Principal type: [`Finding`]. Each rule is a function from text or metadata to findings, so that
 //! the tests can plant a violation and see it found. Errors fail the command, warnings are printed.
@@ -13,13 +13,13 @@ use anyhow::{Context, Result};
 
 use crate::repo;
 
-mod arrows;
+mod architecture;
 mod ceilings;
 mod circles;
+mod dependencies;
 mod docs;
 mod figures;
 mod files;
-mod house;
 mod licences;
 mod metadata;
 mod pages;
@@ -28,7 +28,8 @@ mod purity;
 mod signature;
 mod sizes;
 mod source;
-mod words;
+mod unfinished;
+mod vocabulary;
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +73,7 @@ impl fmt::Display for Finding {
 /// # Errors
 /// Where a page or the metadata can't be read.
 pub fn run() -> Result<bool> {
-    let findings = all()?;
+    let findings = find_all()?;
     for finding in &findings {
         println!("{finding}");
     }
@@ -87,26 +88,26 @@ pub fn run() -> Result<bool> {
 /// Where a file can't be read.
 pub fn print_figures() -> Result<()> {
     let files = files::sources(&repo::root())?;
-    print!("{}", figures::table(files::product_code_by_crate(&files)));
+    print!("{}", figures::table(&files));
     Ok(())
 }
 
-fn all() -> Result<Vec<Finding>> {
-    let page = read("docs/design/house.md")?;
-    let house = house::House::parse(&page)?;
+fn find_all() -> Result<Vec<Finding>> {
+    let architecture =
+        architecture::Architecture::parse(&read_page("docs/design/architecture.md")?)?;
     let members = metadata::members()?;
-    let mut findings = arrows::check(&house, &members);
+    let mut findings = dependencies::check(&architecture, &members);
 
-    let manifest = read("Cargo.toml")?;
-    let listed = read("docs/design/dependencies.md")?;
+    let manifest = read_page("Cargo.toml")?;
+    let listed = read_page("docs/design/dependencies.md")?;
     findings.extend(pages::check(&manifest, &listed, &members)?);
     findings.extend(licences::check(&metadata::graph()?));
 
     let files = files::sources(&repo::root())?;
     for file in &files {
         findings.extend(sizes::check(file));
-        findings.extend(words::check(file));
-        if house.is_pure(&file.krate) {
+        findings.extend(unfinished::check(file));
+        if architecture.is_pure(&file.krate) {
             findings.extend(purity::check(file));
         }
     }
@@ -115,10 +116,23 @@ fn all() -> Result<Vec<Finding>> {
         findings.extend(circles::check(krate, &files));
         findings.extend(docs::check(&files));
     }
+    for (krate, files) in files::all_by_crate(&files) {
+        findings.extend(vocabulary::check(krate, &files));
+    }
+    findings.extend(check_pages()?);
     findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.place.cmp(&b.place)));
     Ok(findings)
 }
 
-fn read(path: &str) -> Result<String> {
+/// Checks the words of all pages.
+fn check_pages() -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for path in files::pages(&repo::root())? {
+        findings.extend(vocabulary::check_page(&path, &read_page(&path)?));
+    }
+    Ok(findings)
+}
+
+fn read_page(path: &str) -> Result<String> {
     fs::read_to_string(repo::root().join(path)).with_context(|| format!("cannot read {path}"))
 }

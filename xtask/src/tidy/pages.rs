@@ -1,7 +1,7 @@
-//! Rule: every crate from outside is weighed on `docs/design/dependencies.md`, and no other is.
+//! Rule: every crate from outside has a row in `docs/design/dependencies.md`, and no other has.
 //!
-//! A crate from outside is one that a member draws in. What the root manifest lists and nobody
-//! uses is an error too: nothing can be said for it.
+//! A crate from outside is one that a member draws in. What the root manifest lists and no
+//! member uses is an error too.
 
 use std::collections::BTreeSet;
 
@@ -21,20 +21,21 @@ const PAGE: &str = "docs/design/dependencies.md";
 pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Finding>> {
     let used: BTreeSet<String> =
         members.iter().flat_map(|member| member.outside.iter().cloned()).collect();
-    let (roots, listed) = (roots(manifest)?, listed(page)?);
-    let missing = used
-        .difference(&listed)
-        .map(|name| Finding::error(name, format!("is a dependency without a line in {PAGE}")));
-    let stale = listed
-        .difference(&used)
-        .map(|name| Finding::error(name, format!("has a line in {PAGE} but nobody uses it")));
-    let idle = roots
-        .difference(&used)
-        .map(|name| Finding::error(name, "is listed in Cargo.toml but nobody uses it"));
-    Ok(missing.chain(stale).chain(idle).collect())
+    let (in_manifest, on_page) = (read_manifest(manifest)?, read_page(page)?);
+    let mut findings = Vec::new();
+    for name in used.difference(&on_page) {
+        findings.push(Finding::error(name, format!("is a dependency without a line in {PAGE}")));
+    }
+    for name in on_page.difference(&used) {
+        findings.push(Finding::error(name, format!("has a line in {PAGE} but no crate uses it")));
+    }
+    for name in in_manifest.difference(&used) {
+        findings.push(Finding::error(name, "is listed in Cargo.toml but no crate uses it"));
+    }
+    Ok(findings)
 }
 
-fn roots(manifest: &str) -> Result<BTreeSet<String>> {
+fn read_manifest(manifest: &str) -> Result<BTreeSet<String>> {
     let manifest: toml::Table = manifest.parse().context("Cargo.toml")?;
     let dependencies = manifest.get("workspace").and_then(|table| table.get("dependencies"));
     let dependencies = dependencies.and_then(toml::Value::as_table);
@@ -44,10 +45,10 @@ fn roots(manifest: &str) -> Result<BTreeSet<String>> {
 }
 
 /// Names of all tables of the page that have the columns, one row a crate.
-fn listed(page: &str) -> Result<BTreeSet<String>> {
+fn read_page(page: &str) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for section in page.split("\n## ") {
-        let rows = doctable::find(section, &COLUMNS).unwrap_or_default();
+        let rows = doctable::find_table(section, &COLUMNS).unwrap_or_default();
         names.extend(rows.into_iter().filter_map(|row| row.into_iter().next()));
     }
     anyhow::ensure!(!names.is_empty(), "{PAGE} has no table with the columns {COLUMNS:?}");
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn a_crate_of_the_manifest_that_nobody_uses_is_found() {
         let found = found(&format!("{TABLE}| `rand` | x |\n"), &["rand"]);
-        assert_eq!(found, ["error: serde: is listed in Cargo.toml but nobody uses it"]);
+        assert_eq!(found, ["error: serde: is listed in Cargo.toml but no crate uses it"]);
     }
 
     #[test]

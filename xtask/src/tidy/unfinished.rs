@@ -17,23 +17,27 @@ const RUN_BY: &str = "`cargo xtask real ";
 /// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let lines = file.source.lines.iter().zip(&file.source.code).enumerate();
-    for (number, (line, code)) in lines {
-        let mut found = |word: &str, why: &str| {
-            let place = format!("{}:{}", file.path, number + 1);
-            findings.push(Finding::error(place, format!("`{word}`: {why}")));
-        };
-        let is_test = file.is_test || file.source.in_tests(number);
-        if !is_test {
-            for word in MACROS.iter().filter(|word| code.contains(**word)) {
-                found(word, "code to come is an issue, not a macro");
+    for (number, line) in file.source.lines.iter().enumerate() {
+        let code = &file.source.code[number];
+        let mut marks = Vec::new();
+        if !file.is_test && !file.source.in_tests(number) {
+            for word in MACROS {
+                if code.contains(word) {
+                    marks.push((word, "code to come is an issue, not a macro"));
+                }
             }
-            for word in NOTES.iter().filter(|word| line.contains(**word)) {
-                found(word, "open an issue and remove the note");
+            for word in NOTES {
+                if line.contains(word) {
+                    marks.push((word, "open an issue and remove the note"));
+                }
             }
         }
         if code.contains(SWITCHED_OFF) && !line.contains(RUN_BY) {
-            found(SWITCHED_OFF, "a test that doesn't run tests nothing");
+            marks.push((SWITCHED_OFF, "a test that doesn't run tests nothing"));
+        }
+        for (word, why) in marks {
+            let place = format!("{}:{}", file.path, number + 1);
+            findings.push(Finding::error(place, format!("`{word}`: {why}")));
         }
     }
     findings

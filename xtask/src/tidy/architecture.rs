@@ -1,0 +1,134 @@
+//! The table of layers of `docs/design/architecture.md`, parsed.
+//!
+//! Principal type: [`Architecture`]. The page is the only place where the allowed dependencies are
+//! written; a row that can't be understood is an error, so that a typing slip there can't allow a
+//! dependency.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::doctable;
+
+const COLUMNS: [&str; 4] = ["layer", "crate", "what it is", "may use"];
+const PAGE: &str = "architecture.md";
+
+/// The crates that a crate may depend on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Uses {
+    /// Every crate of the table.
+    All,
+    /// These and no others.
+    Only(BTreeSet<String>),
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct CrateRow {
+    /// Number of the layer; dependencies lead to lower layers, or within one where the table lists
+    /// them.
+    pub layer: u8,
+    /// Whether it must hold no clock, socket, file, environment or thread.
+    pub pure: bool,
+    /// The crates that it may use.
+    pub uses: Uses,
+}
+
+/// The whole table, by crate name.
+#[derive(Debug)]
+pub struct Architecture {
+    /// Rows by crate name.
+    pub crates: BTreeMap<String, CrateRow>,
+}
+
+impl Architecture {
+    /// Reads the table of layers out of the page.
+    ///
+    /// # Errors
+    /// Where there is no such table, or a row names an unknown crate or no layer.
+    pub fn parse(page: &str) -> Result<Self> {
+        let Some(rows) = doctable::find_table(page, &COLUMNS) else {
+            bail!("{PAGE} has no table of layers");
+        };
+        let mut crates = BTreeMap::new();
+        for row in &rows {
+            let [layer, krate, _what, uses] = row.as_slice() else {
+                bail!("{PAGE}: a row of the table of layers has {} cells, not 4", row.len());
+            };
+            let layer = layer.parse().with_context(|| format!("{PAGE}: layer {layer:?}"))?;
+            let pure = krate.contains("(pure)");
+            let name = krate.split_whitespace().next().unwrap_or_default().to_owned();
+            crates.insert(name, CrateRow { layer, pure, uses: Uses::parse(uses) });
+        }
+        let architecture = Self { crates };
+        architecture.check_names()?;
+        Ok(architecture)
+    }
+
+    /// Tells whether a crate is marked pure.
+    pub fn is_pure(&self, krate: &str) -> bool {
+        self.crates.get(krate).is_some_and(|row| row.pure)
+    }
+
+    fn check_names(&self) -> Result<()> {
+        for (name, row) in &self.crates {
+            let Uses::Only(uses) = &row.uses else { continue };
+            for used in uses {
+                let is_known = self.crates.contains_key(used);
+                ensure!(is_known, "{PAGE}: `{name}` may use `{used}`, which has no row");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Uses {
+    fn parse(cell: &str) -> Self {
+        match cell {
+            "all" => Self::All,
+            "none" => Self::Only(BTreeSet::new()),
+            names => Self::Only(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        }
+    }
+
+    /// Tells whether the table lists the dependency on `krate`.
+    pub fn allow(&self, krate: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(krate),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Architecture;
+
+    const HEAD: &str = "| layer | crate | what it is | may use |\n|---|---|---|---|\n";
+
+    #[test]
+    fn reads_layer_purity_and_uses() {
+        let rows = "| 1 | `stats` (pure) | x | model |\n| 0 | `model` (pure) | x | none |\n\
+                    | 2 | `lab` | x | model |\n";
+        let architecture = Architecture::parse(&format!("{HEAD}{rows}")).unwrap();
+        assert_eq!(architecture.crates["stats"].layer, 1);
+        assert!(architecture.is_pure("stats") && !architecture.is_pure("lab"));
+        assert!(architecture.crates["stats"].uses.allow("model"));
+        assert!(!architecture.crates["model"].uses.allow("stats"));
+    }
+
+    #[test]
+    fn a_row_that_names_an_unknown_crate_is_refused() {
+        let page = format!("{HEAD}| 1 | `stats` | x | modle |\n");
+        let error = Architecture::parse(&page).unwrap_err();
+        assert!(error.to_string().contains("modle"), "{error}");
+    }
+
+    #[test]
+    fn the_page_of_this_repository_parses() {
+        let page = include_str!("../../../docs/design/architecture.md");
+        let architecture = Architecture::parse(page).unwrap();
+        assert!(architecture.crates.len() >= 15);
+        assert!(architecture.is_pure("nfs-proto"));
+    }
+}

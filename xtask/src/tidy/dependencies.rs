@@ -1,0 +1,152 @@
+//! Rule: dependencies between the crates are those of the table of layers.
+//!
+//! A dependency must be listed in the table, and must not lead to a higher layer whatever the table
+//! lists; one within a layer is allowed where it is listed. Dev-dependencies are free, but the
+//! crates must form no cycle with them.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::architecture::Architecture;
+use super::metadata::{Kind, Member};
+
+/// Crates outside of the layers that use no crate of them.
+const INDEPENDENT: [&str; 2] = ["xtask", "checks"];
+/// The crate outside of the layers that may use all of them.
+const FUZZ: &str = "fuzz";
+
+/// Checks every member of the workspace against the table.
+pub fn check(architecture: &Architecture, members: &[Member]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for member in members {
+        if INDEPENDENT.contains(&member.name.as_str()) {
+            findings.extend(check_independent(architecture, member));
+        } else if architecture.crates.contains_key(&member.name) {
+            findings.extend(check_layer(architecture, member));
+        } else if member.name != FUZZ {
+            let message = "is in the workspace but not in the table of layers of architecture.md";
+            findings.push(Finding::error(&member.name, message));
+        }
+    }
+    findings.extend(find_cycle(members));
+    findings
+}
+
+fn check_independent(architecture: &Architecture, member: &Member) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, _) in &member.uses {
+        if architecture.crates.contains_key(name) {
+            let message = format!("uses `{name}`, but it must use no crate of the layers");
+            findings.push(Finding::error(&member.name, message));
+        }
+    }
+    findings
+}
+
+fn check_layer(architecture: &Architecture, member: &Member) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let here = &architecture.crates[&member.name];
+    for (name, kind) in &member.uses {
+        let Some(there) = architecture.crates.get(name) else { continue };
+        if *kind == Kind::Dev {
+            continue;
+        }
+        let dependency = format!("dependency {} -> {name}", member.name);
+        if there.layer > here.layer {
+            let message =
+                format!("leads upwards, from layer {} to layer {}", here.layer, there.layer);
+            findings.push(Finding::error(dependency, message));
+        } else if !here.uses.allow(name) {
+            let within = if there.layer == here.layer { "stays in its layer and " } else { "" };
+            let message = format!("{within}is not in the table of architecture.md");
+            findings.push(Finding::error(dependency, message));
+        }
+    }
+    findings
+}
+
+/// Finds a cycle among the members, dev-dependencies included.
+///
+/// A crate may use itself in its tests. Crates that use none of those left are removed until no
+/// more can be: whatever remains then is on a cycle or depends on one.
+fn find_cycle(members: &[Member]) -> Option<Finding> {
+    let mut uses: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for member in members {
+        let others = uses.entry(member.name.as_str()).or_default();
+        for (name, _) in &member.uses {
+            if *name != member.name {
+                others.push(name);
+            }
+        }
+    }
+    let mut left: Vec<&str> = uses.keys().copied().collect();
+    loop {
+        let before = left.clone();
+        left.retain(|name| uses[name].iter().any(|used| before.contains(used)));
+        if left.is_empty() {
+            return None;
+        }
+        if left.len() == before.len() {
+            let message = "crates use each other in a cycle (dev-dependencies included)";
+            return Some(Finding::error(left.join(", "), message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "| layer | crate | what it is | may use |\n|---|---|---|---|\n\
+        | 4 | `dfsbench` (bin) | x | all |\n| 2 | `engine` | x | nfs-client, model |\n\
+        | 2 | `nfs-client` | x | model |\n| 2 | `lab` | x | model, engine |\n\
+        | 0 | `model` (pure) | x | none |\n";
+
+    fn member(name: &str, uses: &[(&str, Kind)]) -> Member {
+        let uses = uses.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        Member { name: name.to_owned(), uses, outside: Vec::new() }
+    }
+
+    fn messages(members: &[Member]) -> Vec<String> {
+        let architecture = Architecture::parse(PAGE).unwrap();
+        check(&architecture, members).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn dependencies_of_the_table_pass_also_within_a_layer() {
+        let engine = member("engine", &[("nfs-client", Kind::Normal), ("model", Kind::Normal)]);
+        let bin = member("dfsbench", &[("engine", Kind::Normal), ("lab", Kind::Build)]);
+        assert_eq!(messages(&[engine, bin]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_dependency_on_a_higher_layer_is_found() {
+        let found = messages(&[member("model", &[("engine", Kind::Normal)])]);
+        let want = "error: dependency model -> engine: leads upwards, from layer 0 to layer 2";
+        assert_eq!(found, [want]);
+    }
+
+    #[test]
+    fn a_dependency_within_a_layer_that_is_not_listed_is_found() {
+        let found = messages(&[member("nfs-client", &[("engine", Kind::Normal)])]);
+        let want = "error: dependency nfs-client -> engine: \
+                    stays in its layer and is not in the table of architecture.md";
+        assert_eq!(found, [want]);
+    }
+
+    #[test]
+    fn tests_may_use_higher_layers_but_not_in_a_cycle() {
+        let lab = member("lab", &[("dfsbench", Kind::Dev)]);
+        assert!(messages(&[lab.clone(), member("dfsbench", &[])]).is_empty());
+        let found = messages(&[lab, member("dfsbench", &[("lab", Kind::Normal)])]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("dfsbench, lab: crates use each other"), "{found:?}");
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        assert!(messages(&[member("shed", &[])])[0].contains("not in the table"));
+        let found = messages(&[member("xtask", &[("model", Kind::Normal)])]);
+        assert!(found[0].contains("uses `model`"), "{found:?}");
+    }
+}
