@@ -1,7 +1,7 @@
 //! Finds the source files that the rules read.
 //!
-//! Principal type: [`SourceFile`]. Looks at `crates/`, `checks/`, `xtask/` and `fuzz/`; what is built or
-//! vendored is never entered.
+//! Principal type: [`SourceFile`]. Looks at `crates/`, `checks/`, `xtask/` and `fuzz/`; what is
+//! built or vendored is never entered.
 
 use std::collections::BTreeMap;
 use std::fs;
