@@ -3,7 +3,7 @@
 //! cargo-fuzz isn't needed: the flags below are those it gives the compiler for `--sanitizer none`,
 //! and they work on stable. A sanitizer would look for what safe code can't do; memory is bounded
 //! by the targets themselves. A target starts from the corpus in the repository and from what
-//! earlier runs on this machine found, which stays below the build directory.
+//! earlier runs on this machine found, which is kept below the build directory.
 //!
 //! **Source:** cargo-fuzz 0.13, `src/project.rs`; LLVM, "libFuzzer", "Options".
 
@@ -38,9 +38,9 @@ const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How many inputs of a target are kept in the repository.
 const KEPT_MAX: usize = 100;
-/// Inputs that once failed carry this in their names, and are kept when a corpus is made anew.
+/// Inputs that once failed carry this in their names, and are kept when a corpus is replaced.
 const REGRESSION: &str = "regression-";
-/// Seed of `everything`, so that a failure is a change's doing rather than the day's.
+/// Seed of `run_everything`, so that a failure is a change's doing rather than the day's.
 /// Targets without a hash table repeat themselves exactly, as far as their minute goes.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
 
@@ -55,7 +55,7 @@ pub struct Options {
     /// Draws inputs from this seed; left out: from another one each time.
     #[arg(long)]
     seed: Option<NonZeroU32>,
-    /// Makes the corpus in the repository anew: from real messages where a target has them, else
+    /// Replaces the corpus in the repository: from real messages where a target has them, else
     /// from what earlier runs found here. Runs nothing.
     #[arg(long)]
     keep: bool,
@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Result<bool> {
 ///
 /// # Errors
 /// Where the targets can't be built.
-pub fn everything() -> Result<Count> {
+pub fn run_everything() -> Result<Count> {
     let fuzzer = Fuzzer::build()?;
     Ok(fuzzer.run_all(&fuzzer.targets(None)?, 60, Some(SEED)))
 }
@@ -107,10 +107,13 @@ impl Fuzzer {
     fn targets(&self, filter: Option<&str>) -> Result<Vec<String>> {
         let manifest = fs::read_to_string(self.source.join("Cargo.toml"))?;
         let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
-        let bins = manifest.get("bin").and_then(toml::Value::as_array);
-        let names = bins.into_iter().flatten().filter_map(|bin| bin.get("name")?.as_str());
-        let wanted = names.filter(|name| filter.is_none_or(|filter| name.contains(filter)));
-        let targets: Vec<String> = wanted.map(str::to_owned).collect();
+        let mut targets = Vec::new();
+        for bin in manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten() {
+            let name = bin.get("name").and_then(toml::Value::as_str).unwrap_or_default();
+            if filter.is_none_or(|filter| name.contains(filter)) {
+                targets.push(name.to_owned());
+            }
+        }
         ensure!(!targets.is_empty(), "no such target in fuzz/Cargo.toml");
         Ok(targets)
     }
@@ -118,32 +121,37 @@ impl Fuzzer {
     fn run_all(&self, targets: &[String], seconds: u64, seed: Option<NonZeroU32>) -> Count {
         let waiting = Mutex::new(targets.iter());
         let count = Mutex::new(Count::default());
-        let next = || waiting.lock().expect("no panic").next();
-        let worker = || {
-            while let Some(target) = next() {
-                let outcome = self.run(target, seconds, seed);
-                let passed = outcome.is_ok();
-                match outcome {
-                    Ok(said) => println!("fuzz: {target} ... ok ({said})"),
-                    Err(error) => println!("fuzz: {target} ... FAILED\n{error:#}"),
-                }
-                count.lock().expect("no panic").add(if passed {
-                    Count::PASSED
-                } else {
-                    Count::FAILED
-                });
-            }
-        };
         thread::scope(|scope| {
             for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(worker);
+                scope.spawn(|| {
+                    loop {
+                        // The lock is released before the target runs.
+                        let next = waiting.lock().expect("no panic").next();
+                        let Some(target) = next else { return };
+                        let result = self.run_and_print(target, seconds, seed);
+                        count.lock().expect("no panic").add(result);
+                    }
+                });
             }
         });
         count.into_inner().expect("no panic")
     }
 
-    /// Runs one target and returns what it did, in short.
-    fn run(&self, target: &str, seconds: u64, seed: Option<NonZeroU32>) -> Result<String> {
+    fn run_and_print(&self, target: &str, seconds: u64, seed: Option<NonZeroU32>) -> Count {
+        match self.run_target(target, seconds, seed) {
+            Ok(summary) => {
+                println!("fuzz: {target} ... ok ({summary})");
+                Count::PASSED
+            }
+            Err(error) => {
+                println!("fuzz: {target} ... FAILED\n{error:#}");
+                Count::FAILED
+            }
+        }
+    }
+
+    /// Runs one target and returns its statistics, in short.
+    fn run_target(&self, target: &str, seconds: u64, seed: Option<NonZeroU32>) -> Result<String> {
         let (corpus, artifacts) = (self.found(target), self.build.join("artifacts").join(target));
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
@@ -157,10 +165,10 @@ impl Fuzzer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
         let patience = Duration::from_secs(seconds) + PATIENCE;
         let ended = Background::start(&mut command)?.await_end(patience);
-        let said = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
-        let code = ended.with_context(|| end_of(&said))?;
-        ensure!(code == Some(0), "it ended with {code:?}:\n{}", end_of(&said));
-        summary(&said, self.corpus_len(target)?)
+        let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
+        let code = ended.with_context(|| last_lines(&text))?;
+        ensure!(code == Some(0), "it ended with {code:?}:\n{}", last_lines(&text));
+        summarize(&text, self.corpus_len(target)?)
     }
 
     /// Replaces the corpus in the repository.
@@ -179,20 +187,21 @@ impl Fuzzer {
         proc::capture(&mut merge)?;
         let kept = self.kept(target);
         fs::create_dir_all(&kept)?;
-        for old in files(&kept)? {
+        for old in list_files(&kept)? {
             let name = old.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if !name.starts_with(REGRESSION) {
                 fs::remove_file(&old)?;
             }
         }
-        let mut found = files(merged.path())?;
+        let mut found = list_files(merged.path())?;
         // The longest lead furthest; too many would only make the repository large.
-        let len = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
-        found.sort_by_key(|path| std::cmp::Reverse(len(path)));
+        found.sort_by_key(|path| {
+            std::cmp::Reverse(fs::metadata(path).map_or(0, |metadata| metadata.len()))
+        });
         for new in found.iter().take(KEPT_MAX) {
             fs::copy(new, kept.join(new.file_name().unwrap_or_default()))?;
         }
-        println!("fuzz: {target}: {} inputs kept", files(&kept)?.len());
+        println!("fuzz: {target}: {} inputs kept", list_files(&kept)?.len());
         Ok(())
     }
 
@@ -214,59 +223,71 @@ impl Fuzzer {
     }
 
     fn corpus_len(&self, target: &str) -> Result<u64> {
-        Ok(files(&self.kept(target))?.len() as u64)
+        Ok(list_files(&self.kept(target))?.len() as u64)
     }
 }
 
 /// Returns the platform that the compiler builds for by itself.
 fn host() -> Result<String> {
-    let said = proc::text(Command::new("rustc").arg("-vV"))?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` names no host")
+    let text = proc::text(Command::new("rustc").arg("-vV"))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("no corpus in {}", folder.display()))?;
     entries.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// Says how much was run; a run that didn't get past its corpus has fuzzed nothing.
-fn summary(said: &str, corpus_len: u64) -> Result<String> {
-    let number = |name: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim_start_matches(':').trim().parse::<u64>().ok()
-    };
-    let runs = number("stat::number_of_executed_units").context("libFuzzer tells no statistics")?;
-    let memory = number("stat::peak_rss_mb").unwrap_or_default();
-    let edges = said.lines().rev().find_map(|line| line.split(" cov: ").nth(1)?.split(' ').next());
-    let edges: u64 = edges.and_then(|edges| edges.parse().ok()).context("no coverage was seen")?;
+/// Summarizes a log; a run that only read its corpus has fuzzed nothing, and is an error.
+fn summarize(log: &str, corpus_len: u64) -> Result<String> {
+    let runs = read_statistic(log, "stat::number_of_executed_units");
+    let runs = runs.context("libFuzzer printed no statistics")?;
+    let memory = read_statistic(log, "stat::peak_rss_mb").unwrap_or_default();
+    let edges = read_coverage(log).context("no coverage was seen")?;
     ensure!(runs > 2 * corpus_len, "only {runs} runs from {corpus_len} inputs of the corpus");
     ensure!(edges > 0, "no coverage was seen");
     Ok(format!("{runs} runs, {edges} edges, {memory} MiB"))
 }
 
-fn end_of(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().collect();
+/// Returns the number in the line that begins with a name.
+fn read_statistic(log: &str, name: &str) -> Option<u64> {
+    let line = log.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim_start_matches(':').trim().parse().ok()
+}
+
+/// Returns the number of edges in the last line that has one.
+fn read_coverage(log: &str) -> Option<u64> {
+    for line in log.lines().rev() {
+        if let Some((_, rest)) = line.split_once(" cov: ") {
+            return rest.split(' ').next()?.parse().ok();
+        }
+    }
+    None
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::summary;
+    use super::summarize;
 
-    const SAID: &str = "#12\tINITED cov: 243 ft: 479 corp: 11/2460b exec/s: 0 rss: 28Mb\n\
+    const LOG: &str = "#12\tINITED cov: 243 ft: 479 corp: 11/2460b exec/s: 0 rss: 28Mb\n\
         stat::number_of_executed_units: 1000\nstat::peak_rss_mb:              33\n";
 
     #[test]
     fn a_run_is_summed_up() {
-        assert_eq!(summary(SAID, 11).unwrap(), "1000 runs, 243 edges, 33 MiB");
+        assert_eq!(summarize(LOG, 11).unwrap(), "1000 runs, 243 edges, 33 MiB");
     }
 
     #[test]
     fn a_run_that_only_read_its_corpus_is_an_error() {
-        assert!(summary(SAID, 500).is_err());
-        assert!(summary("killed", 1).is_err());
-        assert!(summary(&SAID.replace("cov: 243", "cov: 0"), 1).is_err());
+        assert!(summarize(LOG, 500).is_err());
+        assert!(summarize("killed", 1).is_err());
+        assert!(summarize(&LOG.replace("cov: 243", "cov: 0"), 1).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! The chores of the house: `cargo xtask setup|test|tidy|real|vm|static|fuzz|peers`.
+//! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|fuzz|peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
-//! house, it runs the `dfsbench` binary as a stranger would.
+//! layers, it runs the `dfsbench` binary as a user does.
 //!
 //! Invariants: commands are argument vectors, never shell strings, but on virtual machines; every
 //! process that is started is ended by its own handle; nothing listens off loopback, but in
@@ -17,40 +17,39 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use real::Selection;
+
+// Set-up that the tests against real peers share.
+use checks::{native, noise, proc, repo, setup};
 
 mod doctable;
 mod fuzz;
-mod native;
-mod noise;
 mod peers;
 mod portable;
-mod proc;
+mod programs;
 mod real;
-mod repo;
-mod setup;
 mod steps;
-mod suites;
 mod test;
 mod tidy;
 mod vm;
 
-/// The chores of the dfsbench repository.
+/// Developers' commands of the dfsbench repository.
 #[derive(Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask")]
 struct Args {
     #[command(subcommand)]
-    command: Chore,
+    command: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Installs what the tests need from the distribution (root; Debian and its kin).
     Setup {
-        /// Says what is missing and installs nothing.
+        /// Reports what is missing and installs nothing.
         #[arg(long)]
         check: bool,
     },
-    /// Checks the rules of the house that no compiler knows.
+    /// Checks the rules of the project that no compiler knows.
     Tidy {
         /// Prints how the code of each crate reads, and how that is counted; checks nothing.
         #[arg(long)]
@@ -68,17 +67,16 @@ enum Chore {
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser, lab, ladder, loss, vm, hosts, cluster, fuzz.
+        /// browser, lab, ladder, loss, vm, vm_v2, hosts, cluster, fuzz.
         group: Option<String>,
-        /// Uses the binary as it is, and builds nothing.
-        #[arg(long)]
-        built: bool,
+        /// Runs only the tests of these groups whose name contains this.
+        test: Option<String>,
     },
     /// Virtual machines with the Linux kernel's NFS server and clients (root).
     Vm(vm::Options),
     /// Builds a `dfsbench` that needs no libraries, for machines of any age; prints its path.
     Static,
-    /// Feeds the decoders and state machines with what no peer would send.
+    /// Feeds the decoders and state machines with input that no peer would send.
     Fuzz(fuzz::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
     Peers(peers::Options),
@@ -86,21 +84,21 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
-        Chore::Setup { check: true } => setup::check().map(|()| true),
-        Chore::Setup { check: false } => setup::install_missing().map(|()| true),
-        Chore::Tidy { figures: true } => tidy::print_figures().map(|()| true),
-        Chore::Tidy { figures: false } => tidy::run(),
-        Chore::Test { quick: true, .. } => Ok(test::quick()),
-        Chore::Test { no_real: true, .. } => Ok(test::without_real()),
-        Chore::Test { .. } => Ok(test::everything()),
-        Chore::Real { group, built } => {
-            let binary = if built { test::Binary::AsItIs } else { test::Binary::Rebuilt };
-            Ok(test::real_only(group.as_deref(), binary))
+        Task::Setup { check: true } => setup::check().map(|()| true),
+        Task::Setup { check: false } => setup::install_missing().map(|()| true),
+        Task::Tidy { figures: true } => tidy::print_figures().map(|()| true),
+        Task::Tidy { figures: false } => tidy::run(),
+        Task::Test { quick: true, .. } => Ok(test::quick()),
+        Task::Test { no_real: true, .. } => Ok(test::without_real()),
+        Task::Test { .. } => Ok(test::everything()),
+        Task::Real { group, test } => {
+            let selection = Selection { group: group.as_deref(), test: test.as_deref() };
+            Ok(test::real_only(selection))
         }
-        Chore::Vm(options) => vm::run(&options),
-        Chore::Static => portable::build_and_tell(),
-        Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::Peers(options) => peers::run(&options),
+        Task::Vm(options) => vm::run(&options),
+        Task::Static => portable::build_and_print(),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Peers(options) => peers::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

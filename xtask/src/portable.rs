@@ -2,7 +2,7 @@
 //!
 //! The virtual machines of the tests are Debian of three ages, and none has the C library of the
 //! machine that built the program. The build has a folder of its own below the target folder,
-//! because its flags would make cargo build everything else anew.
+//! because its flags would make cargo build everything else again.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ const FLAGS: &str = "-C target-feature=+crt-static -C strip=symbols";
 ///
 /// # Errors
 /// Where it doesn't build.
-pub fn dfsbench() -> Result<PathBuf> {
+pub fn build_dfsbench() -> Result<PathBuf> {
     let folder = repo::target().join("static");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--package", "dfsbench", "--quiet", "--target", TARGET]);
@@ -33,7 +33,7 @@ pub fn dfsbench() -> Result<PathBuf> {
 ///
 /// # Errors
 /// Where it doesn't build.
-pub fn build_and_tell() -> Result<bool> {
-    println!("{}", dfsbench()?.display());
+pub fn build_and_print() -> Result<bool> {
+    println!("{}", build_dfsbench()?.display());
     Ok(true)
 }

@@ -8,15 +8,16 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::programs::{self, Which};
+use crate::real::Selection;
 use crate::steps::Steps;
-use crate::suites::{self, Which};
 use crate::{proc, real, repo, setup, tidy};
 
 /// Runs what a change is checked with while it is made: no root, no peers.
 pub fn quick() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
-    steps.many("unit tests", || suites::run(Which::Unit));
+    steps.many("unit tests", || programs::run_programs(&programs::build(Which::Unit)?.plain));
     steps.finish()
 }
 
@@ -24,9 +25,9 @@ pub fn quick() -> bool {
 pub fn without_real() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
-    steps.one("doc", doc);
+    steps.one("doc", check_documentation);
     steps.one("tests of fuzz", test_fuzz);
-    steps.many("tests", || suites::run(Which::All));
+    run_plain_tests(&mut steps, Which::WithoutReal);
     steps.finish()
 }
 
@@ -35,49 +36,58 @@ pub fn everything() -> bool {
     let mut steps = Steps::new();
     steps.one("setup", || setup::install_missing().map(|()| true));
     check_sources(&mut steps);
-    steps.one("doc", doc);
+    steps.one("doc", check_documentation);
     steps.one("tests of fuzz", test_fuzz);
-    steps.many("tests", || suites::run(Which::All));
-    steps.many("real peers, browser and fuzz targets", || Ok(real::run(None)));
+    if let Some(built) = run_plain_tests(&mut steps, Which::All) {
+        steps.many("real peers, browser and fuzz targets", || {
+            real::run(&built.real, Selection::default())
+        });
+    }
     steps.finish()
 }
 
-/// The binary that is checked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Binary {
-    /// The one that is built first.
-    Rebuilt,
-    /// The one that is there.
-    AsItIs,
-}
-
-/// Runs the groups of checks against real peers and a browser whose name contains `group`.
-pub fn real_only(group: Option<&str>, binary: Binary) -> bool {
+/// Runs the selected tests against real peers and a browser.
+pub fn real_only(selection: Selection<'_>) -> bool {
     let mut steps = Steps::new();
     steps.one("setup", || setup::install_missing().map(|()| true));
-    if binary == Binary::Rebuilt {
-        steps.one("build", build);
-    }
-    steps.many("real peers and browser", || Ok(real::run(group)));
+    steps.many("real peers and browser", || {
+        real::run(&programs::build(Which::Real)?.real, selection)
+    });
     steps.finish()
+}
+
+/// Builds tests and runs those that need no peers; returns all that were built.
+fn run_plain_tests(steps: &mut Steps, which: Which) -> Option<programs::Programs> {
+    let mut built = None;
+    steps.one("build of the tests", || {
+        built = Some(programs::build(which)?);
+        Ok(true)
+    });
+    let built = built?;
+    steps.many("tests", || {
+        let mut count = programs::run_programs(&built.plain)?;
+        count.add(programs::run_documentation()?);
+        Ok(count)
+    });
+    Some(built)
 }
 
 /// Checks all sources without running them: format, lints, and the project's own rules.
 fn check_sources(steps: &mut Steps) {
-    steps.one("format", || done(cargo(&["fmt", "--all", "--check"])));
+    steps.one("format", || run_to_end(cargo(&["fmt", "--all", "--check"])));
     steps.one("clippy", || {
         let flags = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        done(cargo(&["clippy"]).args(flags))
+        run_to_end(cargo(&["clippy"]).args(flags))
     });
     // The fuzz targets are a workspace of their own, with the same rules.
     steps.one("format of fuzz", || {
-        done(cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+        run_to_end(cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
     });
     steps.one("clippy of fuzz", || {
         let flags = ["--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--quiet"];
         let mut clippy = cargo(&["clippy"]);
         clippy.args(flags).env("CARGO_TARGET_DIR", repo::target()).args(["--", "-D", "warnings"]);
-        done(clippy)
+        run_to_end(clippy)
     });
     steps.one("tidy", tidy::run);
 }
@@ -86,17 +96,12 @@ fn check_sources(steps: &mut Steps) {
 fn test_fuzz() -> Result<bool> {
     let mut test = cargo(&["test", "--manifest-path", "fuzz/Cargo.toml", "--lib", "--quiet"]);
     test.env("CARGO_TARGET_DIR", repo::target());
-    done(test)
+    run_to_end(test)
 }
 
-fn doc() -> Result<bool> {
+fn check_documentation() -> Result<bool> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-    done(doc.env("RUSTDOCFLAGS", "-D warnings"))
-}
-
-/// Builds what the checks against real peers run, as `cargo test` would.
-fn build() -> Result<bool> {
-    done(cargo(&["build", "--workspace", "--bins", "--examples", "--quiet"]))
+    run_to_end(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn cargo(args: &[&str]) -> Command {
@@ -105,6 +110,6 @@ fn cargo(args: &[&str]) -> Command {
     command
 }
 
-fn done(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
+fn run_to_end(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
     proc::run(command.borrow_mut()).map(|()| true)
 }

@@ -22,7 +22,7 @@ pub fn facts() -> Vec<String> {
     ]
 }
 
-/// Returns the congestion control that a socket gets where nobody asks for another.
+/// Returns the congestion control that a socket gets that selects no other.
 pub fn default_congestion() -> String {
     word(CONGESTION, 1)
 }

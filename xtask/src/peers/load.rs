@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::case::Figure;
 use crate::native;
 use crate::proc::{self, Background};
-use crate::real::libnfs::Export;
 use crate::repo::{self, Profile};
+use checks::libnfs::Export;
 
 /// Congestion control that `dfsbench serve` and the clients set on their sockets.
 pub const CONGESTION: &str = "cubic";

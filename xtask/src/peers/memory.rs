@@ -1,4 +1,4 @@
-//! How much memory the quick campaign takes: bare `dfsbench`, as somebody tries it first.
+//! How much memory the quick campaign takes: bare `dfsbench`, as a new user runs it.
 //!
 //! The kernel's own high-water mark is read while it runs; the limit stands in for a peer.
 

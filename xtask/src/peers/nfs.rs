@@ -11,8 +11,8 @@ use super::Setting;
 use super::case::{self, Case, Figure, Outcome, Rival, Row, Spread, Unit};
 use super::load::{self, CONGESTION, Load, MessageBytes};
 use super::ours::{self, OURS};
-use crate::real::ganesha::Ganesha;
-use crate::real::ours::Serve;
+use checks::ganesha::Ganesha;
+use checks::ours::Serve;
 
 /// Room for the file of each comparison.
 const MEMORY: &str = "1600MiB";

@@ -1,6 +1,6 @@
 //! Our side of the comparisons: one `dfsbench run`, and what its JSON report says.
 //!
-//! The command lines are those of [`crate::real::ours`]; the shape of the report is known here
+//! The command lines are those of [`checks::ours`]; the shape of the report is known here
 //! only.
 
 use anyhow::{Context, Result, ensure};
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use super::Setting;
 use super::case::Figure;
 use crate::proc;
-use crate::real::ours::{Ours, Run};
 use crate::repo::Profile;
+use checks::ours::{Ours, Run};
 
 /// The build that is measured.
 pub const OURS: Ours = Ours::new(Profile::Release);

@@ -85,7 +85,7 @@ fn once() -> Result<Figure> {
     Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
 }
 
-/// Returns PostMark's commands: sizes and biases are its own where nothing is said.
+/// Returns PostMark's commands: sizes and biases are its own by default.
 fn lines(pool: &Path) -> String {
     let pool = pool.display();
     format!(

@@ -17,7 +17,7 @@ use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::load::{self, CONGESTION};
 use super::ours::{self, OURS};
 use crate::proc::{self, Background};
-use crate::real::ours::Serve;
+use checks::ours::Serve;
 
 const MEMORY: &str = "1600MiB";
 
@@ -120,14 +120,14 @@ fn by_qperf(seconds: u32) -> Result<Figure> {
     server.await_port(port, Duration::from_secs(10))?;
     let mut client = Command::new("qperf");
     client.args(["127.0.0.1", "-lp", &port.to_string(), "-t", &seconds.to_string()]);
-    let said = proc::text(client.args(["-uu", "-m", MESSAGE_BYTES, "tcp_lat"]))?;
-    let way_ns = one_way_ns(&said).with_context(|| format!("qperf said: {said}"))?;
+    let text = proc::text(client.args(["-uu", "-m", MESSAGE_BYTES, "tcp_lat"]))?;
+    let way_ns = one_way_ns(&text).with_context(|| format!("qperf printed: {text}"))?;
     Ok(Figure { rate: 1e9 / (2.0 * way_ns), cpu_ns_each: None })
 }
 
 /// The latency that `qperf -uu` prints: in nanoseconds, for one way.
-fn one_way_ns(said: &str) -> Option<f64> {
-    let line = said.lines().find_map(|line| line.trim().strip_prefix("latency"))?;
+fn one_way_ns(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("latency"))?;
     let number = line.trim_start_matches([' ', '=']).strip_suffix("ns")?;
     number.trim().replace(',', "").parse().ok().filter(|ns| *ns > 0.0)
 }

@@ -4,9 +4,9 @@
 //! adapter, so its figures are its own. Like figures are what is claimed, with no more processor
 //! time: a ratio far above 1 says as much against a comparison as one far below.
 //!
-//! Both sides meet pages with the same past. iozone writes a file twice before it reads it, asked
-//! or not (`-i 0`), and so do we beside it: the kernel moves a page to its active ones when it is
-//! used for the second time, which would else be in our reads and in iozone's rewrite.
+//! Both sides meet pages with the same past. iozone writes a file twice before it reads it,
+//! requested or not (`-i 0`), and so do we beside it: the kernel moves a page to its active ones
+//! when it is used for the second time, which would else be in our reads and in iozone's rewrite.
 //!
 //! **Source:** `folio_mark_accessed` in the kernel's `mm/swap.c`; what strace saw of iozone 3.489.
 
@@ -78,9 +78,9 @@ fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
     case::run(case, setting.rounds)
 }
 
-/// Measures one side. iozone and bonnie++ write one buffer again and again, which stays in a cache;
-/// beside them ours writes zeros, which do, too. Random data, which nothing on the way can make
-/// smaller, costs more: the row of fio has it.
+/// Measures one side. iozone and bonnie++ write one buffer again and again, which remains in a
+/// cache; beside them ours writes zeros, which do, too. Random data, which nothing on the way can
+/// make smaller, costs more: the row of fio has it.
 fn measure(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let target = folder.path().to_string_lossy();

@@ -57,7 +57,7 @@ fn check_layer(architecture: &Architecture, member: &Member) -> Vec<Finding> {
                 format!("leads upwards, from layer {} to layer {}", here.layer, there.layer);
             findings.push(Finding::error(dependency, message));
         } else if !here.uses.allow(name) {
-            let within = if there.layer == here.layer { "stays in its layer and " } else { "" };
+            let within = if there.layer == here.layer { "is within its layer and " } else { "" };
             let message = format!("{within}is not in the table of architecture.md");
             findings.push(Finding::error(dependency, message));
         }
@@ -130,7 +130,7 @@ mod tests {
     fn a_dependency_within_a_layer_that_is_not_listed_is_found() {
         let found = messages(&[member("nfs-client", &[("engine", Kind::Normal)])]);
         let want = "error: dependency nfs-client -> engine: \
-                    stays in its layer and is not in the table of architecture.md";
+                    is within its layer and is not in the table of architecture.md";
         assert_eq!(found, [want]);
     }
 

@@ -80,7 +80,7 @@ mod tests {
 struct A;
 
 /// Digs a hole.
-/// Of further lines nothing is asked.
+/// Of further lines nothing is required.
 fn dig() {}
 
 /// Its name.

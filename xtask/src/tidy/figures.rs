@@ -249,7 +249,7 @@ mod tests {
 struct A;
 
 /// Short.
-fn told((a, b): (u8, u8), deep: bool) {
+fn dug((a, b): (u8, u8), deep: bool) {
     // A comment.
     let double = |x: u8| x * 2; // and one behind code
     let mut first = move || list.iter().map(double).filter_map::<u8>(b).collect();

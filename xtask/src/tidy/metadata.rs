@@ -1,6 +1,6 @@
 //! Reads `cargo metadata`: the members of the workspace and the licences of all they draw in.
 //!
-//! Principal types: [`Member`] and [`Package`]. The raw JSON stays in this file.
+//! Principal types: [`Member`] and [`Package`]. The raw JSON is used in this file only.
 
 use std::process::Command;
 
@@ -84,9 +84,8 @@ pub fn graph() -> Result<Vec<Package>> {
         packages.extend(metadata(manifest, &[])?);
     }
     packages.retain(|package| package.source.is_some());
-    let release = |package: &Package| (package.name.clone(), package.version.clone());
-    packages.sort_by_key(release);
-    packages.dedup_by_key(|package| release(package));
+    packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    packages.dedup_by(|a, b| (&a.name, &a.version) == (&b.name, &b.version));
     Ok(packages)
 }
 

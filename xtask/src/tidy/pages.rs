@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_of_the_manifest_that_nobody_uses_is_found() {
+    fn a_crate_of_the_manifest_without_a_user_is_found() {
         let found = found(&format!("{TABLE}| `rand` | x |\n"), &["rand"]);
         assert_eq!(found, ["error: serde: is listed in Cargo.toml but no crate uses it"]);
     }

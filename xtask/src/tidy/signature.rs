@@ -113,7 +113,7 @@ fn parameter_list(signature: &str) -> Option<&str> {
                 depth = 1;
             }
             '<' | '(' | '[' | '{' => depth += 1,
-            // The `>` of an arrow closes nothing.
+            // The `>` of `->` closes nothing.
             '>' if before == '-' => {}
             '>' | ')' | ']' | '}' => {
                 depth = depth.checked_sub(1)?;

@@ -1,0 +1,320 @@
+//! Captures the wire traffic of our programs, and dissects it with tshark.
+//!
+//! [`Capture`] listens on loopback while something runs. That it has begun, and that it has seen
+//! everything, is known by datagrams of our own that appear in its file, not by waiting.
+//! [`Frames`] holds what was dissected: one that is malformed, unknown or not understood to its
+//! end is an error that names the frame.
+//!
+//! **Source:** tshark(1), dumpcap(1); Wireshark display filter reference, "rpc", "nfs", "_ws".
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::proc::{self, Background};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+/// Buffer in the kernel, in MiB, so that a busy machine drops nothing.
+const BUFFER: &str = "128";
+/// How much of the end of the file is searched for our own datagram, in bytes.
+const TAIL_BYTES: u64 = 64 * 1024;
+/// Least severity that is an error: tshark's "error"; warnings are about the order of segments.
+const SEVERITY_ERROR: u32 = 0x0080_0000;
+
+/// Fields that are read of each frame; the order is that of [`Frame::parse`].
+const FIELDS: [&str; 14] = [
+    "frame.number",
+    "tcp.srcport",
+    "udp.srcport",
+    "rpc.msgtyp",
+    "rpc.program",
+    "nfs.procedure_v2",
+    "nfs.procedure_v3",
+    "nfs.procedure_v4",
+    "nfs.minorversion",
+    "_ws.malformed",
+    "_ws.expert.severity",
+    "_ws.expert.message",
+    "frame.protocols",
+    "tcp.analysis.lost_segment",
+];
+
+/// A capture that is going on.
+pub struct Capture {
+    process: Background,
+    folder: TempDir,
+    marker: UdpSocket,
+    port: u16,
+}
+
+impl Capture {
+    /// Begins to capture what goes to and from a loopback port; returns once it does.
+    ///
+    /// # Errors
+    /// Where dumpcap can't capture here, for want of rights or of the program.
+    pub fn start(port: u16) -> Result<Self> {
+        let folder = TempDir::with_prefix("dfsbench-capture-")?;
+        let marker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let own = marker.local_addr()?.port();
+        let mut command = Command::new("dumpcap");
+        command.args(["-q", "-i", "lo", "-B", BUFFER, "-w"]).arg(folder.path().join("wire"));
+        command.args(["-f", &format!("port {port} or udp port {own}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(folder.path().join("stderr"))?);
+        let capture = Self { process: Background::start(&mut command)?, folder, marker, port };
+        capture.await_marker("dfsbench-capture-begins")?;
+        Ok(capture)
+    }
+
+    /// Ends the capture once it has seen everything until now, and dissects it.
+    ///
+    /// # Errors
+    /// Where tshark fails.
+    pub fn finish(mut self) -> Result<Frames> {
+        self.end()?;
+        Frames::parse(&self.dissect("rpc", &FIELDS)?)
+    }
+
+    /// Ends the capture once it has seen everything until now.
+    ///
+    /// # Errors
+    /// Where it does not see our own datagram in time.
+    pub fn end(&mut self) -> Result<()> {
+        self.await_marker("dfsbench-capture-ends")?;
+        self.process.kill();
+        Ok(())
+    }
+
+    /// Prints fields of each frame, with what goes over the port taken for this protocol.
+    ///
+    /// # Errors
+    /// Where tshark fails.
+    pub fn dissect(&self, as_what: &str, fields: &[&str]) -> Result<String> {
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(self.file()).args(["-T", "fields", "-E", "separator=/t"]);
+        let transports = if as_what == "tls" { &["tcp"][..] } else { &["tcp", "udp"] };
+        for transport in transports {
+            tshark.args(["-d", &format!("{transport}.port=={},{as_what}", self.port)]);
+        }
+        tshark.args(["-Y", &format!("tcp.port=={0} or udp.port=={0}", self.port)]);
+        tshark.args(fields.iter().flat_map(|field| ["-e", field]));
+        proc::text(&mut tshark)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("wire")
+    }
+
+    /// Sends a datagram until it is in the file.
+    fn await_marker(&self, text: &str) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let own = self.marker.local_addr()?;
+        // A file that can't be read yet doesn't have it.
+        while !self.has_at_end(text.as_bytes()).unwrap_or(false) {
+            if Instant::now() > deadline {
+                let stderr = fs::read_to_string(self.folder.path().join("stderr"));
+                bail!("dumpcap captures nothing: {}", stderr.unwrap_or_default());
+            }
+            self.marker.send_to(text.as_bytes(), own)?;
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Tells whether the end of the file has a text.
+    fn has_at_end(&self, text: &[u8]) -> std::io::Result<bool> {
+        let mut file = File::open(self.file())?;
+        let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes.windows(text.len()).any(|window| window == text))
+    }
+}
+
+/// One frame, dissected. A frame can hold many RPC messages.
+#[derive(Debug, Default)]
+struct Frame {
+    number: u32,
+    source_port: u16,
+    /// 0 for each call, 1 for each reply.
+    messages: Vec<u32>,
+    programs: Vec<u32>,
+    /// How many messages were understood as NFS of version 2, 3 and 4.
+    nfs: [usize; 3],
+    minors: Vec<u32>,
+    complaint: Option<String>,
+    protocols: String,
+    follows_a_gap: bool,
+}
+
+/// All frames of a capture.
+pub struct Frames {
+    frames: Vec<Frame>,
+}
+
+/// The calls and bytes that a capture must contain.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Version of NFS: 2, 3 or 4.
+    pub version: u32,
+    /// Minor version of NFS v4.
+    pub minor: Option<u32>,
+    /// The port of the client's connection, and how many calls it says that it sent there.
+    pub calls: (u16, u64),
+}
+
+const NFS: u32 = 100_003;
+const MOUNT: u32 = 100_005;
+const PORTMAP: u32 = 100_000;
+
+impl Frame {
+    fn parse(line: &str) -> Result<Self> {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().context("tshark prints other fields");
+        let number = next()?.parse().context("a frame without a number")?;
+        let (tcp, udp) = (next()?, next()?);
+        let (messages, programs) = (numbers(next()?)?, numbers(next()?)?);
+        let mut nfs = [0; 3];
+        for count in &mut nfs {
+            *count = numbers(next()?)?.len();
+        }
+        let minors = numbers(next()?)?;
+        let (malformed, severities, message) = (next()?, numbers(next()?)?, next()?);
+        let is_bad = !malformed.is_empty()
+            || severities.iter().any(|severity| severity & 0x00f0_0000 >= SEVERITY_ERROR);
+        let (protocols, gap) = (next()?.to_owned(), next()?);
+        Ok(Self {
+            number,
+            source_port: if tcp.is_empty() { udp } else { tcp }.parse().unwrap_or_default(),
+            messages,
+            programs,
+            nfs,
+            minors,
+            complaint: is_bad.then(|| format!("{malformed} {message}")),
+            protocols,
+            follows_a_gap: !gap.is_empty(),
+        })
+    }
+
+    fn check(&self, expected: &Expected) -> Result<()> {
+        let Self { number, programs, messages, .. } = self;
+        if let Some(complaint) = &self.complaint {
+            bail!("frame {number} ({}): {complaint}", self.protocols);
+        }
+        let has_raw = self.protocols.split(':').any(|name| name == "data");
+        ensure!(!has_raw, "frame {number} is not understood: {}", self.protocols);
+        ensure!(
+            programs.len() == messages.len(),
+            "frame {number} has {} messages, of which {} are understood",
+            messages.len(),
+            programs.len()
+        );
+        let known = [NFS, MOUNT, PORTMAP];
+        let stranger = programs.iter().find(|program| !known.contains(program));
+        ensure!(stranger.is_none(), "frame {number}: program {stranger:?}");
+        let of_nfs = programs.iter().filter(|program| **program == NFS).count();
+        let version = (expected.version - 2) as usize;
+        ensure!(
+            self.nfs[version] == of_nfs && self.nfs.iter().sum::<usize>() == of_nfs,
+            "frame {number}: {of_nfs} messages of NFS, of v2, v3, v4: {:?}",
+            self.nfs
+        );
+        let minor = expected.minor.unwrap_or_default();
+        ensure!(self.minors.iter().all(|seen| *seen == minor), "frame {number}: {:?}", self.minors);
+        Ok(())
+    }
+}
+
+impl Frames {
+    fn parse(text: &str) -> Result<Self> {
+        let frames = text.lines().map(Frame::parse).collect::<Result<Vec<_>>>()?;
+        Ok(Self { frames })
+    }
+
+    /// Tells whether the capture is whole; the kernel drops frames where dumpcap is too slow.
+    pub fn are_all_there(&self) -> bool {
+        !self.frames.iter().any(|frame| frame.follows_a_gap)
+    }
+
+    /// Checks every frame, and that calls and replies are as many as the client says.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self, expected: &Expected) -> Result<()> {
+        self.frames.iter().try_for_each(|frame| frame.check(expected))?;
+        let (port, counted) = expected.calls;
+        let from = self.frames.iter().filter(|frame| frame.source_port == port);
+        let calls = from.flat_map(|frame| &frame.messages).filter(|kind| **kind == 0).count();
+        ensure!(calls > 0, "no call was captured");
+        ensure!(calls as u64 == counted, "{calls} calls on the wire, {counted} by the counter");
+        let all = || self.frames.iter().flat_map(|frame| &frame.messages);
+        let (calls, replies) = (all().filter(|kind| **kind == 0).count(), all().count());
+        ensure!(replies == 2 * calls, "{calls} calls, {} replies", replies - calls);
+        Ok(())
+    }
+}
+
+/// Reads `1,2,3`, decimal or with `0x`; nothing is no numbers.
+///
+/// # Errors
+/// Where a word is none.
+pub fn numbers(text: &str) -> Result<Vec<u32>> {
+    let one = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => word.parse(),
+    };
+    let words = text.split(',').filter(|word| !word.is_empty());
+    words.map(|word| one(word).with_context(|| format!("tshark prints {text:?}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "1\t700\t\t0,0\t100003,100003\t\t7,7\t\t\t\t\t\teth:ip:tcp:rpc:nfs\t\n\
+        2\t2049\t\t1,1\t100003,100003\t\t7,7\t\t\t\t2097152\tconnected\teth:ip:tcp:rpc:nfs\t\n";
+    const EXPECTED: Expected = Expected { version: 3, minor: None, calls: (700, 2) };
+
+    fn complaint(text: &str) -> String {
+        let frames = Frames::parse(text).unwrap();
+        frames.check(&EXPECTED).map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn a_capture_in_order_passes() {
+        assert_eq!(complaint(GOOD), "");
+    }
+
+    #[test]
+    fn a_capture_with_a_gap_is_known() {
+        assert!(Frames::parse(GOOD).unwrap().are_all_there());
+        let gap = GOOD.replacen("rpc:nfs\t\n", "rpc:nfs\t1\n", 1);
+        assert!(!Frames::parse(&gap).unwrap().are_all_there());
+    }
+
+    #[test]
+    fn planted_faults_are_found() {
+        let planted = [
+            ("2097152\tconnected", "8388608\tMalformed Packet", "frame 2 (eth:ip:tcp:rpc:nfs)"),
+            ("0,0\t100003,100003", "0,0\t100003", "2 messages, of which 1"),
+            ("rpc:nfs\t\n2", "rpc:nfs:data\t\n2", "frame 1 is not understood"),
+            ("7,7\t\t\t\t\t\t", "7\t\t\t\t\t\t", "2 messages of NFS"),
+            ("0,0\t100003,100003\t\t7,7", "0\t100003\t\t7", "1 calls on the wire, 2 by"),
+            ("1,1\t100003,100003\t\t7,7", "1\t100003\t\t7", "2 calls, 1 replies"),
+        ];
+        for (from, to, want) in planted {
+            let text = GOOD.replacen(from, to, 1);
+            assert_ne!(text, GOOD, "{from}");
+            assert!(complaint(&text).contains(want), "{want}: {}", complaint(&text));
+        }
+    }
+}

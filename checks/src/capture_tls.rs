@@ -1,0 +1,129 @@
+//! Checks RPC-over-TLS from outside: a NULL call that asks for it in the clear, the
+//! answer that grants it, and TLS records from there on, to the last byte.
+//!
+//! tshark doesn't follow the change from RPC to TLS, so a capture is dissected twice. The
+//! principal type is [`Secured`].
+//!
+//! **Source:** RFC 9289 sections 4.1 and 5; Wireshark display filter reference, "rpc", "tls".
+
+use anyhow::{Result, ensure};
+
+use crate::capture::{Capture, numbers};
+
+/// The flavour of the call that asks for TLS. **Source:** RFC 9289 section 4.1.
+const AUTH_TLS: u32 = 7;
+/// Bytes of the call that asks for TLS, and of its answer, with their record marks.
+const PROBE_BYTES: u64 = 44 + 36;
+/// Bytes before what a TLS record holds. **Source:** RFC 8446 section 5.1.
+const RECORD_HEAD_BYTES: u64 = 5;
+
+const AS_RPC: [&str; 4] = ["rpc.msgtyp", "rpc.auth.flavor", "rpc.procedure", "_ws.malformed"];
+const AS_TLS: [&str; 7] = [
+    "tcp.len",
+    "tls.record.length",
+    "_ws.malformed",
+    "tls.alert_message",
+    // What was lost on its way to the capture can't be added up.
+    "tcp.analysis.lost_segment",
+    "tcp.analysis.ack_lost_segment",
+    "tcp.analysis.retransmission",
+];
+
+/// A capture of connections that are all under TLS.
+pub struct Secured {
+    as_rpc: String,
+    as_tls: String,
+}
+
+impl Secured {
+    /// Ends a capture and dissects it.
+    ///
+    /// # Errors
+    /// Where tshark fails.
+    pub fn dissect(mut capture: Capture) -> Result<Self> {
+        capture.end()?;
+        Ok(Self {
+            as_rpc: capture.dissect("rpc", &AS_RPC)?,
+            as_tls: capture.dissect("tls", &AS_TLS)?,
+        })
+    }
+
+    /// Tells whether the capture is whole.
+    pub fn is_all_there(&self) -> bool {
+        for line in self.as_tls.lines() {
+            if !column(line, 4).is_empty() || !column(line, 5).is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Checks that nothing but the probes is in the clear, and that every other byte is TLS.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<()> {
+        let probes = self.probes()?;
+        let (mut payload, mut again, mut records) = (0, 0, 0);
+        for line in self.as_tls.lines() {
+            ensure!(column(line, 2).is_empty(), "malformed under TLS: {line:?}");
+            ensure!(column(line, 3).is_empty(), "an alert in the clear: {line:?}");
+            let len = column(line, 0).parse::<u64>().unwrap_or_default();
+            payload += len;
+            again += if column(line, 6).is_empty() { 0 } else { len };
+            let lengths = numbers(column(line, 1))?;
+            records += lengths.iter().map(|len| u64::from(*len) + RECORD_HEAD_BYTES).sum::<u64>();
+        }
+        let secured = payload - PROBE_BYTES * probes;
+        ensure!(records > 0, "no TLS record was seen");
+        // A segment that a busy machine sent twice is in the capture twice, in whole or in part.
+        let counted = records..=records + again;
+        ensure!(counted.contains(&secured), "{secured} bytes after the probes, {counted:?} of TLS");
+        Ok(())
+    }
+
+    /// Counts the pairs of probe and answer; nothing else is RPC in the clear.
+    fn probes(&self) -> Result<u64> {
+        let (mut calls, mut replies) = (0, 0);
+        for line in self.as_rpc.lines().filter(|line| !column(line, 0).is_empty()) {
+            ensure!(column(line, 3).is_empty(), "malformed in the clear: {line:?}");
+            let flavors = numbers(column(line, 1))?;
+            match column(line, 0) {
+                "0" => {
+                    let asks = flavors.first() == Some(&AUTH_TLS) && column(line, 2) == "0";
+                    ensure!(asks, "a call in the clear that does not ask for TLS: {line:?}");
+                    calls += 1;
+                }
+                _ => replies += 1,
+            }
+        }
+        ensure!(calls > 0 && calls == replies, "{calls} probes, {replies} answers");
+        Ok(calls)
+    }
+}
+
+fn column(line: &str, number: usize) -> &str {
+    line.split('\t').nth(number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secured(rpc: &str, tls: &str) -> Result<()> {
+        Secured { as_rpc: rpc.to_owned(), as_tls: tls.to_owned() }.check()
+    }
+
+    #[test]
+    fn only_probes_may_be_in_the_clear_and_all_else_is_records() {
+        let rpc = "\t\t\t\n0\t7,0\t0\t\n1\t0\t0\t\n";
+        let tls = "44\t\t\t\n36\t\t\t\n695\t122,1,557\t\t\n0\t\t\t\n";
+        secured(rpc, tls).unwrap();
+        for (from, to) in [("7,0\t0", "1,0\t0"), ("7,0\t0", "7,0\t1"), ("1\t0\t0\t\n", "")] {
+            assert!(secured(&rpc.replacen(from, to, 1), tls).is_err(), "{from}");
+        }
+        for (from, to) in [("122", "121"), ("695\t122,1,557", "0\t"), ("557\t", "557\tMalformed")] {
+            assert!(secured(rpc, &tls.replacen(from, to, 1)).is_err(), "{from}");
+        }
+    }
+}

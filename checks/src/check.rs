@@ -1,0 +1,251 @@
+//! Time limits and fixtures of checks.
+//!
+//! [`checks!`](crate::checks) makes a test of each row of a table: name, limit in seconds, and the
+//! check. [`run_within`] fails a check that exceeds its limit and reports what it waited for; the
+//! processes that it started are killed, so that it unwinds. [`Fixture`] is what several checks of
+//! a program share.
+
+use std::cell::RefCell;
+use std::panic;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a check may take to unwind after its processes were killed.
+const UNWIND_MAX: Duration = Duration::from_secs(20);
+/// The most that set-ups add to a limit.
+const SET_UP_MAX: Duration = Duration::from_secs(900);
+/// How often a limit is checked.
+const WATCH: Duration = Duration::from_millis(200);
+/// The pause between two looks at a condition.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Makes tests: `name: 60 s, expression of type anyhow::Result<()>;`.
+#[macro_export]
+macro_rules! checks {
+    ($($(#[$attribute:meta])* $name:ident: $seconds:literal s, $check:expr;)+) => {$(
+        $(#[$attribute])*
+        #[test]
+        fn $name() {
+            $crate::check::run_within($seconds, || $check);
+        }
+    )+};
+}
+
+/// The state of a running check, which its watcher reads.
+#[derive(Default)]
+struct Progress {
+    waiting_for: Mutex<String>,
+    children: Mutex<Vec<u32>>,
+    set_up: Mutex<SetUp>,
+}
+
+/// The time that a check has spent on what it shares with others.
+#[derive(Default)]
+struct SetUp {
+    ended: Duration,
+    begun: Option<Instant>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Progress>>> = const { RefCell::new(None) };
+}
+
+/// Runs a check and panics where it fails or takes longer than its limit.
+///
+/// # Panics
+/// As described: this is how a test fails.
+pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
+    let progress = Arc::new(Progress::default());
+    let (sender, outcome) = mpsc::channel();
+    let shared = Arc::clone(&progress);
+    let worker = thread::spawn(move || {
+        CURRENT.set(Some(shared));
+        let result = check();
+        // The watcher may have given up.
+        let _ = sender.send(result);
+    });
+    match wait_for_outcome(&outcome, &progress, Duration::from_secs(seconds)) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => panic!("{error:#}"),
+        Err(RecvTimeoutError::Disconnected) => {
+            if let Err(cause) = worker.join() {
+                panic::resume_unwind(cause);
+            }
+        }
+        Err(RecvTimeoutError::Timeout) => {
+            let waited_for = progress.waiting_for.lock().expect("no panic").clone();
+            progress.kill_children();
+            // Its values are dropped meanwhile: mounts, namespaces, folders.
+            let _ = outcome.recv_timeout(UNWIND_MAX);
+            panic!("the time limit of {seconds} s is over; it waited for: {waited_for}");
+        }
+    }
+}
+
+/// Waits for the end of a check; the time of set-ups doesn't count.
+fn wait_for_outcome(
+    outcome: &Receiver<Result<()>>,
+    progress: &Progress,
+    limit: Duration,
+) -> Result<Result<()>, RecvTimeoutError> {
+    let begun = Instant::now();
+    loop {
+        match outcome.recv_timeout(WATCH) {
+            Err(RecvTimeoutError::Timeout) => {}
+            received => return received,
+        }
+        let set_up = progress.time_of_set_ups().min(SET_UP_MAX);
+        if begun.elapsed() > limit + set_up {
+            return Err(RecvTimeoutError::Timeout);
+        }
+    }
+}
+
+impl Progress {
+    fn time_of_set_ups(&self) -> Duration {
+        let set_up = self.set_up.lock().expect("no panic");
+        set_up.ended + set_up.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+
+    fn kill_children(&self) {
+        for id in self.children.lock().expect("no panic").iter() {
+            if let Some(pid) = Pid::from_raw(id.cast_signed()) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Does what the running check shares with others: its time doesn't count, and the processes that
+/// it starts outlive the check.
+///
+/// # Errors
+/// As the set-up.
+pub fn set_up<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
+    let current = CURRENT.take();
+    if let Some(progress) = &current {
+        progress.set_up.lock().expect("no panic").begun = Some(Instant::now());
+        "a set-up that several checks share"
+            .clone_into(&mut progress.waiting_for.lock().expect("no panic"));
+    }
+    let outcome = act();
+    if let Some(progress) = &current {
+        let mut set_up = progress.set_up.lock().expect("no panic");
+        if let Some(begun) = set_up.begun.take() {
+            set_up.ended += begun.elapsed();
+        }
+    }
+    CURRENT.set(current);
+    outcome
+}
+
+/// Notes what the running check waits for.
+pub fn note_wait(what: &str) {
+    CURRENT.with_borrow(|current| {
+        if let Some(progress) = current {
+            what.clone_into(&mut progress.waiting_for.lock().expect("no panic"));
+        }
+    });
+}
+
+/// Notes a process that the running check has started.
+pub fn note_start(id: u32) {
+    CURRENT.with_borrow(|current| {
+        if let Some(progress) = current {
+            progress.children.lock().expect("no panic").push(id);
+        }
+    });
+}
+
+/// Notes that a process of the running check was reaped.
+pub fn note_end(id: u32) {
+    CURRENT.with_borrow(|current| {
+        if let Some(progress) = current {
+            progress.children.lock().expect("no panic").retain(|child| *child != id);
+        }
+    });
+}
+
+/// Waits until a condition holds.
+///
+/// # Errors
+/// Where it doesn't hold within the limit.
+pub fn wait_until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
+    note_wait(what);
+    let deadline = Instant::now() + limit;
+    while !holds() {
+        ensure!(Instant::now() < deadline, "{what} takes longer than {} s", limit.as_secs());
+        thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// Something that several checks of a program share: it is started by the first that needs it.
+///
+/// It is never dropped, because a test program ends without that; whatever must not outlive the
+/// program is registered with [`crate::guard`].
+pub struct Fixture<T> {
+    start: fn() -> Result<T>,
+    started: OnceLock<Result<T, String>>,
+}
+
+impl<T> Fixture<T> {
+    /// Describes how it is started.
+    pub const fn new(start: fn() -> Result<T>) -> Self {
+        Self { start, started: OnceLock::new() }
+    }
+
+    /// Returns it, started.
+    ///
+    /// # Errors
+    /// Where it can't be started; the same error for every check that needs it.
+    pub fn get(&'static self) -> Result<&'static T> {
+        let started =
+            self.started.get_or_init(|| set_up(self.start).map_err(|error| format!("{error:#}")));
+        started.as_ref().map_err(|error| anyhow!("the set-up failed: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use anyhow::bail;
+
+    use super::*;
+    use crate::proc;
+
+    fn message(seconds: u64, check: fn() -> Result<()>) -> String {
+        let cause = panic::catch_unwind(|| run_within(seconds, check)).unwrap_err();
+        cause.downcast_ref::<String>().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_check_that_exceeds_its_limit_reports_what_it_waited_for() {
+        let text = message(1, || proc::run(Command::new("sleep").arg("60")));
+        assert!(text.contains("limit of 1 s is over; it waited for: `sleep 60`"), "{text}");
+    }
+
+    #[test]
+    fn a_check_that_fails_reports_its_error() {
+        run_within(60, || Ok(()));
+        assert_eq!(message(60, || bail!("planted")), "planted");
+    }
+
+    #[test]
+    fn a_fixture_that_does_not_start_fails_every_check() {
+        static BROKEN: Fixture<u32> = Fixture::new(|| bail!("planted"));
+        static WORKING: Fixture<u32> = Fixture::new(|| Ok(7));
+        for _ in 0..2 {
+            let error = BROKEN.get().unwrap_err().to_string();
+            assert_eq!(error, "the set-up failed: planted");
+            assert_eq!(*WORKING.get().unwrap(), 7);
+        }
+    }
+}

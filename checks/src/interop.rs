@@ -1,0 +1,188 @@
+//! One run of one list of checks: that of `nfs-client`'s example `interop`, whatever server it
+//! talks to, or that of libnfs with our server.
+//!
+//! Principal type: [`Protocol`], a version and a transport. A run between our client and our server
+//! can be captured too, and is then dissected by tshark.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::capture::{Capture, Expected};
+use crate::capture_tls::Secured;
+use crate::libnfs::Export;
+use crate::repo::{self, Profile};
+use crate::{native, proc};
+
+/// How often a run is captured before a busy machine is given up.
+const CAPTURES_MAX: u32 = 4;
+/// How long a proxy may take until it can be used.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Entries of the large directory where everything is captured.
+pub const FEW_ENTRIES: &str = "300";
+/// Entries of the large directory where nothing is.
+pub const MANY_ENTRIES: &str = "10000";
+
+/// A version of NFS and a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol {
+    /// The version as it is written in an address: 2, 3, 4.0 ...
+    pub version: &'static str,
+    /// `tcp` or `udp`.
+    pub proto: &'static str,
+}
+
+/// Returns a protocol.
+pub const fn protocol(version: &'static str, proto: &'static str) -> Protocol {
+    Protocol { version, proto }
+}
+
+impl Protocol {
+    /// Returns the version of the program, and the minor one of v4.
+    fn numbers(self) -> (u32, Option<u32>) {
+        let (version, minor) = self.version.split_once('.').unwrap_or((self.version, ""));
+        (version.parse().expect("a number"), minor.parse().ok())
+    }
+
+    /// Returns the address of an export as our client reads it.
+    pub fn address(self, export: &Export) -> String {
+        let Export { port, mount_port, path } = export;
+        let Self { version, proto } = self;
+        format!(
+            "nfs://127.0.0.1:{port}{path}?version={version}&proto={proto}&mountport={mount_port}"
+        )
+    }
+}
+
+/// The last line of a run.
+#[derive(Debug, Deserialize)]
+pub struct Counters {
+    port: u16,
+    /// Sent, for the first time or again.
+    calls: u64,
+    /// Sent again for want of a reply.
+    resent: u64,
+    replies: u64,
+    late: u64,
+    malformed: u64,
+}
+
+/// Tries again for as long as the checks can't even begin: ganesha answers before it has a client
+/// of its own at the server behind it.
+///
+/// # Errors
+/// As the check.
+pub fn retry_until_begun(check: impl Fn() -> Result<()>) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        match check() {
+            Err(error)
+                if format!("{error:#}").contains("can't begin") && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Captures a run under TLS and dissects it, as [`check_captured`] does.
+///
+/// # Errors
+/// Where something else than TLS follows the probes, or no capture is complete.
+pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
+    for _ in 0..CAPTURES_MAX {
+        let capture = Capture::start(export.port)?;
+        check_all(address, &["--entries", FEW_ENTRIES])?;
+        let secured = Secured::dissect(capture)?;
+        if secured.is_all_there() {
+            return secured.check();
+        }
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+}
+
+/// Has libnfs make its checks on our server.
+///
+/// # Errors
+/// Where one of them fails.
+pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
+    let mut command = if version == "2" {
+        let mut command = Command::new(native::libnfs2_checks()?);
+        command.args([&export.port.to_string(), &export.path]);
+        command
+    } else {
+        let mut command = Command::new(native::libnfs_checks()?);
+        command.arg(export.for_libnfs("").replace("version=3", &format!("version={version}")));
+        command
+    };
+    let output = proc::output(command.arg(MANY_ENTRIES))?;
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{}\n{output_text}", output.status);
+    let made = output_text.lines().filter(|line| line.ends_with("... ok")).count();
+    ensure!(made >= 3, "only {made} checks were made:\n{output_text}");
+    Ok(())
+}
+
+/// Makes all checks at one address.
+///
+/// # Errors
+/// As [`check_output`].
+pub fn check_all(address: &str, flags: &[&str]) -> Result<Counters> {
+    check_output(Command::new(repo::example(Profile::Debug, "interop")).arg(address).args(flags))
+}
+
+/// Has a command make the checks, and judges its output.
+///
+/// # Errors
+/// Where a check fails, too few were made, or calls and replies don't add up.
+pub fn check_output(command: &mut Command) -> Result<Counters> {
+    let output = proc::output(command)?;
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    let end = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}\n{output_text}{end}", output.status);
+    let made = output_text.lines().filter(|line| line.ends_with("... ok")).count();
+    ensure!(made >= 9, "only {made} checks were made:\n{output_text}");
+    let counters: Counters =
+        serde_json::from_str(output_text.lines().last().unwrap_or_default())
+            .with_context(|| format!("the last line is no JSON:\n{output_text}"))?;
+    let Counters { calls, resent, replies, late, malformed, .. } = counters;
+    // A call that was sent again may be answered again.
+    let is_right = calls == replies + resent && late <= resent && malformed == 0;
+    ensure!(is_right, "the counters say {counters:?}");
+    Ok(counters)
+}
+
+/// Captures a run and dissects it; a capture that lost something is made again.
+///
+/// # Errors
+/// Where the wire has something else than the client counted.
+pub fn check_captured(protocol: Protocol, export: &Export) -> Result<()> {
+    let (version, minor) = protocol.numbers();
+    for _ in 0..CAPTURES_MAX {
+        let capture = Capture::start(export.port)?;
+        let counters = check_all(&protocol.address(export), &["--entries", FEW_ENTRIES])?;
+        let frames = capture.finish()?;
+        if frames.are_all_there() && counters.resent == 0 {
+            let calls = (counters.port, counters.calls);
+            return frames.check(&Expected { version, minor, calls });
+        }
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_is_spelled_in_an_address_and_known_by_its_numbers() {
+        let export = Export { port: 7, mount_port: 8, path: "/vfs".to_owned() };
+        let address = "nfs://127.0.0.1:7/vfs?version=4.1&proto=tcp&mountport=8";
+        assert_eq!(protocol("4.1", "tcp").address(&export), address);
+        assert_eq!(protocol("4.1", "tcp").numbers(), (4, Some(1)));
+        assert_eq!(protocol("3", "udp").numbers(), (3, None));
+    }
+}

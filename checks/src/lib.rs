@@ -1,0 +1,36 @@
+//! Set-up for checks against real peers: packages, servers, browsers, clusters, virtual machines.
+//!
+//! The checks are the tests below `tests/`, one program for each group. They are built with the
+//! feature `real`, because they need root and the packages that [`setup`] installs; `cargo xtask
+//! real GROUP [FILTER]` runs them, and `cargo test -p checks --features real --test GROUP` does
+//! so by hand. [`check`] has the time limits and the fixtures of these tests.
+//!
+//! No crate of the layers is linked: the checks run the `dfsbench` binary as a user does. Every
+//! process that is started is ended by its own id; nothing listens off loopback, but in a network
+//! namespace of its own.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::missing_panics_doc,
+    reason = "for developers' tools: they print, wait, read the environment, and panic for bugs"
+)]
+
+pub mod browser;
+pub mod capture;
+pub mod capture_tls;
+pub mod check;
+pub mod cluster;
+pub mod ganesha;
+pub mod guard;
+pub mod interop;
+pub mod lab_real;
+pub mod libnfs;
+pub mod native;
+pub mod noise;
+pub mod ours;
+pub mod proc;
+pub mod repo;
+pub mod setup;
+pub mod strace;
+pub mod vm;

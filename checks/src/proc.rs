@@ -1,0 +1,259 @@
+//! Runs other programs: to their end, captured, or in the background until dropped.
+//!
+//! Principal type: [`Background`], a child that is killed and reaped when it goes out of scope,
+//! also when a check panics; [`guard`] ends it where this process is killed. Every error names the
+//! command line that failed. [`check`] is informed about what is waited for.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::check;
+use crate::guard::{self, Ticket};
+
+/// The pause between two looks at a condition.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Returns the command line of `command`, for messages.
+pub fn line(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
+    words.join(" ")
+}
+
+fn spawn(command: &mut Command) -> Result<Child> {
+    let name = line(command);
+    let child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
+    check::note_start(child.id());
+    check::note_wait(&format!("`{name}`"));
+    Ok(child)
+}
+
+/// Runs a command with the terminal as its output.
+///
+/// # Errors
+/// Where it can't be started, or exits with another code than 0.
+pub fn run(command: &mut Command) -> Result<()> {
+    let mut child = spawn(command)?;
+    let status = child.wait();
+    check::note_end(child.id());
+    let status = status?;
+    ensure!(status.success(), "`{}` ended with {status}", line(command));
+    Ok(())
+}
+
+/// Runs a command and returns its output whatever its exit code was.
+///
+/// # Errors
+/// Where it can't be started.
+pub fn output(command: &mut Command) -> Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = spawn(command)?;
+    let id = child.id();
+    let output = child.wait_with_output();
+    check::note_end(id);
+    Ok(output?)
+}
+
+/// Runs a command and returns the bytes of its stdout.
+///
+/// # Errors
+/// Where it can't be started or fails; the message carries the end of its stderr.
+pub fn capture(command: &mut Command) -> Result<Vec<u8>> {
+    let output = output(command)?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let tail: Vec<&str> = stderr.lines().rev().take(8).collect();
+        let tail: Vec<&str> = tail.into_iter().rev().collect();
+        bail!("`{}` ended with {}:\n{}", line(command), output.status, tail.join("\n"));
+    }
+    Ok(output.stdout)
+}
+
+/// Runs a command and returns its stdout as text.
+///
+/// # Errors
+/// As [`capture`]; also where the output isn't UTF-8.
+pub fn text(command: &mut Command) -> Result<String> {
+    let bytes = capture(command)?;
+    String::from_utf8(bytes).with_context(|| format!("`{}` printed no UTF-8", line(command)))
+}
+
+/// Returns a program with its surroundings that a line of the shell goes before; the line knows one
+/// word as `$0`.
+pub fn through_shell(line: &str, word: &Path, program: &Command) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{line}; exec \"$@\"")]).arg(word);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+}
+
+/// Returns the same command in a session of its own, where the kernel schedules it apart from
+/// whatever else its user runs. fio does that by itself, and would else have a larger share of a
+/// busy machine than what it is compared with.
+///
+/// **Source:** sched(7), "The autogroup feature"; setsid(1); fio's `fork_main`.
+pub fn in_own_session(command: &Command) -> Command {
+    let mut apart = Command::new("setsid");
+    apart.arg("--wait").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => apart.env(name, value),
+            None => apart.env_remove(name),
+        };
+    }
+    apart
+}
+
+/// Tells whether a program of this name is on the path.
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Some servers live where a plain user's PATH doesn't look.
+    let dirs = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    dirs.into_iter().any(|dir| dir.join(program).is_file())
+}
+
+/// A program that runs beside us until it is dropped.
+pub struct Background {
+    child: Child,
+    name: String,
+    // Withdrawn when the process is gone.
+    _ticket: Ticket,
+}
+
+impl Background {
+    /// Starts a command in the background.
+    ///
+    /// # Errors
+    /// Where it can't be started.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let child = spawn(command)?;
+        let ticket = guard::kill_process(child.id());
+        Ok(Self { child, name: line(command), _ticket: ticket })
+    }
+
+    /// Starts `command` and returns it with the first line that it prints on stdout.
+    ///
+    /// The rest of its stdout is read and dropped, so that it never blocks on a full pipe.
+    ///
+    /// # Errors
+    /// Where it can't be started, or ends or is silent for `patience`.
+    pub fn start_with_first_line(
+        command: &mut Command,
+        patience: Duration,
+    ) -> Result<(Self, String)> {
+        command.stdout(Stdio::piped()).stdin(Stdio::null());
+        let mut started = Self::start(command)?;
+        let stdout = started.child.stdout.take().expect("stdout is a pipe");
+        let (sender, first) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // Only the first is awaited; later sends fail and that is fine.
+                let _ = sender.send(line);
+            }
+        });
+        check::note_wait(&format!("the first line of `{}`", started.name));
+        let line = first.recv_timeout(patience).with_context(|| {
+            format!("`{}` printed no line within {} s", started.name, patience.as_secs())
+        })?;
+        Ok((started, line))
+    }
+
+    /// Waits until something accepts TCP connections on the loopback `port`.
+    ///
+    /// # Errors
+    /// Where the program ends before, or nothing answers for `patience`.
+    pub fn await_port(&mut self, port: u16, patience: Duration) -> Result<()> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        check::note_wait(&format!("`{}` to accept connections on port {port}", self.name));
+        let deadline = Instant::now() + patience;
+        while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("`{}` ended with {status} before port {port} answered", self.name);
+            }
+            ensure!(Instant::now() < deadline, "`{}`: port {port} is silent", self.name);
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells whether it has ended, without waiting.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it at once (SIGKILL) and reaps it.
+    pub fn kill(&mut self) {
+        // Both fail only where it has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        check::note_end(self.child.id());
+    }
+
+    /// Waits for its end and returns the exit code; `None` where a signal ended it.
+    ///
+    /// # Errors
+    /// Where it hasn't ended within `patience`.
+    pub fn await_end(&mut self, patience: Duration) -> Result<Option<i32>> {
+        check::note_wait(&format!("the end of `{}`", self.name));
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            let seconds = patience.as_secs();
+            ensure!(Instant::now() < deadline, "`{}` runs for over {seconds} s", self.name);
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Returns a loopback port that is free for TCP now.
+///
+/// # Errors
+/// Where the kernel has none left.
+pub fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// Length of the unit in which the kernel shows processor time to programs: `USER_HZ` is 100 on
+/// every architecture that we build for.
+const TICK_NS: u64 = 10_000_000;
+
+/// Returns the processor time of all children that have ended and been waited for, with all of
+/// their threads, in nanoseconds.
+///
+/// **Source:** proc_pid_stat(5), `cutime` and `cstime`, fields 16 and 17.
+///
+/// # Errors
+/// Where there is no `/proc`.
+pub fn children_cpu_ns() -> Result<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+    // The name, field 2, may hold spaces; it ends with the last parenthesis.
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: Option<Vec<u64>> =
+        rest.split_whitespace().skip(13).take(2).map(|field| field.parse().ok()).collect();
+    let ticks = ticks.filter(|ticks| ticks.len() == 2).context("/proc/self/stat has changed")?;
+    Ok(ticks.iter().sum::<u64>() * TICK_NS)
+}

@@ -1,0 +1,49 @@
+//! Finds things in the repository: its root, the build directory, the built binaries.
+//!
+//! Paths are found from where this crate was compiled and from `CARGO_TARGET_DIR`; nothing else
+//! of the tools spells a path from the root by hand.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// Returns the root of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("this crate lies one folder below the root").to_path_buf()
+}
+
+/// Returns the build directory, as cargo itself would choose it.
+pub fn target() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// Names the two profiles that are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// `cargo build`: what the tests use.
+    Debug,
+    /// `cargo build --release`: what is measured.
+    Release,
+}
+
+impl Profile {
+    fn folder(self) -> PathBuf {
+        target().join(match self {
+            Self::Debug => "debug",
+            Self::Release => "release",
+        })
+    }
+}
+
+/// Returns the path of the `dfsbench` binary of one profile, built or not.
+pub fn dfsbench(profile: Profile) -> PathBuf {
+    profile.folder().join("dfsbench")
+}
+
+/// Returns the path of an example of one profile, built or not.
+pub fn example(profile: Profile, name: &str) -> PathBuf {
+    profile.folder().join("examples").join(name)
+}

@@ -1,0 +1,294 @@
+//! `cargo xtask setup`: installs by apt what the tests and the peers need, and proves that it is
+//! there.
+//!
+//! One table says which package, what proves it and what it is for. apt runs only where a proof is
+//! missing; no daemon is started by its package, because the tests start their own, on loopback. A
+//! part that is still missing afterwards is an error that names its package.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::proc;
+
+/// The proof that a package is installed.
+enum Proof {
+    /// A program on the path.
+    Program(&'static str),
+    /// A file of this absolute path.
+    File(&'static str),
+    /// A file below the folder of libraries, whatever the machine's architecture calls it.
+    Library(&'static str),
+}
+
+/// One thing that the tests need.
+struct Part {
+    package: &'static str,
+    proof: Proof,
+    what_for: &'static str,
+}
+
+const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Part {
+    Part { package, proof, what_for }
+}
+
+const PARTS: [Part; 38] = [
+    part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
+    part("g++", Proof::Program("c++"), "compiles libFuzzer"),
+    part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
+    part("iproute2", Proof::Program("ip"), "facts of the network"),
+    part("procps", Proof::Program("ps"), "facts of the processes"),
+    part("fio", Proof::Program("fio"), "peer: local backends"),
+    part("bonnie++", Proof::Program("bonnie++"), "adapter of that name, and a peer"),
+    part("iozone3", Proof::Program("iozone"), "adapter of that name, and a peer; non-free"),
+    part("postmark", Proof::Program("postmark"), "peer: transactions"),
+    part("make", Proof::Program("make"), "a small build as a workload"),
+    part("strace", Proof::Program("strace"), "the calls that the kernel really got"),
+    part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
+    part("qperf", Proof::Program("qperf"), "peer: one TCP round trip"),
+    part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
+    part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
+    part(
+        "nfs-ganesha-proxy-v4",
+        Proof::Library("ganesha/libfsalproxy_v4.so"),
+        "a client of v4.0 that is not ours, and serves what it sees",
+    ),
+    part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
+    part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
+    part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
+    part("openssh-server", Proof::File("/usr/sbin/sshd"), "hosts that agents are sent to"),
+    part("tshark", Proof::Program("tshark"), "dissects captures"),
+    part("chromium", Proof::Program("chromium"), "opens the HTML report"),
+    part("qemu-system-x86", Proof::Program("qemu-system-x86_64"), "runs virtual machines"),
+    part("qemu-utils", Proof::Program("qemu-img"), "makes their disks"),
+    part("mmdebstrap", Proof::Program("mmdebstrap"), "makes their images"),
+    part("debian-archive-keyring", Proof::File(KEYRING), "what the packages in them are signed by"),
+    part("xfsprogs", Proof::Program("mkfs.xfs"), "a file system that the lab makes"),
+    part("btrfs-progs", Proof::Program("mkfs.btrfs"), "another"),
+    part("rpcbind", Proof::Program("rpcbind"), "what servers of NFS v3 register with"),
+    part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
+    part("openssh-client", Proof::Program("ssh"), "access to them"),
+    part("munge", Proof::File("/usr/sbin/munged"), "what the parts of Slurm trust each other by"),
+    part("slurmctld", Proof::File("/usr/sbin/slurmctld"), "a scheduler that starts agents"),
+    part("slurmd", Proof::File("/usr/sbin/slurmd"), "its nodes"),
+    part("slurm-client", Proof::Program("srun"), "its commands"),
+    part("openmpi-bin", Proof::Program("mpirun.openmpi"), "Open MPI, which starts agents, too"),
+    part("mpich", Proof::Program("mpirun.mpich"), "MPICH, likewise"),
+    part("netcat-openbsd", Proof::Program("nc"), "ssh's access to their network"),
+];
+
+/// The packages without which there are no virtual machines.
+pub const FOR_MACHINES: [&str; 8] = [
+    "debian-archive-keyring",
+    "e2fsprogs",
+    "iproute2",
+    "mmdebstrap",
+    "netcat-openbsd",
+    "openssh-client",
+    "qemu-system-x86",
+    "qemu-utils",
+];
+
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Packages that Debian has in its non-free part only.
+const NON_FREE: [&str; 1] = ["iozone3"];
+
+impl Part {
+    fn is_there(&self) -> bool {
+        match self.proof {
+            Proof::Program(name) => proc::on_path(name),
+            Proof::File(path) => Path::new(path).is_file(),
+            Proof::Library(name) => library(name).is_some(),
+        }
+    }
+
+    fn proof(&self) -> String {
+        match self.proof {
+            Proof::Program(name) => format!("program {name}"),
+            Proof::File(path) => format!("file {path}"),
+            Proof::Library(name) => format!("file /usr/lib/*/{name}"),
+        }
+    }
+}
+
+/// Returns the path of a file in `/usr/lib/<architecture>/`, if it is there.
+pub fn library(name: &str) -> Option<std::path::PathBuf> {
+    let folders = fs::read_dir("/usr/lib").ok()?;
+    let mut paths = folders.flatten().map(|folder| folder.path().join(name));
+    paths.find(|path| path.exists())
+}
+
+/// Installs what is missing.
+///
+/// # Errors
+/// Where a part is missing and can't be installed.
+pub fn install_missing() -> Result<()> {
+    let missing = report_missing();
+    if !missing.is_empty() {
+        install_all(&missing)?;
+    }
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+/// Reports what is missing, and changes nothing.
+///
+/// # Errors
+/// Where a part is missing.
+pub fn check() -> Result<()> {
+    let missing = report_missing();
+    let hint = "`cargo xtask setup` as root installs them";
+    ensure!(missing.is_empty(), "{} parts are missing; {hint}", missing.len());
+    println!("setup: all {} parts are there", PARTS.len());
+    Ok(())
+}
+
+/// Prints and returns the parts that are missing.
+fn report_missing() -> Vec<&'static Part> {
+    let missing = find_missing(&PARTS.each_ref().map(|part| part.package));
+    for part in &missing {
+        println!("missing: {} ({}): {}", part.package, part.proof(), part.what_for);
+    }
+    missing
+}
+
+/// Installs those of these packages that are missing; prints nothing where none is.
+///
+/// # Errors
+/// Where a part is missing and can't be installed.
+pub fn install_packages(names: &[&str]) -> Result<()> {
+    let missing = find_missing(names);
+    if missing.is_empty() { Ok(()) } else { install_all(&missing) }
+}
+
+/// Returns the parts of these packages that are missing.
+fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
+    PARTS.iter().filter(|part| packages.contains(&part.package) && !part.is_there()).collect()
+}
+
+fn install_all(missing: &[&Part]) -> Result<()> {
+    install(missing)?;
+    for part in missing {
+        let (package, proof) = (part.package, part.proof());
+        ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
+    }
+    Ok(())
+}
+
+fn install(missing: &[&Part]) -> Result<()> {
+    let packages: Vec<&str> = missing.iter().map(|part| part.package).collect();
+    let list = packages.join(" ");
+    let (restricted, free): (Vec<&str>, Vec<&str>) =
+        packages.into_iter().partition(|package| NON_FREE.contains(package));
+    ensure!(proc::on_path("apt-get"), "there is no apt-get here: install by hand: {list}");
+    let user = fs::metadata("/proc/self").context("who are we?")?.uid();
+    ensure!(user == 0, "installing needs root. As root: `apt-get install {list}`");
+    let _no_daemons = NoDaemons::forbid()?;
+    update()?;
+    let mut install = apt();
+    install.args(["install", "--yes", "--no-install-recommends"]).args(&free);
+    proc::run(&mut install).with_context(|| format!("cannot install {list}"))?;
+    if restricted.is_empty() { Ok(()) } else { install_non_free(&restricted) }
+}
+
+/// Installs packages of Debian's non-free part from lists of packages of their own: the sources of
+/// the machine stay as they are.
+///
+/// **Source:** apt.conf(5), `Dir::Etc` and `Dir::State`; sources.list(5), deb822 style.
+fn install_non_free(packages: &[&str]) -> Result<()> {
+    let folder = TempDir::with_prefix("dfsbench-setup-")?;
+    let (sources, lists) = (folder.path().join("sources"), folder.path().join("lists"));
+    fs::create_dir(&sources)?;
+    fs::create_dir_all(lists.join("partial"))?;
+    // apt drops its privileges to fetch.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let release = fs::read_to_string("/etc/os-release").context("which release is this?")?;
+    let name = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let name = name.context("/etc/os-release has no VERSION_CODENAME")?;
+    let text = format!(
+        "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: {name}\nComponents: non-free\n\
+         Signed-By: {KEYRING}\n"
+    );
+    fs::write(sources.join("non-free.sources"), text)?;
+    let options = [
+        "Dir::Etc::SourceList=/dev/null".to_owned(),
+        format!("Dir::Etc::SourceParts={}", sources.display()),
+        format!("Dir::State::Lists={}", lists.display()),
+    ];
+    let (mut update, mut install) = (apt(), apt());
+    for option in &options {
+        update.args(["-o", option]);
+        install.args(["-o", option]);
+    }
+    proc::run(update.arg("update"))?;
+    install.args(["install", "--yes", "--no-install-recommends"]).args(packages);
+    proc::run(&mut install).with_context(|| format!("cannot install {}", packages.join(" ")))
+}
+
+/// Refreshes the lists of packages; a mirror that fails once is tried again.
+fn update() -> Result<()> {
+    if let Err(error) = proc::run(apt().arg("update")) {
+        println!("setup: {error:#}; again");
+        proc::run(apt().arg("update"))?;
+    }
+    Ok(())
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet=2");
+    command
+}
+
+/// Keeps packages from starting their daemons, as long as it lives.
+///
+/// **Source:** invoke-rc.d(8): exit code 101 of `policy-rc.d` forbids the action.
+struct NoDaemons {
+    is_ours: bool,
+}
+
+impl NoDaemons {
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+    fn forbid() -> Result<Self> {
+        match fs::File::create_new(Self::POLICY) {
+            Ok(_) => {
+                fs::write(Self::POLICY, "#!/bin/sh\nexit 101\n")?;
+                fs::set_permissions(Self::POLICY, fs::Permissions::from_mode(0o755))?;
+                Ok(Self { is_ours: true })
+            }
+            // The machine has a policy of its own, which is kept.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Self { is_ours: false }),
+            Err(error) => bail!("cannot write {}: {error}", Self::POLICY),
+        }
+    }
+}
+
+impl Drop for NoDaemons {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // Nothing better can be done about a failure here than the next run does.
+            let _ = fs::remove_file(Self::POLICY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOR_MACHINES, PARTS};
+
+    #[test]
+    fn every_part_is_named_once() {
+        let mut names: Vec<&str> = PARTS.iter().map(|part| part.package).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PARTS.len());
+        assert!(FOR_MACHINES.iter().all(|name| names.contains(name)));
+    }
+}

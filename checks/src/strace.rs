@@ -1,0 +1,165 @@
+//! Parses strace's output into calls of the measured loop: one [`Call`] a line.
+//!
+//! Only calls on files of ours are kept, and `getppid`, which has no effect. Opens are kept
+//! apart by what they are for; what a worker does to open its files before the pass is left out.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::ours::file_number;
+
+/// Calls that move data or work on names.
+pub const TRACED: &str = "trace=mkdir,openat,pread64,pwrite64,fsync,fdatasync,fstat,newfstatat,\
+    statx,fchmodat,faccessat,readlinkat,getdents64,fstatfs,getppid,mkdirat,symlinkat,linkat,\
+    renameat,unlinkat";
+
+/// Prefix of every working directory's name.
+const WORK: &str = ".dfsbench-";
+
+/// One call of a worker.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its name; opens that make a new file or list a directory have names of ours.
+    pub name: String,
+    /// Number of the data file.
+    pub file: Option<u32>,
+    /// Length and offset of a transfer, in bytes.
+    pub moved: Option<(u64, u64)>,
+    /// Number of entries that a listing returned.
+    pub entries: usize,
+}
+
+/// Opens that make a file which must not be there.
+pub const OPEN_NEW: &str = "openat to create";
+
+/// Opens of directories that are listed.
+pub const OPEN_DIRECTORY: &str = "openat to list";
+
+/// Listings whose entries were all looked at.
+pub const LISTED_PLUS: &str = "getdents64 with attributes";
+
+/// The calls of each thread but the one that makes working directories.
+///
+/// # Errors
+/// When a file of strace's can't be read, or only some entries of a listing were looked at.
+pub fn of_workers(folder: &Path) -> Result<Vec<Call>> {
+    let mut calls = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("calls.")) {
+            continue;
+        }
+        let text = fs::read_to_string(&path)?;
+        if !text.contains("mkdir(") {
+            calls.extend(of_thread(&text)?);
+        }
+    }
+    Ok(calls)
+}
+
+/// The calls of one thread, in their order.
+fn of_thread(text: &str) -> Result<Vec<Call>> {
+    let mut calls: Vec<Call> = Vec::new();
+    let mut unlooked: Option<(usize, usize)> = None;
+    let mut opened = false;
+    for call in text.lines().filter_map(parse) {
+        // The size of a file is checked right behind its open.
+        let of_open = std::mem::replace(&mut opened, call.name == "openat");
+        if of_open && call.name == "fstat" {
+            continue;
+        }
+        if call.name == "newfstatat"
+            && let Some((at, left)) = &mut unlooked
+        {
+            LISTED_PLUS.clone_into(&mut calls[*at].name);
+            *left = left.checked_sub(1).context("more entries looked at than were listed")?;
+            continue;
+        }
+        if let Some((at, left)) = unlooked.take() {
+            let all = calls[at].entries;
+            ensure!(left == 0 || left == all, "{left} of {all} entries were not looked at");
+        }
+        if call.name == "getdents64" {
+            unlooked = Some((calls.len(), call.entries));
+        }
+        calls.push(call);
+    }
+    Ok(calls)
+}
+
+/// Reads a line such as `pread64(5</w/f00000001>, ""..., 65536, 131072) = 65536`; nothing where the
+/// call failed for another reason than that a name is not there, or is about something else.
+fn parse(line: &str) -> Option<Call> {
+    let (name, rest) = line.split_once('(')?;
+    let (arguments, result) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(" = "))?;
+    let is_lookup = matches!(name, "statx" | "newfstatat") && result.contains("ENOENT");
+    let is_ours = arguments.contains(WORK) || name == "getppid";
+    if !is_ours || (result.starts_with('-') && !is_lookup) {
+        return None;
+    }
+    let words: Vec<&str> = arguments.trim_end().trim_end_matches(')').split(", ").collect();
+    let by_name = words.get(1).map(|name| name.trim_matches('"'));
+    let of_handle = words[0].split_once('<').map(|(_, path)| path.trim_end_matches('>'));
+    let file = by_name.and_then(file_number).or_else(|| of_handle.and_then(file_number));
+    let moved = name.starts_with('p').then(|| {
+        let [.., len, offset] = words.as_slice() else { return None };
+        Some((len.parse().ok()?, offset.parse().ok()?))
+    });
+    let entries = arguments.split_once("/* ").and_then(|(_, rest)| rest.split_once(" entries"));
+    let name = match name {
+        "openat" if arguments.contains("O_EXCL") => OPEN_NEW,
+        "openat" if arguments.contains("O_DIRECTORY") => OPEN_DIRECTORY,
+        name => name,
+    };
+    Some(Call {
+        name: name.to_owned(),
+        file,
+        moved: moved.flatten(),
+        entries: entries.map_or(Some(0), |(entries, _)| entries.parse().ok())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, moved: Option<(u64, u64)>) -> Call {
+        Call { name: name.to_owned(), file: Some(1), moved, entries: 0 }
+    }
+
+    #[test]
+    fn lines_of_strace_are_read() {
+        let read = parse("pread64(5</w/.dfsbench-0/f00000001>, \"\"..., 65536, 131072) = 65536");
+        assert_eq!(read, Some(call("pread64", Some((65_536, 131_072)))));
+        let made = "openat(4</w/.dfsbench-0>, \"f00000001\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 9<x>";
+        assert_eq!(parse(made), Some(call(OPEN_NEW, None)));
+        let synced = "fsync(5</w/.dfsbench-0/f00000001>)        = 0";
+        assert_eq!(parse(synced), Some(call("fsync", None)));
+        let failed = "unlinkat(4</w/.dfsbench-0>, \"f00000001\", 0) = -1 ENOENT (No such file)";
+        assert_eq!(parse(failed), None);
+        let missing = "statx(4</w/.dfsbench-0>, \"m00000001\", 0, 0, 0x7f) = -1 ENOENT (No such)";
+        assert_eq!(parse(missing).unwrap().name, "statx");
+        assert_eq!(parse("fstat(3</proc/self/io>, {st_mode=S_IFREG|0400, ...}) = 0"), None);
+        assert_eq!(parse("getppid()                               = 17").unwrap().name, "getppid");
+        assert_eq!(parse("+++ exited with 0 +++"), None);
+    }
+
+    #[test]
+    fn calls_of_an_open_and_listings_with_attributes_are_separated() {
+        let text = "openat(4</.dfsbench-0>, \"f00000001\", O_RDWR) = 9</.dfsbench-0/f00000001>\n\
+            fstat(9</.dfsbench-0/f00000001>, {...}) = 0\n\
+            fstat(9</.dfsbench-0/f00000001>, {...}) = 0\n\
+            getdents64(5</.dfsbench-0>, 0x7f /* 2 entries */, 4096) = 48\n\
+            getppid() = 1\n\
+            getdents64(5</.dfsbench-0>, 0x7f /* 2 entries */, 4096) = 48\n\
+            newfstatat(5</.dfsbench-0>, \".\", {...}, 0) = 0\n";
+        let looked = "newfstatat(5</.dfsbench-0>, \"..\", {...}, 0) = 0\n";
+        let calls = of_thread(&format!("{text}{looked}getppid() = 1\n")).unwrap();
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        let expected = ["openat", "fstat", "getdents64", "getppid", LISTED_PLUS, "getppid"];
+        assert_eq!(names, expected);
+        assert!(of_thread(&format!("{text}getppid() = 1\n")).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Machines of a laboratory, as its folder remembers them.
+//!
+//! Principal types: [`Suite`], the age of a guest's Debian and so of its kernel, and [`Machine`].
+//! The file `lab.json` of a laboratory's folder is a [`Plan`]; it has all that is needed to
+//! resume or end the laboratory later.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// A suite of Debian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Suite {
+    /// Debian 13, kernel 6.12.
+    Trixie,
+    /// Debian 12, kernel 6.1.
+    Bookworm,
+    /// Debian 11, kernel 5.10: the last whose server speaks NFSv2.
+    Bullseye,
+}
+
+impl Suite {
+    /// All of them, the newest first.
+    pub const ALL: [Self; 3] = [Self::Trixie, Self::Bookworm, Self::Bullseye];
+
+    /// Returns its name, as the archive spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trixie => "trixie",
+            Self::Bookworm => "bookworm",
+            Self::Bullseye => "bullseye",
+        }
+    }
+}
+
+/// The role of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Runs the kernel's NFS server from the start.
+    Server,
+    /// Mounts the server's exports.
+    Client,
+}
+
+impl Role {
+    /// Returns its name, as the guest's kernel gets it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+
+    /// Returns the memory that such a machine gets, in MiB.
+    pub const fn memory_mib(self) -> u32 {
+        match self {
+            Self::Server => 512,
+            Self::Client => 256,
+        }
+    }
+}
+
+/// A machine of a laboratory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name in the network: `server`, `client1` ...
+    pub name: String,
+    /// Role of the machine.
+    pub role: Role,
+    /// Last number of its address, 10.77.0.N.
+    pub number: u8,
+    /// Folder of the image that it was booted from.
+    pub image: PathBuf,
+}
+
+impl Machine {
+    /// Returns the server.
+    pub fn server(image: PathBuf) -> Self {
+        Self { name: "server".to_owned(), role: Role::Server, number: 1, image }
+    }
+
+    /// Returns a client; they count from 1.
+    pub fn client(index: u8, image: PathBuf) -> Self {
+        Self { name: format!("client{index}"), role: Role::Client, number: 10 + index, image }
+    }
+
+    /// Returns its IPv4 address.
+    pub fn address(&self) -> String {
+        format!("10.77.0.{}", self.number)
+    }
+
+    /// Returns the name of its tap device inside the namespace.
+    pub fn tap(&self) -> String {
+        format!("tap{}", self.number)
+    }
+}
+
+/// All machines of a laboratory and what they share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The server, then the clients.
+    pub machines: Vec<Machine>,
+    /// Largest packet of the network, in bytes.
+    pub mtu: u16,
+    /// Whether there is a disk that all machines share.
+    pub has_shared_disk: bool,
+}
+
+impl Plan {
+    const FILE: &str = "lab.json";
+
+    /// Writes it into a laboratory's folder.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(Self::FILE);
+        let text = serde_json::to_string_pretty(self)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Reads that of a laboratory's folder.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let path = folder.join(Self::FILE);
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("no laboratory in {}; `cargo xtask vm up` makes one", folder.display())
+        })?;
+        serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))
+    }
+
+    /// Tells whether there is one in this folder.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).exists()
+    }
+}
+
+/// Returns a number for a sequence of byte strings, the same everywhere and always.
+///
+/// **Source:** FNV-1a, 64 bits: the IETF draft draft-eastlake-fnv, section 2. Each piece is closed
+/// by its length, so that two pieces never run into one.
+pub fn fingerprint<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for piece in pieces {
+        for byte in piece.iter().chain(&piece.len().to_le_bytes()) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_as_it_was_written() {
+        let folder = tempfile::TempDir::new().unwrap();
+        assert!(Plan::load(folder.path()).is_err() && !Plan::is_in(folder.path()));
+        let machines = vec![Machine::server("/a".into()), Machine::client(2, "/b".into())];
+        let plan = Plan { machines, mtu: 9000, has_shared_disk: true };
+        plan.save(folder.path()).unwrap();
+        assert_eq!(Plan::load(folder.path()).unwrap(), plan);
+        assert_eq!(plan.machines[1].address(), "10.77.0.12");
+    }
+
+    #[test]
+    fn fingerprints_tell_pieces_apart() {
+        let of = |pieces: &[&str]| fingerprint(pieces.iter().map(|piece| piece.as_bytes()));
+        assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["ab"]), of(&["ab", ""]));
+    }
+}

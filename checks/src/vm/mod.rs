@@ -1,0 +1,39 @@
+//! Virtual machines with the Linux kernel's NFS server and clients, on emulated hardware.
+//!
+//! Principal type: [`lab::Lab`], one server and its clients in a network namespace of their own.
+//! The machine's own network is not touched, and a laboratory is found again by its folder.
+//! `docs/lab-vm.md` describes its use; the guests are built from `lab-image/`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use crate::{proc, repo, setup};
+
+pub mod guest;
+pub mod image;
+pub mod lab;
+pub mod machine;
+pub mod mountstats;
+pub mod net;
+pub mod peer;
+pub mod qemu;
+pub mod qmp;
+pub mod ssh;
+
+/// Returns the folder of a laboratory of this name, in this clone.
+pub fn lab_folder(name: &str) -> PathBuf {
+    repo::target().join("vm").join(name)
+}
+
+/// Makes sure that machines can be made and run here.
+///
+/// # Errors
+/// Where a package is missing that can't be installed, or we aren't root.
+pub fn prepare() -> Result<()> {
+    setup::install_packages(&setup::FOR_MACHINES)?;
+    let user = proc::text(Command::new("id").arg("-u"))?;
+    ensure!(user.trim() == "0", "virtual machines and their network need root");
+    Ok(())
+}

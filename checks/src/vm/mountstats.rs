@@ -1,0 +1,84 @@
+//! Reads the Linux client's figures of a mount from `/proc/self/mountstats`.
+//!
+//! Principal type: [`MountStats`], the few figures of it that the checks need.
+//!
+//! **Source:** nfs_show_stats() in fs/nfs/super.c and nfs_iostats.h of Linux 6.1; the format calls
+//! itself 1.1.
+
+use anyhow::{Context, Result};
+
+/// Figures of one mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountStats {
+    /// Options that are effective.
+    pub options: Vec<String>,
+    /// Transports; `nconnect` makes several.
+    pub connections: usize,
+    /// Bytes read from the server by READ and its kin.
+    pub read_bytes: u64,
+    /// Bytes written to the server by WRITE.
+    pub written_bytes: u64,
+}
+
+impl MountStats {
+    /// Finds the mount on `folder` in the text.
+    ///
+    /// # Errors
+    /// Where it isn't there, or lacks what every NFS mount has.
+    pub fn parse(text: &str, folder: &str) -> Result<Self> {
+        let head = format!(" mounted on {folder} with fstype nfs");
+        let mut lines = text.lines().skip_while(|line| !line.contains(&head));
+        lines.next().with_context(|| format!("no NFS is mounted on {folder}:\n{text}"))?;
+        let lines = lines.take_while(|line| !line.starts_with("device "));
+        let mut stats = Self::default();
+        for line in lines {
+            let (key, value) = line.trim().split_once(':').unwrap_or_default();
+            match key {
+                "opts" => stats.options = value.trim().split(',').map(str::to_owned).collect(),
+                "xprt" => stats.connections += 1,
+                "bytes" => {
+                    let counts: Vec<u64> =
+                        value.split_whitespace().filter_map(|count| count.parse().ok()).collect();
+                    let [_, _, _, _, read, written, ..] = counts[..] else {
+                        anyhow::bail!("mountstats has another form: {line:?}");
+                    };
+                    (stats.read_bytes, stats.written_bytes) = (read, written);
+                }
+                _ => {}
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Returns those of `options` that aren't effective.
+    pub fn missing<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
+        let mut missing = Vec::new();
+        for option in options {
+            if !self.options.iter().any(|there| there == option) {
+                missing.push(*option);
+            }
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "device rootfs mounted on / with fstype rootfs\n\
+        device s:/e mounted on /mnt/nfs with fstype nfs4 statvers=1.1\n\
+        \topts:\trw,vers=4.2,rsize=1048576,hard\n\tage:\t0\n\
+        \tbytes:\t5 6 0 0 7 8 1221 9 \n\txprt:\ttcp 0 0\n\txprt:\ttcp 0 0\n\
+        device other mounted on /x with fstype nfs statvers=1.1\n\topts:\tro\n\
+        \tbytes:\t1 1 1 1 1 1 1 1\n";
+
+    #[test]
+    fn one_mount_is_found_among_others() {
+        let stats = MountStats::parse(TEXT, "/mnt/nfs").unwrap();
+        assert_eq!((stats.read_bytes, stats.written_bytes, stats.connections), (7, 8, 2));
+        assert_eq!(stats.missing(&["vers=4.2", "soft"]), ["soft"]);
+        assert_eq!(MountStats::parse(TEXT, "/x").unwrap().options, ["ro"]);
+        assert!(MountStats::parse(TEXT, "/").is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Ours and the kernel's: our server mounted by Linux, and our client with the kernel's server.
+//!
+//! Principal type: [`Peer`], one of the kernel's servers and how it is reached. Our programs run
+//! on this machine's end of the bridge.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::guest::Mount;
+use super::lab::Lab;
+use crate::interop;
+use crate::ours::{Ours, Run};
+use crate::proc::{self, Background};
+use crate::repo::{self, Profile};
+
+const OURS: Ours = Ours::new(Profile::Debug);
+/// One of the kernel's servers; its portmapper knows the ports.
+#[derive(Clone, Copy)]
+pub struct Peer {
+    /// Its name for ssh.
+    host: &'static str,
+    /// Its address for us.
+    url: &'static str,
+}
+
+/// The server of a laboratory.
+pub const SERVER: Peer = Peer { host: "server", url: "nfs://10.77.0.1/export" };
+/// The client of kernel 6.1, which exports too.
+pub const OLD_SERVER: Peer = Peer { host: "client2", url: "nfs://10.77.0.12/export" };
+/// Seed of the data that a run of ours writes, and size of its one file.
+const SEED: u64 = 7;
+const FILE: (&str, u64) = ("3MiB", 3 << 20);
+/// How long our server may take to say where it listens.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Makes a run of ours under TLS, with the laboratory's own authority.
+///
+/// # Errors
+/// As [`check_run`].
+pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
+    let folder = TempDir::new()?;
+    let ca = folder.path().join("ca.pem");
+    fs::write(&ca, lab.ssh("server", "cat /etc/tlshd/ca.pem")?)?;
+    let way = format!("version=4.2&tls_server_name=server&tls_ca={}", ca.display());
+    check_run(lab, SERVER, &way)
+}
+
+/// Starts our server on this machine's end of the bridge, with a portmapper.
+///
+/// # Errors
+/// Where it doesn't print its address.
+pub fn serve(lab: &Lab) -> Result<Background> {
+    let mut command = inside(lab, &OURS.command());
+    command.args(["serve", "--listen", "10.77.0.254", "--allow", "10.77.0.0/24"]);
+    command.args(["--port", "2049", "--portmapper", "111", "--memory", "64MiB"]);
+    let (server, line) =
+        Background::start_with_first_line(command.stderr(Stdio::null()), PATIENCE)?;
+    ensure!(line.starts_with("nfs://10.77.0.254:2049/export"), "it printed {line:?}");
+    Ok(server)
+}
+
+/// Mounts our server on a client, and checks data and counters.
+///
+/// # Errors
+/// As [`Mount::check_data`].
+pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
+    let options = format!("vers={version},proto=tcp");
+    Mount { lab, client, source: "host:/export", options: &options }.check_data().map(|_| ())
+}
+
+/// Checks that `dfsbench probe` finds these versions of the laboratory's server.
+///
+/// # Errors
+/// Where one is missing.
+pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
+    let text = proc::text(inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("versions:"));
+    let line = line.with_context(|| format!("no line of versions in:\n{text}"))?;
+    let found: Vec<&str> = line.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
+    let missing = versions.iter().find(|version| !found.contains(version));
+    ensure!(missing.is_none(), "{missing:?} isn't in {line:?}");
+    Ok(())
+}
+
+/// Runs the list of checks that every server must pass.
+///
+/// # Errors
+/// As [`interop::check_output`].
+pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
+    let example = Command::new(repo::example(Profile::Debug, "interop"));
+    let mut command = inside(lab, &example);
+    command.arg(format!("{}?{way}", peer.url)).args(["--entries", "100"]);
+    interop::check_output(&mut command).map(|_| ())
+}
+
+/// Makes a verified run; its cross-checks agree, and the server has what was to be written.
+///
+/// # Errors
+/// Where anything differs.
+pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
+    let folder = TempDir::new()?;
+    let results = folder.path().join("results.db");
+    let (target, seed) = (format!("{}?{way}", peer.url), SEED.to_string());
+    #[rustfmt::skip]
+    let flags = [
+        "--workload", "stream", "--file-size", FILE.0, "--io-size", "32KiB", "--trials", "1",
+        "--verify", "true", "--seed", &seed, "--keep", "--quiet",
+    ];
+    let run = OURS.run_command(&Run { target: &target, results: &results, flags: &flags });
+    let mut command = inside(lab, &run);
+    proc::capture(command.args(run.get_args()))?;
+    check_counts(&results)?;
+    // What is still open keeps the export busy; of v4.0 a server remembers what was closed last.
+    let open = "cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep 'type: open' | \
+                grep -v ' closed,' || true";
+    let open = lab.ssh(peer.host, open)?;
+    ensure!(open.is_empty(), "files were left open:\n{open}");
+    let there = lab.ssh(
+        peer.host,
+        "cat /export/.dfsbench-*/f00000000 | sha256sum && rm -r /export/.dfsbench-*",
+    )?;
+    let pattern = folder.path().join("pattern");
+    fs::write(&pattern, OURS.pattern(SEED, 0, FILE.1)?)?;
+    let here = proc::text(Command::new("sha256sum").arg(pattern))?;
+    let first = |text: &str| text.split_whitespace().next().map(str::to_owned);
+    ensure!(first(&here) == first(&there), "wanted {here:?}, the server holds {there:?}");
+    Ok(())
+}
+
+/// Checks the counts of the one trial against those that were made independently.
+fn check_counts(results: &Path) -> Result<()> {
+    let report: Value = serde_json::from_slice(&OURS.report(results, "json")?)?;
+    let passes = report.pointer("/runs/0/trials/0/passes").and_then(Value::as_array);
+    let passes = passes.context("the trial has no passes")?;
+    let mut checked = 0;
+    for pass in passes {
+        ensure!(pass["bytes"] == FILE.1, "a pass moved {} bytes", pass["bytes"]);
+        for count in pass["truths"].as_array().context("a pass has no cross-checks")? {
+            ensure!(count["expected"] == count["found"], "{}: {count}", pass["pass"]);
+            checked += 1;
+        }
+    }
+    ensure!(passes.len() >= 2 && checked >= 6, "only {checked} counts in {} passes", passes.len());
+    Ok(())
+}
+
+/// Returns the program of a command as one that runs on the bridge; its arguments stay behind.
+fn inside(lab: &Lab, command: &Command) -> Command {
+    let mut inside = lab.inside(&command.get_program().to_string_lossy());
+    inside.env("NO_COLOR", "1").stdin(Stdio::null());
+    inside
+}

@@ -1,0 +1,88 @@
+//! The way into the guests: a key of the laboratory's own, and an ssh_config for any ssh.
+//!
+//! Plain `ssh -F CONFIG server` works from outside the namespace: the ssh_config names a proxy that
+//! enters it. Guests get the public key on their kernel's command line, so images hold none.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::machine::Machine;
+use super::net::Space;
+use crate::proc;
+
+/// Name of the ssh_config in a laboratory's folder.
+pub const CONFIG: &str = "ssh_config";
+/// The longest time for a guest that has ended a line to report it, in seconds.
+const ANSWER_S: u32 = 20;
+/// Name of the private key.
+const KEY: &str = "id";
+
+/// Makes a key, where there is none, and returns the public half without its type and comment.
+///
+/// # Errors
+/// Where `ssh-keygen` fails.
+pub fn key(folder: &Path) -> Result<String> {
+    let private = folder.join(KEY);
+    if !private.exists() {
+        let mut make = Command::new("ssh-keygen");
+        make.args(["-q", "-t", "ed25519", "-N", "", "-C", "dfsbench-lab", "-f"]);
+        proc::capture(make.arg(&private))?;
+    }
+    let public = fs::read_to_string(private.with_extension("pub")).context("no public key")?;
+    public.split_whitespace().nth(1).map(str::to_owned).context("the public key is empty")
+}
+
+/// Writes the ssh_config of these machines.
+///
+/// # Errors
+/// Where it can't be written.
+pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Result<()> {
+    let mut text = String::new();
+    for machine in machines {
+        writeln!(text, "Host {}\n  HostName {}", machine.name, machine.address())?;
+    }
+    let (key, space) = (folder.join(KEY), space.path());
+    write!(
+        text,
+        "Host *\n  User root\n  IdentityFile {key}\n  IdentitiesOnly yes\n  BatchMode yes\n  \
+         StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  \
+         ConnectTimeout 20\n  ServerAliveInterval 20\n  \
+         ProxyCommand nsenter --net={space} nc %h %p\n",
+        key = key.display()
+    )?;
+    fs::write(folder.join(CONFIG), text).context("cannot write the ssh_config")
+}
+
+/// Returns the command that runs a line of shell on a guest, for at most this many seconds.
+///
+/// The guest ends it: what only its ssh here were ended for would go on there.
+pub fn command(folder: &Path, host: &str, line: &str, max_s: u32) -> Command {
+    let line = line.replace('\'', r"'\''");
+    let there = format!("timeout -k 5 {max_s} bash -c '{line}'");
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", &(max_s + ANSWER_S).to_string(), "ssh", "-n", "-F"]);
+    command.arg(folder.join(CONFIG)).args([host, &there]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_config_names_each_machine_and_enters_the_namespace() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let machines = [Machine::server("/i".into()), Machine::client(1, "/i".into())];
+        let space = Space::of(folder.path());
+        write_config(folder.path(), &space, &machines).unwrap();
+        let text = fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+        let expected =
+            ["Host server\n  HostName 10.77.0.1\n", "Host client1\n  HostName 10.77.0.11\n"];
+        assert!(expected.iter().all(|words| text.contains(words)), "{text}");
+        assert!(text.contains(&format!("ProxyCommand nsenter --net={} nc", space.path())));
+    }
+}

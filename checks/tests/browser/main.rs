@@ -1,0 +1,120 @@
+//! A real browser opens the HTML page of a report.
+//!
+//! Chromium runs without a window; its console is written to stderr. A page without errors writes
+//! nothing there, and has a table and a chart in its document once its script has run.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+mod page;
+mod view;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use checks::check::Fixture;
+use checks::checks;
+use tempfile::TempDir;
+
+use checks::guard::{self, Ticket};
+use checks::libnfs;
+use checks::ours::Ours;
+use checks::proc::{self, Background};
+use checks::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+const PATIENCE: Duration = Duration::from_secs(90);
+/// A blank page of this size packs to a fifth of it.
+const SCREENSHOT_BYTES_MIN: u64 = 20_000;
+
+static PAGE: Fixture<Page> = Fixture::new(Page::make);
+
+checks! {
+    errors_on_the_console_are_seen: 120 s, check_console();
+    bare_dfsbench_leaves_a_page_the_same_when_reported_again: 120 s, {
+        let page = PAGE.get()?;
+        let again = OURS.report(&page.path.with_extension("db"), "html")?;
+        libnfs::compare_bytes("the page, reported again", &again, &fs::read(&page.path)?)
+    };
+    the_page_opens_with_table_chart_and_silent_console: 120 s, opens(PAGE.get()?);
+    the_page_is_no_blank_picture: 120 s, picture(PAGE.get()?);
+    the_page_is_sorted_and_filtered_by_keys: 240 s, page::is_used(&PAGE.get()?.path);
+    a_page_of_ten_thousand_runs_opens_at_once: 400 s, page::open_ten_thousand_runs();
+    a_view_shows_campaigns_while_they_are_made: 300 s, {
+        // Its campaigns must not be those of the page.
+        let folder = TempDir::new()?;
+        let results = folder.path().join("results.db");
+        fs::copy(PAGE.get()?.path.with_extension("db"), &results)?;
+        view::is_live(&results)
+    };
+}
+
+/// A page on disk, in a folder that goes with it.
+struct Page {
+    _folder: TempDir,
+    _ticket: Ticket,
+    path: PathBuf,
+}
+
+impl Page {
+    /// Runs bare `dfsbench`, as a new user does, and takes the page that it leaves.
+    fn make() -> Result<Self> {
+        let folder = TempDir::new()?;
+        let ticket = guard::remove_folder(folder.path());
+        proc::capture(OURS.command().current_dir(folder.path()))?;
+        let path = folder.path().join("dfsbench.html");
+        ensure!(path.exists(), "no page was left");
+        Ok(Self { _folder: folder, _ticket: ticket, path })
+    }
+}
+
+fn check_console() -> Result<()> {
+    let folder = TempDir::new()?;
+    let path = folder.path().join("planted.html");
+    fs::write(&path, "<!doctype html><p>x<script>console.error('planted')</script>")?;
+    let seen = chromium(&path, "--dump-dom")?;
+    ensure!(seen.console.iter().any(|line| line.contains("planted")), "a planted error isn't seen");
+    Ok(())
+}
+
+fn opens(page: &Page) -> Result<()> {
+    let seen = chromium(&page.path, "--dump-dom")?;
+    ensure!(seen.console.is_empty(), "the console says:\n{}", seen.console.join("\n"));
+    for element in ["<table", "<svg", "</html>"] {
+        ensure!(seen.document.contains(element), "the document has no {element}");
+    }
+    Ok(())
+}
+
+fn picture(page: &Page) -> Result<()> {
+    let file = page.path.with_extension("png");
+    chromium(&page.path, &format!("--screenshot={}", file.display()))?;
+    let bytes = fs::metadata(&file).context("no screenshot was written")?.len();
+    ensure!(bytes >= SCREENSHOT_BYTES_MIN, "the screenshot has {bytes} bytes: a blank page");
+    Ok(())
+}
+
+struct Seen {
+    document: String,
+    console: Vec<String>,
+}
+
+fn chromium(page: &Path, action: &str) -> Result<Seen> {
+    let folder = TempDir::with_prefix("dfsbench-chromium-")?;
+    let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+    let mut command = Command::new("chromium");
+    // As root, which is who runs these checks, Chromium refuses its sandbox.
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);
+    command.args(["--no-first-run", "--disable-background-networking", "--enable-logging=stderr"]);
+    command.args(["--window-size=1280,1600", "--virtual-time-budget=5000", action]);
+    command.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
+    command.arg(format!("file://{}", page.display()));
+    command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+    let code = Background::start(&mut command)?.await_end(PATIENCE)?;
+    let log = String::from_utf8_lossy(&fs::read(&stderr)?).into_owned();
+    ensure!(code == Some(0), "Chromium ended with {code:?}:\n{log}");
+    let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned);
+    let document = String::from_utf8_lossy(&fs::read(&stdout)?).into_owned();
+    Ok(Seen { document, console: console.collect() })
+}

@@ -1,0 +1,145 @@
+//! Uses the page of a report in a browser: sorting, filters, keys, and ten thousand runs.
+//!
+//! The page is used as a person without a mouse does; what its console says is a failure.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use checks::browser::{Browser, Tab};
+use checks::{proc, repo};
+
+/// From the start of loading to the end of it, in ms, on a machine that does nothing else.
+const OPENS_WITHIN_MS: f64 = 1_000.0;
+/// Factor that a machine under load may take longer.
+const LOADED: f64 = 5.0;
+const PAGE_BYTES_MAX: u64 = 5_000_000;
+
+/// The rates as they stand below each other, as numbers.
+const RATES: &str = "[...document.querySelectorAll('.sortable td.rate')].map((cell) => {
+    const [, number, unit] = /([0-9.]+) ([kM]?op\\/s|MB\\/s)/.exec(cell.textContent);
+    return Number(number) * { 'op/s': 1, 'kop/s': 1e3, 'Mop/s': 1e6, 'MB/s': 1e6 }[unit];
+})";
+
+/// Sorts by a head with the keyboard alone, filters, and leaves a silent console.
+pub fn is_used(page: &Path) -> Result<()> {
+    let mut browser = Browser::start()?;
+    let mut tab = browser.tab()?;
+    tab.open(&format!("file://{}", page.display()))?;
+    sorts(&mut tab)?;
+    filters(&mut tab)?;
+    reads(&mut tab)?;
+    let console = tab.console();
+    ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
+    Ok(())
+}
+
+/// Tabs from the start of the page to the head "rate", and presses it.
+fn sorts(tab: &mut Tab<'_>) -> Result<()> {
+    tab.press(&["Tab"])?;
+    tab.expect("document.activeElement.className", &json!("skip"))?;
+    tab.press(&["Enter"])?;
+    for _ in 0..60 {
+        tab.press(&["Tab"])?;
+        if tab.eval("document.activeElement.textContent")? == "rate" {
+            break;
+        }
+    }
+    tab.expect("document.activeElement.textContent", &json!("rate"))?;
+    let head = "document.activeElement.parentElement.getAttribute('aria-sort')";
+    let order = |way: &str| {
+        format!("((rates) => rates.every((rate, n) => !n || rate {way}= rates[n - 1]))({RATES})")
+    };
+    tab.press(&["Enter"])?;
+    tab.expect(head, &json!("ascending"))?;
+    tab.expect(&order(">"), &json!(true))?;
+    tab.press(&["Space"])?;
+    tab.expect(head, &json!("descending"))?;
+    tab.expect(&order("<"), &json!(true))?;
+    tab.press(&["Enter"])?;
+    tab.expect(head, &json!("none"))
+}
+
+/// Filters by a factor and by a word, and says how many rows are left.
+fn filters(tab: &mut Tab<'_>) -> Result<()> {
+    let rows = "document.querySelectorAll('.sortable tbody tr').length";
+    let all = tab.eval(rows)?;
+    let choose = |level: &str| {
+        format!(
+            "(() => {{
+                const select = [...document.querySelectorAll('.filters label')]
+                    .find((label) => label.textContent.startsWith('target ')).firstElementChild;
+                select.value = '{level}';
+                select.dispatchEvent(new Event('change'));
+            }})()"
+        )
+    };
+    tab.eval(&choose("nfs"))?;
+    let names = "[...new Set([...document.querySelectorAll('.sortable tbody th')]
+        .map((cell) => cell.textContent))].join()";
+    tab.expect(names, &json!("nfs"))?;
+    let left = tab.eval(rows)?;
+    ensure!(left.as_u64() < all.as_u64(), "{left} of {all} rows are left");
+    let status = format!("{left} of {all} rows");
+    tab.expect("document.querySelector('[role=status]').textContent", &json!(status))?;
+    tab.eval(&choose(""))?;
+    tab.expect(rows, &all)
+}
+
+/// Checks the needs of screen readers and phones: names, captions, nothing beside the page.
+fn reads(tab: &mut Tab<'_>) -> Result<()> {
+    let nameless = "[...document.querySelectorAll('button, select, input, svg[role=img]')]
+        .filter((one) => !(one.textContent.trim() || one.labels?.length
+            || one.getAttribute('aria-label'))).length";
+    tab.expect(nameless, &json!(0))?;
+    let bare = "[...document.querySelectorAll('table')].filter((one) => !one.caption).length";
+    tab.expect(bare, &json!(0))?;
+    for width in [360, 1_280] {
+        tab.resize(width)?;
+        let beside = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        tab.expect(beside, &json!(0))?;
+    }
+    Ok(())
+}
+
+/// Opens the page of ten thousand runs, sorts it, and goes to its second part.
+pub fn open_ten_thousand_runs() -> Result<()> {
+    let page = ten_thousand()?;
+    let bytes = std::fs::metadata(&page)?.len();
+    ensure!(bytes < PAGE_BYTES_MAX, "the page has {bytes} bytes");
+    let mut browser = Browser::start()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        let mut tab = browser.tab()?;
+        tab.open(&format!("file://{}", page.display()))?;
+        let took = "performance.getEntriesByType('navigation')[0].loadEventStart";
+        best = best.min(tab.eval(took)?.as_f64().context("no time")?);
+        tab.expect("document.querySelectorAll('.sortable tbody tr').length", &json!(200))?;
+        tab.eval(
+            "[...document.querySelectorAll('button')].find((b) => b.textContent === 'rate')
+            .click()",
+        )?;
+        tab.eval("document.querySelectorAll('.pages button')[1].click()")?;
+        tab.expect(
+            "document.querySelector('[role=status]').textContent",
+            &json!("rows 201 to 400 of 10,000 rows, by rate, rising"),
+        )?;
+        let console = tab.console();
+        ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
+    }
+    let verdict = if best > OPENS_WITHIN_MS { " (the machine is busy)" } else { "" };
+    println!("    10,000 runs: {bytes} bytes, open after {best:.0} ms{verdict}");
+    ensure!(best < OPENS_WITHIN_MS * LOADED, "the page opened after {best:.0} ms");
+    Ok(())
+}
+
+/// The page that a test of `report` writes. Built as a part of the workspace, it is the build
+/// that all tests are made of; of the one crate, crates below it would be built again.
+fn ten_thousand() -> Result<PathBuf> {
+    let mut test = Command::new("cargo");
+    test.args(["test", "-q", "--workspace", "--test", "many", "ten_thousand"]);
+    proc::capture(test.current_dir(repo::root()))?;
+    Ok(repo::target().join("tmp/ten-thousand.html"))
+}

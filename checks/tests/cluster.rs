@@ -1,0 +1,207 @@
+//! Agents that schedulers start: real Slurm, and real Open MPI and MPICH, with plans on them.
+//!
+//! All daemons and agents run in namespaces of their own, see [`checks::cluster`]. Needs root. Two
+//! agents are found to share a host where `mpirun` starts them, and nodes of Slurm are
+//! distinguished.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+use std::fs;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use checks::check::{Fixture, wait_until};
+use checks::checks;
+use checks::cluster::{Machine, NODES};
+use checks::ours::{Ours, exit};
+use checks::proc::{self, Background};
+use checks::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How long agents whose controller is gone may take to leave.
+const LEAVING: Duration = Duration::from_secs(30);
+
+/// By Open MPI, which refuses to start more than there are processors by default.
+const OPEN_MPI: [&str; 4] =
+    ["--launcher", "mpi", "--launch-with", "mpirun.openmpi --oversubscribe"];
+
+/// Arguments that launch by MPICH.
+const MPICH: [&str; 4] = ["--launcher", "mpi", "--launch-with", "mpirun.mpich"];
+
+/// By Slurm, outside of an allocation.
+const SLURM: [&str; 4] = ["--launcher", "slurm", "--launch-with", "srun -N4"];
+
+static CLUSTER: Fixture<Machine> = Fixture::new(Machine::start);
+
+/// Names of the agents that `mpirun` starts: they share a host.
+const SHARED: [&str; 4] = ["cluster-0", "cluster-1", "cluster-2", "cluster-3"];
+
+checks! {
+    srun_starts_agents_on_four_hosts: 200 s, measured(CLUSTER.get()?, &SLURM, NODES);
+    sbatch_runs_the_script_that_was_written_for_it: 200 s, by_script(CLUSTER.get()?);
+    open_mpi_starts_four_agents: 200 s, measured(CLUSTER.get()?, &OPEN_MPI, SHARED);
+    mpich_starts_four_agents: 200 s, measured(CLUSTER.get()?, &MPICH, SHARED);
+    only_agents_learn_the_token: 200 s, secret(CLUSTER.get()?);
+    slurm_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &SLURM);
+    open_mpi_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &OPEN_MPI);
+    mpich_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &MPICH);
+    agents_whose_controller_is_killed_leave: 200 s, deserted(CLUSTER.get()?);
+    a_launcher_that_fails_is_one_error: 200 s, refused(CLUSTER.get()?);
+}
+
+/// A run of a few files with four agents.
+fn run_command(cluster: &Machine, how: &[&str], work: &[&str]) -> Command {
+    let program = OURS.command();
+    let mut command = cluster.inside(&program.get_program().to_string_lossy());
+    command.args(["run", "target", "--workers", "1", "--quiet"]);
+    command.args(["--agents", "4", "--results", "results.db"]).args(how).args(work);
+    command
+}
+
+const SHORT: [&str; 6] = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
+
+/// A mix that is ended before its time; after it, a lost host would be waited for.
+const LONG: [&str; 10] = [
+    "--workload",
+    "mixed",
+    "--file-size",
+    "1MiB",
+    "--duration",
+    "20s",
+    "--trials",
+    "2",
+    "--on-lost",
+    "1m",
+];
+
+/// Fails where a run did, or names other hosts than it should, or leaves something.
+fn check(cluster: &Machine, output: &Output, names: [&str; 4]) -> Result<()> {
+    let measured = [Some(0), Some(exit::INVALID)].contains(&output.status.code());
+    ensure!(measured, "{}", String::from_utf8_lossy(&output.stderr));
+    let results = cluster.path("results.db");
+    let json = String::from_utf8(OURS.report(&results, "json")?)?;
+    for name in names {
+        ensure!(json.contains(&format!("\"{name}\"")), "{name} is not in the results: {json}");
+    }
+    ensure!(!json.contains("\"failed\":\""), "{json}");
+    nothing_left(cluster)?;
+    fs::remove_file(results)?;
+    Ok(())
+}
+
+/// Waits until no agent and no file is left.
+fn nothing_left(cluster: &Machine) -> Result<()> {
+    let files = || fs::read_dir(cluster.path("target")).map_or(1, Iterator::count);
+    let agents = || cluster.agents().map_or(1, |agents| agents.len());
+    wait_until(LEAVING, "leaving", || files() == 0 && agents() == 0)
+        .with_context(|| format!("{} files and {} agents are left", files(), agents()))
+}
+
+fn measured(cluster: &Machine, how: &[&str], names: [&str; 4]) -> Result<()> {
+    let output = proc::output(&mut run_command(cluster, how, &SHORT))?;
+    check(cluster, &output, names)
+}
+
+fn by_script(cluster: &Machine) -> Result<()> {
+    let plan = "name = \"script\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \"FOLDER\"\n\
+                [factors]\nfile_size = \"1MiB\"\nworkers = 1\n[[workload]]\nkind = \"stream\"\n";
+    let target = cluster.path("target").display().to_string();
+    fs::write(cluster.path("plan.toml"), plan.replace("FOLDER", &target))?;
+    let mut write = OURS.command();
+    write.arg("slurm").arg(cluster.path("plan.toml")).args(["--nodes", "4", "--minutes", "5"]);
+    write.arg("--results").arg(cluster.path("results.db"));
+    fs::write(cluster.path("job.sh"), proc::capture(&mut write)?)?;
+    let mut sbatch = cluster.inside("sbatch");
+    sbatch.args(["--wait", "--output=job.out", "job.sh"]);
+    let output = proc::output(&mut sbatch)?;
+    let text = || fs::read_to_string(cluster.path("job.out")).unwrap_or_default();
+    check(cluster, &output, NODES).with_context(text)
+}
+
+/// Starts a run that works for long, and waits until its four agents have connected.
+fn busy(cluster: &Machine, how: &[&str]) -> Result<Background> {
+    let mut command = run_command(cluster, how, &LONG);
+    let out = |name: &str| fs::File::create(cluster.path(name));
+    command.stdout(out("stdout")?).stderr(out("stderr")?);
+    let mut run = Background::start(&mut command)?;
+    let mut ended = false;
+    wait_until(PATIENCE, "the work", || {
+        ended = run.has_ended();
+        let works = fs::read_dir(cluster.path("target")).is_ok_and(|mut it| it.next().is_some());
+        ended || works && cluster.agents().is_ok_and(|agents| agents.len() == 4)
+    })?;
+    let text = || fs::read_to_string(cluster.path("stderr")).unwrap_or_default();
+    ensure!(!ended, "it ended at once: {}", text());
+    Ok(run)
+}
+
+/// Kills the controller, after which no agent may be left.
+fn end(cluster: &Machine, run: &mut Background) -> Result<()> {
+    cluster.processes("run ")?.iter().try_for_each(|id| cluster.kill(id))?;
+    run.await_end(PATIENCE)?;
+    wait_until(LEAVING, "leaving", || cluster.agents().is_ok_and(|agents| agents.is_empty()))?;
+    // A run in the controller itself, which was killed, leaves its files.
+    fs::remove_dir_all(cluster.path("target"))?;
+    Ok(fs::create_dir(cluster.path("target"))?)
+}
+
+/// Looks for the token in all command lines, logs and results, while agents work.
+fn secret(cluster: &Machine) -> Result<()> {
+    let mut run = busy(cluster, &SLURM)?;
+    let agents = cluster.agents()?;
+    let agent = agents.first().context("there is no agent")?;
+    let environment = format!("tr '\\0' '\\n' < /proc/{agent}/environ");
+    let environment = proc::text(cluster.inside("sh").args(["-c", &environment]))?;
+    let token = environment.lines().find_map(|line| line.strip_prefix("DFSBENCH_TOKEN="));
+    let token = token.context("the agent has no token")?;
+    ensure!(token.len() == 64, "a token of {} digits", token.len());
+    let lines = proc::capture(cluster.inside("sh").args(["-c", "cat /proc/[0-9]*/cmdline"]))?;
+    ensure!(!holds(&lines, token), "a command line holds the token");
+    end(cluster, &mut run)?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(cluster.path(""))?.flatten() {
+        if entry.file_type()?.is_file() && holds(&fs::read(entry.path())?, token) {
+            found.push(entry.file_name());
+        }
+    }
+    ensure!(found.is_empty(), "{found:?} hold the token");
+    Ok(())
+}
+
+fn holds(bytes: &[u8], token: &str) -> bool {
+    bytes.windows(token.len()).any(|window| window == token.as_bytes())
+}
+
+fn killed(cluster: &Machine, how: &[&str]) -> Result<()> {
+    let mut run = busy(cluster, how)?;
+    let agents = cluster.agents()?;
+    cluster.kill(agents.get(1).context("its agents have left")?)?;
+    // The launcher has noticed by then, and would have ended the others.
+    thread::sleep(Duration::from_secs(1));
+    let left = cluster.agents()?;
+    let kept = agents.iter().filter(|agent| left.contains(agent)).count();
+    end(cluster, &mut run)?;
+    ensure!(kept == 3, "{kept} of 3 others are left");
+    Ok(())
+}
+
+fn deserted(cluster: &Machine) -> Result<()> {
+    let mut run = busy(cluster, &OPEN_MPI)?;
+    end(cluster, &mut run)
+}
+
+fn refused(cluster: &Machine) -> Result<()> {
+    let how = ["--launcher", "slurm", "--launch-with", "srun --nodelist=n9"];
+    let output = proc::output(&mut run_command(cluster, &how, &SHORT))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
+    let words = "error: 0 of 4 agents came: ranks 0 to 3 are missing: `srun` ended with exit";
+    ensure!(stderr.contains(words) && stderr.matches("\nerror: 0").count() == 1, "{stderr}");
+    nothing_left(cluster)
+}

@@ -1,0 +1,210 @@
+//! Our client against file systems that refuse: one that is full half way, one without `O_DIRECT`;
+//! and against file systems that distort what is measured: one compresses data, one hides where
+//! reads come from.
+//!
+//! Each check mounts a file system of its own in a mount namespace of its own, so nothing of the
+//! host is touched and everything is gone with the process. Mounting needs root.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use checks::checks;
+use tempfile::TempDir;
+
+use checks::ours::Ours;
+use checks::proc;
+use checks::repo::{self, Profile};
+
+const OURS: Ours = Ours::new(Profile::Debug);
+
+/// Arguments: folder, type of file system, its options, program. It prints what is left in the
+/// folder, then the exit code.
+///
+/// A filler takes the space away once the first file has grown a little.
+const SCRIPT: &str = r#"
+set -u
+case "$2" in
+btrfs)
+    truncate -s 300M "$1.image"
+    mkfs.btrfs -q "$1.image" 2> /dev/null
+    mount -t btrfs -o "loop,$3" "$1.image" "$1"
+    rm "$1.image"
+    ;;
+overlay)
+    mkdir "$1/lower" "$1/upper" "$1/work"
+    mount -t overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" none "$1"
+    ;;
+*) mount -t "$2" -o "$3" none "$1" ;;
+esac
+mkdir "$1/target"
+if [ "$2" = tmpfs ]; then
+    (
+        for _ in $(seq 5000); do
+            [ -s "$(echo "$1"/target/.dfsbench-*/f00000000)" ] && break
+            sleep 0.002
+        done
+        fallocate -l 700M "$1/filler"
+    ) &
+fi
+cd "$1"
+shift 3
+"$@" 2>&1
+echo "exit $?"
+ls -A target | sed 's/^/left: /'
+"#;
+
+checks! {
+    a_disk_that_is_full_half_way: 180 s, full_half_way();
+    a_disk_that_is_full_at_any_step_of_several_agents: 300 s, full_at_each_step();
+    results_on_a_file_system_that_is_read_only: 120 s, read_only();
+    a_fault_event_without_rights_is_one_clear_sentence: 60 s, without_rights();
+    a_file_system_without_direct_io: 60 s, without_direct();
+    zeros_on_a_file_system_that_compresses: 180 s, compressing();
+    a_file_system_that_hides_where_reads_come_from: 120 s, unknown_source();
+}
+
+fn full_half_way() -> Result<()> {
+    let flags = ["--workload", "stream", "--file-size", "1000MiB", "--trials", "1", "--quiet"];
+    let text = run_on("tmpfs", "size=1200M", &flags)?;
+    for words in ["ENOSPC", "exit 4"] {
+        ensure!(text.contains(words), "`{words}` is not in:\n{text}");
+    }
+    Ok(())
+}
+
+/// Arguments: folder, and the program that finds a small file system there.
+const SMALL: &str = "mount -t tmpfs -o size=16m none \"$1\"; shift; exec \"$@\"";
+
+/// The steps are those of a test, which knows when agents come to them.
+fn full_at_each_step() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
+    command.arg(folder.path()).args(["cargo", "test", "--quiet", "--workspace", "--test", "fleet"]);
+    command.args(["full::", "--", "--ignored"]).env("DFSBENCH_SMALL_DISK", folder.path());
+    let output = proc::output(command.current_dir(repo::root()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && text.contains("ok. 1 passed"), "{text}");
+    Ok(())
+}
+
+/// Arguments: folder, program. What each command prints, and its exit code.
+const READ_ONLY: &str = r#"
+mount -t tmpfs none "$1"
+cd "$1"
+mkdir target
+"$2" run target --workload stream --file-size 8MiB --trials 1 --quiet --results r.db
+mount -o remount,ro "$1"
+for words in list show report "report --format csv" "note 1 later" "tag 1 +slow" "rm 1"; do
+    "$2" $words --results r.db 2>&1 | cat
+    echo "$words: exit ${PIPESTATUS[0]}"
+done
+"#;
+
+fn read_only() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "bash", "-c", READ_ONLY, "disk"]);
+    command.arg(folder.path()).arg(OURS.command().get_program());
+    let text = proc::text(&mut command)?;
+    for words in ["list", "show", "report", "report --format csv"] {
+        ensure!(text.contains(&format!("\n{words}: exit 0\n")), "`{words}`:\n{text}");
+    }
+    for words in ["note 1 later", "tag 1 +slow", "rm 1"] {
+        ensure!(text.contains(&format!("\n{words}: exit 2\n")), "`{words}`:\n{text}");
+    }
+    ensure!(text.matches("error: ").count() == 3, "not one error each:\n{text}");
+    Ok(())
+}
+
+/// Arguments: folder, program. A soak by a user who may not do what it is to do to its host.
+const WITHOUT_RIGHTS: &str = r#"
+chown 65534:65534 "$1"
+cp "$2" "$1/dfsbench"
+cd "$1"
+cat > plan.toml <<'PLAN'
+name = "rights"
+[[host]]
+name = "one"
+[[target]]
+name = "t"
+server = "one"
+[factors]
+data_path = "disk"
+file_system = "tmpfs"
+[[workload]]
+kind = "mixed"
+PLAN
+setpriv --reuid 65534 --regid 65534 --clear-groups env HOME="$1" ./dfsbench soak plan.toml \
+    --duration 4s --segment 4s --rate 20 --disturb 'disk-full on one at 1s for 1s' --quiet 2>&1
+echo "exit $?"
+"#;
+
+fn without_rights() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut command = Command::new("bash");
+    command.args(["-c", WITHOUT_RIGHTS, "disk"]).arg(folder.path());
+    let text = proc::text(command.arg(OURS.command().get_program()))?;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["Whether it survives can't be told: host one: ", "needs root, and `sudo -n`"] {
+        ensure!(flat.contains(words), "`{words}` is not in:\n{text}");
+    }
+    ensure!(text.ends_with("exit 4\n"), "{text}");
+    Ok(())
+}
+
+fn without_direct() -> Result<()> {
+    let text = run_on("ramfs", "mode=755", &["--direct", "true", "--quiet"])?;
+    for words in ["error: ", "has no O_DIRECT", "hint: --direct false", "exit 2"] {
+        ensure!(text.contains(words), "`{words}` is not in:\n{text}");
+    }
+    ensure!(!text.contains("dfsbench.db"), "results of nothing were kept:\n{text}");
+    Ok(())
+}
+
+/// Flags for one short trial, and the codes of its caveats at the end of a table.
+const ONE_TRIAL: [&str; 5] =
+    ["--workload=stream", "--file-size=32MiB", "--trials=1", "--quiet", "--format=table"];
+
+fn compressing() -> Result<()> {
+    for (options, data, expected) in [
+        ("compress=zstd", "zeros", true),
+        ("compress=zstd", "random", false),
+        ("compress=no", "zeros", false),
+    ] {
+        let data = format!("--data={data}");
+        let text = run_on("btrfs", options, &[&ONE_TRIAL[..], &[&data]].concat())?;
+        ensure!(text.contains("stream write"), "nothing was measured:\n{text}");
+        let found = text.contains("compressible");
+        ensure!(found == expected, "{data} with {options}: expected is {found}:\n{text}");
+    }
+    Ok(())
+}
+
+fn unknown_source() -> Result<()> {
+    for (flags, noted) in [(["--direct=false"], true), (["--direct=true"], false)] {
+        let text = run_on("overlay", "", &[&ONE_TRIAL[..], &flags].concat())?;
+        ensure!(text.contains("stream read"), "nothing was measured:\n{text}");
+        let found = text.contains("fits-memory");
+        ensure!(found == noted, "{flags:?}: noted is {found}:\n{text}");
+    }
+    Ok(())
+}
+
+/// Measures a fresh file system and returns all that was text; nothing may be left on it.
+fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
+    let folder = TempDir::new()?;
+    let path: &Path = folder.path();
+    let ours = OURS.command();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "bash", "-c", SCRIPT, "disk"]);
+    command.arg(path).args([kind, options]).arg(ours.get_program()).args(["run", "target"]);
+    let text = proc::text(command.args(flags))?;
+    ensure!(
+        !text.lines().any(|line| line.starts_with("left: ")),
+        "something is left behind:\n{text}"
+    );
+    Ok(text)
+}

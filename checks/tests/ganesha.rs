@@ -1,0 +1,182 @@
+//! Our client against nfs-ganesha: what it writes is read by other clients, byte for byte.
+//!
+//! libnfs first reads what libnfs wrote, so that a failure of ours can't be a failure of the
+//! set-up.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use checks::check::Fixture;
+use checks::checks;
+use tempfile::TempDir;
+
+use checks::ganesha::{Ganesha, MEM_FILE_MAX_BYTES};
+use checks::libnfs::{self, Export};
+use checks::noise;
+use checks::ours::{self, Ours, Run};
+use checks::proc::{self, Background};
+use checks::repo::Profile;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+/// How the folders begin that dfsbench makes for itself.
+const OURS_FOLDER: &str = ".dfsbench-";
+const SEED: u64 = 7;
+const VFS_FILE: FileSize = FileSize { flag: "8MiB", bytes: 8 << 20 };
+const MEM_FILE: FileSize = FileSize { flag: "1MiB", bytes: 1 << 20 };
+
+/// How long a run may take until something of it is in the export.
+const BEGINS_WITHIN: Duration = Duration::from_secs(20);
+
+/// The size of a file that is written and compared.
+struct FileSize {
+    /// The version as the flag has it.
+    flag: &'static str,
+    bytes: u64,
+}
+
+static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
+
+checks! {
+    libnfs_reads_from_vfs_what_libnfs_wrote: 60 s, self_check(&GANESHA.get()?.export("/vfs"));
+    libnfs_reads_from_mem_what_libnfs_wrote: 60 s, self_check(&GANESHA.get()?.export("/mem"));
+    others_read_from_vfs_what_we_wrote: 120 s, {
+        let server = GANESHA.get()?;
+        compare_written(&server.export("/vfs"), &VFS_FILE, Some(server))
+    };
+    libnfs_reads_from_mem_what_we_wrote: 120 s, {
+        compare_written(&GANESHA.get()?.export("/mem"), &MEM_FILE, None)
+    };
+    a_run_leaves_nothing_behind_and_removes_nothing: 120 s, {
+        check_nothing_is_left(&GANESHA.get()?.export("/vfs"))
+    };
+    clean_removes_everything_of_killed_runs: 300 s, kill_runs();
+    a_wrong_export_is_an_error_that_names_the_right_ones: 60 s, {
+        wrong_export(&GANESHA.get()?.export("/nope"))
+    };
+}
+
+fn kill_runs() -> Result<()> {
+    for number in 0..kills() {
+        check_nothing_is_left_of_a_killed_run(GANESHA.get()?, number)?;
+    }
+    Ok(())
+}
+
+fn self_check(export: &Export) -> Result<()> {
+    let folder = TempDir::new()?;
+    let content = noise::bytes(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
+    let local = folder.path().join("noise");
+    fs::write(&local, &content)?;
+    libnfs::copy_to(&local, export, "noise")?;
+    libnfs::compare_bytes("noise", &libnfs::read_file(export, "noise")?, &content)?;
+    let names = libnfs::list_files(export)?;
+    ensure!(names.iter().any(|name| name == "noise"), "nfs-ls shows {names:?}");
+    Ok(())
+}
+
+/// Writes files with our client and reads each of them with others.
+fn compare_written(export: &Export, size: &FileSize, direct: Option<&Ganesha>) -> Result<()> {
+    let seed = SEED.to_string();
+    stream(export, size.flag, &["--seed", &seed, "--keep"])?;
+    let names = libnfs::list_files(export)?;
+    let mut compared = 0;
+    for name in names.iter().filter(|name| name.starts_with(OURS_FOLDER)) {
+        let Some(number) = ours::file_number(name) else { continue };
+        let want = OURS.pattern(SEED, number, size.bytes)?;
+        libnfs::compare_bytes(name, &libnfs::read_file(export, name)?, &want)?;
+        if let Some(server) = direct {
+            let path = server.vfs_folder().join(name);
+            libnfs::compare_bytes("the same file in the exported folder", &read(&path)?, &want)?;
+        }
+        compared += 1;
+    }
+    ensure!(compared > 0, "no file of ours among {names:?}");
+    Ok(())
+}
+
+/// Makes a run without `--keep`: what was there before is there after, and nothing else.
+fn check_nothing_is_left(export: &Export) -> Result<()> {
+    let before = libnfs::list_files(export)?;
+    stream(export, "1MiB", &[])?;
+    let after = libnfs::list_files(export)?;
+    ensure!(before == after, "before: {before:?}, after: {after:?}");
+    Ok(())
+}
+
+/// How many runs are killed; `DFSBENCH_KILLS` asks for more.
+fn kills() -> u64 {
+    env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+}
+
+/// Kills a run on `/vfs` some time after it began there; `clean` then leaves only what was there.
+fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Result<()> {
+    let folder = TempDir::new()?;
+    let results = folder.path().join("results.db");
+    let before = entries(server.vfs_folder())?;
+    let mut command = OURS.command();
+    command.arg("run").arg(server.export("/vfs").for_us(""));
+    command.args(["--workload", "metadata", "--small-files", "300", "--trials", "50", "--quiet"]);
+    command.arg("--results").arg(&results);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = Background::start(&mut command)?;
+    let deadline = Instant::now() + BEGINS_WITHIN;
+    while entries(server.vfs_folder())? == before {
+        ensure!(Instant::now() < deadline && !run.has_ended(), "no run began in /vfs");
+        thread::sleep(Duration::from_millis(1));
+    }
+    // Anywhere within the first trials.
+    thread::sleep(Duration::from_millis(number * 149 % 900));
+    run.kill();
+    let mut clean = OURS.command();
+    proc::text(clean.arg("clean").arg("--results").arg(&results))?;
+    let after = entries(server.vfs_folder())?;
+    ensure!(before == after, "kill {number}: before {before:?}, after {after:?}");
+    // The preflight makes a folder, too, and there are no results yet.
+    if fs::metadata(&results).is_ok_and(|metadata| metadata.len() > 0) {
+        proc::text(OURS.command().args(["report", "--results"]).arg(&results))?;
+    }
+    Ok(())
+}
+
+/// The names in a folder, in order.
+fn entries(folder: PathBuf) -> Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.push(entry?.file_name());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn stream(export: &Export, size: &str, more: &[&str]) -> Result<()> {
+    let folder = TempDir::new()?;
+    let flags =
+        ["--workload", "stream", "--file-size", size, "--io-size", "64KiB", "--trials", "1"];
+    let flags = [&flags, more].concat();
+    let results = folder.path().join("results.db");
+    OURS.run(&Run { target: &export.for_us(""), results: &results, flags: &flags })
+}
+
+fn wrong_export(export: &Export) -> Result<()> {
+    let folder = TempDir::new()?;
+    let results: PathBuf = folder.path().join("results.db");
+    let flags = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
+    let output =
+        OURS.try_run(&Run { target: &export.for_us(""), results: &results, flags: &flags })?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    ensure!(code == Some(ours::exit::LAB), "exit {code:?}, not {}: {stderr}", ours::exit::LAB);
+    for name in ["/nope", "/vfs", "/mem"] {
+        ensure!(stderr.contains(name), "the message doesn't name {name}: {stderr}");
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}

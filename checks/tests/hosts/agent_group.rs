@@ -1,0 +1,263 @@
+//! Ten hosts that make one trial together: how well they start at one instant, what lies between
+//! two trials, what they send meanwhile, and how an agent group goes on that loses one.
+//!
+//! Figures are medians of many passes, printed with the check. Their bounds are loose, since ten
+//! hosts share the few processors of one machine that does other things, too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use checks::check::wait_until;
+use checks::ours::exit;
+use serde_json::Value;
+
+use checks::proc::{self, Background};
+
+use super::lab::{HOSTS, LEAVING, Lab, OURS, PATIENCE, ip};
+
+/// Time within which hosts that share no processor start, in nanoseconds; here it is printed.
+const SKEW_NS: u64 = 1_000_000;
+
+/// The longest gap between two trials on such hosts, in milliseconds.
+const GAP_MS: f64 = 50.0;
+
+/// So many times as much is borne on a machine that does other things, too.
+const PATIENTLY: u64 = 20;
+
+/// The most that an agent and its controller send while a pass is measured, in bytes per
+/// second, with everything that ssh, TCP and IP put around it.
+const TRAFFIC_MAX: f64 = 1024.0;
+
+/// Trials behind the medians.
+const TRIALS: u32 = 20;
+
+/// How long the traffic is watched: a message more or less is no matter then.
+const WATCHED: Duration = Duration::from_secs(4);
+
+/// How long a lost host may go unnoticed: 3 s, and what a busy machine adds.
+const NOTICED: Duration = Duration::from_secs(6);
+
+/// A folder that all hosts of a lab have, and what they need to work in it.
+pub struct AgentGroup<'l> {
+    lab: &'l Lab,
+    shared: PathBuf,
+}
+
+impl<'l> AgentGroup<'l> {
+    /// Makes agents of all hosts of a lab.
+    pub fn of_all_hosts(lab: &'l Lab) -> Result<Self> {
+        let shared = lab.shared.path().join("data");
+        fs::create_dir_all(&shared)?;
+        Ok(Self { lab, shared })
+    }
+
+    fn results(&self) -> PathBuf {
+        self.lab.folder.path().join("agent-group.db")
+    }
+
+    /// A run of a plan by the hosts of the lab in a folder, so many trials of each run; `work` are
+    /// factors and workloads.
+    fn campaign(&self, folder: &Path, trials: u32, work: &str) -> Result<Command> {
+        let at = |name: &str| self.lab.folder.path().join(name).display().to_string();
+        let host = |number| {
+            let config = at("config");
+            format!(
+                "[[host]]\nname = \"c{number}\"\nssh = \"h{number}\"\nssh_config = \"{config}\"\n"
+            )
+        };
+        let hosts: String = (1..=HOSTS).map(host).collect();
+        let names: Vec<String> = (1..=HOSTS).map(|number| format!("\"c{number}\"")).collect();
+        let (folder, names) = (folder.display(), names.join(", "));
+        let text = format!(
+            "name = \"agent-group\"\norder = \"sequential\"\ntrials = {trials}\n{hosts}[[target]]\n\
+             name = \"all\"\npath = \"{folder}\"\nhosts = [{names}]\n{work}"
+        );
+        fs::write(at("agent-group.toml"), text)?;
+        let _ = fs::remove_file(self.results());
+        let program = OURS.command().get_program().to_string_lossy().into_owned();
+        let mut command = self.lab.near(&program);
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", self.lab.program());
+        command.args(["run", &at("agent-group.toml"), "--quiet", "--results"]).arg(self.results());
+        Ok(command)
+    }
+
+    /// Starts a campaign whose output is kept.
+    fn started(&self, folder: &Path, trials: u32, work: &str) -> Result<Background> {
+        let mut command = self.campaign(folder, trials, work)?;
+        let out = |name: &str| fs::File::create(self.lab.folder.path().join(name));
+        command.stdout(out("stdout")?).stderr(out("stderr")?);
+        Background::start(&mut command)
+    }
+
+    fn report(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&OURS.report(&self.results(), "json")?)?)
+    }
+
+    /// Bytes of the files in the shared folder.
+    fn written(&self) -> u64 {
+        let folders = fs::read_dir(&self.shared).into_iter().flatten().flatten();
+        let files = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten();
+        files.flatten().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    /// Waits until no host has anything of ours, nor the folder.
+    fn await_nothing(&self) -> Result<()> {
+        (0..HOSTS as usize).try_for_each(|host| self.lab.await_nothing(host, LEAVING))?;
+        let left: Vec<_> = fs::read_dir(&self.shared)?.flatten().map(|e| e.path()).collect();
+        ensure!(left.is_empty(), "left in the folder: {left:?}");
+        Ok(())
+    }
+
+    /// Bytes that have gone to and from each host so far.
+    fn traffic(&self) -> Result<Vec<u64>> {
+        let file = |number, what| format!("/sys/class/net/v{number}/statistics/{what}_bytes");
+        let files = (1..=HOSTS).flat_map(|number| [file(number, "rx"), file(number, "tx")]);
+        let text = proc::text(self.lab.near("cat").args(files))?;
+        let counts: Vec<u64> = text.lines().map(str::parse).collect::<Result<_, _>>()?;
+        Ok(counts.chunks(2).map(|both| both.iter().sum()).collect())
+    }
+}
+
+/// A mix of reads, a worker on each host.
+fn mix(file_size: &str, duration: &str) -> String {
+    format!(
+        "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfile_size = \"{file_size}\"\n\
+         read_percent = 100\nduration = \"{duration}\"\n"
+    )
+}
+
+/// Many short trials of ten hosts.
+pub fn together(group: &AgentGroup<'_>) -> Result<()> {
+    let begun = Instant::now();
+    let output =
+        proc::output(&mut group.campaign(&group.shared, TRIALS, &mix("64KiB", "100ms"))?)?;
+    let took = begun.elapsed();
+    ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{output:?}");
+    let report = group.report()?;
+    let made = report["runs"][0]["trials"].as_array().context("no trials")?;
+    ensure!(made.len() == TRIALS as usize, "{} trials", made.len());
+    let (mut skews, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    for trial in made {
+        ensure!(trial["state"] == "done", "{}", trial["state"]);
+        let hosts = trial["passes"][0]["hosts"].as_array().context("no hosts")?;
+        ensure!(hosts.len() == HOSTS as usize, "{} hosts", hosts.len());
+        skews.push(trial["passes"][0]["start_skew_ns"].as_u64().context("no skew")?);
+        errors.extend(hosts.iter().filter_map(|host| host["error_ns"].as_u64()));
+    }
+    // What a trial takes beyond what it measures: from the start of one to that of the next.
+    let at = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap_or(0) as f64;
+    let measured = |trial: &Value| trial["passes"][0]["window_ns"].as_u64().unwrap_or(0) as f64;
+    for pair in made.windows(2) {
+        gaps.push(at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6);
+    }
+    let (skew_ns, gap_ms, error_ns) =
+        (middle(&mut skews), middle_of(&mut gaps), middle(&mut errors));
+    println!(
+        "  skew {:.0} µs (worst {:.0} µs; clocks ± {:.0} µs), {gap_ms:.0} ms between two trials \
+         (worst {:.0} ms), {:.1} s with reaching and leaving ten hosts",
+        skew_ns as f64 / 1e3,
+        skews.last().copied().unwrap_or(0) as f64 / 1e3,
+        error_ns as f64 / 1e3,
+        gaps.last().copied().unwrap_or(0.0),
+        took.as_secs_f64()
+    );
+    ensure!(skew_ns < PATIENTLY * SKEW_NS, "skew: {skews:?} ns");
+    ensure!(gap_ms < PATIENTLY as f64 * GAP_MS, "between trials: {gaps:?} ms");
+    group.await_nothing()
+}
+
+/// Counts the bytes on the wire of each host while a pass is measured.
+pub fn quiet(group: &AgentGroup<'_>) -> Result<()> {
+    let mut campaign = group.started(&group.shared, 1, &mix("64KiB", "10s"))?;
+    let all = u64::from(HOSTS) << 16;
+    wait_until(PATIENCE, "preparing", || group.written() >= all)?;
+    thread::sleep(Duration::from_secs(2));
+    let begun = Instant::now();
+    let before = group.traffic()?;
+    thread::sleep(WATCHED);
+    let after = group.traffic()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    ensure!(group.written() >= all, "the pass ended before its traffic was counted");
+    ensure!(campaign.await_end(PATIENCE)?.is_some(), "{}", group.lab.output_text()?);
+    let per_s = before.iter().zip(&after).map(|(before, after)| (after - before) as f64 / seconds);
+    let per_s: Vec<f64> = per_s.collect();
+    let most = per_s.iter().copied().fold(0.0, f64::max);
+    println!("  {most:.0} bytes per second and host on the wire at most");
+    ensure!(most > 0.0 && most < TRAFFIC_MAX, "{per_s:?} bytes per second");
+    group.await_nothing()
+}
+
+/// The network of the last host is cut while it is measured: the run ends, and the one without it
+/// is made. Other phases are those of agents in processes of their own (`dfsbench/tests/fleet`).
+pub fn cut(group: &AgentGroup<'_>) -> Result<()> {
+    let fewer = HOSTS - 1;
+    let work = format!("[factors]\nclient_hosts = [{HOSTS}, {fewer}]\n{}", mix("64KiB", "4s"));
+    let mut campaign = group.started(&group.shared, 1, &work)?;
+    let all = u64::from(HOSTS) << 16;
+    wait_until(PATIENCE, "preparing", || group.written() >= all)?;
+    let veth = format!("v{HOSTS}");
+    ip(&["-n", &group.lab.bridge, "link", "set", &veth, "down"])?;
+    let begun = Instant::now();
+    let ended = campaign.await_end(PATIENCE);
+    let took = begun.elapsed();
+    let alone = group.lab.await_nothing(HOSTS as usize - 1, LEAVING);
+    ip(&["-n", &group.lab.bridge, "link", "set", &veth, "up"])?;
+    ensure!(ended? == Some(exit::INVALID), "{}", group.lab.output_text()?);
+    alone.context("the host that was cut off")?;
+    let report = group.report()?;
+    let trials = |run: usize| report["runs"][run]["trials"].as_array().cloned().unwrap_or_default();
+    let why = trials(0)[0]["reason"].as_str().unwrap_or_default().to_owned();
+    let words = format!("host c{HOSTS}: no sign of life for 3 s");
+    ensure!(why.contains(&words), "{why}");
+    let made: BTreeSet<String> = trials(1).iter().map(|trial| trial["state"].to_string()).collect();
+    ensure!(made == BTreeSet::from(["\"done\"".to_owned()]), "without it: {made:?}");
+    let lost = trials(0)[0]["started_unix_ms"].as_u64().context("no instant")?;
+    let next = trials(1)[0]["started_unix_ms"].as_u64().context("no instant")?;
+    println!(
+        "  {:.1} s from the start of one run to the next, {took:?} to the end",
+        (next - lost) as f64 / 1e3
+    );
+    ensure!(took < NOTICED + PATIENCE, "{took:?}");
+    group.await_nothing()
+}
+
+/// The disk of one host fills up all of a sudden while it works: its sentence is the reason, and
+/// all are cleaned.
+pub fn no_space(group: &AgentGroup<'_>) -> Result<()> {
+    let (own, host) = (Path::new("/srv/data"), 4);
+    let size = |size: &str| {
+        group.lab.run_on(host, &["mount", "-o", &format!("remount,size={size}"), "/srv"])
+    };
+    let work = "[factors]\nclient_hosts = 5\n[[workload]]\nkind = \"stream\"\nworkers = 1\n\
+                file_size = \"4MiB\"\n";
+    size("60m")?;
+    let mut campaign = group.started(own, 200, work)?;
+    wait_until(PATIENCE, "a trial", || group.lab.works(host))?;
+    group.lab.run_on(host, &["sh", "-c", "cat /dev/zero > /srv/hog 2>/dev/null; true"])?;
+    let ended = campaign.await_end(PATIENCE);
+    group.lab.run_on(host, &["rm", "/srv/hog"])?;
+    size("400m")?;
+    ensure!(ended? == Some(exit::INVALID), "{}", group.lab.output_text()?);
+    let report = group.report()?;
+    let trials = report["runs"][0]["trials"].as_array().cloned().unwrap_or_default();
+    let why = trials.iter().filter_map(|trial| trial["reason"].as_str()).collect::<Vec<_>>();
+    // Within a pass, or before the next trial.
+    let is_full = |why: &str| why.contains("NOSPC") || why.contains("not enough space");
+    ensure!(why.iter().any(|why| why.contains("host c5: ") && is_full(why)), "{why:?}");
+    group.await_nothing()
+}
+
+fn middle(all: &mut [u64]) -> u64 {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0)
+}
+
+fn middle_of(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}

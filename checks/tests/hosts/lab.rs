@@ -1,0 +1,297 @@
+//! Ten hosts on this machine: network and mount namespaces with an sshd each, on a bridge.
+//!
+//! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
+//! that what is left there can be seen. Needs root. Ends with the value, or with the process.
+//!
+//! **Source:** sshd_config(5), ip-netns(8), unshare(1).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use checks::check::wait_until;
+use checks::guard::{self, Ticket};
+use checks::ours::Ours;
+use checks::proc::{self, Background};
+use checks::repo::Profile;
+use tempfile::TempDir;
+
+/// Hosts of the lab.
+pub const HOSTS: u32 = 10;
+
+pub const OURS: Ours = Ours::new(Profile::Debug);
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+pub const LEAVING: Duration = Duration::from_secs(40);
+
+/// Some hosts and a bridge.
+pub struct Lab {
+    pub folder: TempDir,
+    /// The folder that all hosts see.
+    pub shared: TempDir,
+    pub bridge: String,
+    hosts: Vec<Host>,
+    _tickets: Vec<Ticket>,
+}
+
+/// A host in namespaces of its own.
+struct Host {
+    namespace: String,
+    sshd: Background,
+    _ticket: Ticket,
+}
+
+impl Lab {
+    pub fn start() -> Result<Self> {
+        let folder = TempDir::with_prefix("dfsbench-hosts-")?;
+        let bridge = format!("dfsbench-br-{}", std::process::id());
+        for key in ["id", "other", "hostkey"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(key));
+            proc::run(&mut keygen)?;
+        }
+        for (name, key, known) in
+            [("config", "id", "no"), ("wrong-key", "other", "no"), ("unknown", "id", "yes")]
+        {
+            let text = client_config(&folder.path().join(key), known);
+            fs::write(folder.path().join(name), text)?;
+        }
+        // Debug information is most of what would be pushed to each host.
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(folder.path().join("stripped"));
+        proc::run(strip.arg(OURS.command().get_program()))?;
+        ip(&["netns", "add", &bridge])?;
+        // Hosts have a /tmp of their own.
+        let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
+        let tickets = vec![
+            guard::remove_folder(folder.path()),
+            guard::remove_folder(shared.path()),
+            guard::register(&format!("ip netns del {bridge} 2>/dev/null")),
+        ];
+        let mut lab = Self { folder, shared, bridge, hosts: Vec::new(), _tickets: tickets };
+        let bridge = lab.bridge.clone();
+        ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
+        ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
+        ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
+        for number in 1..=HOSTS {
+            let host = lab.start_host(number)?;
+            lab.hosts.push(host);
+        }
+        lab.await_sshd()?;
+        Ok(lab)
+    }
+
+    fn start_host(&self, number: u32) -> Result<Host> {
+        let namespace = format!("dfsbench-h{number}-{}", std::process::id());
+        let (bridge, veth) = (self.bridge.as_str(), format!("v{number}"));
+        ip(&["netns", "add", &namespace])?;
+        let mut pair = vec!["-n", bridge, "link", "add", &veth, "type", "veth", "peer", "name"];
+        pair.extend(["eth0", "netns", &namespace]);
+        ip(&pair)?;
+        ip(&["-n", bridge, "link", "set", &veth, "master", "br0", "up"])?;
+        let address = format!("10.79.0.{number}/24");
+        ip(&["-n", &namespace, "addr", "add", &address, "dev", "eth0"])?;
+        ip(&["-n", &namespace, "link", "set", "eth0", "up"])?;
+        ip(&["-n", &namespace, "link", "set", "lo", "up"])?;
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &namespace, "unshare", "--mount", "--propagation"]);
+        command.args(["private", "sh", "-c", INSIDE, "sh"]).arg(self.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Agents and servers that were started on the host are in its namespace, too.
+        let ticket = guard::register(&format!(
+            "for id in $(ip netns pids {namespace}); do kill -9 $id; done; ip netns del {namespace}"
+        ));
+        Ok(Host { sshd: Background::start(&mut command)?, namespace, _ticket: ticket })
+    }
+
+    /// Returns the program that is put on hosts.
+    pub fn program(&self) -> PathBuf {
+        self.folder.path().join("stripped")
+    }
+
+    fn await_sshd(&self) -> Result<()> {
+        wait_until(PATIENCE, "sshd", || {
+            let answers = |host: &str| self.near("ssh").args(self.ssh(host, "true")).output();
+            let works = |host: String| answers(&host).is_ok_and(|output| output.status.success());
+            (1..=HOSTS).map(|number| format!("h{number}")).all(works)
+        })
+    }
+
+    fn ssh(&self, host: &str, words: &str) -> Vec<String> {
+        let config = self.folder.path().join("config").display().to_string();
+        ["-F", &config, "-o", "BatchMode=yes", host, words].map(str::to_owned).to_vec()
+    }
+
+    /// A program on the controller's side of the bridge.
+    pub fn near(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.bridge, program]).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a program on a host and returns what it prints.
+    pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
+        let id = self.hosts[host].sshd.id().to_string();
+        proc::text(Command::new("nsenter").args(["--mount", "--net", "-t", &id]).args(words))
+    }
+
+    /// A run of a plan over both hosts.
+    pub fn campaign(&self, config: &str, work: &str) -> Result<Command> {
+        let plan = self.folder.path().join("plan.toml");
+        let config = self.folder.path().join(config).display().to_string();
+        fs::write(&plan, PLAN.replace("CONFIG", &config).replace("WORK", work))?;
+        let program = OURS.command();
+        let mut command = self.near(&program.get_program().to_string_lossy());
+        command.env("DFSBENCH_AGENT_BINARY", self.program());
+        command.env("NO_COLOR", "1").arg("run").arg(&plan).arg("--quiet").arg("--results");
+        command.arg(self.folder.path().join("results.db"));
+        Ok(command)
+    }
+
+    pub fn finish_campaign(&self, config: &str, work: &str) -> Result<Output> {
+        proc::output(&mut self.campaign(config, work)?)
+    }
+
+    /// Starts a campaign that works for long, and waits until the first host does.
+    pub fn start_long_campaign(&self, work: &str) -> Result<Background> {
+        let mut command = self.campaign("config", work)?;
+        let out = |name: &str| fs::File::create(self.folder.path().join(name));
+        command.stdout(out("stdout")?).stderr(out("stderr")?);
+        let campaign = Background::start(&mut command)?;
+        wait_until(PATIENCE, "a trial", || self.works(0))?;
+        Ok(campaign)
+    }
+
+    /// Tells whether a mix runs on a host: its working directory has the file.
+    pub fn works(&self, host: usize) -> bool {
+        let line = "find /srv/data /run/dfsbench -type f 2>/dev/null || true";
+        let found = self.run_on(host, &["sh", "-c", line]);
+        found.is_ok_and(|text| !text.is_empty())
+    }
+
+    pub fn output_text(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.folder.path().join("stdout"))?)
+    }
+
+    /// Agents that run on a host.
+    pub fn agents(&self, host: usize) -> Result<Vec<i32>> {
+        let net = |id: &str| fs::read_link(format!("/proc/{id}/ns/net")).ok();
+        let ours = net(&self.hosts[host].sshd.id().to_string());
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            // Not the shell that sshd starts it with.
+            let is_agent = line.starts_with('/') && line.contains("\0agent\0--stdio\0--pushed");
+            if is_agent && net(&name) == ours {
+                found.extend(name.parse::<i32>());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Waits until a host has no agent, program, working directory or mount of ours.
+    pub fn await_nothing(&self, host: usize, limit: Duration) -> Result<()> {
+        let left = || -> Result<String> {
+            let find = ["find", "/tmp", "/srv/data", "-mindepth", "1"];
+            let mounts = self.run_on(host, &["cat", "/proc/self/mounts"])?;
+            let mounts = mounts.lines().filter(|line| line.contains(" /run/dfsbench"));
+            let mounts: String = mounts.collect();
+            Ok(format!("{}{mounts}{:?}", self.run_on(host, &find)?, self.agents(host)?))
+        };
+        let clean = wait_until(limit, "cleaning up", || left().is_ok_and(|left| left == "[]"));
+        clean.with_context(|| format!("left on host {}: {:?}", host + 1, left()))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for host in &mut self.hosts {
+            let pids = proc::text(Command::new("ip").args(["netns", "pids", &host.namespace]));
+            for pid in pids.unwrap_or_default().lines() {
+                // All of them are in a namespace that only this lab has.
+                let _ = proc::output(Command::new("kill").args(["-9", pid]));
+            }
+            host.sshd.kill();
+            let _ = ip(&["netns", "del", &host.namespace]);
+        }
+        let _ = ip(&["netns", "del", &self.bridge]);
+    }
+}
+
+pub fn ip(words: &[&str]) -> Result<()> {
+    proc::capture(Command::new("ip").args(words)).map(|_| ())
+}
+
+fn client_config(key: &Path, known: &str) -> String {
+    let host = |number| format!("Host h{number}\n HostName 10.79.0.{number}\n");
+    let hosts: String = (1..=HOSTS).map(host).collect();
+    format!(
+        "{hosts}Host *\n User root\n IdentityFile {}\n IdentitiesOnly yes\n UserKnownHostsFile \
+         /dev/null\n StrictHostKeyChecking {known}\n LogLevel ERROR\n",
+        key.display()
+    )
+}
+
+/// Script of a host, from within; its argument is the folder with the keys.
+const INSIDE: &str = r#"
+set -e
+mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys
+cp "$1/hostkey" "$1/id.pub" "$1/id" /run/keys; chmod 600 /run/keys/hostkey /run/keys/id
+sed "s|$1/id|/run/keys/id|" "$1/config" >/run/keys/config
+mount --bind /run/keys/config /etc/ssh/ssh_config
+for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
+mount -t tmpfs -o size=400m tmpfs /tmp
+exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
+  -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22
+"#;
+
+const PLAN: &str = r#"
+name = "hosts"
+trials = 1
+order = "sequential"
+[[host]]
+name = "one"
+ssh = "h1"
+ssh_config = "CONFIG"
+[[host]]
+name = "two"
+ssh = "h2"
+ssh_config = "CONFIG"
+[[target]]
+name = "a"
+server = "one"
+directory = "/srv/data"
+[[target]]
+name = "b"
+server = "two"
+directory = "/srv/data"
+[factors]
+data_path = "disk"
+workers = 1
+WORK
+"#;
+
+/// A few files on what is there and on memory that is mounted for it.
+pub const SHORT: &str = r#"
+file_system = ["existing", "tmpfs"]
+file_size = "4MiB"
+files = 1
+[[workload]]
+kind = "stream"
+"#;
+
+/// A mix that is ended before its time.
+pub const LONG: &str = r#"
+file_size = "4MiB"
+files = 1
+duration = "10s"
+[[workload]]
+kind = "mixed"
+"#;

@@ -1,0 +1,157 @@
+//! Agents on ten hosts over real sshd: pushed, used, lost in every way, and nothing left behind.
+//!
+//! The hosts are those of [`lab::Lab`]. Two of them are set up by plans; what all ten do together
+//! is in `agent_group`.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+mod agent_group;
+mod lab;
+mod ladder;
+mod load;
+mod network;
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use checks::check::Fixture;
+use checks::ours::exit;
+use checks::{checks, proc};
+
+use agent_group::AgentGroup;
+use lab::{LEAVING, LONG, Lab, OURS, PATIENCE, SHORT, ip};
+
+static LAB: Fixture<Lab> = Fixture::new(Lab::start);
+static AGENT_GROUP: Fixture<AgentGroup<'static>> =
+    Fixture::new(|| AgentGroup::of_all_hosts(LAB.get()?));
+
+checks! {
+    two_hosts_are_measured_and_left_as_they_were: 200 s, measured(LAB.get()?);
+    a_wrong_key_an_unknown_and_an_absent_host_have_messages_of_their_own: 200 s, {
+        refused(LAB.get()?)
+    };
+    a_full_folder_is_a_row_and_the_other_host_goes_on: 200 s, full(LAB.get()?);
+    an_agent_that_is_killed_is_a_row: 300 s, killed(LAB.get()?);
+    a_host_whose_network_is_cut_is_a_row_and_cleans_up_by_itself: 300 s, cut(LAB.get()?);
+    a_controller_that_is_killed_leaves_nothing: 300 s, deserted(LAB.get()?);
+    clean_restores_what_was_killed_with_its_agents: 300 s, cleaned(LAB.get()?);
+    packets_that_the_network_drops_fail_the_row_with_both_hosts: 200 s, {
+        network::large_frames_dropped(LAB.get()?)
+    };
+    a_ladder_starts_a_server_of_ours_on_the_servers_host: 300 s, ladder::measured(LAB.get()?);
+    clean_ends_a_server_whose_agent_was_killed: 300 s, ladder::cleaned(LAB.get()?);
+    a_host_that_is_cut_off_and_one_that_is_killed_lose_nothing_in_a_soak: 300 s, {
+        load::soaked(LAB.get()?)
+    };
+    two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
+    two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
+    ten_hosts_start_together_trial_after_trial: 300 s, agent_group::together(AGENT_GROUP.get()?);
+    agents_send_little_while_they_measure: 300 s, agent_group::quiet(AGENT_GROUP.get()?);
+    nine_of_ten_go_on_when_one_is_cut_off: 300 s, agent_group::cut(AGENT_GROUP.get()?);
+    a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, {
+        agent_group::no_space(AGENT_GROUP.get()?)
+    };
+}
+
+fn measured(lab: &Lab) -> Result<()> {
+    let output = lab.finish_campaign("config", SHORT)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(0), "{output:?}");
+    let csv = OURS.report(&lab.folder.path().join("results.db"), "csv")?;
+    let rows = String::from_utf8(csv)?.lines().count();
+    // Two targets on two kinds of storage, a write and a read pass of each, and the head.
+    ensure!(rows == 9, "{rows} rows: {text}");
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
+fn refused(lab: &Lab) -> Result<()> {
+    let check = |config: &str, words: &[&str]| -> Result<()> {
+        let output = lab.finish_campaign(config, SHORT)?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(exit::LAB), "{config}: {output:?}");
+        ensure!(words.iter().all(|word| text.contains(word)), "{config}: {text}");
+        ensure!(text.matches("error: ").count() == 1, "{config}: {text}");
+        Ok(())
+    };
+    check("wrong-key", &["host one: it does not let us in: ", "Permission denied"])?;
+    check("unknown", &["host one: ssh does not know it: ", "Host key verification failed"])?;
+    let config = lab.folder.path().join("config");
+    let text = fs::read_to_string(&config)?.replace("10.79.0.1\n", "10.79.0.99\n");
+    fs::write(lab.folder.path().join("absent"), text.replace("10.79.0.2\n", "10.79.0.98\n"))?;
+    // No route, or no answer in time, as the kernel sees fit.
+    check("absent", &["host one: it can't be reached: ssh: connect to host 10.79.0.99 port 22: "])
+}
+
+fn full(lab: &Lab) -> Result<()> {
+    lab.run_on(1, &["mount", "-o", "remount,size=1m", "/tmp"])?;
+    let output = lab.finish_campaign("config", SHORT);
+    lab.run_on(1, &["mount", "-o", "remount,size=400m", "/tmp"])?;
+    let output = output?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.code() == Some(exit::INVALID), "{output:?}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = ["host two: /tmp/dfsbench-0 does not take the agent", "No space left on device"];
+    ensure!(words.iter().all(|word| flat.contains(word)), "{text}");
+    ensure!(text.contains("a       stream write"), "{text}");
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
+fn killed(lab: &Lab) -> Result<()> {
+    let mut campaign = lab.start_long_campaign(LONG)?;
+    for agent in lab.agents(0)? {
+        proc::run(Command::new("kill").args(["-9", &agent.to_string()]))?;
+    }
+    ensure!(campaign.await_end(PATIENCE)? == Some(exit::INVALID), "{}", lab.output_text()?);
+    ensure!(lab.output_text()?.contains("host one: the agent is gone"), "{}", lab.output_text()?);
+    // What was killed can't remove what it measured; its program is removed all the same.
+    let work = lab.run_on(0, &["find", "/srv/data", "-mindepth", "1", "-delete"]);
+    work.and_then(|_| lab.await_nothing(0, LEAVING))
+}
+
+fn cut(lab: &Lab) -> Result<()> {
+    let mut campaign = lab.start_long_campaign(LONG)?;
+    ip(&["-n", &lab.bridge, "link", "set", "v1", "down"])?;
+    let begun = Instant::now();
+    let cleaned = lab.await_nothing(0, LEAVING);
+    let ended = campaign.await_end(PATIENCE);
+    ip(&["-n", &lab.bridge, "link", "set", "v1", "up"])?;
+    cleaned.with_context(|| format!("{:?} after the cut", begun.elapsed()))?;
+    ensure!(ended? == Some(exit::INVALID), "{}", lab.output_text()?);
+    let text = lab.output_text()?;
+    ensure!(text.contains("host one: no sign of life for 3 s"), "{text}");
+    Ok(())
+}
+
+fn deserted(lab: &Lab) -> Result<()> {
+    let mut campaign = lab.start_long_campaign(LONG)?;
+    campaign.kill();
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}
+
+/// No agent and no controller is left to restore anything: `clean` gets the plan, or the host.
+fn cleaned(lab: &Lab) -> Result<()> {
+    let mut campaign =
+        lab.start_long_campaign(&format!("file_system = [\"tmpfs\", \"existing\"]\n{LONG}"))?;
+    let agents = [lab.agents(0)?, lab.agents(1)?].concat();
+    // All at once, and before their controller: an agent whose controller is gone restores its
+    // host.
+    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+    proc::output(Command::new("kill").arg("-9").args(agents))?;
+    campaign.kill();
+    let mounts = lab.run_on(0, &["cat", "/proc/self/mounts"])?;
+    ensure!(mounts.contains(" /run/dfsbench/storage "), "nothing was left to restore: {mounts}");
+    let at = |name: &str| lab.folder.path().join(name).display().to_string();
+    let (plan, config) = (at("plan.toml"), at("config"));
+    let clean = |words: &[&str]| -> Result<String> {
+        let program = OURS.command().get_program().to_string_lossy().into_owned();
+        let mut command = lab.near(&program);
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
+        proc::text(command.arg("clean").args(words))
+    };
+    let text = clean(&[&plan])?;
+    ensure!(text.contains("one: put back: mount -t tmpfs"), "{text}");
+    let text = clean(&["--host", "h1", "--ssh-config", &config])?;
+    ensure!(text.contains("h1: nothing to put back"), "{text}");
+    (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
+}

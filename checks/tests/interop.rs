@@ -1,0 +1,123 @@
+//! Every client with every server, in every version and over every transport.
+//!
+//! A check is one run of one list: that of `nfs-client`'s example `interop`, whatever server it
+//! talks to, or that of libnfs. Between our client and our server the run is captured too, and
+//! dissected by tshark. Those with the Linux kernel's client and server are tests of `vm`.
+#![allow(clippy::disallowed_methods, reason = "tests wait and read the environment")]
+
+use anyhow::Result;
+use checks::check::Fixture;
+use checks::ganesha::Ganesha;
+use checks::interop::{
+    FEW_ENTRIES, Protocol, check_all, check_by_libnfs, check_captured, check_captured_tls,
+    protocol, retry_until_begun,
+};
+use checks::ours::{Ours, Serve};
+use checks::repo::Profile;
+use checks::{checks, guard};
+use guard::Ticket;
+use tempfile::TempDir;
+
+const OURS: Ours = Ours::new(Profile::Debug);
+
+static OUR_SERVER: Fixture<Serve> = Fixture::new(|| OURS.serve("256MiB", &[]));
+static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
+static PROXY: Fixture<Proxy> = Fixture::new(Proxy::start);
+static TLS_SERVER: Fixture<TlsServer> = Fixture::new(TlsServer::start);
+
+/// Our server behind nfs-ganesha, which speaks v4.0 with it. Not v3: there ganesha keeps a removed
+/// file open, whose handle then is no stale one.
+struct Proxy {
+    ganesha: Ganesha,
+    _server: Serve,
+}
+
+impl Proxy {
+    fn start() -> Result<Self> {
+        let server = OURS.serve("256MiB", &[])?;
+        Ok(Self { ganesha: Ganesha::before(server.export.port)?, _server: server })
+    }
+}
+
+/// Our server under TLS, with an authority of its own.
+struct TlsServer {
+    serve: Serve,
+    authority: String,
+    _folder: TempDir,
+    _ticket: Ticket,
+}
+
+impl TlsServer {
+    fn start() -> Result<Self> {
+        let folder = TempDir::with_prefix("dfsbench-tls-")?;
+        let ticket = guard::remove_folder(folder.path());
+        let authority = folder.path().join("ca.pem").display().to_string();
+        let serve = OURS.serve("256MiB", &["--tls", "--tls-ca-out", &authority])?;
+        Ok(Self { serve, authority, _folder: folder, _ticket: ticket })
+    }
+
+    fn address(&self, version: &'static str) -> String {
+        let address = protocol(version, "tcp").address(&self.serve.export);
+        format!("{address}&tls_ca={}", self.authority)
+    }
+}
+
+checks! {
+    our_server_v2_over_udp: 120 s, with_our_server(protocol("2", "udp"));
+    our_server_v2_over_tcp: 120 s, with_our_server(protocol("2", "tcp"));
+    our_server_v3_over_udp: 120 s, with_our_server(protocol("3", "udp"));
+    our_server_v3_over_tcp: 120 s, with_our_server(protocol("3", "tcp"));
+    our_server_v4_0_over_tcp: 120 s, with_our_server(protocol("4.0", "tcp"));
+    our_server_v4_1_over_tcp: 120 s, with_our_server(protocol("4.1", "tcp"));
+    our_server_v4_2_over_tcp: 120 s, with_our_server(protocol("4.2", "tcp"));
+    tshark_dissects_v2_over_udp: 180 s, dissected(protocol("2", "udp"));
+    tshark_dissects_v2_over_tcp: 180 s, dissected(protocol("2", "tcp"));
+    tshark_dissects_v3_over_udp: 180 s, dissected(protocol("3", "udp"));
+    tshark_dissects_v3_over_tcp: 180 s, dissected(protocol("3", "tcp"));
+    tshark_dissects_v4_0_over_tcp: 180 s, dissected(protocol("4.0", "tcp"));
+    tshark_dissects_v4_1_over_tcp: 180 s, dissected(protocol("4.1", "tcp"));
+    tshark_dissects_v4_2_over_tcp: 180 s, dissected(protocol("4.2", "tcp"));
+    libnfs_with_our_server_v2: 180 s, check_by_libnfs("2", &OUR_SERVER.get()?.export);
+    libnfs_with_our_server_v3: 180 s, check_by_libnfs("3", &OUR_SERVER.get()?.export);
+    libnfs_with_our_server_v4: 180 s, check_by_libnfs("4", &OUR_SERVER.get()?.export);
+    ganesha_v3_over_tcp: 120 s, with_ganesha(protocol("3", "tcp"));
+    ganesha_v3_over_udp: 120 s, with_ganesha(protocol("3", "udp"));
+    ganesha_v4_0_over_tcp: 120 s, with_ganesha(protocol("4.0", "tcp"));
+    ganesha_v4_1_over_tcp: 120 s, with_ganesha(protocol("4.1", "tcp"));
+    ganesha_v4_2_over_tcp: 120 s, with_ganesha(protocol("4.2", "tcp"));
+    ganesha_as_proxy_of_our_server_v4_0: 120 s, by_proxy("4.0");
+    ganesha_as_proxy_of_our_server_v4_1: 120 s, by_proxy("4.1");
+    our_server_v3_under_tls: 120 s, under_tls("3");
+    our_server_v4_1_under_tls: 120 s, under_tls("4.1");
+    tshark_finds_only_tls_after_the_probes_of_v3: 180 s, only_tls("3");
+    tshark_finds_only_tls_after_the_probes_of_v4_1: 180 s, only_tls("4.1");
+}
+
+fn with_our_server(protocol: Protocol) -> Result<()> {
+    check_all(&protocol.address(&OUR_SERVER.get()?.export), &[]).map(drop)
+}
+
+fn dissected(protocol: Protocol) -> Result<()> {
+    check_captured(protocol, &OUR_SERVER.get()?.export)
+}
+
+/// Its READ_PLUS (4.3, FSAL VFS) answers with one piece of no bytes.
+fn with_ganesha(protocol: Protocol) -> Result<()> {
+    let export = GANESHA.get()?.export("/vfs");
+    check_all(&protocol.address(&export), &["--empty-read-plus"]).map(drop)
+}
+
+fn by_proxy(version: &'static str) -> Result<()> {
+    let export = PROXY.get()?.ganesha.export("/proxy");
+    let address = protocol(version, "tcp").address(&export);
+    retry_until_begun(|| check_all(&address, &["--entries", FEW_ENTRIES]).map(drop))
+}
+
+fn under_tls(version: &'static str) -> Result<()> {
+    check_all(&TLS_SERVER.get()?.address(version), &[]).map(drop)
+}
+
+fn only_tls(version: &'static str) -> Result<()> {
+    let server = TLS_SERVER.get()?;
+    check_captured_tls(&server.address(version), &server.serve.export)
+}

@@ -1,0 +1,24 @@
+//! The lab's actions on this very machine: each check in namespaces of its own.
+//!
+//! The checks are those of `crates/lab/examples/lab_real`, which links the lab; each is a test here
+//! (`build.rs` makes the table).
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use checks::check::Fixture;
+use checks::{checks, lab_real};
+
+static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
+
+include!(concat!(env!("OUT_DIR"), "/lab_here.rs"));
+
+checks! {
+    every_check_of_the_lab_is_a_test: 300 s, {
+        lab_real::compare_names(PROGRAM.get()?, "here", NAMES)
+    };
+}
+
+fn run_one(name: &str) -> Result<()> {
+    lab_real::run_here(PROGRAM.get()?, name)
+}

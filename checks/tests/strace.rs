@@ -1,0 +1,279 @@
+//! Our results against what the kernel was really called for: dfsbench under strace, on tmpfs.
+//!
+//! Each worker is a thread of its own, so strace writes a file per thread, and a call is one line.
+//! The thread that makes the working directory prepares and cleans up; what the others call is
+//! what was measured. Counts, bytes, offsets and lengths have to be those of the results, exactly.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use checks::{checks, strace};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use checks::ours::{Ours, Run};
+use checks::proc;
+use checks::repo::Profile;
+use checks::strace::{Call, LISTED_PLUS, OPEN_DIRECTORY, OPEN_NEW, TRACED};
+
+const OURS: Ours = Ours::new(Profile::Debug);
+
+/// Bytes of one op, and of the buffer of a stream of characters.
+const IO_BYTES: u64 = 64 << 10;
+const STDIO_BYTES: u64 = 4096;
+
+/// Workloads that are run, each with its arguments.
+const CASES: [(&str, &[&str]); 6] = [
+    ("stream", &["--files", "2", "--workers", "2", "--file-size", "1MiB"]),
+    ("mixed", &["--files", "2", "--workers", "2", "--file-size", "4MiB", "--duration", "300ms"]),
+    (
+        "metadata",
+        &[
+            "--passes=create+stat+read_files+rename+remove+mkdir+stat_dirs+rename_dirs+rmdir",
+            "--workers=2",
+            "--small-files=60",
+            "--small-file-size=1KiB",
+        ],
+    ),
+    ("bonnie", &["--files", "1", "--workers", "1", "--file-size", "1MiB"]),
+    ("transactions", &["--small-files", "50", "--transactions", "200"]),
+    ("op_mix", &["--workers", "2", "--rate", "500", "--set-per-rate", "16KiB"]),
+];
+
+/// A mix of every kind that there is, with the target in the place of the braces.
+const ALL_KINDS: &str = r#"
+name = "all kinds"
+[[target]]
+name = "dir"
+path = "{}"
+[[workload]]
+kind = "op_mix"
+io_size = 65536
+workers = 2
+rate = 1000
+set_per_rate = "16KiB"
+duration = "500ms"
+[workload.shares]
+null = 5
+getattr = 5
+setattr = 5
+lookup = 5
+lookup_missing = 5
+access = 5
+readlink = 3
+link = 2
+read = 5
+write = 5
+create = 5
+mkdir = 5
+symlink = 5
+remove = 5
+rmdir = 5
+unlink = 5
+rename = 5
+readdir = 4
+readdirplus = 4
+fsstat = 4
+fsinfo = 2
+pathconf = 2
+commit = 4
+"#;
+
+/// The results' figures for one kind of op.
+#[derive(Deserialize)]
+struct Kind {
+    kind: String,
+    done: u64,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Pass {
+    kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Trial {
+    state: String,
+    passes: Vec<Pass>,
+}
+
+#[derive(Deserialize)]
+struct Measured {
+    trials: Vec<Trial>,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    runs: Vec<Measured>,
+}
+
+checks! {
+    a_stream_is_what_strace_saw: 120 s, compare("stream");
+    a_mix_is_what_strace_saw: 120 s, compare("mixed");
+    metadata_is_what_strace_saw: 120 s, compare("metadata");
+    bonnie_is_what_strace_saw: 120 s, compare("bonnie");
+    transactions_are_what_strace_saw: 120 s, compare("transactions");
+    an_op_mix_is_what_strace_saw: 120 s, compare("op_mix");
+    a_mix_of_all_kinds_is_what_strace_saw: 120 s, compare_all_kinds();
+}
+
+fn compare(workload: &str) -> Result<()> {
+    let case = CASES.iter().find(|(name, _)| *name == workload);
+    let (_, flags) = case.context("no such case")?;
+    let folder = TempDir::new_in("/dev/shm")?;
+    let target = target_in(&folder)?;
+    let io_size = IO_BYTES.to_string();
+    let mut all = vec!["--workload", workload];
+    // Files of a metadata run are written whole.
+    if workload != "metadata" {
+        all.extend(["--io-size", &io_size]);
+    }
+    all.extend(*flags);
+    let calls = trace(&folder, &target, &all)?;
+    check_offsets(workload, &calls)
+}
+
+fn compare_all_kinds() -> Result<()> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let plan = folder.path().join("plan.toml");
+    fs::write(&plan, ALL_KINDS.replace("{}", &target_in(&folder)?))?;
+    trace(&folder, &plan.to_string_lossy(), &[]).map(drop)
+}
+
+fn target_in(folder: &TempDir) -> Result<String> {
+    let target = folder.path().join("target");
+    fs::create_dir(&target)?;
+    Ok(target.to_string_lossy().into_owned())
+}
+
+/// Makes a run under strace, holds its results to the calls, and returns these.
+fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
+    let results = folder.path().join("dfsbench.db");
+    let flags = [flags, &["--trials", "1", "--quiet"]].concat();
+    let ours = OURS.run_command(&Run { target, results: &results, flags: &flags });
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "-y", "-s", "0", "-e", TRACED, "-o"]).arg(folder.path().join("calls"));
+    strace.arg(ours.get_program()).args(ours.get_args());
+    // Caveats about so short a run don't matter here.
+    let output = proc::output(&mut strace)?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Report = serde_json::from_slice(&OURS.report(&results, "json")?).context(stderr)?;
+    let calls = strace::of_workers(folder.path())?;
+    ensure!(!calls.is_empty(), "no thread but the first made a call");
+    let (expected, counted) = (expected(&report)?, counted(&calls));
+    for (name, of_results) in &expected {
+        let seen = counted[name];
+        ensure!(*of_results == seen, "{name}: results {of_results:?}, strace {seen:?}");
+    }
+    Ok(calls)
+}
+
+/// Calls and bytes by name.
+type Counts = BTreeMap<&'static str, (u64, u64)>;
+
+/// Returns the calls that must have been made by the results.
+fn expected(report: &Report) -> Result<Counts> {
+    let trials: Vec<&Trial> = report.runs.iter().flat_map(|run| &run.trials).collect();
+    ensure!(trials.len() == 1 && trials[0].state == "done", "the trial was not made");
+    let mut counts = empty();
+    for kind in trials[0].passes.iter().flat_map(|pass| &pass.kinds) {
+        let Kind { done, bytes, .. } = *kind;
+        let characters = bytes.div_ceil(STDIO_BYTES);
+        let pieces: &[(&'static str, u64, u64)] = match kind.kind.as_str() {
+            "read" | "read_file" => &[("pread64", done, bytes)],
+            "write" | "append" => &[("pwrite64", done, bytes)],
+            "update" => &[("pread64", done, bytes), ("pwrite64", done, bytes)],
+            "put_chars" => &[("pwrite64", characters, bytes)],
+            "get_chars" => &[("pread64", characters, bytes)],
+            "sync" => &[("fsync", done, 0)],
+            "create" if bytes == 0 => &[(OPEN_NEW, done, 0)],
+            "create" => &[(OPEN_NEW, done, 0), ("pwrite64", done, bytes)],
+            "stat" | "stat_dir" => &[("newfstatat", done, 0)],
+            "remove" | "unlink" | "rmdir" => &[("unlinkat", done, 0)],
+            "rename" | "rename_dir" => &[("renameat", done, 0)],
+            "mkdir" => &[("mkdirat", done, 0)],
+            "symlink" => &[("symlinkat", done, 0)],
+            "link" => &[("linkat", done, 0)],
+            "null" => &[("getppid", done, 0)],
+            "getattr" => &[("fstat", done, 0)],
+            "setattr" => &[("fchmodat", done, 0)],
+            "access" => &[("faccessat", done, 0)],
+            "lookup" | "lookup_missing" => &[("statx", done, 0)],
+            "readlink" => &[("readlinkat", done, 0)],
+            "readdir" => &[(OPEN_DIRECTORY, done, 0), ("getdents64", done, 0)],
+            "readdirplus" => &[(OPEN_DIRECTORY, done, 0), (LISTED_PLUS, done, 0)],
+            "fsstat" | "fsinfo" | "pathconf" => &[("fstatfs", done, 0)],
+            "commit" => &[("fdatasync", done, 0)],
+            other => anyhow::bail!("the calls of {other} are not in this table"),
+        };
+        for (name, calls, bytes) in pieces {
+            let count = counts.entry(name).or_default();
+            *count = (count.0 + calls, count.1 + bytes);
+        }
+    }
+    Ok(counts)
+}
+
+/// Counts the calls that strace saw.
+fn counted(calls: &[Call]) -> Counts {
+    let mut counts = empty();
+    for call in calls {
+        // Other opens belong to the preparation of a pass, or to an op that moves data.
+        if let Some(count) = counts.get_mut(call.name.as_str()) {
+            *count = (count.0 + 1, count.1 + call.moved.map_or(0, |(len, _)| len));
+        }
+    }
+    counts
+}
+
+fn empty() -> Counts {
+    let names = [
+        OPEN_NEW,
+        OPEN_DIRECTORY,
+        LISTED_PLUS,
+        "getdents64",
+        "pread64",
+        "pwrite64",
+        "fsync",
+        "fdatasync",
+        "fstat",
+        "newfstatat",
+        "statx",
+        "fchmodat",
+        "faccessat",
+        "readlinkat",
+        "fstatfs",
+        "getppid",
+        "mkdirat",
+        "symlinkat",
+        "linkat",
+        "renameat",
+        "unlinkat",
+    ];
+    names.into_iter().map(|name| (name, (0, 0))).collect()
+}
+
+/// Checks offsets and lengths: a stream goes through each file once, a mix hits whole blocks.
+fn check_offsets(workload: &str, calls: &[Call]) -> Result<()> {
+    for name in ["pread64", "pwrite64"] {
+        for file in 0..2 {
+            let of_file = calls.iter().filter(|call| call.name == name && call.file == Some(file));
+            let moved: Vec<(u64, u64)> = of_file.filter_map(|call| call.moved).collect();
+            let is_right = match workload {
+                "stream" => {
+                    moved == (0..16).map(|at| (IO_BYTES, at * IO_BYTES)).collect::<Vec<_>>()
+                }
+                "mixed" => moved.iter().all(|(len, offset)| {
+                    *len == IO_BYTES && offset % IO_BYTES == 0 && offset + len <= 4 << 20
+                }),
+                _ => true,
+            };
+            ensure!(is_right, "{name} of file {file}: {moved:?}");
+        }
+    }
+    Ok(())
+}

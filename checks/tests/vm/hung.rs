@@ -1,0 +1,33 @@
+//! A kernel's mount whose server is gone: I/O on it ends, and a signal ends the campaign.
+//!
+//! The server's card is taken down for a while, so that nothing is answered and nothing refused:
+//! threads of the agent sleep in the kernel where no thread can join them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::plans::Plans;
+use checks::ours::exit;
+
+/// Takes the server off the network in a second, and brings it back after 50.
+const OFF: &str = "nohup sh -c 'sleep 1; ip link set eth0 down; sleep 50; ip link set eth0 up' \
+                   > /dev/null 2>&1 &";
+/// How long a campaign may take to end after a signal: 15 s, and what a busy machine adds.
+const END_WITHIN: Duration = Duration::from_secs(30);
+
+/// A signal ends a campaign whose mount doesn't answer, and its client is as before.
+pub fn signalled(plans: &Plans<'_>) -> Result<()> {
+    let mut controller = plans.start_long_campaign()?;
+    plans.lab().ssh("server", OFF)?;
+    // It is off when nothing has come from it for a while, and workers wait then.
+    std::thread::sleep(Duration::from_secs(5));
+    let begun = Instant::now();
+    let id = i32::try_from(controller.id())?;
+    kill_process(Pid::from_raw(id).context("a number above 0")?, Signal::TERM)?;
+    let code = controller.await_end(END_WITHIN)?;
+    ensure!(code == Some(exit::INVALID), "{code:?} after {:?}", begun.elapsed());
+    plans.await_server()?;
+    plans.await_restored()
+}

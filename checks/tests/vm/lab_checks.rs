@@ -1,0 +1,53 @@
+//! The checks of the crate `lab` that need the kernel's server, as a program on a machine.
+//!
+//! The program is built here and copied to the server, where it runs as root and changes what is
+//! exported. Each of its checks is a test here (`build.rs` makes the table).
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+use checks::check::Fixture;
+use checks::vm::lab::Lab;
+use checks::{checks, lab_real, proc};
+use tempfile::TempDir;
+
+use super::stages::{Stage, run_in};
+
+/// How long a check may take, in seconds: up to 60 s on a machine that does nothing else.
+const CHECK_MAX_S: u32 = 280;
+
+static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
+
+include!(concat!(env!("OUT_DIR"), "/lab_kernel.rs"));
+
+checks! {
+    every_kernel_check_of_the_lab_is_a_test: 300 s, {
+        lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
+    };
+}
+
+fn run_one(name: &str) -> Result<()> {
+    run_in(Stage::LabChecks, |lab| {
+        lab.ssh_within("server", &format!("/root/lab_real {name}"), CHECK_MAX_S).map(drop)
+    })
+}
+
+/// Copies the program of the lab's checks to the server; this machine's C library is the older one.
+pub fn copy_program(machines: &Lab) -> Result<()> {
+    let (config, folder) = (machines.ssh_config(), TempDir::new()?);
+    let small = folder.path().join("lab_real");
+    proc::run(Command::new("strip").arg("-o").arg(&small).arg(PROGRAM.get()?))?;
+    let mut copy = Command::new("scp");
+    copy.arg("-F").arg(&config).arg(&small).arg("server:/root/lab_real");
+    proc::run(&mut copy)?;
+    // By it the server's ssh leads to itself.
+    let mut copy = Command::new("scp");
+    copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
+    proc::run(copy.arg("server:/root/lab_key"))?;
+    machines.ssh("server", super::FRESH_EXPORT)?;
+    // libmount and mdadm make these at the first mount and the first array, and keep them.
+    let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
+                mount/utab.event mount/utab.lock";
+    machines.ssh("server", line).map(drop)
+}

@@ -1,0 +1,328 @@
+//! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
+//!
+//! The presets `data-paths` and `client-scaling` are run with the machines in place of their hosts
+//! and smaller files. The program pushes itself to them, so it is stripped first; their C library
+//! is younger than ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{FRESH_EXPORT, NEW, OLD};
+use checks::ours::exit;
+use checks::proc::{self, Background};
+use checks::repo::{self, Profile};
+use checks::vm::lab::Lab;
+
+/// The presets with machines for hosts.
+const DATA_PATHS: &str = "data-paths.toml";
+const SCALING: &str = "client-scaling.toml";
+/// A plan that is made here.
+const KERNELS: &str = "kernels.toml";
+const PLAN_OF_KERNELS: &str = r#"
+name = "kernels"
+host = [
+    { name = "server", ssh = "server", ssh_config = "CONFIG", address = "10.77.0.1" },
+    { name = "client1", ssh = "client1", ssh_config = "CONFIG", address = "10.77.0.11" },
+    { name = "client2", ssh = "client2", ssh_config = "CONFIG", address = "10.77.0.12" },
+]
+target = [
+    { name = "6.12", server = "server", client = "client1", directory = "/srv/dfsbench" },
+    { name = "6.1", server = "server", client = "client2", directory = "/srv/dfsbench" },
+]
+workload = [{ kind = "stream" }]
+factors = { nfsvers = 4.2, verify = true }
+"#;
+/// Folder where the presets keep their files on the server.
+const DIRECTORY: &str = "/srv/dfsbench";
+/// Within so long a plan's machines are set up, and restored after its controller was killed: a
+/// program of 20 MB reaches an emulated machine in 5 s to 60 s, as busy as ours is.
+const RESTORE_MAX: Duration = Duration::from_secs(180);
+/// A mount, an export or a program of ours; prints what it finds.
+const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
+                      ls -A /srv/dfsbench 2>/dev/null; pidof dfsbench; ls -d /tmp/dfsbench-* \
+                      2>/dev/null; true";
+
+/// Machines and files that the plans need.
+pub struct Plans<'a> {
+    lab: &'a Lab,
+    folder: TempDir,
+    program: PathBuf,
+}
+
+impl<'a> Plans<'a> {
+    /// Makes the plan and the folder that it uses, and lets the client into the server.
+    ///
+    /// # Errors
+    /// Where a machine can't be reached.
+    pub fn new(lab: &'a Lab) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let config = lab.ssh_config();
+        let server = ("server", "server", "10.77.0.1");
+        let preset = |name, hosts: &[_]| with_machines(name, hosts, &config);
+        let plan = preset("data-paths", &[server, ("client", NEW, "10.77.0.11")])?;
+        fs::write(folder.path().join(DATA_PATHS), plan)?;
+        let clients = [("client1", NEW, "10.77.0.11"), ("client2", OLD, "10.77.0.12")];
+        let plan = preset("client-scaling", &[server, clients[0], clients[1]])?;
+        fs::write(folder.path().join(SCALING), plan)?;
+        // For the tunnel: the client logs in to the server as the tests do.
+        let mut copy = Command::new("scp");
+        copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
+        proc::run(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
+        lab.ssh(NEW, "ssh -o StrictHostKeyChecking=accept-new server true")?;
+        lab.ssh("server", &format!("{FRESH_EXPORT} && mkdir -p {DIRECTORY}"))?;
+        let program = folder.path().join("dfsbench");
+        let mut strip = Command::new("strip");
+        proc::run(strip.arg("-o").arg(&program).arg(repo::dfsbench(Profile::Debug)))?;
+        Ok(Self { lab, folder, program })
+    }
+
+    /// Returns the laboratory's machines.
+    pub fn lab(&self) -> &Lab {
+        self.lab
+    }
+
+    /// A file of the checks.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a plan, and returns its path.
+    pub fn write_plan(&self, name: &str, plan: &str) -> Result<PathBuf> {
+        let path = self.at(name);
+        fs::write(&path, plan)?;
+        Ok(path)
+    }
+
+    /// Returns our program's command.
+    pub fn program(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env("NO_COLOR", "1").env_remove("DFSBENCH_AGENT_BINARY").stdin(Stdio::null());
+        command
+    }
+
+    /// The command of a small run, with flags that win over the preset.
+    fn command(&self, plan: &str, flags: &[&str]) -> Command {
+        let mut command = self.program();
+        command.arg("run").arg(self.at(plan));
+        command.args(["--proto", "tcp", "--file-size", "1MiB", "--quiet"]);
+        if !flags.contains(&"--trials") {
+            command.args(["--trials", "1"]);
+        }
+        command.args(["--io-size", "64KiB", "--format", "json", "--results"]);
+        command.arg(self.at("results.db")).args(flags);
+        command
+    }
+
+    fn result(&self, plan: &str, flags: &[&str]) -> Result<(Output, Value)> {
+        let output = proc::output(&mut self.command(plan, flags))?;
+        let json = serde_json::from_slice(&output.stdout).with_context(|| {
+            format!("no JSON, but on stderr: {}", String::from_utf8_lossy(&output.stderr))
+        })?;
+        Ok((output, json))
+    }
+
+    /// Every data path gives figures, and what a kernel does not speak is a row.
+    pub fn data_paths(&self) -> Result<()> {
+        let (output, json) = self.result(DATA_PATHS, &["--nfsvers", "2,4.2"])?;
+        ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
+        for run in runs {
+            let lab = &run["settings"]["lab"];
+            let (path, trial) = (lab["path"].as_str().unwrap_or_default(), &run["trials"][0]);
+            let version = lab["mounting"]["nfs"]["version"].as_str().unwrap_or_default();
+            let state = trial["state"].to_string();
+            if path != "disk" && version == "2" {
+                ensure!(state.contains("failed"), "{path}, v2: {state}");
+                continue;
+            }
+            ensure!(state.contains("done"), "{path}, v{version}: {state}");
+            for pass in trial["passes"].as_array().context("no passes")? {
+                ensure!(pass["bytes"] == 1_048_576, "{path}: {}", pass["bytes"]);
+                let codes = codes(pass);
+                let wrong_codes =
+                    ["accounting", "cached", "retransmits", "fits-memory", "server-cached"];
+                let wrong =
+                    wrong_codes.iter().find(|code| path != "disk" && codes.contains(**code));
+                ensure!(wrong.is_none(), "{path}, {}: {codes}", pass["pass"]);
+                ensure!(codes.contains("\"emulated\""), "{path}, {}: {codes}", pass["pass"]);
+            }
+        }
+        self.await_restored()
+    }
+
+    /// Two clients of different kernels work at one moment, and one alone before or after them.
+    pub fn scaling(&self) -> Result<()> {
+        let flags = ["--client-hosts", "1,2", "--nfsvers", "3", "--nfsd-threads", "8"];
+        let flags = [&flags[..], &["--mtu", "1500"]].concat();
+        let (_, json) = self.result(SCALING, &flags)?;
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 2, "{} runs, not 2", runs.len());
+        for (clients, run) in (1_u64..).zip(runs) {
+            let trial = &run["trials"][0];
+            let done = trial["state"].to_string().contains("done");
+            ensure!(done, "{clients}: {} {}", trial["state"], trial["reason"]);
+            for pass in trial["passes"].as_array().context("no passes")? {
+                let name = &pass["pass"];
+                ensure!(pass["bytes"] == clients << 20, "{clients}: {name}: {}", pass["bytes"]);
+                let codes = codes(pass);
+                let wrong = ["accounting", "cached"].iter().find(|code| codes.contains(**code));
+                ensure!(wrong.is_none(), "{clients} clients, {name}: {codes}");
+            }
+            let facts = trial["facts"].to_string();
+            ensure!(facts.contains("10.77.0.12") == (clients == 2), "{clients}: {facts}");
+        }
+        self.await_restored()
+    }
+
+    /// The same server, mounted by two kernels: `target` is a factor as any other, and the facts of
+    /// each client name its kernel.
+    pub fn kernels(&self) -> Result<()> {
+        let config = self.lab.ssh_config().display().to_string();
+        let plan = PLAN_OF_KERNELS.replace("CONFIG", &config);
+        self.write_plan(KERNELS, &plan)?;
+        let (_, json) = self.result(KERNELS, &["--trials", "2"])?;
+        let runs = json["runs"].as_array().context("no runs")?;
+        ensure!(runs.len() == 2, "{} runs", runs.len());
+        let facts: Vec<&Value> = runs
+            .iter()
+            .flat_map(|run| run["trials"].as_array().into_iter().flatten())
+            .flat_map(|trial| trial["facts"].as_array().into_iter().flatten())
+            .filter(|fact| fact["name"] == "kernel")
+            .collect();
+        for (run, (kernel, client)) in runs.iter().zip([("6.12", NEW), ("6.1", OLD)]) {
+            ensure!(run["settings"]["target_name"] == kernel, "{}", run["settings"]);
+            for trial in run["trials"].as_array().context("no trials")? {
+                let done = trial["state"].to_string().contains("done");
+                ensure!(done, "{kernel}: {} {}", trial["state"], trial["reason"]);
+            }
+            let fact = facts.iter().find(|fact| fact["scope"] == client);
+            let fact = fact.with_context(|| format!("{client} reports no kernel: {facts:?}"))?;
+            let expected = format!("Linux {kernel}.");
+            let is_reported =
+                fact["value"].as_str().is_some_and(|value| value.starts_with(&expected));
+            ensure!(is_reported, "{client}: {fact}");
+        }
+        let mut factors = Command::new(&self.program);
+        factors.args(["factors", "--format", "json", "--results"]);
+        let text = proc::text(factors.arg(self.at("results.db")))?;
+        ensure!(text.contains("\"target\""), "target is no factor: {text}");
+        self.await_restored()
+    }
+
+    /// A client that mounts once reads from its memory, one that forgets its files from the
+    /// server's, and after both have remounted the server reads its disk.
+    pub fn cached(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2"];
+        let how = ["--invalidation", "none,files,server-remount"];
+        let (_, json) = self.result(DATA_PATHS, &[&flags[..], &how].concat())?;
+        for (run, expected) in [(0, [true, false]), (1, [false, true]), (2, [false, false])] {
+            let run = &json["runs"][run];
+            let how = &run["settings"]["lab"]["invalidation"];
+            let read = &run["trials"][0]["passes"][1];
+            ensure!(read["pass"] == "read", "{how}: {}", run["trials"][0]["state"]);
+            let codes = codes(read);
+            let found = ["\"cached\"", "\"server-cached\""].map(|code| codes.contains(code));
+            ensure!(found == expected, "{how}: {codes}");
+        }
+        self.await_restored()
+    }
+
+    /// Two threads and 4 KiB are granted and reported; what this kernel rounds ends a strict run.
+    pub fn effective(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "3", "--nfsd-threads", "2"];
+        let sizes = ["--transfer-size", "4KiB,5000", "--strict", "true"];
+        let (_, json) = self.result(DATA_PATHS, &[&flags[..], &sizes].concat())?;
+        let [granted, rounded] = [0, 1].map(|run| &json["runs"][run]["trials"][0]);
+        let facts = granted["facts"].to_string();
+        ensure!(facts.contains("rsize=4096"), "{}: {facts}", granted["state"]);
+        let reason = rounded.to_string();
+        ensure!(rounded["state"].to_string().contains("failed"), "{reason}");
+        ensure!(reason.contains("not in force") && reason.contains("4096"), "{reason}");
+        self.await_restored()
+    }
+
+    /// Starts a campaign over the kernel's NFS that takes a while, and waits until it has mounted.
+    pub fn start_long_campaign(&self) -> Result<Background> {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
+        let mut command = self.command(DATA_PATHS, &flags);
+        let stderr = self.at("stderr");
+        command.stdout(Stdio::null()).stderr(fs::File::create(&stderr)?);
+        let mut campaign = Background::start(&mut command)?;
+        let mounted = self.await_traces(|traces| {
+            ensure!(!campaign.has_ended(), "the campaign has ended");
+            Ok(traces.contains(" nfs4 "))
+        });
+        mounted.with_context(|| {
+            let text = fs::read_to_string(&stderr).unwrap_or_default();
+            format!("no mount of a campaign that prints:\n{text}")
+        })?;
+        Ok(campaign)
+    }
+
+    /// Waits until the server can be reached again.
+    pub fn await_server(&self) -> Result<()> {
+        let end = Instant::now() + RESTORE_MAX;
+        while let Err(error) = self.lab.ssh_within("server", "true", 5) {
+            ensure!(Instant::now() < end, "the server is not back: {error}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        Ok(())
+    }
+
+    /// The controller is killed while a client writes.
+    pub fn killed(&self) -> Result<()> {
+        self.start_long_campaign()?.kill();
+        self.await_restored()
+    }
+
+    /// Waits until nothing of ours is left on any machine.
+    pub fn await_restored(&self) -> Result<()> {
+        let restored = self.await_traces(|traces| Ok(traces.is_empty()));
+        restored.context("the machines are not as before")
+    }
+
+    /// Waits until what of ours is on the machines is as wanted.
+    fn await_traces(&self, mut wanted: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+        let end = Instant::now() + RESTORE_MAX;
+        loop {
+            let traces = self.traces()?;
+            if wanted(&traces)? {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "after {} s there is:\n{traces}", RESTORE_MAX.as_secs());
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    fn traces(&self) -> Result<String> {
+        let of = |host| self.lab.ssh(host, TRACES);
+        Ok(of("server")? + &of(NEW)? + &of(OLD)?)
+    }
+}
+
+/// A preset with machines, their names and addresses, in the place of some of its hosts.
+fn with_machines(name: &str, hosts: &[(&str, &str, &str)], config: &Path) -> Result<String> {
+    let mut plan = fs::read_to_string(repo::root().join(format!("presets/{name}.toml")))?;
+    for (role, host, address) in hosts {
+        let reached = format!("ssh = \"root@{role}\"");
+        ensure!(plan.contains(&reached), "the preset {name} has no {reached}");
+        let here = config.display();
+        let ours = format!("ssh = \"{host}\"\nssh_config = \"{here}\"\naddress = \"{address}\"");
+        plan = plan.replace(&reached, &ours);
+    }
+    Ok(plan)
+}
+
+/// The codes of a pass' caveats, as JSON.
+fn codes(pass: &Value) -> String {
+    let caveats = pass["caveats"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let codes: Vec<&Value> = caveats.iter().map(|caveat| &caveat["code"]).collect();
+    format!("{codes:?}").replace("String(", "").replace(')', "")
+}

@@ -1,0 +1,139 @@
+//! A ladder and a soak on real kernels: every layer of the data path has figures, and what a
+//! soak does to a kernel's server and to a client's clock is survived and undone.
+//!
+//! Checked is what works, never a speed: the machines are emulated.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{FRESH_EXPORT, NEW};
+use checks::ours::exit;
+use checks::proc;
+use checks::vm::lab::Lab;
+
+use super::plans::Plans;
+
+/// The server's layers beside our own, and the two ways to mount it.
+const LAYERS: [&str; 8] =
+    ["null", "memory", "disk", "tcp", "own", "server", "loopback", "machines"];
+
+const HOSTS: &str = r#"
+name = "questions"
+
+[[host]]
+name = "server"
+ssh = "server"
+ssh_config = "CONFIG"
+address = "10.77.0.1"
+interface = "eth0"
+
+[[host]]
+name = "client"
+ssh = "CLIENT"
+ssh_config = "CONFIG"
+address = "10.77.0.11"
+"#;
+
+const LADDER: &str = r#"
+[[target]]
+name = "machines"
+server = "server"
+client = "client"
+directory = "/srv/dfsbench"
+tmpfs_size = "64MiB"
+[factors]
+nfsvers = 4.2
+[[workload]]
+kind = "stream"
+file_size = "2MiB"
+io_size = "64KiB"
+"#;
+
+const SOAK: &str = r#"
+[[target]]
+name = "machines"
+server = "server"
+client = "client"
+devices = ["DEVICE"]
+[factors]
+nfsvers = 4.2
+file_system = "ext4"
+[[workload]]
+kind = "mixed"
+files = 4
+file_size = "256KiB"
+io_size = "4KiB"
+"#;
+
+/// Fault events of the machines: after what, and for whom it stands still.
+const FAULTS: [(&str, &str, bool); 4] = [
+    ("nfsd-stop", "nfsd-stop on server at 2s for 2s", true),
+    ("network-cut", "network-cut on server at 13s for 2s", true),
+    ("disk-full", "disk-full on server at 18s for 1s", false),
+    ("clock-step", "clock-step on client at 21s for 2s by 30s", false),
+];
+
+/// Every layer, from our own program alone to the mount of the kernel's client.
+pub fn ladder(plans: &Plans<'_>) -> Result<()> {
+    let plan = plans.write_plan("ladder.toml", &with_hosts(plans.lab(), LADDER))?;
+    let mut ladder = plans.program();
+    ladder.arg("ladder").arg(plan).args(["--trials", "3", "--quiet", "--format", "json"]);
+    let output = proc::output(ladder.arg("--results").arg(plans.at("ladder.db")))?;
+    let json: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let passes = json["found"]["figures"]["passes"].as_array().context("no passes")?;
+    ensure!(passes.len() == 2 && output.status.code() == Some(0), "{}: {json}", output.status);
+    for pass in passes {
+        let layers = pass["layers"].as_array().context("no layers")?;
+        for layer in LAYERS {
+            let found = layers.iter().find(|found| found["target"] == layer);
+            let found = found.with_context(|| format!("no layer {layer}: {pass}"))?;
+            ensure!(found["per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{found}");
+        }
+    }
+    plans.await_restored()
+}
+
+/// A kernel's server that stops, can't be reached and is full, and a client whose clock is set.
+pub fn soak(plans: &Plans<'_>) -> Result<()> {
+    let device = plans.lab().ssh("server", "readlink -f /dev/disk-data")?.trim().to_owned();
+    // The disk was an export of other checks; what is on it would be left alone.
+    let away = format!("exportfs -ua; umount /export; wipefs --quiet --all {device}");
+    plans.lab().ssh("server", &away)?;
+    let text = with_hosts(plans.lab(), SOAK).replace("DEVICE", &device);
+    let plan = plans.write_plan("soak.toml", &text)?;
+    let mut soak = plans.program();
+    soak.arg("soak").arg(plan).args(["--duration", "24s", "--segment", "12s", "--rate", "50"]);
+    for (_, fault, _) in FAULTS {
+        soak.args(["--disturb", fault]);
+    }
+    soak.args(["--allow-destroy", &device, "--quiet", "--format", "json", "--results"]);
+    let output = proc::output(soak.arg(plans.at("soak.db")))?;
+    let json: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let figures = &json["found"]["figures"];
+    // On a busy machine the throughput may be back after its segment only.
+    let verdict = figures["verdict"].as_str().unwrap_or_default();
+    ensure!(["survives", "never-recovers"].contains(&verdict), "{}", json["found"]);
+    let code = output.status.code();
+    ensure!([0, exit::INVALID].map(Some).contains(&code), "{verdict}, {code:?}");
+    ensure!(figures["kept"]["lost"] == 0 && figures["segments_read_back"] == 2, "{figures}");
+    for (kind, _, stands_still) in FAULTS {
+        let all = figures["disturbances"].as_array().context("no disturbances")?;
+        let found = all.iter().find(|found| found["blow"] == kind).context(kind)?;
+        ensure!(found["failed"].is_null() && found["ended_ns"].is_u64(), "{found}");
+        let stall_ns = found["stall_ns"].as_u64().unwrap_or_default();
+        ensure!(!stands_still || stall_ns > 1_000_000_000, "{found}");
+        ensure!(found["saw_step"] == (kind == "clock-step"), "{found}");
+    }
+    plans.await_restored()?;
+    let guest: u64 = plans.lab().ssh(NEW, "date +%s")?.trim().parse()?;
+    let here = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    ensure!(here.abs_diff(guest) < 20, "the client's clock is {} s off", here.abs_diff(guest));
+    plans.lab().ssh("server", FRESH_EXPORT).map(drop)
+}
+
+fn with_hosts(lab: &Lab, text: &str) -> String {
+    let config = lab.ssh_config().display().to_string();
+    format!("{HOSTS}{text}").replace("CONFIG", &config).replace("CLIENT", NEW)
+}

@@ -1,0 +1,48 @@
+//! Mounts under TLS and under Kerberos; and our client under TLS with the kernel's server.
+//!
+//! Server and client of kernel 6.12; an authority and a KDC of the laboratory's own are made by
+//! `lab-tls` and `lab-krb5` of `lab-image/`.
+
+use anyhow::{Result, ensure};
+
+use checks::checks;
+use checks::vm::guest::Mount;
+use checks::vm::lab::Lab;
+use checks::vm::peer;
+
+use super::NEW;
+use super::stages::{Stage, run_in};
+
+checks! {
+    a_mount_with_tls: 200 s, run_in(Stage::Tls, |lab| under_tls(lab, "xprtsec=tls"));
+    a_mount_with_mutual_tls: 200 s, run_in(Stage::Tls, |lab| under_tls(lab, "xprtsec=mtls"));
+    our_client_with_the_kernels_server_under_tls: 200 s, {
+        run_in(Stage::Tls, peer::check_run_under_tls)
+    };
+    a_mount_with_krb5: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5"));
+    a_mount_with_krb5i: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5i"));
+    a_mount_with_krb5p: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5p"));
+}
+
+/// A mount under TLS; the kernel's counters of TLS show that it was.
+fn under_tls(lab: &Lab, option: &str) -> Result<()> {
+    let before = count_sessions(lab)?;
+    effective(lab, option)?;
+    let after = count_sessions(lab)?;
+    ensure!(after > before, "the client has made {after} sessions of TLS, as before");
+    Ok(())
+}
+
+fn effective(lab: &Lab, option: &str) -> Result<()> {
+    let options = format!("vers=4.2,{option}");
+    let mount = Mount { lab, client: NEW, source: "server:/export", options: &options };
+    let missing = mount.check_data()?.at("fresh")?.missing(&[option]).len();
+    ensure!(missing == 0, "{option} isn't effective");
+    Ok(())
+}
+
+/// Returns how many sessions of TLS the client has made.
+fn count_sessions(lab: &Lab) -> Result<u64> {
+    let text = lab.ssh(NEW, "awk '$1 == \"TlsTxSw\" { print $2 }' /proc/net/tls_stat")?;
+    Ok(text.trim().parse()?)
+}

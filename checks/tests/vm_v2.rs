@@ -1,0 +1,62 @@
+//! Kernel 5.10, the last of Debian's whose server speaks NFSv2: with itself, and with ours.
+//!
+//! The machines are emulated, so nothing here is held to a speed.
+
+use anyhow::{Result, ensure};
+use checks::check::Fixture;
+use checks::checks;
+use checks::proc::Background;
+use checks::vm;
+use checks::vm::guest::Mount;
+use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::machine::Suite;
+use checks::vm::peer::{self, SERVER};
+
+const CLIENT: &str = "client1";
+
+/// A server that speaks v2, and a client.
+static MACHINES: Fixture<Ended> = Fixture::new(|| {
+    vm::prepare()?;
+    let suite = Suite::Bullseye;
+    let wanted = Wanted { server: suite, clients: vec![suite], mtu: 1500, shared_mib: None };
+    let lab = Ended::new(Lab::up(&vm::lab_folder("test-v2"), &wanted)?);
+    let line = "lab-nfsd 8 -V 2 && lab-export ext4 && cat /proc/fs/nfsd/versions";
+    let versions = lab.ssh("server", line)?;
+    ensure!(versions.contains("+2"), "the server speaks {versions:?}");
+    Ok(lab)
+});
+static OUR_SERVER: Fixture<Background> = Fixture::new(|| peer::serve(MACHINES.get()?));
+
+checks! {
+    kernel_5_10_mounts_5_10_v2: 200 s, kernel("2");
+    kernel_5_10_mounts_5_10_v3: 200 s, kernel("3");
+    kernel_5_10_mounts_5_10_v4_2: 200 s, kernel("4.2");
+    kernel_5_10_mounts_our_server_v2: 200 s, our_server("2");
+    kernel_5_10_mounts_our_server_v3: 200 s, our_server("3");
+    kernel_5_10_mounts_our_server_v4_2: 200 s, our_server("4.2");
+    our_probe_finds_v2: 100 s, peer::check_probe(MACHINES.get()?, &["2", "3"]);
+    interop_list_v2_over_udp: 300 s, listed("version=2&proto=udp");
+    interop_list_v2_over_tcp: 300 s, listed("version=2&proto=tcp");
+    run_of_ours_v2_over_udp: 200 s, measured("version=2&proto=udp");
+    run_of_ours_v2_over_tcp: 200 s, measured("version=2&proto=tcp");
+}
+
+fn kernel(version: &str) -> Result<()> {
+    let options = format!("vers={version},proto=tcp");
+    let lab = MACHINES.get()?;
+    let mount = Mount { lab, client: CLIENT, source: "server:/export", options: &options };
+    mount.check_data_and_options()
+}
+
+fn our_server(version: &str) -> Result<()> {
+    OUR_SERVER.get()?;
+    peer::check_mount(MACHINES.get()?, CLIENT, version)
+}
+
+fn listed(query: &str) -> Result<()> {
+    peer::check_list(MACHINES.get()?, SERVER, query)
+}
+
+fn measured(query: &str) -> Result<()> {
+    peer::check_run(MACHINES.get()?, SERVER, query)
+}

@@ -1,0 +1,378 @@
+//! Runs the repository's tests: builds the test programs once, and runs several of them at once.
+//!
+//! `cargo test` runs one program after the other, and most of ours wait for servers, rates and
+//! timeouts, so the processors would idle. Each program's output is shown whole when it has ended,
+//! with its time; one that exceeds [`PROGRAM_MAX`] is killed, and its last lines name the test.
+//! Tests that failed are repeated by name, alone; those that pass then are counted as passed and
+//! named as flaky. Tests in documentation are left to `cargo test --doc`.
+//!
+//! Principal types: [`Programs`], what was built, and [`Program`].
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::proc::{self, Background};
+use crate::repo;
+use crate::steps::Count;
+
+/// The variable that limits how many tests of a program run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// The pause before tests are repeated a second time.
+const PAUSE: Duration = Duration::from_secs(20);
+/// The most that a program may take; each test of the checks has a limit of its own below it.
+const PROGRAM_MAX: Duration = Duration::from_secs(40 * 60);
+/// Programs that take longest; they start first, so that none of them ends alone.
+const LONGEST: [&str; 2] = ["command", "survival"];
+/// The package whose integration tests need real peers.
+const CHECKS: &str = "checks";
+
+/// The tests that are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those within the sources of crates.
+    Unit,
+    /// These and the integration tests, but those against real peers.
+    WithoutReal,
+    /// All of them.
+    All,
+    /// Only those against real peers.
+    Real,
+}
+
+/// The test programs that were built.
+pub struct Programs {
+    /// Those that need neither root nor packages.
+    pub plain: Vec<Program>,
+    /// Those against real peers, one for each group.
+    pub real: Vec<Program>,
+}
+
+/// A test program, and where cargo would run it.
+pub struct Program {
+    package: PathBuf,
+    /// Name of the test target.
+    pub name: String,
+    executable: PathBuf,
+    is_real: bool,
+}
+
+/// The outcome of one run of a test program.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    count: Count,
+    /// Names of the tests that failed.
+    failed: Vec<String>,
+}
+
+/// Builds the tests, and all binaries and examples that they run.
+///
+/// # Errors
+/// Where cargo fails.
+pub fn build(which: Which) -> Result<Programs> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--no-run", "--quiet", "--message-format=json"]);
+    // Always the whole workspace: else external crates have other features and are built again.
+    cargo.arg("--workspace");
+    match which {
+        Which::Unit => cargo.args(["--lib", "--bins"]),
+        Which::WithoutReal => &mut cargo,
+        Which::All => cargo.args(["--features", "checks/real"]),
+        Which::Real => {
+            // They run the binary and the examples.
+            let mut build = Command::new("cargo");
+            build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);
+            proc::run(build.current_dir(repo::root()))?;
+            for group in read_groups()? {
+                cargo.args(["--test", &group]);
+            }
+            cargo.args(["--features", "checks/real"])
+        }
+    };
+    let messages = proc::text(cargo.current_dir(repo::root()).stderr(Stdio::inherit()))?;
+    let mut programs = Programs { plain: Vec::new(), real: Vec::new() };
+    for line in messages.lines() {
+        if let Some(program) = read_artifact(line) {
+            let list = if program.is_real { &mut programs.real } else { &mut programs.plain };
+            list.push(program);
+        }
+    }
+    ensure!(!programs.plain.is_empty() || !programs.real.is_empty(), "cargo built no test program");
+    programs.plain.sort_by_key(|it| (!LONGEST.contains(&it.name.as_str()), it.executable.clone()));
+    Ok(programs)
+}
+
+/// Returns the names of the test programs against real peers.
+fn read_groups() -> Result<Vec<String>> {
+    let manifest = fs::read_to_string(repo::root().join("checks/Cargo.toml"))?;
+    let manifest: toml::Table = manifest.parse().context("checks/Cargo.toml")?;
+    let mut names = Vec::new();
+    for test in manifest.get("test").and_then(toml::Value::as_array).into_iter().flatten() {
+        let name = test.get("name").and_then(toml::Value::as_str);
+        names.push(name.context("checks/Cargo.toml: a test has no name")?.to_owned());
+    }
+    Ok(names)
+}
+
+/// Reads one message of cargo; `None` where it is not about a test program.
+fn read_artifact(line: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let package = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let name = message["target"]["name"].as_str()?.to_owned();
+    let is_integration = message["target"]["kind"][0] == "test";
+    let is_real = is_integration && package.ends_with(CHECKS);
+    Some(Program { package, name, executable: message["executable"].as_str()?.into(), is_real })
+}
+
+/// Runs programs, as many at once as there are processors, and then what failed, alone.
+///
+/// # Errors
+/// Where one can't be started.
+pub fn run_programs(programs: &[Program]) -> Result<Count> {
+    let waiting = Mutex::new(programs.iter());
+    let ended = Mutex::new(Vec::new());
+    thread::scope(|scope| -> Result<()> {
+        let mut workers = Vec::new();
+        for _ in 0..count_processors() {
+            workers.push(scope.spawn(|| run_waiting(&waiting, &ended)));
+        }
+        for worker in workers {
+            worker.join().expect("a worker returns its errors")?;
+        }
+        Ok(())
+    })?;
+    let mut count = Count::default();
+    for (program, outcome) in ended.into_inner().expect("no panic") {
+        count.add(program.repeat_failed(outcome)?);
+    }
+    Ok(count)
+}
+
+/// Runs one program after the other until none is left.
+fn run_waiting<'a>(
+    waiting: &Mutex<std::slice::Iter<'a, Program>>,
+    ended: &Mutex<Vec<(&'a Program, Outcome)>>,
+) -> Result<()> {
+    loop {
+        // The lock is released before the program runs.
+        let next = waiting.lock().expect("no panic").next();
+        let Some(program) = next else { return Ok(()) };
+        let outcome = program.run(&[])?;
+        ended.lock().expect("no panic").push((program, outcome));
+    }
+}
+
+fn count_processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs the tests in documentation.
+///
+/// # Errors
+/// Where cargo can't be started.
+pub fn run_documentation() -> Result<Count> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    cargo.current_dir(repo::root()).stdout(Stdio::piped());
+    let mut child = cargo.spawn().context("cannot start cargo")?;
+    let stdout = child.stdout.take().context("stdout is a pipe")?;
+    let mut outcome = Outcome::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.context("output of cargo")?;
+        println!("{line}");
+        outcome.read_line(&line);
+    }
+    if !child.wait()?.success() && outcome.count.failed == 0 {
+        outcome.count = Count::FAILED;
+    }
+    Ok(outcome.count)
+}
+
+impl Program {
+    /// Runs the tests whose name contains `filter`, and repeats those that failed.
+    ///
+    /// # Errors
+    /// Where it can't be started.
+    pub fn run_with_repeats(&self, filter: Option<&str>) -> Result<Count> {
+        let arguments: Vec<&str> = filter.into_iter().collect();
+        self.repeat_failed(self.run(&arguments)?)
+    }
+
+    /// Runs the program with these arguments, and prints its output.
+    fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        let begin = Instant::now();
+        let folder = TempDir::with_prefix("dfsbench-tests-")?;
+        let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+        let mut command = Command::new(&self.executable);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        if self.is_real {
+            // They share servers and machines.
+            command.env(THREADS, "1");
+        } else if std::env::var_os(THREADS).is_none() {
+            // The long ones wait for servers and rates: there is work for others meanwhile.
+            command.env(THREADS, (count_processors() + 1).to_string());
+        }
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+        let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
+        let output = read_lossy(&stdout)?;
+        let mut outcome = Outcome::default();
+        for line in output.lines() {
+            outcome.read_line(line);
+        }
+        let has_passed = matches!(ended, Ok(Some(0)));
+        if !has_passed && outcome.count.failed == 0 {
+            // It was killed, or died without a result line.
+            outcome.count = Count::FAILED;
+        }
+        let package = self.package.file_name().unwrap_or_default().to_string_lossy();
+        let seconds = begin.elapsed().as_secs_f64();
+        // In one piece, because other programs print at the same time.
+        println!(
+            "--> tests of {package}, {}, {seconds:.1} s\n{}{}{}",
+            self.name,
+            output.trim_start(),
+            read_lossy(&stderr)?,
+            ended.map_or_else(|error| format!("{error:#}\n"), |_| String::new())
+        );
+        Ok(outcome)
+    }
+
+    /// Runs those tests again that failed.
+    fn repeat_failed(&self, first: Outcome) -> Result<Count> {
+        if first.count.failed == 0 || first.failed.len() != first.count.failed {
+            // Where not all that failed has a name, it can't be repeated by name.
+            return Ok(first.count);
+        }
+        println!("==> repeated: {}", first.failed.join(", "));
+        let mut arguments = vec!["--exact"];
+        arguments.extend(first.failed.iter().map(String::as_str));
+        let mut second = self.run(&arguments)?;
+        if second.count.failed > 0 {
+            // What disturbed the machine may last for a while.
+            thread::sleep(PAUSE);
+            second = self.run(&arguments)?;
+        }
+        Ok(merge_outcomes(first, &second))
+    }
+}
+
+fn read_lossy(path: &std::path::Path) -> Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
+}
+
+impl Outcome {
+    /// Counts the results in a line of a test program.
+    fn read_line(&mut self, line: &str) {
+        self.count.add(read_result_line(line));
+        self.failed.extend(read_failed_name(line));
+    }
+}
+
+/// Counts as flaky those tests that failed first and passed when they were repeated.
+///
+/// A repetition that ran fewer tests than were to be repeated proves nothing.
+fn merge_outcomes(first: Outcome, second: &Outcome) -> Count {
+    let repeated = second.count.passed + second.count.failed;
+    if repeated < first.failed.len() || second.failed.len() != second.count.failed {
+        return first.count;
+    }
+    let mut count = Count { passed: first.count.passed, ..Count::default() };
+    for name in first.failed {
+        if second.failed.contains(&name) {
+            count.add(Count::FAILED);
+        } else {
+            count.add(Count::flaky(name));
+        }
+    }
+    count
+}
+
+/// Reads `test result: ok. 12 passed; 0 failed; ...`; anything else counts nothing.
+fn read_result_line(line: &str) -> Count {
+    let Some(rest) = line.strip_prefix("test result: ") else { return Count::default() };
+    Count {
+        passed: read_number_before(rest, " passed"),
+        failed: read_number_before(rest, " failed"),
+        flaky: Vec::new(),
+    }
+}
+
+/// Returns the number in front of a word; 0 without one.
+fn read_number_before(text: &str, word: &str) -> usize {
+    let Some((before, _)) = text.split_once(word) else { return 0 };
+    let last = before.split_whitespace().last().unwrap_or_default();
+    last.parse().unwrap_or(0)
+}
+
+/// Reads the name in `test NAME ... FAILED`.
+fn read_failed_name(line: &str) -> Option<String> {
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    // Tests that should panic have that after their name.
+    Some(name.trim_end_matches(" - should panic").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Count, Outcome, merge_outcomes, read_artifact, read_failed_name, read_result_line,
+    };
+
+    fn count(passed: usize, failed: usize, flaky: &[&str]) -> Count {
+        Count { passed, failed, flaky: flaky.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    fn outcome(passed: usize, failed: &[&str]) -> Outcome {
+        let failed: Vec<String> = failed.iter().map(|&name| name.to_owned()).collect();
+        Outcome { count: count(passed, failed.len(), &[]), failed }
+    }
+
+    #[test]
+    fn a_test_that_passes_when_repeated_is_flaky_and_one_that_fails_again_has_failed() {
+        let first = || outcome(10, &["a::b", "c::d"]);
+        assert_eq!(merge_outcomes(first(), &outcome(2, &[])), count(12, 0, &["a::b", "c::d"]));
+        assert_eq!(merge_outcomes(first(), &outcome(1, &["c::d"])), count(11, 1, &["a::b"]));
+        assert_eq!(merge_outcomes(first(), &outcome(0, &[])), count(10, 2, &[]));
+    }
+
+    #[test]
+    fn lines_of_a_test_program_are_read() {
+        let result =
+            "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
+        assert_eq!(read_result_line(result), count(12, 3, &[]));
+        assert_eq!(read_result_line("test result: ok"), Count::default());
+        assert_eq!(read_result_line("running 12 tests"), Count::default());
+        let failed = "test plan::reads - should panic ... FAILED";
+        assert_eq!(read_failed_name(failed).as_deref(), Some("plan::reads"));
+        assert_eq!(read_failed_name("test plan::reads ... ok"), None);
+    }
+
+    #[test]
+    fn only_test_programs_are_taken_from_what_cargo_built() {
+        let message = |test: &str, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml",
+                "target":{{"name":"t","kind":["test"]}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let program = read_artifact(&message("true", r#""/w/target/t-1""#)).unwrap();
+        assert_eq!((program.package.to_str(), program.name.as_str()), (Some("/w/a"), "t"));
+        assert!(!program.is_real);
+        let real = message("true", r#""/w/target/t-1""#).replace("/w/a/", "/w/checks/");
+        assert!(read_artifact(&real).unwrap().is_real);
+        assert!(read_artifact(&message("false", r#""/w/target/t""#)).is_none());
+        assert!(read_artifact(&message("true", "null")).is_none());
+        assert!(read_artifact("no JSON").is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! `cargo xtask real`: the tests of `checks/` against real peers, by group.
+//!
+//! Principal type: [`Stage`]. Groups that don't disturb each other run at the same time, each in a
+//! process of its own whose tests run one after the other.
+
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::fuzz;
+use crate::programs::Program;
+use crate::steps::Count;
+
+/// Groups that run one after the other.
+type Track = &'static [&'static str];
+
+/// The fuzz targets, which count by themselves and are no test program.
+const FUZZ: &str = "fuzz";
+
+/// The tracks of a stage run at once, and the stages one after the other.
+///
+/// In the first stage nothing is judged by its pace: the virtual machines wait most of their time,
+/// and leave the processors to servers and browsers, and to the fuzz targets, which yield to all
+/// others. The groups of the second stage have the machine to themselves, because they start hosts
+/// at one moment, lose packets or look for the slowest layer.
+const STAGES: [&[Track]; 2] = [
+    &[
+        &["vm"],
+        &["vm_v2", "interop", "ganesha", "server", "disk", "strace", "lab"],
+        &["browser", FUZZ],
+    ],
+    &[&["loss", "ladder", "hosts", "cluster"]],
+];
+
+/// The tests that are run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'a> {
+    /// Only groups whose name contains this.
+    pub group: Option<&'a str>,
+    /// Only tests whose name contains this.
+    pub test: Option<&'a str>,
+}
+
+impl Selection<'_> {
+    fn has_group(&self, name: &str) -> bool {
+        self.group.is_none_or(|group| name.contains(group))
+    }
+}
+
+/// Runs the selected tests of these programs.
+///
+/// # Errors
+/// Where no group has such a name, a group has no program, or one can't be started.
+pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
+    let names = STAGES.iter().copied().flatten().copied().flatten();
+    ensure!(
+        names.clone().any(|name| selection.has_group(name)),
+        "there is no such group; there are {}",
+        names.copied().collect::<Vec<_>>().join(", ")
+    );
+    let count = Mutex::new(Count::default());
+    for stage in STAGES {
+        thread::scope(|scope| -> Result<()> {
+            let mut tracks = Vec::new();
+            for track in stage {
+                let count = &count;
+                tracks.push(scope.spawn(move || run_track(track, programs, selection, count)));
+            }
+            for track in tracks {
+                track.join().expect("a track returns its errors")?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(count.into_inner().expect("no panic"))
+}
+
+fn run_track(
+    track: Track,
+    programs: &[Program],
+    selection: Selection<'_>,
+    count: &Mutex<Count>,
+) -> Result<()> {
+    for &group in track {
+        if !selection.has_group(group) {
+            continue;
+        }
+        let made = if group == FUZZ {
+            fuzz::run_everything()?
+        } else {
+            let Some(program) = programs.iter().find(|program| program.name == group) else {
+                bail!("the group {group} has no test program below checks/tests");
+            };
+            program.run_with_repeats(selection.test)?
+        };
+        count.lock().expect("no panic").add(made);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::repo;
+
+    #[test]
+    fn every_test_program_of_the_checks_is_in_a_track() {
+        let manifest = fs::read_to_string(repo::root().join("checks/Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let tests = manifest["test"].as_array().unwrap();
+        let mut programs: Vec<&str> =
+            tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
+        let mut groups: Vec<&str> =
+            STAGES.iter().copied().flatten().copied().flatten().copied().collect();
+        groups.retain(|name| *name != FUZZ);
+        programs.sort_unstable();
+        groups.sort_unstable();
+        assert_eq!(programs, groups);
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_is_an_error() {
+        let selection = Selection { group: Some("nothing"), test: None };
+        let error = run(&[], selection).unwrap_err().to_string();
+        assert!(error.starts_with("there is no such group; there are vm, "), "{error}");
+    }
+}

@@ -1,0 +1,105 @@
+//! `cargo xtask vm`: a laboratory of virtual machines with the Linux kernel's NFS server and
+//! clients, on emulated hardware.
+//!
+//! The machines themselves are those of [`checks::vm`]. Whatever was started is known by its
+//! folder: `cargo xtask vm down` ends that and nothing else. `docs/lab-vm.md` describes its use.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use checks::vm::lab::{Lab, Wanted};
+use checks::vm::machine::Suite;
+use checks::vm::{image, lab_folder, prepare};
+use clap::{Args, Subcommand};
+
+/// Options of `cargo xtask vm`.
+#[derive(Args)]
+pub struct Options {
+    /// Folder of the laboratory; its name tells laboratories apart. [default: target/vm/run]
+    #[arg(long, global = true)]
+    run: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Boots a server and its clients; ends with the path of an ssh_config for them.
+    Up(UpOptions),
+    /// Ends the machines and removes their network.
+    Down,
+    /// Freezes the machines with their disks, and ends them.
+    Save,
+    /// Resumes what was saved; as often as wanted.
+    Restore,
+    /// Runs a command of this machine inside the laboratory's network, as 10.77.0.254.
+    Exec {
+        /// The command and its arguments.
+        #[arg(trailing_var_arg = true, required = true)]
+        command: Vec<String>,
+    },
+    /// Makes the images of these suites, where they aren't made yet. [default: all]
+    Image {
+        /// trixie, bookworm or bullseye.
+        suites: Vec<Suite>,
+    },
+}
+
+#[derive(Args)]
+struct UpOptions {
+    /// How many clients, 1 to 8.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    clients: u8,
+    /// Debian's suite, which decides on the kernel: trixie 6.12, bookworm 6.1, bullseye 5.10.
+    #[arg(long, value_enum, default_value = "trixie")]
+    suite: Suite,
+    /// Suites of the clients in turn, such as trixie,bookworm. [default: that of the server]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    client_suite: Vec<Suite>,
+    /// Largest packet of the network, in bytes.
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    mtu: u16,
+    /// Size of a disk that all machines share, in MiB, for layouts of pNFS.
+    #[arg(long)]
+    shared_mib: Option<u32>,
+}
+
+impl UpOptions {
+    fn to_wanted(&self) -> Wanted {
+        let one = [self.suite];
+        let suites = if self.client_suite.is_empty() { &one } else { &self.client_suite[..] };
+        let clients = suites.iter().copied().cycle().take(self.clients.into()).collect();
+        Wanted { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
+    }
+}
+
+/// Does what the options request.
+///
+/// # Errors
+/// Where a package or the right to do it is missing, or a machine doesn't come up.
+pub fn run(options: &Options) -> Result<bool> {
+    prepare()?;
+    let folder = options.run.clone().unwrap_or_else(|| lab_folder("run"));
+    match &options.action {
+        Action::Up(wanted) => print_access(&Lab::up(&folder, &wanted.to_wanted())?),
+        Action::Restore => print_access(&Lab::restore(&folder)?),
+        Action::Save => Lab::open(&folder)?.save()?,
+        Action::Down => Lab::down(&folder)?,
+        Action::Exec { command } => {
+            let mut inside = Lab::open(&folder)?.inside(&command[0]);
+            return Ok(inside.args(&command[1..]).status().context(command[0].clone())?.success());
+        }
+        Action::Image { suites } => {
+            let suites = if suites.is_empty() { &Suite::ALL[..] } else { suites };
+            for suite in suites {
+                println!("{}", image::get(*suite)?.folder.display());
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn print_access(lab: &Lab) {
+    eprintln!("up: {}; `ssh -F {} server`", lab.names().join(", "), lab.ssh_config().display());
+    println!("{}", lab.ssh_config().display());
+}
