@@ -70,6 +70,11 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Returns that of a single value.
+    pub const fn of_one(value: f64) -> Self {
+        Self { median: value, min: value, max: value }
+    }
+
     /// Summarises values; `None` of none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -118,27 +123,25 @@ impl Row {
     /// Tells whether rounds fell on both sides of a claim to be no worse: it is missed by less than
     /// they differ by.
     pub fn is_tie(&self) -> bool {
-        let reaches = |outcome: &Outcome| outcome.ratio.max >= self.target;
-        !self.holds() && self.target <= 1.0 && self.outcome.as_ref().is_ok_and(reaches)
+        match &self.outcome {
+            Ok(outcome) => !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target,
+            Err(_) => false,
+        }
     }
 }
 
 /// Makes all rounds of a case.
 pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
-    let measured = measure(&mut case, rounds);
+    let measured = Measured(measure(&mut case, rounds));
     let cpu_unit = if case.unit == Unit::Bytes { Unit::CpuPerByte } else { Unit::CpuPerOp };
     let mut rows = Vec::new();
     for (index, rival) in case.rivals.iter().enumerate() {
-        let of = |unit, value: fn(&Figure) -> Option<f64>| match &measured {
-            Ok(rounds) => outcome(rounds, index, unit, value),
-            Err(error) => Err(format!("{error:#}")),
-        };
         rows.push(Row {
             claim: case.name.clone(),
             peer: rival.name.clone(),
             unit: case.unit,
             target: rival.rate_target,
-            outcome: of(case.unit, |figure| Some(figure.rate)),
+            outcome: measured.outcome(index, case.unit, |figure| Some(figure.rate)),
         });
         let Some(target) = rival.cpu_target else { continue };
         rows.push(Row {
@@ -146,7 +149,7 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
             peer: rival.name.clone(),
             unit: cpu_unit,
             target,
-            outcome: of(cpu_unit, |figure| figure.cpu_ns_each),
+            outcome: measured.outcome(index, cpu_unit, |figure| figure.cpu_ns_each),
         });
     }
     rows
@@ -179,28 +182,44 @@ fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
     Ok(done)
 }
 
-fn outcome(
+/// All rounds of a case, or the error that ended them.
+struct Measured(Result<Vec<Round>>);
+
+impl Measured {
+    /// Compares our figures with those of one rival.
+    fn outcome(
+        &self,
+        rival: usize,
+        unit: Unit,
+        value: fn(&Figure) -> Option<f64>,
+    ) -> Result<Outcome, String> {
+        match &self.0 {
+            Ok(rounds) => compare(rounds, rival, unit, value),
+            Err(error) => Err(format!("{error:#}")),
+        }
+    }
+}
+
+fn compare(
     rounds: &[Round],
     rival: usize,
     unit: Unit,
     value: fn(&Figure) -> Option<f64>,
 ) -> Result<Outcome, String> {
-    let pairs: Option<Vec<(f64, f64)>> = rounds
-        .iter()
-        .map(|round| Some((value(&round.ours)?, value(&round.rivals[rival])?)))
-        .collect();
-    let pairs = pairs.ok_or("one side doesn't tell")?;
-    let spread = |take: fn(&(f64, f64)) -> f64| {
-        let values: Vec<f64> = pairs.iter().map(take).collect();
-        Spread::of(&values).ok_or("no round was made")
-    };
     let less_is_better = !matches!(unit, Unit::Ops | Unit::Bytes);
-    let ratio = if less_is_better {
-        spread(|(ours, peer)| peer / ours)?
-    } else {
-        spread(|(ours, peer)| ours / peer)?
-    };
-    Ok(Outcome { ours: spread(|pair| pair.0)?, peer: spread(|pair| pair.1)?, ratio })
+    let (mut ours, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in rounds {
+        let (Some(our), Some(peer)) = (value(&round.ours), value(&round.rivals[rival])) else {
+            return Err("one side doesn't report it".to_owned());
+        };
+        ours.push(our);
+        peers.push(peer);
+        ratios.push(if less_is_better { peer / our } else { our / peer });
+    }
+    match (Spread::of(&ours), Spread::of(&peers), Spread::of(&ratios)) {
+        (Some(ours), Some(peer), Some(ratio)) => Ok(Outcome { ours, peer, ratio }),
+        _ => Err("no round was made".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -59,16 +59,16 @@ impl Job<'_> {
     /// Where fio fails or read nothing.
     pub fn run(&self, folder: &Path) -> Result<Figure> {
         let before = proc::children_cpu_ns()?;
-        let read = self.read(folder, &["--time_based"])?;
+        let read = self.measure_reads(folder, &["--time_based"])?;
         let after = proc::children_cpu_ns()?;
-        self.read(folder, &["--number_ios=1"])?;
+        self.measure_reads(folder, &["--number_ios=1"])?;
         let start_ns = proc::children_cpu_ns()? - after;
         let cpu_ns = (after - before).saturating_sub(start_ns);
         let cpu_ns_each = Some(cpu_ns as f64 / read.total_ios as f64);
         Ok(Figure { rate: read.iops, cpu_ns_each })
     }
 
-    fn read(&self, folder: &Path, until: &[&str]) -> Result<Direction> {
+    fn measure_reads(&self, folder: &Path, until: &[&str]) -> Result<Direction> {
         let mut command = Command::new("fio");
         command.current_dir(folder).args(["--name=peer", "--output-format=json", "--thread"]);
         command.args(["--rw=randread", "--bs=4k", "--norandommap", "--randrepeat=0"]);
@@ -82,11 +82,11 @@ impl Job<'_> {
         if let Some(file) = self.file {
             command.arg(format!("--filename={}", file.display()));
         }
-        reads(&proc::capture(&mut command)?)
+        parse_reads(&proc::capture(&mut command)?)
     }
 }
 
-fn reads(json: &[u8]) -> Result<Direction> {
+fn parse_reads(json: &[u8]) -> Result<Direction> {
     // fio puts its warnings before the document.
     let start = json.iter().position(|byte| *byte == b'{').context("fio printed no JSON")?;
     let output: Output = serde_json::from_slice(&json[start..]).context("fio's JSON")?;
@@ -98,13 +98,13 @@ fn reads(json: &[u8]) -> Result<Direction> {
 
 #[cfg(test)]
 mod tests {
-    use super::reads;
+    use super::parse_reads;
 
     #[test]
     fn figures_come_out_of_the_document() {
         let json = br#"fio: warning
             {"jobs": [{"error": 0, "read": {"iops": 500000.5, "total_ios": 1000000}}]}"#;
-        let read = reads(json).unwrap();
+        let read = parse_reads(json).unwrap();
         assert_eq!(read.total_ios, 1_000_000);
         assert!((read.iops - 500_000.5).abs() < 1e-6);
     }
@@ -112,8 +112,9 @@ mod tests {
     #[test]
     fn a_job_that_read_nothing_is_an_error() {
         assert!(
-            reads(br#"{"jobs": [{"error": 0, "read": {"iops": 0, "total_ios": 0}}]}"#).is_err()
+            parse_reads(br#"{"jobs": [{"error": 0, "read": {"iops": 0, "total_ios": 0}}]}"#)
+                .is_err()
         );
-        assert!(reads(b"fio: no").is_err());
+        assert!(parse_reads(b"fio: no").is_err());
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use super::Setting;
-use super::case::{self, Case, Rival, Row, Unit};
+use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::fio::Job;
 use super::ours::{self, Reads};
 use crate::{noise, repo};
@@ -17,7 +17,7 @@ const FILE_BYTES: u64 = 256 << 20;
 const URING: &str = "io_uring";
 
 /// The null backend against fio's null engine: what the tools themselves cost.
-pub fn null(setting: &Setting) -> Vec<Row> {
+pub fn compare_null(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for depth in [1, 32] {
         let seconds = setting.seconds;
@@ -48,7 +48,7 @@ pub fn null(setting: &Setting) -> Vec<Row> {
 }
 
 /// System calls on a file in memory.
-pub fn posix(setting: &Setting) -> Vec<Row> {
+pub fn compare_posix(setting: &Setting) -> Vec<Row> {
     let disk = Disk::in_memory();
     let against = Against { backend: "posix", engine: "psync", depth: 1, direct: false };
     let claim = Claim { name: "posix, 4 KiB random reads, tmpfs", rate: 1.1, cpu: None };
@@ -56,7 +56,7 @@ pub fn posix(setting: &Setting) -> Vec<Row> {
 }
 
 /// io_uring, on a file in memory and on one on disk past the page cache.
-pub fn uring(setting: &Setting) -> Vec<Row> {
+pub fn compare_uring(setting: &Setting) -> Vec<Row> {
     let (backend, engine, depth) = ("uring", URING, 32);
     let memory = Against { backend, engine, depth, direct: false };
     let name = "uring, 4 KiB random reads, queue depth 32, tmpfs";
@@ -100,7 +100,7 @@ impl Disk {
         Self::in_folder(Path::new("/dev/shm"))
     }
 
-    /// On whatever the build directory lies on.
+    /// Makes the files beside the build directory.
     fn on_disk() -> Result<Self> {
         Self::in_folder(&repo::target())
     }
@@ -115,38 +115,46 @@ impl Disk {
 }
 
 fn compare(setting: &Setting, disk: &Result<Disk>, against: &Against, claim: &Claim) -> Vec<Row> {
-    let folder = disk.as_ref().map(|disk| disk.folder.path().to_string_lossy().into_owned());
-    let measure_ours = || {
-        let target = folder.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
-        let Against { backend, depth, direct, .. } = *against;
-        let reads = Reads { target, backend, depth, direct, seconds: setting.seconds };
-        ours::random_reads(&reads, setting)
-    };
     let mut fastest = None;
-    let measure_fio = || {
-        let disk = disk.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
-        let job = |extra| fio_job(setting, &disk.file, against, extra);
-        let folder = setting.folder.path();
-        // Chosen once: the best of two in every round would be luck as well as speed.
-        let extra = match fastest {
-            Some(extra) => extra,
-            None => *fastest.insert(faster_of_fio(against, &job, folder)?),
-        };
-        job(extra).run(folder)
-    };
     let rival = Rival {
         name: format!("fio {}", against.engine),
         rate_target: claim.rate,
         cpu_target: claim.cpu,
-        measure: Box::new(measure_fio),
+        measure: Box::new(|| measure_fio(setting, disk, against, &mut fastest)),
     };
     let case = Case {
         name: claim.name.to_owned(),
         unit: Unit::Ops,
-        ours: Box::new(measure_ours),
+        ours: Box::new(|| {
+            let target = &made(disk)?.folder.path().to_string_lossy();
+            let Against { backend, depth, direct, .. } = *against;
+            let reads = Reads { target, backend, depth, direct, seconds: setting.seconds };
+            ours::random_reads(&reads, setting)
+        }),
         rivals: vec![rival],
     };
     case::run(case, setting.rounds)
+}
+
+/// Returns files that were made.
+fn made(disk: &Result<Disk>) -> Result<&Disk> {
+    disk.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))
+}
+
+/// Measures fio once; which of its options are faster is found out the first time.
+fn measure_fio(
+    setting: &Setting,
+    disk: &Result<Disk>,
+    against: &Against,
+    fastest: &mut Option<Extra>,
+) -> Result<Figure> {
+    let (file, folder) = (&made(disk)?.file, setting.folder.path());
+    // Chosen once: the best of two in every round would be luck as well as speed.
+    let extra = match *fastest {
+        Some(extra) => extra,
+        None => *fastest.insert(faster_of_fio(setting, file, against)?),
+    };
+    fio_job(setting, file, against, extra).run(folder)
 }
 
 /// Options beyond fio's plain ones.
@@ -168,15 +176,12 @@ fn fio_job<'a>(setting: &Setting, file: &'a Path, against: &'a Against, extra: E
 }
 
 /// Finds out whether fio's io_uring is faster plain or registered.
-fn faster_of_fio<'a>(
-    against: &Against,
-    job: &dyn Fn(Extra) -> Job<'a>,
-    folder: &Path,
-) -> Result<Extra> {
+fn faster_of_fio(setting: &Setting, file: &Path, against: &Against) -> Result<Extra> {
     if against.engine != URING {
         return Ok(&[]);
     }
-    let plain = job(&[]).run(folder)?;
-    let registered = job(REGISTERED).run(folder)?;
+    let folder = setting.folder.path();
+    let plain = fio_job(setting, file, against, &[]).run(folder)?;
+    let registered = fio_job(setting, file, against, REGISTERED).run(folder)?;
     Ok(if registered.rate > plain.rate { REGISTERED } else { &[] })
 }

@@ -20,19 +20,21 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Measures one quick campaign.
-pub fn quick(setting: &Setting) -> Vec<Row> {
-    let spread = |value| Spread { median: value, min: value, max: value };
-    let outcome = peak_bytes(setting).map(|peak| Outcome {
-        ours: spread(peak),
-        peer: spread(LIMIT_BYTES),
-        ratio: spread(LIMIT_BYTES / peak),
-    });
+pub fn compare_memory(setting: &Setting) -> Vec<Row> {
+    let outcome = match peak_bytes(setting) {
+        Ok(peak) => Ok(Outcome {
+            ours: Spread::of_one(peak),
+            peer: Spread::of_one(LIMIT_BYTES),
+            ratio: Spread::of_one(LIMIT_BYTES / peak),
+        }),
+        Err(error) => Err(format!("{error:#}")),
+    };
     vec![Row {
         claim: "peak memory of the quick campaign".to_owned(),
         peer: "limit".to_owned(),
         unit: Unit::Memory,
         target: 1.0,
-        outcome: outcome.map_err(|error| format!("{error:#}")),
+        outcome,
     }]
 }
 

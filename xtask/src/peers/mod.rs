@@ -67,24 +67,27 @@ struct Family {
 }
 
 const FAMILIES: [Family; 15] = [
-    Family { name: "null", compare: local::null },
-    Family { name: "posix", compare: local::posix },
-    Family { name: "uring", compare: local::uring },
-    Family { name: "workloads-fio", compare: |setting| workloads::beside("fio", setting) },
-    Family { name: "workloads-iozone", compare: |setting| workloads::beside("iozone", setting) },
+    Family { name: "null", compare: local::compare_null },
+    Family { name: "posix", compare: local::compare_posix },
+    Family { name: "uring", compare: local::compare_uring },
+    Family { name: "workloads-fio", compare: |setting| workloads::compare_with("fio", setting) },
+    Family {
+        name: "workloads-iozone",
+        compare: |setting| workloads::compare_with("iozone", setting),
+    },
     Family {
         name: "workloads-bonnie++",
-        compare: |setting| workloads::beside("bonnie++", setting),
+        compare: |setting| workloads::compare_with("bonnie++", setting),
     },
-    Family { name: "workloads-postmark", compare: postmark::transactions },
-    Family { name: "nfs-streams", compare: nfs::streams },
-    Family { name: "nfs-whole", compare: nfs::whole },
-    Family { name: "nfs-small", compare: nfs::small },
-    Family { name: "nfs-servers", compare: nfs::servers },
-    Family { name: "nfs-crowd", compare: nfs::crowd },
-    Family { name: "nfs-datagrams", compare: nfs::datagrams },
-    Family { name: "raw-tcp", compare: tcp::raw },
-    Family { name: "memory", compare: memory::quick },
+    Family { name: "workloads-postmark", compare: postmark::compare_transactions },
+    Family { name: "nfs-streams", compare: nfs::compare_streams },
+    Family { name: "nfs-whole", compare: nfs::compare_whole_run },
+    Family { name: "nfs-small", compare: nfs::compare_small_calls },
+    Family { name: "nfs-servers", compare: nfs::compare_servers },
+    Family { name: "nfs-crowd", compare: nfs::compare_crowd },
+    Family { name: "nfs-datagrams", compare: nfs::compare_datagrams },
+    Family { name: "raw-tcp", compare: tcp::compare_raw_tcp },
+    Family { name: "memory", compare: memory::compare_memory },
 ];
 
 /// Makes the comparisons; `false` where a target is missed and that matters.

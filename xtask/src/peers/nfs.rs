@@ -29,25 +29,32 @@ const READ: Load =
 const WRITE: Load = Load { op: "write", ..READ };
 const GETATTR: Load = Load { op: "getattr", clients: 64, depth: 16, bytes: 4096, ..READ };
 
-/// A server that may have failed to start; every row says why.
+/// A server that may have failed to start; every row has the reason.
 type Started<T> = Result<T, String>;
 
 fn started<T>(server: Result<T>) -> Started<T> {
     server.map_err(|error| format!("{error:#}"))
 }
 
-fn serve() -> Started<Serve> {
+fn start_ours() -> Started<Serve> {
     started(OURS.serve(MEMORY, &[]))
 }
 
+/// Returns a server that has started.
+fn running<T>(server: &Started<T>) -> Result<&T> {
+    server.as_ref().map_err(|error| anyhow!("{error}"))
+}
+
 fn by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<load::Done> {
-    let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-    load.by_us(&server.export, setting.seconds)
+    load.by_us(&running(server)?.export, setting.seconds)
+}
+
+fn figure_by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<Figure> {
+    Ok(by_us(server, load, setting)?.figure())
 }
 
 fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<Figure> {
-    let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-    load.by_libnfs(&server.export, setting.seconds).map(load::Done::figure)
+    Ok(load.by_libnfs(&running(server)?.export, setting.seconds)?.figure())
 }
 
 /// One of the two stores of our server, and whether targets are judged on it.
@@ -59,6 +66,13 @@ struct Store {
     name: &'static str,
     flags: &'static [&'static str],
     judged: bool,
+}
+
+impl Store {
+    /// Returns a target where the rival does the same work, else none.
+    const fn target(&self, least: f64) -> f64 {
+        if self.judged { least } else { 0.0 }
+    }
 }
 
 const KEEP: Store = Store { name: "keep", flags: &[], judged: false };
@@ -75,7 +89,7 @@ struct Stream {
 }
 
 /// Sequential READ and WRITE of 1 MiB against one TCP stream, and against libnfs.
-pub fn streams(setting: &Setting) -> Vec<Row> {
+pub fn compare_streams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["3", "4.1"] {
         let (read, write) = (Load { version, ..READ }, Load { version, ..WRITE });
@@ -87,49 +101,46 @@ pub fn streams(setting: &Setting) -> Vec<Row> {
             Stream { what: "WRITE", load: write, store: DISCARD, iperf3_target: 1.0 },
             Stream { what: "WRITE", load: write, store: KEEP, iperf3_target: 1.0 },
         ];
-        rows.extend(streams.iter().flat_map(|stream| compare(stream, setting)));
+        for stream in &streams {
+            rows.extend(compare_stream(stream, setting));
+        }
     }
     rows
 }
 
-fn compare(stream: &Stream, setting: &Setting) -> Vec<Row> {
+fn compare_stream(stream: &Stream, setting: &Setting) -> Vec<Row> {
     let Stream { what, load, store, iperf3_target } = stream;
     let server = started(OURS.serve(MEMORY, store.flags));
-    let target = |least: f64| if store.judged { least } else { 0.0 };
     let mut rivals = vec![Rival {
         name: format!("iperf3, one stream, {CONGESTION}"),
-        rate_target: target(*iperf3_target),
+        rate_target: store.target(*iperf3_target),
         cpu_target: None,
         measure: Box::new(|| load::by_iperf3(setting.seconds)),
     }];
     if !load.keep {
         rivals.push(Rival {
             name: "libnfs over v3, 8 in flight".to_owned(),
-            rate_target: target(3.0),
-            cpu_target: Some(target(1.0)),
+            rate_target: store.target(3.0),
+            cpu_target: Some(store.target(1.0)),
             measure: Box::new(|| by_libnfs(&server, load, setting)),
         });
     }
     let case = Case {
         name: format!("NFSv{} {what}, 1 MiB, store `{}`", load.version, store.name),
         unit: Unit::Bytes,
-        ours: Box::new(|| by_us(&server, load, setting).map(load::Done::figure)),
+        ours: Box::new(|| figure_by_us(&server, load, setting)),
         rivals,
     };
     case::run(case, setting.rounds)
 }
 
 /// A whole run of `dfsbench`, as its users see it: 1 GiB read by one worker.
-pub fn whole(setting: &Setting) -> Vec<Row> {
-    let server = serve();
-    let measure = || {
-        let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-        ours::stream_read(&server.export.for_us(""), setting)
-    };
+pub fn compare_whole_run(setting: &Setting) -> Vec<Row> {
+    let server = start_ours();
     let case = Case {
         name: "`dfsbench run`, NFSv3, sequential READ of 1 GiB".to_owned(),
         unit: Unit::Bytes,
-        ours: Box::new(measure),
+        ours: Box::new(|| ours::stream_read(&running(&server)?.export.for_us(""), setting)),
         rivals: vec![Rival {
             name: format!("iperf3, one stream, {CONGESTION}"),
             rate_target: 0.8,
@@ -141,13 +152,13 @@ pub fn whole(setting: &Setting) -> Vec<Row> {
 }
 
 /// GETATTR against libnfs, and against an echo.
-pub fn small(setting: &Setting) -> Vec<Row> {
-    let server = serve();
+pub fn compare_small_calls(setting: &Setting) -> Vec<Row> {
+    let server = start_ours();
     let mut rows = case::run(
         Case {
             name: "GETATTR, 64 clients, 16 in flight each".to_owned(),
             unit: Unit::Ops,
-            ours: Box::new(|| by_us(&server, &GETATTR, setting).map(load::Done::figure)),
+            ours: Box::new(|| figure_by_us(&server, &GETATTR, setting)),
             rivals: vec![Rival {
                 name: "libnfs, the same".to_owned(),
                 rate_target: 1.0,
@@ -158,17 +169,18 @@ pub fn small(setting: &Setting) -> Vec<Row> {
         setting.rounds,
     );
     let one = Load { depth: 1, ..GETATTR };
-    let echo = || load::by_echo(&one, GETATTR_BYTES, setting.seconds).map(load::Done::figure);
     rows.extend(case::run(
         Case {
             name: "GETATTR, 64 clients, 1 in flight each".to_owned(),
             unit: Unit::Ops,
-            ours: Box::new(|| by_us(&server, &one, setting).map(load::Done::figure)),
+            ours: Box::new(|| figure_by_us(&server, &one, setting)),
             rivals: vec![Rival {
                 name: "TCP echo of the same lengths".to_owned(),
                 rate_target: 0.8,
                 cpu_target: None,
-                measure: Box::new(echo),
+                measure: Box::new(|| {
+                    Ok(load::by_echo(&one, GETATTR_BYTES, setting.seconds)?.figure())
+                }),
             }],
         },
         setting.rounds,
@@ -177,25 +189,24 @@ pub fn small(setting: &Setting) -> Vec<Row> {
 }
 
 /// Our server against nfs-ganesha's memory, under our client.
-pub fn servers(setting: &Setting) -> Vec<Row> {
+pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     // Its files end at 1 MiB without being stored beyond; READ is of what there is.
     for (load, target) in [(GETATTR, 5.0), (Load { bytes: 64 << 10, ..READ }, 2.0)] {
-        let (server, ganesha) = (serve(), started(Ganesha::start()));
-        let theirs = || -> Result<Figure> {
-            let ganesha = ganesha.as_ref().map_err(|error| anyhow!("{error}"))?;
-            load.by_us(&ganesha.export("/mem"), setting.seconds).map(load::Done::figure)
-        };
+        let (server, ganesha) = (start_ours(), started(Ganesha::start()));
         let unit = if load.op == "read" { Unit::Bytes } else { Unit::Ops };
         let case = Case {
             name: format!("our server, {}", load.op.to_uppercase()),
             unit,
-            ours: Box::new(|| by_us(&server, &load, setting).map(load::Done::figure)),
+            ours: Box::new(|| figure_by_us(&server, &load, setting)),
             rivals: vec![Rival {
                 name: "nfs-ganesha, FSAL MEM".to_owned(),
                 rate_target: target,
                 cpu_target: None,
-                measure: Box::new(theirs),
+                measure: Box::new(|| {
+                    let export = running(&ganesha)?.export("/mem");
+                    Ok(load.by_us(&export, setting.seconds)?.figure())
+                }),
             }],
         };
         rows.extend(case::run(case, setting.rounds));
@@ -204,12 +215,12 @@ pub fn servers(setting: &Setting) -> Vec<Row> {
 }
 
 /// 10,000 clients: what each takes, and how they keep up with 100.
-pub fn crowd(setting: &Setting) -> Vec<Row> {
-    let server = serve();
+pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
+    let server = start_ours();
     let few = Load { clients: 100, depth: 1, ..GETATTR };
     let many = Load { clients: CROWD, ..few };
     let mut memory = Vec::new();
-    let rows = case::run(
+    let mut rows = case::run(
         Case {
             name: "GETATTR, 10,000 clients".to_owned(),
             unit: Unit::Ops,
@@ -222,46 +233,48 @@ pub fn crowd(setting: &Setting) -> Vec<Row> {
                 name: "100 clients".to_owned(),
                 rate_target: 0.8,
                 cpu_target: None,
-                measure: Box::new(|| by_us(&server, &few, setting).map(load::Done::figure)),
+                measure: Box::new(|| figure_by_us(&server, &few, setting)),
             }],
         },
         setting.rounds,
     );
-    let limit = Spread { median: CLIENT_BYTES_MAX, min: CLIENT_BYTES_MAX, max: CLIENT_BYTES_MAX };
-    let ratios: Vec<f64> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
-    let outcome = Spread::of(&memory).zip(Spread::of(&ratios));
-    let outcome = outcome.map(|(ours, ratio)| Outcome { ours, peer: limit, ratio });
+    let limit = Spread::of_one(CLIENT_BYTES_MAX);
+    let mut ratios = Vec::new();
+    for bytes in &memory {
+        ratios.push(CLIENT_BYTES_MAX / bytes.max(1.0));
+    }
+    let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
+        (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
+        _ => Err("no round was made".to_owned()),
+    };
     let memory = Row {
         claim: "memory of each of 10,000 clients".to_owned(),
         peer: "the limit".to_owned(),
         unit: Unit::SmallMemory,
         target: 1.0,
-        outcome: outcome.ok_or_else(|| "no round was made".to_owned()),
+        outcome,
     };
-    rows.into_iter().chain([memory]).collect()
+    rows.push(memory);
+    rows
 }
 
 /// 8 KiB over datagrams beside a stream: nothing is claimed, both are shown.
-pub fn datagrams(setting: &Setting) -> Vec<Row> {
+pub fn compare_datagrams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["2", "3"] {
         for op in ["read", "write"] {
-            let server = serve();
+            let server = start_ours();
             let tcp = Load { op, version, bytes: 8 << 10, ..READ };
             let udp = Load { proto: "udp", ..tcp };
-            let measure = |load: Load| {
-                let server = &server;
-                Box::new(move || by_us(server, &load, setting).map(load::Done::figure))
-            };
             let case = Case {
                 name: format!("NFSv{version} {} of 8 KiB over UDP", op.to_uppercase()),
                 unit: Unit::Bytes,
-                ours: measure(udp),
+                ours: Box::new(|| figure_by_us(&server, &udp, setting)),
                 rivals: vec![Rival {
                     name: "the same over TCP".to_owned(),
                     rate_target: 0.0,
                     cpu_target: None,
-                    measure: measure(tcp),
+                    measure: Box::new(|| figure_by_us(&server, &tcp, setting)),
                 }],
             };
             rows.extend(case::run(case, setting.rounds));

@@ -49,7 +49,7 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
     if reads.backend != "null" {
         flags.extend(["--direct", if reads.direct { "true" } else { "false" }]);
     }
-    pass(reads.target, &flags, "mix", setting).map(|pass| pass.figure(pass.ops))
+    ops_of_pass(reads.target, &flags, "mix", setting)
 }
 
 /// Measures one sequential read of a file of 1 GiB over NFS: bytes per second.
@@ -62,7 +62,7 @@ pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
         "--workload", "stream", "--io-size", "1MiB", "--file-size", "1GiB",
         "--queue-depth", "8", "--workers", "1", "--trials", "1",
     ];
-    pass(target, &flags, "read", setting).map(|pass| pass.figure(pass.bytes))
+    bytes_of_pass(target, &flags, "read", setting)
 }
 
 /// Measures one pass of a run with these flags: bytes per second.
@@ -75,7 +75,8 @@ pub fn bytes_of_pass(
     name: &str,
     setting: &Setting,
 ) -> Result<Figure> {
-    pass(target, flags, name, setting).map(|pass| pass.figure(pass.bytes))
+    let pass = measure_pass(target, flags, name, setting)?;
+    Ok(pass.figure(pass.bytes))
 }
 
 /// Measures one pass of a run with these flags: ops per second.
@@ -83,7 +84,8 @@ pub fn bytes_of_pass(
 /// # Errors
 /// As [`random_reads`].
 pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Figure> {
-    pass(target, flags, name, setting).map(|pass| pass.figure(pass.ops))
+    let pass = measure_pass(target, flags, name, setting)?;
+    Ok(pass.figure(pass.ops))
 }
 
 /// Makes transactions, and the pool before and after them: transactions per second of all three
@@ -92,21 +94,23 @@ pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) 
 /// # Errors
 /// As [`random_reads`].
 pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(Figure, Made)> {
-    let passes = trial(target, flags, setting)?;
+    let passes = run_trial(target, flags, setting)?;
     let made = passes.iter().find(|pass| pass.name == "transactions");
     let made = made.context("the report has no transactions")?;
     // A transaction is two ops.
     let count = made.ops / 2.0;
-    let sum = |of: fn(&Pass) -> f64| passes.iter().map(of).sum::<f64>();
-    let (window_ns, cpu_ns) = (sum(|pass| pass.window_ns), sum(|pass| pass.client_cpu_ns));
+    let (mut window_ns, mut cpu_ns) = (0.0, 0.0);
+    for pass in &passes {
+        window_ns += pass.window_ns;
+        cpu_ns += pass.client_cpu_ns;
+    }
     ensure!(count > 0.0 && window_ns > 0.0, "no transaction was made");
     let figure = Figure { rate: count * 1e9 / window_ns, cpu_ns_each: Some(cpu_ns / count) };
-    let done = |kind: &str| made.kinds.iter().filter(|k| k.kind == kind).map(|k| k.done).sum();
     let made = Made {
-        created: done("create"),
-        removed: done("remove"),
-        read: done("read_file"),
-        appended: done("append"),
+        created: made.count_done("create"),
+        removed: made.count_done("remove"),
+        read: made.count_done("read_file"),
+        appended: made.count_done("append"),
     };
     Ok((figure, made))
 }
@@ -135,6 +139,19 @@ struct Pass {
     bytes: f64,
     #[serde(default)]
     kinds: Vec<Kind>,
+}
+
+impl Pass {
+    /// Counts the ops of a kind.
+    fn count_done(&self, name: &str) -> u64 {
+        let mut done = 0;
+        for kind in &self.kinds {
+            if kind.kind == name {
+                done += kind.done;
+            }
+        }
+        done
+    }
 }
 
 #[derive(Deserialize)]
@@ -166,28 +183,28 @@ impl Pass {
     }
 }
 
-fn pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Pass> {
-    one(trial(target, flags, setting)?, name)
+fn measure_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Pass> {
+    find_pass(run_trial(target, flags, setting)?, name)
 }
 
 /// Makes a run and returns the passes of its first trial.
-fn trial(target: &str, flags: &[&str], setting: &Setting) -> Result<Vec<Pass>> {
+fn run_trial(target: &str, flags: &[&str], setting: &Setting) -> Result<Vec<Pass>> {
     let folder = TempDir::new_in(setting.folder.path())?;
     let results = folder.path().join("results.db");
     let run = OURS.run_command(&Run { target, results: &results, flags });
     proc::capture(&mut proc::in_own_session(&run))?;
-    read(&OURS.report(&results, "json")?)
+    read_first_trial(&OURS.report(&results, "json")?)
 }
 
-/// Takes the first trial of the first run.
-fn read(json: &[u8]) -> Result<Vec<Pass>> {
+/// Returns the passes of the first trial of the first run.
+fn read_first_trial(json: &[u8]) -> Result<Vec<Pass>> {
     let report: Report = serde_json::from_slice(json).context("the JSON report has changed")?;
-    let trial = report.runs.into_iter().next().and_then(|run| run.trials.into_iter().next());
-    Ok(trial.context("the report has no trial")?.passes)
+    let run = report.runs.into_iter().next().context("the report has no run")?;
+    Ok(run.trials.into_iter().next().context("the report has no trial")?.passes)
 }
 
 /// Finds the pass of this name.
-fn one(passes: Vec<Pass>, name: &str) -> Result<Pass> {
+fn find_pass(passes: Vec<Pass>, name: &str) -> Result<Pass> {
     let pass = passes.into_iter().find(|pass| pass.name == name);
     let pass = pass.with_context(|| format!("the report has no pass `{name}`"))?;
     ensure!(pass.ops > 0.0 && pass.window_ns > 0.0, "pass `{name}` did nothing");
@@ -196,7 +213,7 @@ fn one(passes: Vec<Pass>, name: &str) -> Result<Pass> {
 
 #[cfg(test)]
 mod tests {
-    use super::{one, read};
+    use super::{find_pass, read_first_trial};
 
     #[test]
     fn figures_come_out_of_the_report() {
@@ -204,10 +221,10 @@ mod tests {
             {"pass": "write", "window_ns": 1, "client_cpu_ns": 1, "ops": 1, "bytes": 1},
             {"pass": "read", "window_ns": 2000000000, "client_cpu_ns": 1000000000,
              "ops": 1000, "bytes": 4096000}]}]}]}"#;
-        let pass = one(read(json).unwrap(), "read").unwrap();
+        let pass = find_pass(read_first_trial(json).unwrap(), "read").unwrap();
         let figure = pass.figure(pass.bytes);
         assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
         assert!((figure.cpu_ns_each.unwrap() - 1e9 / 4_096_000.0).abs() < 1e-6);
-        assert!(one(read(json).unwrap(), "seek").is_err());
+        assert!(find_pass(read_first_trial(json).unwrap(), "seek").is_err());
     }
 }

@@ -44,22 +44,22 @@ impl Made {
 }
 
 /// Compares rates of transactions.
-pub fn transactions(setting: &Setting) -> Vec<Row> {
+pub fn compare_transactions(setting: &Setting) -> Vec<Row> {
     let case = Case {
         name: format!("{TRANSACTIONS} transactions on {FILES} files and more, tmpfs"),
         unit: Unit::Ops,
-        ours: Box::new(|| ours_once(setting)),
+        ours: Box::new(|| measure_ours(setting)),
         rivals: vec![Rival {
             name: "PostMark".to_owned(),
             rate_target: AGREES,
             cpu_target: Some(1.0),
-            measure: Box::new(once),
+            measure: Box::new(measure_postmark),
         }],
     };
     case::run(case, setting.rounds)
 }
 
-fn ours_once(setting: &Setting) -> Result<Figure> {
+fn measure_ours(setting: &Setting) -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let transactions = TRANSACTIONS.to_string();
     #[rustfmt::skip]
@@ -72,21 +72,21 @@ fn ours_once(setting: &Setting) -> Result<Figure> {
     Ok(figure)
 }
 
-fn once() -> Result<Figure> {
+fn measure_postmark() -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let settings = folder.path().join("settings");
-    fs::write(&settings, lines(&folder.path().join("pool")))?;
+    fs::write(&settings, write_commands(&folder.path().join("pool")))?;
     fs::create_dir(folder.path().join("pool"))?;
     let (before_ns, begun) = (proc::children_cpu_ns()?, Instant::now());
     let printed = proc::text(&mut proc::in_own_session(Command::new("postmark").arg(&settings)))?;
     let (taken, cpu_ns) = (begun.elapsed(), proc::children_cpu_ns()? - before_ns);
-    made(&printed)?.check()?;
+    parse_report(&printed)?.check()?;
     let count = f64::from(TRANSACTIONS);
     Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
 }
 
 /// Returns PostMark's commands: sizes and biases are its own by default.
-fn lines(pool: &Path) -> String {
+fn write_commands(pool: &Path) -> String {
     let pool = pool.display();
     format!(
         "set location {pool}\nset number {FILES}\nset transactions {TRANSACTIONS}\n\
@@ -95,13 +95,10 @@ fn lines(pool: &Path) -> String {
 }
 
 /// Reads what the transactions were made of.
-fn made(printed: &str) -> Result<Made> {
-    let numbers = |before: &str, after: &str| -> Vec<u64> {
-        let lines = printed.lines().filter_map(|line| line.trim().strip_prefix(before));
-        lines.filter_map(|line| line.split_once(after)?.0.trim().parse().ok()).collect()
-    };
-    let mixed = numbers("Mixed with transactions:", " files");
-    let (read, appended) = (numbers("", " read ("), numbers("", " appended ("));
+fn parse_report(printed: &str) -> Result<Made> {
+    let mixed = find_numbers(printed, "Mixed with transactions:", " files");
+    let read = find_numbers(printed, "", " read (");
+    let appended = find_numbers(printed, "", " appended (");
     let (&[created, removed], &[read], &[appended]) =
         (mixed.as_slice(), read.as_slice(), appended.as_slice())
     else {
@@ -110,9 +107,20 @@ fn made(printed: &str) -> Result<Made> {
     Ok(Made { created, removed, read, appended })
 }
 
+/// Returns the numbers of all lines that have one between two texts.
+fn find_numbers(printed: &str, before: &str, after: &str) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    for line in printed.lines() {
+        let Some(rest) = line.trim().strip_prefix(before) else { continue };
+        let Some((number, _)) = rest.split_once(after) else { continue };
+        numbers.extend(number.trim().parse::<u64>());
+    }
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Made, made};
+    use super::{Made, parse_report};
 
     const PRINTED: &str = "Files:
         50946 created (6368 per second)
@@ -128,11 +136,11 @@ Data:
 
     #[test]
     fn counts_come_out_of_the_report_of_postmark() {
-        let found = made(PRINTED).unwrap();
+        let found = parse_report(PRINTED).unwrap();
         let wanted = Made { created: 49_946, removed: 50_054, read: 50_067, appended: 49_430 };
         assert_eq!(found, wanted);
         found.check().unwrap();
-        assert!(made("no report").is_err());
+        assert!(parse_report("no report").is_err());
     }
 
     #[test]

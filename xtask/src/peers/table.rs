@@ -16,7 +16,7 @@ pub fn head(setting: &Setting) -> String {
     page.push_str(&rounds_made);
     page.push_str("median (least to greatest). A ratio above 1 is in our favour.\n");
     page.push_str("A tie: missed by less than the rounds differ by.\n\n");
-    for fact in host::facts() {
+    for fact in host::collect_facts() {
         let _ = writeln!(page, "- {fact}");
     }
     page.push_str("\n| claim | ours | peer | ratio | target | ok |\n|---|---|---|---|---|---|\n");
@@ -66,9 +66,11 @@ mod tests {
 
     #[test]
     fn rows_have_units_and_failures_say_why() {
-        let spread = |median: f64| Spread { median, min: median, max: median };
-        let outcome =
-            Outcome { ours: spread(2_000_000.0), peer: spread(1_000_000.0), ratio: spread(2.0) };
+        let outcome = Outcome {
+            ours: Spread::of_one(2_000_000.0),
+            peer: Spread::of_one(1_000_000.0),
+            ratio: Spread::of_one(2.0),
+        };
         let row = |outcome| Row {
             claim: "null".to_owned(),
             peer: "fio".to_owned(),

@@ -25,23 +25,29 @@ const MEMORY: &str = "1600MiB";
 const MESSAGE_BYTES: &str = "16";
 
 /// A stream, and one message at a time.
-pub fn raw(setting: &Setting) -> Vec<Row> {
-    let mut rows = stream(setting);
-    rows.extend(calls(setting));
+pub fn compare_raw_tcp(setting: &Setting) -> Vec<Row> {
+    let mut rows = compare_stream(setting);
+    rows.extend(compare_calls(setting));
     rows
 }
 
-fn stream(setting: &Setting) -> Vec<Row> {
-    let server = OURS.serve(MEMORY, &["--discard"]).map_err(|error| format!("{error:#}"));
-    let ours = || {
-        let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-        ours::bytes_of_pass(&plan(STREAM, server, setting)?, &ONE, "write", setting)
-    };
+/// Our server, or why it did not start.
+type Started = Result<Serve, String>;
+
+fn start_server() -> Started {
+    OURS.serve(MEMORY, &["--discard"]).map_err(|error| format!("{error:#}"))
+}
+
+fn compare_stream(setting: &Setting) -> Vec<Row> {
+    let server = start_server();
     case::run(
         Case {
             name: "TCP without RPC, 1 MiB, 8 in flight".to_owned(),
             unit: Unit::Bytes,
-            ours: Box::new(ours),
+            ours: Box::new(|| {
+                let plan = write_plan(STREAM, &server, setting)?;
+                ours::bytes_of_pass(&plan, &ONE, "write", setting)
+            }),
             rivals: vec![Rival {
                 name: format!("iperf3, one stream, {CONGESTION}"),
                 rate_target: STREAM_RATIO,
@@ -53,20 +59,19 @@ fn stream(setting: &Setting) -> Vec<Row> {
     )
 }
 
-fn calls(setting: &Setting) -> Vec<Row> {
-    // Whatever is started from here on inherits it.
+fn compare_calls(setting: &Setting) -> Vec<Row> {
+    // All programs that are started from here on inherit it.
     let _one = OneProcessor::new();
-    let server = OURS.serve(MEMORY, &["--discard"]).map_err(|error| format!("{error:#}"));
-    let ours = || {
-        let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
-        let work = format!("{CALLS}duration = \"{}s\"\n", setting.seconds);
-        ours::ops_of_pass(&plan(&work, server, setting)?, &ONE, "op_mix", setting)
-    };
+    let server = start_server();
     case::run(
         Case {
             name: "TCP without RPC, empty calls one by one, on one processor".to_owned(),
             unit: Unit::Ops,
-            ours: Box::new(ours),
+            ours: Box::new(|| {
+                let work = format!("{CALLS}duration = \"{}s\"\n", setting.seconds);
+                let plan = write_plan(&work, &server, setting)?;
+                ours::ops_of_pass(&plan, &ONE, "op_mix", setting)
+            }),
             rivals: vec![Rival {
                 name: format!("qperf tcp_lat, {MESSAGE_BYTES} bytes, round trips"),
                 rate_target: CALLS_RATIO,
@@ -78,8 +83,9 @@ fn calls(setting: &Setting) -> Vec<Row> {
     )
 }
 
-/// Writes a plan for a server of ours; gives its path.
-fn plan(work: &str, server: &Serve, setting: &Setting) -> Result<String> {
+/// Writes a plan for a server of ours, and returns its path.
+fn write_plan(work: &str, server: &Started, setting: &Setting) -> Result<String> {
+    let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
     let at = setting.folder.path().join("tcp.toml");
     let port = server.export.port;
     fs::write(&at, format!("{TARGET}tcp = \"127.0.0.1:{port}\"\n[[workload]]\n{work}"))?;
@@ -92,11 +98,12 @@ struct OneProcessor(Option<CpuSet>);
 impl OneProcessor {
     fn new() -> Self {
         let before = sched_getaffinity(None).ok();
-        let first = before.and_then(|all| (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)));
-        if let Some(first) = first {
+        if let Some(all) = &before
+            && let Some(first) = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu))
+        {
             let mut one = CpuSet::new();
             one.set(first);
-            // Refused, both sides run wherever they like.
+            // Where this is refused, both sides run on any processor.
             let _ = sched_setaffinity(None, &one);
         }
         Self(before)

@@ -30,7 +30,7 @@ struct Compared {
     pass: &'static str,
     /// All passes of a trial.
     passes: &'static str,
-    /// bonnie++ tells nothing of what takes less than half a second, nor of a processor less used.
+    /// bonnie++ reports nothing of what takes less than half a second, nor of a processor less used.
     file_size: &'static str,
 }
 
@@ -56,23 +56,28 @@ const COMPARED: [Compared; 9] = [
     compared("bonnie++", "read", "write+update+read", "5GiB"),
 ];
 
-/// Makes those with one of the tools.
-pub fn beside(peer: &str, setting: &Setting) -> Vec<Row> {
-    let chosen = COMPARED.iter().filter(|compared| compared.peer == peer);
-    chosen.flat_map(|compared| one(compared, setting)).collect()
+/// Makes the comparisons with one of the tools.
+pub fn compare_with(peer: &str, setting: &Setting) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for compared in &COMPARED {
+        if compared.peer == peer {
+            rows.extend(compare_pass(compared, setting));
+        }
+    }
+    rows
 }
 
-fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
+fn compare_pass(compared: &Compared, setting: &Setting) -> Vec<Row> {
     let Compared { ours, peer, pass, .. } = *compared;
     let case = Case {
         name: format!("{pass} of {}, 64 KiB, tmpfs", compared.file_size),
         unit: Unit::Bytes,
-        ours: Box::new(|| measure(compared, ours, setting)),
+        ours: Box::new(|| measure_side(compared, ours, setting)),
         rivals: vec![Rival {
             name: peer.to_owned(),
             rate_target: AGREES,
             cpu_target: Some(1.0),
-            measure: Box::new(|| measure(compared, peer, setting)),
+            measure: Box::new(|| measure_side(compared, peer, setting)),
         }],
     };
     case::run(case, setting.rounds)
@@ -81,7 +86,7 @@ fn one(compared: &Compared, setting: &Setting) -> Vec<Row> {
 /// Measures one side. iozone and bonnie++ write one buffer again and again, which remains in a
 /// cache; beside them ours writes zeros, which do, too. Random data, which nothing on the way can
 /// make smaller, costs more: the row of fio has it.
-fn measure(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
+fn measure_side(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let target = folder.path().to_string_lossy();
     let Compared { pass, passes, file_size, peer, .. } = *compared;

@@ -35,13 +35,13 @@ impl Limits {
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(FILE_LINES.judge(file.path.clone(), "the file", file.source.lines.len()));
-    findings.extend(functions(file));
-    findings.extend(columns(file));
-    findings.extend(header(file));
+    findings.extend(check_functions(file));
+    findings.extend(check_columns(file));
+    findings.extend(check_header(file));
     findings
 }
 
-fn functions(file: &SourceFile) -> Vec<Finding> {
+fn check_functions(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, text) in file.source.code.iter().enumerate() {
         let Some((column, name)) = function_at(text) else { continue };
@@ -61,7 +61,7 @@ fn function_at(code: &str) -> Option<(usize, &str)> {
     (!name.is_empty()).then_some((column, name))
 }
 
-fn columns(file: &SourceFile) -> Vec<Finding> {
+fn check_columns(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in file.source.lines.iter().enumerate() {
         let width = line.chars().count();
@@ -78,16 +78,21 @@ fn columns(file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
-fn header(file: &SourceFile) -> Option<Finding> {
-    let mut lines = file.source.lines.iter().map(|line| line.trim());
-    let above = |line: &str| line.is_empty() || line.starts_with("#!");
-    let Some(first) = lines.by_ref().find(|line| !above(line)) else {
-        return Some(Finding::error(&file.path, "is empty"));
-    };
-    if !first.starts_with("//!") {
-        return Some(Finding::error(&file.path, "has no module header (`//!`) at its top"));
+fn check_header(file: &SourceFile) -> Option<Finding> {
+    let mut length = 0;
+    for line in &file.source.lines {
+        let line = line.trim();
+        if line.starts_with("//!") {
+            length += 1;
+        } else if length > 0 {
+            break;
+        } else if !line.is_empty() && !line.starts_with("#!") {
+            return Some(Finding::error(&file.path, "has no module header (`//!`) at its top"));
+        }
     }
-    let length = 1 + lines.take_while(|line| line.starts_with("//!")).count();
+    if length == 0 {
+        return Some(Finding::error(&file.path, "is empty"));
+    }
     let message = format!("the module header has {length} lines, not 3 to 12");
     let fits = HEADER_LINES.contains(&length) || (file.is_test && length < 3);
     (!fits).then(|| Finding::warning(&file.path, message))

@@ -75,6 +75,10 @@ fn mask(text: &str) -> String {
     masker.out
 }
 
+fn is_word_character(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
 struct Masker {
     rest: Vec<char>,
     at: usize,
@@ -110,10 +114,9 @@ impl Masker {
     /// Tells whether the character before is part of a word other than the prefixes `b` and `c`.
     fn after_word(&self) -> bool {
         let mut before = self.rest[..self.at].iter().rev();
-        let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
         match before.next() {
-            Some('b' | 'c') => before.next().is_some_and(is_word),
-            Some(other) => is_word(other),
+            Some('b' | 'c') => before.next().copied().is_some_and(is_word_character),
+            Some(other) => is_word_character(*other),
             None => false,
         }
     }
@@ -163,13 +166,17 @@ impl Masker {
         for _ in 0..hashes + 2 {
             self.keep();
         }
-        let closes = |masker: &Self| (1..=hashes).all(|ahead| masker.peek(ahead) == '#');
-        while self.at < self.rest.len() && !(self.peek(0) == '"' && closes(self)) {
+        while self.at < self.rest.len() && !self.closes_raw_string(hashes) {
             self.blank();
         }
         for _ in 0..=hashes {
             self.keep_if_left();
         }
+    }
+
+    /// Tells whether a quote with as many hashes is next.
+    fn closes_raw_string(&self, hashes: usize) -> bool {
+        self.peek(0) == '"' && (1..=hashes).all(|ahead| self.peek(ahead) == '#')
     }
 
     fn character(&mut self) {
