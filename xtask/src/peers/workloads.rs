@@ -30,7 +30,8 @@ struct Compared {
     pass: &'static str,
     /// All passes of a trial.
     passes: &'static str,
-    /// bonnie++ reports nothing of what takes less than half a second, nor of a processor less used.
+    /// bonnie++ reports nothing of what takes less than half a second, nor of a processor less
+    /// used.
     file_size: &'static str,
 }
 
