@@ -106,7 +106,7 @@ impl<'a> Trial<'a> {
             };
             pattern = pattern.journaled(Arc::new(journal.map_err(|error| TargetError::Io {
                 what: "book what is acknowledged in",
-                place: path.display().to_string(),
+                location: path.display().to_string(),
                 reason: error.to_string(),
             })?));
         }
@@ -282,7 +282,7 @@ impl<'a> Trial<'a> {
     fn book(&self, result: &mut PassResult, tally: &Tally) {
         let Assignment { spec, share, .. } = &self.assignment;
         let Some(journal) = self.target.journal().filter(|_| spec.soak.is_some()) else { return };
-        result.scope.kept = Some(journal.kept(|file| share.owns(file, spec.workers)));
+        result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
         let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
             tally.recovered;
         result.scope.recovery =
@@ -368,11 +368,11 @@ impl<'a> Trial<'a> {
         if !pass.reads() || !lab.unwrap_or(spec.invalidate) {
             return Ok(());
         }
-        let is_cached = |name: &OsStr| self.cached.iter().any(|it| it.counts(name.as_bytes()));
+        let is_cached = |name: &OsStr| self.cached.iter().any(|it| it.counts_name(name.as_bytes()));
         self.target.local_paths().iter().try_for_each(|path| {
             cache::drop_directory(path, &is_cached).map_err(|error| TargetError::Io {
                 what: "drop from the page cache what is in",
-                place: path.display().to_string(),
+                location: path.display().to_string(),
                 reason: error.to_string(),
             })
         })

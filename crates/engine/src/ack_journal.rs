@@ -42,7 +42,7 @@ pub fn continue_journal(path: &Path, spec: &RunSpec) -> io::Result<Journal> {
 }
 
 fn journal_words(spec: &RunSpec) -> usize {
-    Journal::words(spec.files, spec.file_size_bytes, spec.io_size_bytes)
+    Journal::count_words(spec.files, spec.file_size_bytes, spec.io_size_bytes)
 }
 
 fn journal_over(file: JournalFile, spec: &RunSpec) -> Journal {
@@ -61,8 +61,9 @@ impl JournalFile {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let bytes = words.max(1) * size_of::<AtomicU32>();
+        // Space first: a store into a page that the file system can't back kills the process.
         fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)?;
-        Self::of(file, bytes)
+        Self::map_file(file, bytes)
     }
 
     /// Opens the words that an earlier agent left.
@@ -77,10 +78,10 @@ impl JournalFile {
             let what = format!("{found} B of journal where there should be {bytes}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        Self::of(file, bytes)
+        Self::map_file(file, bytes)
     }
 
-    fn of(file: File, bytes: usize) -> io::Result<Self> {
+    fn map_file(file: File, bytes: usize) -> io::Result<Self> {
         Ok(Self(Mapping::writable(&OwnedFd::from(file), bytes)?))
     }
 }

@@ -1,4 +1,4 @@
-//! The admission of a worker: when it may start its next op.
+//! The admission of a worker's ops: when it may start the next one.
 //!
 //! [`Timing`] holds the instants of a pass, [`Admission`] the conditions beyond a free place in the
 //! queue: the scheduled time of an open loop, the think time of a closed one, the allowance of a
@@ -80,6 +80,7 @@ impl Timing {
 }
 
 /// The conditions that a worker waits for.
+#[derive(Default)]
 pub struct Admission {
     /// Pause after each op, in nanoseconds.
     think_time_ns: u64,
@@ -112,7 +113,7 @@ pub struct Journaled {
 impl Journaled {
     fn note_start(&self, op: &Op) {
         if op.kind == OpKind::Write {
-            self.journal.begin(op.file, op.offset_bytes);
+            self.journal.note_begun(op.file, op.offset_bytes);
         }
     }
 
@@ -121,14 +122,14 @@ impl Journaled {
         let Op { kind, file, offset_bytes, .. } = completion.op;
         match (kind, completion.outcome) {
             (OpKind::Write, Outcome::Done(_)) => {
-                self.journal.acknowledged(file, offset_bytes, self.safety);
+                self.journal.note_acknowledged(file, offset_bytes, self.safety);
             }
             // A sync promises nothing about what another worker wrote meanwhile.
             (OpKind::Sync, Outcome::Done(_)) if file % self.workers == self.worker => {
-                self.journal.committed(file);
+                self.journal.note_committed(file);
             }
             (OpKind::Read, Outcome::Failed(OpError::SHORT)) => {
-                self.journal.found(file, offset_bytes, None);
+                self.journal.note_found(file, offset_bytes, None);
             }
             _ => {}
         }
@@ -147,7 +148,7 @@ pub enum Wait {
 }
 
 impl Admission {
-    /// Makes the admission of one worker; `None` where it only waits for a place in the queue.
+    /// Makes the conditions of one worker; `None` where it only waits for a place in the queue.
     pub fn new(spec: &RunSpec, stream: &OpStream, queue_depth: usize) -> Option<Self> {
         let load = &spec.load;
         let is_ordered = stream.is_ordered() && queue_depth > 1;
@@ -156,9 +157,11 @@ impl Admission {
             return None;
         }
         // The cap is that of all workers: each gets its part, whether the others use theirs or not.
-        let byte_time = (u128::from(spec.workers) * (1_000_000_000 << 20))
-            .checked_div(u128::from(load.bytes_per_s))
-            .unwrap_or(0);
+        // A fixed-point number of nanoseconds: above 1 GB/s a byte takes less than one.
+        let byte_time = match u128::from(load.bytes_per_s) {
+            0 => 0,
+            bytes_per_s => u128::from(spec.workers) * (1_000_000_000 << 20) / bytes_per_s,
+        };
         Some(Self {
             think_time_ns: if thinks { load.think_time_ns } else { 0 },
             thinking: VecDeque::with_capacity(queue_depth),
@@ -169,20 +172,12 @@ impl Admission {
         })
     }
 
-    /// Makes the admission of a worker of a soak: one op at a time is in flight for each block, and
-    /// its outcome is journaled. With two, the order of their writes would be unknown.
+    /// Makes the conditions of a worker of a soak: one op at a time is in flight for each block,
+    /// and its outcome is journaled. With two, the order of their writes would be unknown.
     #[must_use]
     pub fn with_journal(admission: Option<Self>, journaled: Journaled, queue_depth: usize) -> Self {
-        let admission = admission.unwrap_or_else(|| Self {
-            think_time_ns: 0,
-            thinking: VecDeque::new(),
-            byte_time: 0,
-            allowed_ns: 0,
-            busy: None,
-            journaled: None,
-        });
         let busy = Some(Vec::with_capacity(queue_depth));
-        Self { busy, journaled: Some(journaled), ..admission }
+        Self { busy, journaled: Some(journaled), ..admission.unwrap_or_default() }
     }
 
     /// Says whether the outcome of each block is journaled.
@@ -194,22 +189,29 @@ impl Admission {
     /// free.
     pub fn count_thinking(&mut self, now_ns: u64) -> (usize, u64) {
         // All pauses are equally long, so they end in the order in which they began.
-        while self.thinking.front().is_some_and(|end_ns| *end_ns <= now_ns) {
+        while let Some(end_ns) = self.thinking.front() {
+            if *end_ns > now_ns {
+                return (self.thinking.len(), *end_ns);
+            }
             self.thinking.pop_front();
         }
-        (self.thinking.len(), self.thinking.front().copied().unwrap_or(NO_LIMIT))
+        (0, NO_LIMIT)
     }
 
-    /// Tells whether an op can start now, or what it has to wait for.
+    /// Says whether an op can start now, or what it has to wait for.
     pub fn check_start(&self, op: &Op, now_ns: u64) -> Wait {
+        // Open loop: never before its time. An op that is late starts at once and keeps its
+        // scheduled instant, so that its response time holds all that it waited for.
         if op.scheduled_ns > now_ns {
             return Wait::Until(op.scheduled_ns);
         }
         if self.byte_time > 0 && self.allowed_ns > now_ns {
             return Wait::Until(self.allowed_ns);
         }
-        let is_busy = self.busy.as_ref().is_some_and(|busy| busy.contains(&self.subject(op)));
-        if is_busy { Wait::ForOther } else { Wait::No }
+        match &self.busy {
+            Some(busy) if busy.contains(&self.subject_of(op)) => Wait::ForOther,
+            _ => Wait::No,
+        }
     }
 
     /// Notes an op that starts.
@@ -221,7 +223,7 @@ impl Admission {
             let takes_ns = u64::try_from(takes_ns).unwrap_or(u64::MAX);
             self.allowed_ns = self.allowed_ns.max(earliest_ns).saturating_add(takes_ns);
         }
-        let subject = self.subject(op);
+        let subject = self.subject_of(op);
         if let Some(busy) = &mut self.busy {
             busy.push(subject);
         }
@@ -235,11 +237,15 @@ impl Admission {
         if self.think_time_ns > 0 {
             self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
         }
-        let ended = self.subject(&completion.op);
-        if let Some(busy) = &mut self.busy
-            && let Some(at) = busy.iter().position(|subject| *subject == ended)
-        {
-            busy.swap_remove(at);
+        let ended = self.subject_of(&completion.op);
+        if let Some(busy) = &mut self.busy {
+            // One entry goes, even where a sync has the number of an op on the same file.
+            for at in 0..busy.len() {
+                if busy[at] == ended {
+                    busy.swap_remove(at);
+                    break;
+                }
+            }
         }
         if let Some(journaled) = &self.journaled {
             journaled.note_end(completion);
@@ -247,7 +253,7 @@ impl Admission {
     }
 
     /// Returns the object that an op works on; a block where a file is journaled.
-    const fn subject(&self, op: &Op) -> Subject {
+    const fn subject_of(&self, op: &Op) -> Subject {
         let (sort, number) = numbered(op);
         (sort, number, if self.is_journaling() { op.offset_bytes } else { 0 })
     }

@@ -92,9 +92,9 @@ pub(crate) fn patience(clock: &dyn Clock, until_ns: u64) -> Duration {
 /// Counts that a backend, or the kernel on its behalf, made by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Bytes that came in as file data.
+    /// Bytes that were received as file data.
     pub read_bytes: Option<u64>,
-    /// Bytes that went out as file data.
+    /// Bytes that were sent as file data.
     pub write_bytes: Option<u64>,
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
@@ -128,7 +128,7 @@ impl fmt::Display for BadReply {
 /// Extra work of a client, because something went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Calls sent again because no answer came in time.
+    /// Calls sent again because no reply arrived in time.
     pub retransmissions: u64,
     /// Connections that were reopened.
     pub reconnects: u64,

@@ -1,4 +1,4 @@
-//! What each emulated client of a worker did, where that is asked for.
+//! What each emulated client of a worker did, where the plan wants that.
 //!
 //! [`ClientRecords`] belongs to the backend, the only one that knows which connection an op went
 //! over. All of its memory ([`model::client::CLIENT_RECORD_BYTES`] for each client) is taken
@@ -37,7 +37,11 @@ impl ClientRecords {
 
     /// Hands out what was recorded.
     pub fn results(&self) -> Vec<ClientResult> {
-        let numbers = (self.worker..).step_by(self.workers.max(1) as usize);
-        numbers.zip(&self.records).map(|(client, record)| record.finish(client)).collect()
+        // Clients are dealt out to workers in turn: a worker has every `workers`-th of them.
+        let mut results = Vec::with_capacity(self.records.len());
+        for (index, record) in self.records.iter().enumerate() {
+            results.push(record.finish(self.worker + index as u32 * self.workers));
+        }
+        results
     }
 }

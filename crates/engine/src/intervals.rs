@@ -1,10 +1,9 @@
 //! Interval statistics of one worker of a soak: counts and times that its watcher reads.
 //!
 //! A [`IntervalCounts`] is written by its worker alone and read by the watcher, with relaxed
-//! atomics; it only ever grows, so [`IntervalWatch`] finds an interval's part by the difference to
-//! the last look. ever grows, so [`IntervalWatch`] finds what an interval brought by the difference
-//! to the last look. Every octave of a time has 8 buckets, so a quantile is at most 1/16 = 6.3 %
-//! from the true value.
+//! atomics; it only ever grows, so [`IntervalWatch`] finds what an interval brought by the
+//! difference to the last look. Every octave of a time has 8 buckets, so a quantile is at most 1/16
+//! = 6.3 % from the true value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -63,28 +62,28 @@ pub struct IntervalWatch {
     /// Failed ops at the last look.
     failed: u64,
     times: Vec<u32>,
-    pulses: Vec<Pulse>,
+    intervals: Vec<Pulse>,
 }
 
 impl IntervalWatch {
     /// Watches these workers from now on.
     pub fn new(workers: Vec<Arc<IntervalCounts>>, journal: Option<Arc<Journal>>) -> Self {
-        Self { workers, journal, failed: 0, times: vec![0; BUCKETS], pulses: Vec::new() }
+        Self { workers, journal, failed: 0, times: vec![0; BUCKETS], intervals: Vec::new() }
     }
 
     /// Closes an interval that ends now, and keeps its statistics.
     pub fn close_interval(&mut self, at_ns: u64) {
-        let mut pulse = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
+        let mut interval = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
         let mut failed = 0;
         let mut totals = [0_u32; BUCKETS];
         for counts in &self.workers {
             failed += counts.failed.load(Relaxed);
-            pulse.max_ns = pulse.max_ns.max(counts.max_ns.swap(0, Relaxed));
+            interval.max_ns = interval.max_ns.max(counts.max_ns.swap(0, Relaxed));
             for (total, count) in totals.iter_mut().zip(&counts.times) {
                 *total = total.wrapping_add(count.load(Relaxed));
             }
         }
-        pulse.errors = failed - self.failed;
+        interval.errors = failed - self.failed;
         self.failed = failed;
         // Counts may wrap around in a long soak; their differences don't.
         let mut counts = totals;
@@ -92,16 +91,23 @@ impl IntervalWatch {
             *count = count.wrapping_sub(*before);
         }
         self.times.copy_from_slice(&totals);
-        pulse.ops = counts.iter().map(|count| u64::from(*count)).sum();
-        pulse.p50_ns = time_at_rank(&counts, pulse.ops.div_ceil(2)).min(pulse.max_ns);
-        pulse.p99_ns = time_at_rank(&counts, (pulse.ops * 99).div_ceil(100)).min(pulse.max_ns);
-        pulse.uncommitted = self.journal.as_ref().map_or(0, |journal| journal.uncommitted());
-        self.pulses.push(pulse);
+        for count in &counts {
+            interval.ops += u64::from(*count);
+        }
+        // The middle of the bucket of the rank; of the last bucket that may lie beyond the longest
+        // time, which is exact.
+        interval.p50_ns = time_at_rank(&counts, interval.ops.div_ceil(2)).min(interval.max_ns);
+        interval.p99_ns =
+            time_at_rank(&counts, (interval.ops * 99).div_ceil(100)).min(interval.max_ns);
+        if let Some(journal) = &self.journal {
+            interval.uncommitted = journal.uncommitted();
+        }
+        self.intervals.push(interval);
     }
 
     /// Returns the statistics of all intervals.
     pub fn finish(self) -> Vec<Pulse> {
-        self.pulses
+        self.intervals
     }
 }
 
@@ -125,8 +131,8 @@ fn time_at_rank(counts: &[u32], rank: u64) -> u64 {
 /// **Source:** proc_pid_statm(5), the second field.
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+    let pages: u64 = statm.split(' ').nth(1).unwrap_or_default().parse().unwrap_or(0);
+    pages * rustix::param::page_size() as u64
 }
 
 #[cfg(test)]
@@ -158,13 +164,13 @@ mod tests {
         ended(&workers[0], OpKind::Read, MS, done);
         intervals.close_interval(2_000);
         intervals.close_interval(3_000);
-        let pulses = intervals.finish();
+        let found = intervals.finish();
         let close = |ns: u64, ms: u64| ns.abs_diff(ms * MS) <= ms * MS / 16;
-        assert_eq!((pulses[0].at_ns, pulses[0].ops, pulses[0].errors), (1_000, 100, 1));
-        assert!(close(pulses[0].p50_ns, 2) && close(pulses[0].p99_ns, 60), "{:?}", pulses[0]);
-        assert_eq!(pulses[0].max_ns, 70 * MS);
-        assert_eq!((pulses[1].ops, pulses[1].errors, pulses[1].max_ns), (1, 0, MS));
-        assert_eq!((pulses[2].ops, pulses[2].p50_ns, pulses[2].p99_ns), (0, 0, 0));
-        assert!(pulses[0].rss_bytes > 100_000, "{:?}", pulses[0]);
+        assert_eq!((found[0].at_ns, found[0].ops, found[0].errors), (1_000, 100, 1));
+        assert!(close(found[0].p50_ns, 2) && close(found[0].p99_ns, 60), "{:?}", found[0]);
+        assert_eq!(found[0].max_ns, 70 * MS);
+        assert_eq!((found[1].ops, found[1].errors, found[1].max_ns), (1, 0, MS));
+        assert_eq!((found[2].ops, found[2].p50_ns, found[2].p99_ns), (0, 0, 0));
+        assert!(found[0].rss_bytes > 100_000, "{:?}", found[0]);
     }
 }

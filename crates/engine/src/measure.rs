@@ -60,7 +60,7 @@ struct WorkerReport {
 /// Runs one pass of some of its workers.
 ///
 /// # Errors
-/// When a backend can't be opened, or the gate stays shut; nothing was measured then. When a worker
+/// When a backend can't be opened, or the gate never opens; nothing was measured then. When a worker
 /// panics, the others stop, and what was measured is no result.
 pub fn measure(
     target: &TrialTarget,
@@ -71,7 +71,8 @@ pub fn measure(
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, TargetError> {
     let shared = Shared::new(share.count);
-    let progress: Vec<Progress> = share.workers().map(|_| Progress::default()).collect();
+    let mut progress: Vec<Progress> = Vec::new();
+    progress.resize_with(share.workers().count(), Progress::default);
     let is_journaled = spec.soak.is_some() && target.journal().is_some();
     let mut intervals: Vec<Arc<IntervalCounts>> = Vec::new();
     if is_journaled {
@@ -93,7 +94,7 @@ pub fn measure(
                     let opened = Ready::new(target, spec, pass, worker, seed)?;
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
-                // Where the receiver is gone, the gate is closed, too.
+                // A receiver that is gone has closed the gate, too.
                 let _ = ready.send(opened.is_ok());
                 drop(ready);
                 // Even after a failure: all workers report only once the start is decided.
@@ -116,7 +117,13 @@ pub fn measure(
         }
         // The receivers must see the end once all workers have dropped their senders.
         drop((done, ready));
-        let all_opened = arrivals.iter().filter(|opened| *opened).count() == gates.len();
+        let mut opened = 0;
+        for is_open in arrivals {
+            opened += usize::from(is_open);
+        }
+        let all_opened = opened == gates.len();
+        // The start gate. All backends are open and all workers wait at their channels; what the
+        // caller counts from here on (its own facts, the server's counters) is the pass alone.
         (monitor.opened)();
         let start_ns = if all_opened { (monitor.gate)() } else { None };
         let clock = target.clock().as_ref();
@@ -233,7 +240,7 @@ impl Ready {
         let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
         // Not before: what it and its group waited for until all were ready is no part of the pass.
         let times_before = ThreadTimes::now();
-        // Reading those is itself counted by what follows, which stays next to the ops.
+        // Reading those is itself counted by what follows, which is kept next to the ops.
         let io_before = if kernel_counts { ThreadIo::now() } else { None };
         let is_early = clock.now_ns() < begun_ns;
         if self.admission.is_some() || is_early {
@@ -321,7 +328,7 @@ fn collect_reports(
     while reports.len() < workers {
         match incoming.recv_timeout(watch.until_next()) {
             Ok(report) => reports.push(report),
-            Err(RecvTimeoutError::Timeout) => watch.look(monitor),
+            Err(RecvTimeoutError::Timeout) => watch.check(monitor),
             // Not reached: a worker that panics reports that. The scope propagates anything else.
             Err(RecvTimeoutError::Disconnected) => break,
         }
@@ -339,7 +346,8 @@ fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stall
         scope.offered = Some(Offered { rate_per_s, ..Offered::default() });
     }
     // A sum over some of the workers would pass for that of all.
-    if reports.iter().all(|report| report.wait.is_some()) {
+    let knows_wait = !reports.iter().any(|report| report.wait.is_none());
+    if knows_wait {
         scope.processor_wait = Some(ProcessorWait::default());
     }
     scope
@@ -353,11 +361,10 @@ fn sort_reports(reports: Reports) -> Result<Vec<WorkerReport>, TargetError> {
     for report in reports {
         match report {
             Ok(report) => good.push(report),
-            Err(error) => {
-                if worst.as_ref().is_none_or(|known| error_rank(&error) > error_rank(known)) {
-                    worst = Some(error);
-                }
-            }
+            Err(error) => match &worst {
+                Some(known) if error_rank(&error) <= error_rank(known) => {}
+                _ => worst = Some(error),
+            },
         }
     }
     match worst {
@@ -427,7 +434,9 @@ fn assemble_pass(
         }
         measured.add_report(report);
     }
-    measured.result.scope.working_set = working_set.map(|touched| touched.working_set());
+    if let Some(working_set) = working_set {
+        measured.result.scope.working_set = Some(working_set.working_set());
+    }
     measured.result.clients.sort_by_key(|client| client.client);
     measured
 }

@@ -71,7 +71,7 @@ impl Recorder {
         self
     }
 
-    /// Tells ops of an open loop that start at this instant or later from those that start in time.
+    /// Counts ops of an open loop apart that start at this instant or later, and so too late.
     #[must_use]
     pub const fn in_time_before(mut self, instant_ns: u64) -> Self {
         self.deadline_ns = instant_ns;
@@ -128,6 +128,11 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_issued(&mut self, ops: &[Op]) {
+        // A single op, as at queue depth 1, is spared the search for runs.
+        if let [op] = ops {
+            self.kind_mut(op.kind).issued += 1;
+            return;
+        }
         // A batch is mostly of one kind: one addition for each run of them.
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
             self.kind_mut(alike[0].kind).issued += alike.len() as u64;
@@ -141,14 +146,17 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
+        if let [completion] = completions {
+            return self.record_alike(completion, 1);
+        }
         for alike in completions.chunk_by(are_alike) {
-            self.ended_alike(&alike[0], alike.len() as u64);
+            self.record_alike(&alike[0], alike.len() as u64);
         }
     }
 
     #[inline]
-    fn ended_alike(&mut self, completion: &Completion, times: u64) {
-        // An op counts by when it should have started: a late one of the warm-up stays there.
+    fn record_alike(&mut self, completion: &Completion, times: u64) {
+        // An op counts by when it should have started: a late one of the warm-up belongs to that.
         let kind_of = completion.op.kind;
         let scheduled_ns = completion.op.scheduled_ns;
         let at_ns = if scheduled_ns == 0 { completion.sent_ns } else { scheduled_ns };
@@ -168,6 +176,8 @@ impl Recorder {
                 let bytes = u64::from(bytes) * times;
                 kind.done += times;
                 kind.bytes += bytes;
+                // Both histograms are log-linear with 64 buckets to an octave: an index from the
+                // leading zeros and one addition, whatever the value (`model::histogram`).
                 kind.service_time.record_n(completion.service_time_ns(), times);
                 if scheduled_ns != 0 {
                     kind.response_time.record_n(completion.response_time_ns(), times);
@@ -270,10 +280,12 @@ impl Kind {
 
     #[cold]
     fn add_error(&mut self, error: OpError, count: u64) {
-        let known = self.errors.iter().position(|(seen, n)| *seen == error || *n == 0);
-        // Errors beyond the table's room are counted with its last entry.
-        let at = known.unwrap_or(ERROR_KINDS_MAX - 1);
-        // The first free entry is taken, and entries are never freed.
+        // The table is filled from its start, so the first free entry ends the search. Errors
+        // beyond its room are counted with its last entry.
+        let mut at = 0;
+        while at < ERROR_KINDS_MAX - 1 && self.errors[at].1 > 0 && self.errors[at].0 != error {
+            at += 1;
+        }
         if self.errors[at].1 == 0 {
             self.errors[at].0 = error;
         }

@@ -1,12 +1,12 @@
 //! The request to stop: everything for good, or only what is in progress.
 //!
-//! Preparations, passes and programs look at a [`Stop`] now and then. Whoever works for a
-//! controller gets the second wish from it, when the trial can't go on elsewhere.
+//! Preparations, passes and programs look at a [`Stop`] now and then. An agent gets the
+//! second request from its controller, when the trial can't go on elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Two wishes, of which each is enough.
+/// Two requests, of which each is enough.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     everything: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ impl Stop {
         self.everything.load(Relaxed) || self.current.load(Relaxed)
     }
 
-    /// Wants everything to stop.
+    /// Requests that everything stops.
     pub fn set(&self) {
         self.everything.store(true, Relaxed);
     }

@@ -1,8 +1,8 @@
-//! The place where one trial works: a directory, an NFS export, or nowhere.
+//! The target of one trial: a directory, an NFS export, or nowhere.
 //!
-//! A target owns one working directory, `.dfsbench-<id>`, made when the target is made and removed
-//! with everything in it when the target is removed or dropped; nothing else is working_set.
-//! Preparing and opening happen here, outside any timed window.
+//! A [`TrialTarget`] owns one working directory, `.dfsbench-<id>`, made when the target is made and
+//! removed with everything in it when the target is removed or dropped; nothing else is touched.
+//! Preparing and opening are done here, outside any timed window.
 
 mod access;
 mod content;
@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
 use access::{NullAccess, TargetAccess};
-use content::content;
+use content::content_of;
 use directory::DirectoryAccess;
 use fixtures::PreparedFixtures;
 use memory::MemoryAccess;
@@ -56,12 +56,12 @@ pub enum TargetError {
     },
     /// The files won't fit.
     #[error(
-        "not enough space in `{place}`: the files need {needed}, {free} are free \
+        "not enough space in `{location}`: the files need {needed}, {free} are free \
         (hint: a smaller --file-size or fewer --files)"
     )]
     NoSpace {
-        /// The place in question.
-        place: String,
+        /// The file system in question.
+        location: String,
         /// Size of the file set.
         needed: String,
         /// Space that is free.
@@ -70,26 +70,26 @@ pub enum TargetError {
     /// The file system refuses `O_DIRECT`.
     #[error("the file system of `{}` has no O_DIRECT (hint: --direct false)", .0.display())]
     NoDirect(PathBuf),
-    /// A file that is to be read does not hold what will be asked for.
+    /// A file that is to be read does not hold what ops will read.
     #[error(
-        "reading what was never written is refused: `{place}` holds {written} of {wanted} \
+        "reading what was never written is refused: `{location}` holds {written} of {wanted} \
         (hint: have a write pass without bounds go before)"
     )]
     Unwritten {
         /// The file in question.
-        place: String,
+        location: String,
         /// The start of its content.
         written: String,
         /// The content that it should have.
         wanted: String,
     },
     /// A call failed.
-    #[error("can't {what} `{place}`: {reason}")]
+    #[error("can't {what} `{location}`: {reason}")]
     Io {
         /// The action that was tried.
         what: &'static str,
         /// On which file or directory.
-        place: String,
+        location: String,
         /// The reason that the system gave.
         reason: String,
     },
@@ -113,7 +113,7 @@ pub enum TargetError {
         /// The message of the panic.
         panicked: Panicked,
     },
-    /// The trial was asked to stop.
+    /// A stop was requested.
     #[error("interrupted")]
     Interrupted,
 }
@@ -165,7 +165,7 @@ pub fn works_anywhere(spec: &RunSpec, pass: Pass) -> bool {
 pub struct Opened {
     /// Executes the worker's ops.
     pub backend: Box<dyn Backend>,
-    /// Doubts that opening raised, such as a fallback.
+    /// Caveats that opening raised, such as a fallback.
     pub caveats: Vec<Caveat>,
     /// The kernel counts this backend's reads and writes per thread.
     pub kernel_counts: bool,
@@ -174,8 +174,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// A backend without doubts, and with as much in flight as was asked for.
-    fn plain(spec: &RunSpec, backend: Box<dyn Backend>) -> Self {
+    /// A backend without caveats, and with the requested number of ops in flight.
+    fn without_caveats(spec: &RunSpec, backend: Box<dyn Backend>) -> Self {
         let queue_depth = spec.queue_depth as usize;
         Self { backend, caveats: Vec::new(), kernel_counts: false, queue_depth }
     }
@@ -205,17 +205,20 @@ pub enum InventoryScope {
 
 impl InventoryScope {
     /// Says whether a name is counted; the first workers count what belongs to none.
-    pub fn counts(self, name: &[u8]) -> bool {
+    pub fn counts_name(self, name: &[u8]) -> bool {
         let Self::OfShare(share, workers) = self else { return true };
-        Name::number_of(name).map_or(share.first == 0, |number| share.owns(number, workers))
+        match Name::number_of(name) {
+            Some(number) => share.owns(number, workers),
+            None => share.first == 0,
+        }
     }
 }
 
 /// The target of one trial.
 pub struct TrialTarget {
-    place: Box<dyn TargetAccess>,
+    access: Box<dyn TargetAccess>,
     config: TargetConfig,
-    made: PreparedFixtures,
+    prepared: PreparedFixtures,
     schedule_seed: u64,
 }
 
@@ -241,13 +244,13 @@ impl TrialTarget {
     /// # Errors
     /// When the target can't be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
-        let place = access_target(spec, &config)?;
-        Ok(Self::of(place, config))
+        let access = access_target(spec, &config)?;
+        Ok(Self::of(access, config))
     }
 
-    fn of(place: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
+    fn of(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
         let schedule_seed = config.seed;
-        Self { place, config, made: PreparedFixtures::default(), schedule_seed }
+        Self { access, config, prepared: PreparedFixtures::default(), schedule_seed }
     }
 
     /// Draws the scheduled instants of an open loop from a seed apart from that of the ops.
@@ -264,8 +267,8 @@ impl TrialTarget {
 
     /// A target whose null backend loses every `nth` op: a planted fault, for tests.
     pub fn losing(nth: u64, config: TargetConfig) -> Self {
-        let place = Box::new(NullAccess { loses_every: Some(nth) });
-        Self::of(place, config)
+        let access = Box::new(NullAccess { loses_every: Some(nth) });
+        Self::of(access, config)
     }
 
     /// Makes what of its share a pass expects to find and no earlier pass has made. Passes are
@@ -276,8 +279,8 @@ impl TrialTarget {
     /// When it can't be made, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
         let set = FileSet::of(spec, self.config.seed);
-        let todo = self.made.before(spec, pass, &set);
-        self.place.prepare(todo, &set, spec, &self.config)
+        let todo = self.prepared.before(spec, pass, &set);
+        self.access.prepare(todo, &set, spec, &self.config)
     }
 
     /// Opens the backend of one worker for one pass.
@@ -285,11 +288,11 @@ impl TrialTarget {
     /// # Errors
     /// When files can't be opened or a connection can't be made.
     pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
-        let mut opened = self.place.open(spec, pass, worker, &self.config)?;
+        let mut opened = self.access.open(spec, pass, worker, &self.config)?;
         // A transaction works on what those before it made: two at once would meet on one file.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
             let evidence = format!(
-                "{} transactions of a worker at once asked for, 1 in force: each relies on those \
+                "{} transactions of a worker at once requested, 1 effective: each relies on those \
                 before it (hint: more --workers)",
                 opened.queue_depth
             );
@@ -298,7 +301,7 @@ impl TrialTarget {
         }
         if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
             let evidence = format!(
-                "mmap asked for, calls in force: {} maps no files (hint: backend posix)",
+                "mmap requested, calls effective: {} maps no files (hint: backend posix)",
                 spec.backend.name()
             );
             opened.caveats.push(CaveatCode::OptionNotEffective.because(evidence));
@@ -312,38 +315,38 @@ impl TrialTarget {
     /// # Errors
     /// When it can't be listed.
     pub fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
-        self.place.inventory(whose)
+        self.access.inventory(whose)
     }
 
     /// Takes a working directory that was joined for its own: the agent that made it is lost.
     pub fn adopt_directory(&mut self) {
-        self.place.adopt_directory();
+        self.access.adopt_directory();
     }
 
     /// Takes the files of its share as made: the agent that made them is lost, and this one goes
     /// on.
     pub fn assume_prepared(&self) {
-        self.made.assume_prepared();
+        self.prepared.assume_prepared();
     }
 
     /// Returns the effective settings of the target.
     pub fn facts(&self) -> Vec<Fact> {
-        self.place.facts()
+        self.access.facts()
     }
 
-    /// Doubts that the target raised by itself, such as an option that it refused.
+    /// Returns the caveats that the target raised by itself, such as an option that it refused.
     pub fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
-        self.place.caveats(spec)
+        self.access.caveats(spec)
     }
 
     /// The working directories, where they are on this host.
     pub fn local_paths(&self) -> Vec<PathBuf> {
-        self.place.local_paths()
+        self.access.local_paths()
     }
 
     /// Holds nothing open on file systems of this host, so that they can be unmounted.
     pub fn close_handles(&mut self) {
-        self.place.close_handles();
+        self.access.close_handles();
     }
 
     /// Opens again what [`Self::close_handles`] closed.
@@ -351,7 +354,7 @@ impl TrialTarget {
     /// # Errors
     /// When the working directory isn't there any more.
     pub fn reopen_handles(&mut self) -> Result<(), TargetError> {
-        self.place.reopen_handles()
+        self.access.reopen_handles()
     }
 
     /// The clock of all workers.
@@ -369,28 +372,28 @@ impl TrialTarget {
     /// # Errors
     /// When something of ours could not be removed.
     pub fn remove(mut self) -> Result<(), TargetError> {
-        self.clean()
+        self.clean_up()
     }
 
-    fn clean(&mut self) -> Result<(), TargetError> {
+    fn clean_up(&mut self) -> Result<(), TargetError> {
         // What drops afterwards finds nothing more to remove.
-        let place = std::mem::replace(&mut self.place, Box::new(NullAccess::default()));
+        let access = std::mem::replace(&mut self.access, Box::new(NullAccess::default()));
         if self.config.keep {
-            place.keep_files();
+            access.keep_files();
             return Ok(());
         }
-        place.remove(&self.config)
+        access.remove(&self.config)
     }
 }
 
 /// Fails when a stop was requested.
-fn interrupted(config: &TargetConfig) -> Result<(), TargetError> {
+fn check_stop(config: &TargetConfig) -> Result<(), TargetError> {
     if config.stop.is_set() { Err(TargetError::Interrupted) } else { Ok(()) }
 }
 
 impl Drop for TrialTarget {
     fn drop(&mut self) {
         // A caller that needs to know of a failure calls `remove`.
-        let _ = self.clean();
+        let _ = self.clean_up();
     }
 }

@@ -3,7 +3,7 @@
 //! The scheduler adds up for each thread what it spent in the queue of those that are ready: the
 //! one figure that tells a client whose processors are taken from one that waits for its target.
 //! A control group that has used up its quota is held back altogether, which newer kernels do not
-//! count there. Read before the start and after the end of a worker, never in between.
+//! count there. Read before the start and after the end of a worker, never while it works.
 //!
 //! **Source:** Linux, Documentation/scheduler/sched-stats.rst: the numbers of
 //! `/proc/<pid>/schedstat` are the time spent running and that spent waiting on a run queue, in

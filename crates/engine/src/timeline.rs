@@ -24,12 +24,12 @@ impl Timeline {
     }
 
     /// When the next point is taken.
-    pub(crate) const fn scheduled_ns(&self) -> u64 {
+    pub(crate) const fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
     /// Notes what has been done, where it is time to.
-    pub(crate) fn look(&mut self, at_ns: u64, done: impl FnOnce() -> Work) {
+    pub(crate) fn record(&mut self, at_ns: u64, done: impl FnOnce() -> Work) {
         if at_ns < self.next_ns {
             return;
         }
@@ -61,8 +61,8 @@ mod tests {
         let memory = timeline.points.capacity();
         let mut at_ns = 0;
         while at_ns < 60_000_000_000 {
-            at_ns = timeline.scheduled_ns();
-            timeline.look(at_ns, || Work { ops: at_ns - 1_000, bytes: 0 });
+            at_ns = timeline.next_ns();
+            timeline.record(at_ns, || Work { ops: at_ns - 1_000, bytes: 0 });
         }
         assert_eq!(timeline.points.capacity(), memory);
         let points = timeline.finish();
@@ -74,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_before_it_is_due() {
+    fn nothing_is_noted_before_the_first_step_is_over() {
         let mut timeline = Timeline::new(0);
-        timeline.look(TIMELINE_STEP_NS - 1, || panic!("too early"));
-        timeline.look(TIMELINE_STEP_NS, Work::default);
-        assert_eq!(timeline.scheduled_ns(), 2 * TIMELINE_STEP_NS);
+        timeline.record(TIMELINE_STEP_NS - 1, || panic!("too early"));
+        timeline.record(TIMELINE_STEP_NS, Work::default);
+        assert_eq!(timeline.next_ns(), 2 * TIMELINE_STEP_NS);
     }
 }

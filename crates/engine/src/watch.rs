@@ -110,21 +110,24 @@ impl<'a> Watch<'a> {
         self
     }
 
-    /// Returns how long to wait before the next [`Self::look`].
+    /// Returns how long to wait before the next [`Self::check`].
     pub fn until_next(&self) -> Duration {
         let (live_ns, sample_ns) = self.next;
-        let timeline_ns = self.timeline.as_ref().map_or(u64::MAX, Timeline::scheduled_ns);
-        let scheduled_ns = if self.cpu_before_ns.is_none() {
+        let timeline_ns = match &self.timeline {
+            Some(timeline) => timeline.next_ns(),
+            None => u64::MAX,
+        };
+        let next_ns = if self.cpu_before_ns.is_none() {
             self.origin_ns
         } else {
             live_ns.min(sample_ns).min(timeline_ns)
         };
-        let left_ns = scheduled_ns.saturating_sub(self.clock.now_ns());
+        let left_ns = next_ns.saturating_sub(self.clock.now_ns());
         WATCH_TICK.min(Duration::from_nanos(left_ns))
     }
 
-    /// Looks at the counters.
-    pub fn look(&mut self, monitor: &mut Monitor<'_>) {
+    /// Reads the counters, and closes the intervals that are over.
+    pub fn check(&mut self, monitor: &mut Monitor<'_>) {
         let now_ns = self.clock.now_ns();
         if now_ns < self.origin_ns {
             return;
@@ -137,12 +140,14 @@ impl<'a> Watch<'a> {
         let at_ns = now_ns - self.origin_ns;
         let progress = self.progress;
         if let Some(timeline) = &mut self.timeline {
-            timeline.look(now_ns, || sum_work(progress));
+            timeline.record(now_ns, || sum_work(progress));
         }
-        // Live progress has a fixed tick, samples the interval of the plan.
+        // Two series of samples from the same counters, each with its own last reading, so that
+        // neither takes from the other. Live progress has a fixed tick, samples the interval of the
+        // plan.
         if now_ns >= self.next.0 {
             (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
-            self.standing.look(self.progress, at_ns);
+            self.standing.update(self.progress, at_ns);
             self.next.0 = next_in_series(self.next.0, TICK_NS, now_ns);
         }
         if now_ns >= self.next.1 {
@@ -156,13 +161,16 @@ impl<'a> Watch<'a> {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
         (monitor.observe)(take_sample(sum_work(self.progress), &mut self.seen.0, at_ns));
-        let cpu_ns = (monitor.client_cpu_ns)();
+        let client_cpu_ns = match self.cpu_before_ns {
+            Some(before_ns) => (monitor.client_cpu_ns)().saturating_sub(before_ns),
+            None => 0,
+        };
         Watched {
             samples: self.samples,
             stalls: self.standing.end(),
-            client_cpu_ns: self.cpu_before_ns.map_or(0, |before| cpu_ns.saturating_sub(before)),
-            timeline: self.timeline.map_or(Vec::new(), Timeline::finish),
-            pulses: self.intervals.map_or(Vec::new(), IntervalWatch::finish),
+            client_cpu_ns,
+            timeline: self.timeline.map(Timeline::finish).unwrap_or_default(),
+            pulses: self.intervals.map(IntervalWatch::finish).unwrap_or_default(),
         }
     }
 
@@ -221,7 +229,7 @@ impl Standing {
         }
     }
 
-    fn look(&mut self, progress: &[Progress], at_ns: u64) {
+    fn update(&mut self, progress: &[Progress], at_ns: u64) {
         let Some(least_ns) = self.least_ns else { return };
         let (mut standing, mut since_ns) = (0, at_ns);
         for (progress, last) in progress.iter().zip(&mut self.workers) {
@@ -275,7 +283,7 @@ mod tests {
             progress[0].ops.store(tick, Relaxed);
             // The other one is last seen to move at 0.5 s, and again at 3 s.
             progress[1].ops.store(if tick < 30 { tick.min(5) } else { tick }, Relaxed);
-            standing.look(&progress, tick * 100 * MS);
+            standing.update(&progress, tick * 100 * MS);
         }
         let longest = Stall { at_ns: 500 * MS, lasts_ns: 2_400 * MS, workers: 1 };
         assert_eq!(standing.end(), Some(Stalls { count: 1, longest }));
@@ -287,24 +295,24 @@ mod tests {
         for tick in 1..=50_u64 {
             progress[0].ops.store(tick.min(10), Relaxed);
             progress[1].ops.store(tick.min(20), Relaxed);
-            standing.look(&progress, tick * 100 * MS);
+            standing.update(&progress, tick * 100 * MS);
         }
         let longest = Stall { at_ns: 1_000 * MS, lasts_ns: 4_000 * MS, workers: 2 };
         assert_eq!(standing.end(), Some(Stalls { count: 1, longest }));
     }
 
     #[test]
-    fn nobody_stalls_who_has_nothing_to_do_or_is_only_looked_at_late() {
+    fn workers_without_work_or_seen_late_do_not_stall() {
         let (mut standing, progress) = standing(1);
         progress[0].idle.store(true, Relaxed);
         for tick in 1..=30 {
-            standing.look(&progress, tick * 100 * MS);
+            standing.update(&progress, tick * 100 * MS);
         }
         progress[0].idle.store(false, Relaxed);
         progress[0].ops.store(1, Relaxed);
-        standing.look(&progress, 9_000 * MS);
+        standing.update(&progress, 9_000 * MS);
         progress[0].ops.store(2, Relaxed);
-        standing.look(&progress, 15_000 * MS);
+        standing.update(&progress, 15_000 * MS);
         assert_eq!(standing.end(), Some(Stalls::default()));
         assert_eq!(Standing::new(1, 0).end(), None);
     }

@@ -40,7 +40,7 @@ pub struct Progress {
 pub enum Ending {
     /// The stream was executed to its end.
     Complete,
-    /// The pass was asked to stop.
+    /// A stop was requested.
     Stopped,
     /// Too many ops failed.
     TooManyErrors,
@@ -62,7 +62,7 @@ pub struct Worker<'a> {
     pub progress: &'a Progress,
     /// The instants of the pass.
     pub timing: Timing,
-    /// The clock that tells them.
+    /// The clock that they are read from.
     pub clock: &'a dyn Clock,
     /// The conditions that an op waits for besides a place in the queue.
     pub admission: Option<Admission>,
@@ -159,11 +159,11 @@ impl Worker<'_> {
             is_vain: false,
         };
         let mut marks = Marks::default();
-        self.shared.starts();
-        marks.look(self.shared, || self.done_work());
+        self.shared.note_start();
+        marks.update(self.shared, || self.done_work());
         let ending = self.drive(&mut pipe, &mut marks);
         if ending == Ending::Complete {
-            self.shared.is_done();
+            self.shared.note_done();
         }
         // A worker that has ended stalls no more.
         self.progress.idle.store(true, Relaxed);
@@ -219,10 +219,12 @@ impl Worker<'_> {
             } else if let Err(Lost(reason)) = self.reap(pipe) {
                 return Ending::Lost(reason);
             }
-            marks.look(self.shared, || self.done_work());
+            marks.update(self.shared, || self.done_work());
             if self.shared.stop.load(Relaxed) {
                 ending = Ending::Stopped;
-            } else if (self.recorder.errors() >= ERRORS_MAX || pipe.is_vain) && !self.endures() {
+            } else if (self.recorder.errors() >= ERRORS_MAX || pipe.is_vain)
+                && !self.endures_failures()
+            {
                 ending = Ending::TooManyErrors;
             }
             if ending != Ending::Complete && self.is_drained_too_long(&mut drained_by_ns) {
@@ -243,13 +245,11 @@ impl Worker<'_> {
     }
 
     /// Says whether no number of failures ends the pass: a soak waits until its server is back.
-    fn endures(&self) -> bool {
-        match &self.admission {
-            Some(admission) => admission.is_journaling(),
-            None => false,
-        }
+    fn endures_failures(&self) -> bool {
+        matches!(&self.admission, Some(admission) if admission.is_journaling())
     }
 
+    /// Fills the queue up from the stream: the "queue" of queue / commit / reap.
     #[inline]
     fn refill(&mut self, pipe: &mut Pipe) {
         if self.admission.is_some() {
@@ -283,6 +283,8 @@ impl Worker<'_> {
         else {
             return;
         };
+        // The drain is over. What is still in the stream was scheduled and never started: it is
+        // kept aside and counted once the pass has ended, since that would delay the ops in flight.
         if stream.is_endless() && now_ns >= timing.drained_ns {
             let held = pipe.held.take();
             if stream.is_open_loop() {
@@ -297,8 +299,11 @@ impl Worker<'_> {
             && pipe.waiting.len() + pipe.in_flight + thinking < *queue_depth
         {
             // An op that was held back is next: the order of the stream is that of its schedule.
-            let op = pipe.held.take().or_else(|| next_scheduled(stream, timing.start_ns));
-            let Some(op) = op else {
+            let next = match pipe.held.take() {
+                Some(held) => Some(held),
+                None => next_scheduled(stream, timing.start_ns),
+            };
+            let Some(op) = next else {
                 pipe.exhausted = true;
                 break;
             };
@@ -327,12 +332,13 @@ impl Worker<'_> {
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
             pipe.begin_sync(self.progress);
         }
+        // A worker that sleeps wakes for the deadline, and after it for the end of the drain.
         let end_ns =
             if now_ns < timing.deadline_ns { timing.deadline_ns } else { timing.drained_ns };
         pipe.wake_ns = if stream.is_endless() { wake_ns.min(end_ns) } else { wake_ns };
     }
 
-    /// Sleeps until an instant, but checks now and then whether it should stop.
+    /// Sleeps until an instant, but a tick at most, so that the caller sees a stop soon.
     fn sleep_until(&self, until_ns: u64) {
         let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
         self.progress.idle.store(true, Relaxed);
@@ -349,7 +355,12 @@ impl Worker<'_> {
         let Timing { start_ns, counts_ns, deadline_ns, .. } = self.timing;
         let Backlog { mut held, mut rest, given_up_ns } = backlog;
         let mut count = 0;
-        while let Some(op) = held.take().or_else(|| next_scheduled(&mut rest, start_ns)) {
+        loop {
+            let next = match held.take() {
+                Some(held) => Some(held),
+                None => next_scheduled(&mut rest, start_ns),
+            };
+            let Some(op) = next else { break };
             if op.scheduled_ns >= deadline_ns {
                 break;
             }
@@ -366,6 +377,8 @@ impl Worker<'_> {
         count
     }
 
+    /// Hands the backend what waits. One that accepts only a part is busy: the rest is kept in front
+    /// of the queue and is offered again after the next reap.
     #[inline]
     fn submit(&mut self, pipe: &mut Pipe) {
         if pipe.waiting.is_empty() {
@@ -386,15 +399,20 @@ impl Worker<'_> {
     #[inline]
     fn note_success(&self, pipe: &mut Pipe) {
         let Some(last) = pipe.completions.last() else { return };
-        let is_done = |one: &&Completion| matches!(one.outcome, Outcome::Done(_));
-        if let Some(done) = pipe.completions.iter().rev().find(is_done) {
-            pipe.success_ns = done.done_ns;
-        } else {
-            let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
-            pipe.is_vain |= vain_ns > self.vain_max_ns;
+        for one in pipe.completions.iter().rev() {
+            if matches!(one.outcome, Outcome::Done(_)) {
+                pipe.success_ns = one.done_ns;
+                return;
+            }
         }
+        // All have failed: counted from the last success on, for a target that answers each op with
+        // an error at once would keep a worker busy for hours.
+        let vain_ns = last.done_ns.saturating_sub(pipe.success_ns);
+        pipe.is_vain |= vain_ns > self.vain_max_ns;
     }
 
+    /// Takes what has ended and records it: first the histograms, then what the next op may depend
+    /// on. With nothing in flight it asks for none, so that it doesn't wait for ever.
     #[inline]
     fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
         let min = usize::from(pipe.in_flight > 0);
@@ -416,7 +434,8 @@ impl Worker<'_> {
         // The last completion is as good a clock as another reading of it.
         if self.admission.is_none()
             && self.stream.is_endless()
-            && pipe.completions.last().is_some_and(|last| last.done_ns >= self.timing.deadline_ns)
+            && let Some(last) = pipe.completions.last()
+            && last.done_ns >= self.timing.deadline_ns
         {
             self.stream.finish();
         }

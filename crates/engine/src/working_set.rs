@@ -109,7 +109,7 @@ impl WorkingSetTracker {
 impl Bits {
     fn new(spec: &RunSpec, seed: u64) -> Self {
         if spec.workload == Workload::OpMix {
-            return Self::of_mix(spec);
+            return Self::of_op_mix(spec);
         }
         let set = FileSet::of(spec, seed);
         let files = u64::from(set.files());
@@ -120,21 +120,25 @@ impl Bits {
         }
         let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
         let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
-        let units = |shift: u32| (largest >> shift) + 1;
-        while unit_shift < 40 && files.saturating_mul(units(unit_shift)) > TOUCHED_BITS_MAX {
+        // Units double until all bits fit: a bit then stands for more bytes, and the size of the
+        // set that is reported is rounded up to them.
+        while unit_shift < 40
+            && files.saturating_mul((largest >> unit_shift) + 1) > TOUCHED_BITS_MAX
+        {
             unit_shift += 1;
         }
+        let units = (largest >> unit_shift) + 1;
         Self {
             files: touched_zeros(files),
-            units: touched_zeros(files * units(unit_shift)),
+            units: touched_zeros(files * units),
             file_count: files,
-            layout: Layout::Even(units(unit_shift)),
+            layout: Layout::Even(units),
             unit_shift,
         }
     }
 
     /// Makes units as fine as the requests of a mix are, and only for files in use.
-    fn of_mix(spec: &RunSpec) -> Self {
+    fn of_op_mix(spec: &RunSpec) -> Self {
         let set = OpMixSet::of(spec);
         let files = u64::from(set.files());
         let mut ends = Vec::with_capacity(set.files() as usize);
@@ -187,6 +191,7 @@ impl Bits {
             return true;
         }
         set_bit(&mut self.units, first);
+        // Most ops lie in one unit: there is no further one to look for.
         let last = units.start + ((offset + u64::from(bytes) - 1) >> self.unit_shift);
         for unit in first + 1..=last.min(units.end - 1) {
             set_bit(&mut self.units, unit);
@@ -211,9 +216,14 @@ impl Bits {
 
 /// Counts the units of files with these ends.
 fn count_units(ends: &[u64], shift: u32) -> u64 {
-    ends.iter().map(|end| end.div_ceil(1 << shift)).sum()
+    let mut units = 0;
+    for end in ends {
+        units += end.div_ceil(1 << shift);
+    }
+    units
 }
 
+/// Adds bits: what two workers touched counts once.
 fn merge_bits(mine: &mut [u64], theirs: &[u64]) {
     for (mine, theirs) in mine.iter_mut().zip(theirs) {
         *mine |= theirs;

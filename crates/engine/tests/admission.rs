@@ -1,4 +1,4 @@
-//! Offered loads, think times, caps and warm-ups, on backends that are told what to do.
+//! Offered loads, think times, caps and warm-ups, on scripted backends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl Backend for Slow {
     }
 
     fn reap(&mut self, _: usize, _: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        // The last one first: whoever needs an order has to see to it.
+        // The last one first: a worker that needs an order must keep it itself.
         let Some(op) = self.queue.pop() else { return Ok(()) };
         let sent_ns = self.clock.now_ns();
         self.clock.sleep_until(sent_ns + self.takes.as_nanos() as u64);
@@ -174,7 +174,7 @@ fn is_offered_and_met(load: Load) -> bool {
 }
 
 #[test]
-fn a_load_that_is_not_met_is_told_and_its_waiting_counts() {
+fn a_load_that_is_not_met_is_reported_and_its_waiting_counts() {
     let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));

@@ -1,4 +1,4 @@
-//! Many emulated clients, each recorded apart and each under a uid of its own where that is asked.
+//! Many emulated clients, each recorded apart and each under a uid of its own where the plan wants it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn clients_make_files_under_their_uids_in_turn() {
 }
 
 #[test]
-fn nothing_is_recorded_apart_where_nobody_asks() {
+fn nothing_is_recorded_apart_where_the_plan_does_not_want_it() {
     let rig = Rig::new(Workload::Metadata, NfsSettings::default());
     assert!(rig.run(Pass::Create).result.clients.is_empty());
 }

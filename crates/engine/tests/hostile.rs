@@ -49,7 +49,7 @@ fn a_reply_that_trickles_times_out_though_bytes_come() {
     let error = loop {
         let wait = Duration::from_millis(50);
         let ended = connection.wait(&mut scratch, &clock, wait, &mut |_| {}).unwrap();
-        assert_eq!(ended, 0, "64 KiB came within {:?}", begun.elapsed());
+        assert_eq!(ended, 0, "64 KiB arrived within {:?}", begun.elapsed());
         if let Err(error) = connection.check_timeout(clock(), 2_000_000_000) {
             break error;
         }
@@ -60,7 +60,7 @@ fn a_reply_that_trickles_times_out_though_bytes_come() {
 }
 
 #[test]
-fn whoever_wants_to_stop_does_not_wait_for_a_reply() {
+fn a_stop_does_not_wait_for_a_reply() {
     let (_server, mut options) = trickling(1);
     options.interrupt = Interrupt::new(|| Some(Interrupted::Stopped));
     let error = Mount::connect(&options).unwrap_err();

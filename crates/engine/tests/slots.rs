@@ -141,7 +141,7 @@ fn a_renewal_takes_no_slot_that_ops_need_and_else_they_wait() {
         let mut ended = Vec::new();
         for round in 0..4_u64 {
             let (before, in_all) = (rig.operations(renewal), 4 * (round as usize + 1));
-            // One op leaves slots free, so that the renewal begins; then all slots are asked for.
+            // One op leaves slots free, so that the renewal begins; then all slots are needed.
             rig.pass_time();
             assert_eq!(backend.submit(&writes(4 * round, 1)), 1);
             for _ in 0..10_000 {

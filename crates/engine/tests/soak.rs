@@ -1,4 +1,4 @@
-//! A soak of some million ops: what it books and watches takes no more memory at its end than
+//! A soak of some million ops: its journal and its statistics take no more memory at its end than
 //! before.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 /// A fast machine needs two seconds for them, which is twenty intervals.
 const OPS: u64 = 8_000_000;
 
-/// A mix that nobody executes, journaled as a soak is.
+/// A mix on the null backend, journaled as a soak is.
 fn spec() -> RunSpec {
     let mut spec = RunBuilder::new(Workload::Mixed)
         .files(16)
@@ -56,7 +56,7 @@ fn memory_is_steady_over_millions_of_ops() {
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
     let journaled: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
     assert_eq!(journaled, OPS, "every op is in an interval");
-    let kept = target.journal().unwrap().kept(|_| true);
+    let kept = target.journal().unwrap().summarize(|_| true);
     // Each block is written about 1,000 times; what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");

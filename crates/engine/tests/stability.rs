@@ -1,5 +1,5 @@
 //! The stability that a server claims in its WRITE replies decides about COMMITs, and not the one
-//! that was asked for: a server may claim more and need no COMMIT, and may never claim less.
+//! that was requested: a server may claim more and need no COMMIT, and may never claim less.
 
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn a_file_without_new_data_is_not_committed_again() {
 }
 
 #[test]
-fn less_than_was_asked_for_fails_the_write() {
+fn less_than_was_requested_fails_the_write() {
     for version in VERSIONS {
         let claimed = Some(StableHow::Unstable);
         let (written, _, _) = write_and_sync(claimed, version, Durability::Osync);

@@ -51,7 +51,10 @@ impl Arrivals {
     /// `batch` says how many ops an arrival stands for.
     pub fn new(load: &Load, seed: u64, batch: Batch) -> Option<Self> {
         let rate = u128::from(load.rate_per_s);
-        (rate > 0).then(|| Self {
+        if rate == 0 {
+            return None;
+        }
+        Some(Self {
             seed,
             pattern: load.arrivals,
             next: 0,
@@ -73,20 +76,27 @@ impl Arrivals {
     #[inline]
     pub fn scheduled_ns(&mut self, number: u64) -> u64 {
         while self.next <= number {
+            // Gaps are drawn by their number, so every worker draws the same ones, whichever of the
+            // arrivals are its own.
             self.sum += match self.pattern {
                 Pattern::Constant => 1 << POINT,
                 Pattern::Poisson => exponential(draw(self.seed, self.next)),
             };
             self.next += 1;
         }
-        self.stretched(self.sum).max(1)
+        self.stretch_time(self.sum).max(1)
     }
 
     /// From the time of the rate of one to that of the load.
     ///
     /// In the ramp the rate rises evenly, so that arrivals follow the square of time:
     /// n = rate t^2 / (2 ramp), until half of `rate * ramp` have come.
-    fn stretched(&self, sum: u64) -> u64 {
+    ///
+    /// A ramp of length R that rises evenly to the rate lets as many arrive as half of its time
+    /// would at the full rate. So with s the time that all arrivals so far take at the full rate:
+    /// while 2 s < R the instant is t = sqrt(2 s R), and from there on t = s + R / 2. Both give R
+    /// at their border, s = R / 2.
+    fn stretch_time(&self, sum: u64) -> u64 {
         let steady_ns = (u128::from(sum) * self.second_ns / SECOND_NS) >> POINT;
         let scheduled_ns = if 2 * steady_ns >= self.ramp_ns {
             steady_ns + self.ramp_ns / 2
@@ -103,22 +113,23 @@ impl Arrivals {
 /// density proportional to exp(-u1); each refusal adds one.
 #[inline]
 fn exponential(seed: u64) -> u64 {
-    let mut index = 0;
-    let mut uniform = || {
-        index += 1;
-        draw(seed, index)
-    };
-    let mut whole = 0;
+    let (mut index, mut whole) = (0, 0);
     loop {
-        let first = uniform();
+        index += 1;
+        let first = draw(seed, index);
         let (mut last, mut run) = (first, 1);
         loop {
-            let next = uniform();
+            index += 1;
+            let next = draw(seed, index);
             if next >= last {
                 break;
             }
             (last, run) = (next, run + 1);
         }
+        // A run of falling numbers below u1 has at least n of them with probability
+        // u1^(n-1) / (n-1)!, so its length is odd with probability 1 - u1 + u1^2/2! - ..., which is
+        // exp(-u1): the fraction of an exponential variate. Each refusal has probability 1/e, as
+        // has each further whole unit of one.
         if run % 2 == 1 {
             return (whole << POINT) + (first >> (u64::BITS - POINT));
         }

@@ -2,7 +2,7 @@
 //!
 //! [`FileSet`] answers for each number whether it is there before the pass that needs it, and how
 //! large the file is. It is a function of run and seed: preparation, streams and the parts that
-//! count the set afterwards ask the same page.
+//! count the set afterwards agree.
 
 use model::random::{below, draw};
 use model::{RunSpec, Workload};
@@ -33,6 +33,8 @@ impl FileSet {
     /// The set of a run; `seed` is that of its streams.
     pub fn of(spec: &RunSpec, seed: u64) -> Self {
         match spec.workload {
+            // Sizes come from the seed and the number alone, so preparation, streams and checks
+            // agree on them without a table.
             Workload::Transactions => {
                 let least = spec.transactions.size_min_bytes;
                 let most = spec.transactions.size_max_bytes.max(least);
@@ -89,8 +91,13 @@ impl FileSet {
             Sizes::OpMix(set) => return set.totals(),
             Sizes::Uniform { .. } => {}
         }
-        let sizes = (0..self.files).filter_map(|file| self.size(file));
-        sizes.fold((0, 0), |(count, bytes), size| (count + 1, bytes + size))
+        let (mut count, mut bytes) = (0, 0);
+        for file in 0..self.files {
+            if let Some(size) = self.size(file) {
+                (count, bytes) = (count + 1, bytes + size);
+            }
+        }
+        (count, bytes)
     }
 }
 

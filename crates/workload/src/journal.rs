@@ -3,9 +3,9 @@
 //! A [`Journal`] numbers the writes of each block, its generations from 1 (0 is what preparation
 //! wrote), and knows of each block the newest generation that was handed on, the latest one that
 //! was acknowledged, and the latest one that was acknowledged as safe. Reads are checked against
-//! these: see [`Journal::found`]. All memory is taken at the start, and may be shared, such as a
-//! file that outlives its process; nothing locks. One write or read at a time may be in flight for
-//! each block, all by one worker: the caller that hands out ops ensures that.
+//! these: see [`Journal::note_found`]. All memory is taken at the start, and may be shared, such as
+//! a file that outlives its process; nothing locks. One write or read at a time may be in flight
+//! for each block, all by one worker: the caller that hands out ops ensures that.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 
@@ -66,7 +66,8 @@ impl fmt::Debug for Journal {
 /// The generation in a note that found no whole block of ours.
 const NOTHING: u32 = (1 << 30) - 1;
 
-/// Puts a state and a generation into one word; the worse state makes the larger word.
+/// Puts a state and a generation into one word: two bits of rank above 30 of generation, so that
+/// the worse state makes the larger word, and 0 stands for no finding.
 const fn note_of(state: BlockState, found: Option<u32>) -> u32 {
     let rank = match state {
         BlockState::Torn => 1,
@@ -106,15 +107,16 @@ impl Journal {
     /// # Panics
     /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks: the caller checks that.
     pub fn new(files: u32, file_bytes: u64, block_bytes: u32) -> Self {
-        let words = (0..Self::words(files, file_bytes, block_bytes)).map(|_| AtomicU32::new(0));
-        Self::over(Box::new(words.collect::<Box<[_]>>()), file_bytes, block_bytes)
+        let mut words = Vec::new();
+        words.resize_with(Self::count_words(files, file_bytes, block_bytes), AtomicU32::default);
+        Self::over(Box::new(words), file_bytes, block_bytes)
     }
 
     /// Returns how many words a journal of so many files takes, 16 bytes a block.
     ///
     /// # Panics
     /// When there are more than [`JOURNAL_BLOCKS_MAX`] blocks, as in [`Self::new`].
-    pub fn words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
+    pub fn count_words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
         let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes.max(1)));
         let count = u64::from(files).saturating_mul(blocks_per_file);
         assert!(count <= JOURNAL_BLOCKS_MAX, "{count} blocks are too many for a journal");
@@ -126,13 +128,16 @@ impl Journal {
         let block_bytes = u64::from(block_bytes.max(1));
         let blocks_per_file = file_bytes.div_ceil(block_bytes);
         let journal = Self { block_bytes, blocks_per_file, words, uncommitted: AtomicU64::new(0) };
-        let uncommitted = journal.blocks().filter(Block::is_uncommitted).count() as u64;
+        let mut uncommitted = 0;
+        for block in journal.blocks() {
+            uncommitted += u64::from(block.is_uncommitted());
+        }
         journal.uncommitted.store(uncommitted, Relaxed);
         journal
     }
 
     /// Notes a write that is handed on: its block gets its next generation.
-    pub fn begin(&self, file: u32, offset_bytes: u64) {
+    pub fn note_begun(&self, file: u32, offset_bytes: u64) {
         if let Some(block) = self.block_at(file, offset_bytes) {
             block.newest.store(block.newest.load(Relaxed) + 1, Relaxed);
         }
@@ -147,7 +152,7 @@ impl Journal {
     }
 
     /// Returns the generations that may be read at a place: the oldest and the newest.
-    pub fn readable(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
+    pub fn readable_range(&self, file: u32, offset_bytes: u64) -> (u32, u32) {
         match self.block_at(file, offset_bytes) {
             Some(block) => (block.safe.load(Relaxed), block.newest.load(Relaxed)),
             None => (0, 0),
@@ -155,9 +160,11 @@ impl Journal {
     }
 
     /// Notes a write that was acknowledged.
-    pub fn acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
+    pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
         let is_safe = safety == Safety::OnStorage;
         let Some(block) = self.block_at(file, offset_bytes) else { return };
+        // Loads and stores may be relaxed and need no read-modify-write: one op at a time is in
+        // flight for a block, and one worker makes all of a block's ops.
         let newest = block.newest.load(Relaxed);
         let was_safe = block.safe.load(Relaxed) == block.acknowledged.load(Relaxed);
         block.acknowledged.store(newest, Relaxed);
@@ -172,13 +179,14 @@ impl Journal {
     }
 
     /// Notes that all that was acknowledged of a file is now safe.
-    pub fn committed(&self, file: u32) {
+    pub fn note_committed(&self, file: u32) {
         let first = u64::from(file) * self.blocks_per_file;
         let range = first as usize * WORDS_PER_BLOCK
             ..(first + self.blocks_per_file) as usize * WORDS_PER_BLOCK;
         let mut made_safe = 0;
         let words = self.words.as_ref().as_ref().get(range).unwrap_or_default();
-        for block in words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::of) {
+        for words in words.chunks_exact(WORDS_PER_BLOCK) {
+            let Some(block) = Block::of(words) else { continue };
             if block.is_uncommitted() {
                 block.safe.store(block.acknowledged.load(Relaxed), Relaxed);
                 made_safe += 1;
@@ -189,12 +197,20 @@ impl Journal {
 
     /// Notes what a read found: the generation of a whole block of ours, or `None` for anything
     /// else. Returns what became of the block; `None` where it is as it should be.
-    pub fn found(&self, file: u32, offset_bytes: u64, found: Option<u32>) -> Option<BlockState> {
+    pub fn note_found(
+        &self,
+        file: u32,
+        offset_bytes: u64,
+        found: Option<u32>,
+    ) -> Option<BlockState> {
         let block = self.block_at(file, offset_bytes)?;
         let (newest, safe) = (block.newest.load(Relaxed), block.safe.load(Relaxed));
         let acknowledged = block.acknowledged.load(Relaxed);
-        // A safe generation may not be missing, and one that was never handed on may not appear; a
-        // block may be torn only while a write to it was in flight.
+        // Four bounds, in this order: safe <= acknowledged <= newest. Below safe a committed write
+        // is gone, above newest stands what was never written: both are losses. From safe up to
+        // acknowledged a restart may have rolled back. From acknowledged on all is well, for a
+        // write in flight may have arrived or not. A block without a whole stamp may be torn only
+        // while a write to it was in flight.
         let state = match found {
             Some(found) if found < safe || found > newest => BlockState::Lost,
             Some(found) if found < acknowledged => BlockState::RolledBack,
@@ -202,6 +218,8 @@ impl Journal {
             None if newest > acknowledged => BlockState::Torn,
             None => BlockState::Lost,
         };
+        // The worst finding is kept: a block that was lost and is written again was lost all the
+        // same.
         block.noted.fetch_max(note_of(state, found), Relaxed);
         Some(state)
     }
@@ -212,9 +230,10 @@ impl Journal {
     }
 
     /// Counts the blocks of some files by what became of them; each is looked at once.
-    pub fn kept(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
+    pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
         let mut kept = Kept::default();
-        for (index, block) in (0_u64..).zip(self.blocks()) {
+        for (index, block) in self.blocks().enumerate() {
+            let index = index as u64;
             let file = (index / self.blocks_per_file) as u32;
             if !is_ours(file) {
                 continue;
@@ -264,8 +283,8 @@ mod tests {
     use super::*;
 
     fn write(journal: &Journal, offset_bytes: u64) {
-        journal.begin(1, offset_bytes);
-        journal.acknowledged(1, offset_bytes, Safety::Uncommitted);
+        journal.note_begun(1, offset_bytes);
+        journal.note_acknowledged(1, offset_bytes, Safety::Uncommitted);
     }
 
     #[test]
@@ -274,15 +293,15 @@ mod tests {
         write(&journal, 100);
         write(&journal, 100);
         assert_eq!((journal.generation(1, 199), journal.uncommitted()), (2, 1));
-        assert_eq!(journal.readable(1, 100), (0, 2));
-        assert_eq!(journal.found(1, 100, Some(2)), None);
-        assert_eq!(journal.found(1, 100, Some(1)), Some(BlockState::RolledBack));
-        journal.committed(1);
-        assert_eq!((journal.readable(1, 100), journal.uncommitted()), ((2, 2), 0));
-        assert_eq!(journal.found(1, 100, Some(1)), Some(BlockState::Lost));
+        assert_eq!(journal.readable_range(1, 100), (0, 2));
+        assert_eq!(journal.note_found(1, 100, Some(2)), None);
+        assert_eq!(journal.note_found(1, 100, Some(1)), Some(BlockState::RolledBack));
+        journal.note_committed(1);
+        assert_eq!((journal.readable_range(1, 100), journal.uncommitted()), ((2, 2), 0));
+        assert_eq!(journal.note_found(1, 100, Some(1)), Some(BlockState::Lost));
         // Of another file and another block nothing changed.
         assert_eq!((journal.generation(0, 100), journal.generation(1, 0)), (0, 0));
-        let kept = journal.kept(|_| true);
+        let kept = journal.summarize(|_| true);
         assert_eq!((kept.blocks, kept.written, kept.lost, kept.rolled_back), (6, 1, 1, 0));
         let finding = &kept.findings[0];
         assert_eq!((finding.offset_bytes, finding.found, finding.safe), (100, Some(1), 2));
@@ -290,20 +309,24 @@ mod tests {
             (finding.state, finding.file.as_str()),
             (BlockState::Lost, Name::file(1).as_str())
         );
-        assert_eq!(journal.kept(|file| file == 0).lost, 0);
+        assert_eq!(journal.summarize(|file| file == 0).lost, 0);
     }
 
     #[test]
     fn a_write_that_was_never_answered_leaves_the_old_block_the_new_one_or_a_torn_one() {
         let journal = Journal::new(2, 300, 100);
-        journal.begin(1, 0);
-        assert_eq!(journal.found(1, 0, Some(0)), None);
-        assert_eq!(journal.found(1, 0, Some(1)), None);
-        assert_eq!(journal.found(1, 0, None), Some(BlockState::Torn));
-        assert_eq!(journal.found(1, 0, Some(2)), Some(BlockState::Lost), "nobody wrote that");
-        journal.acknowledged(1, 0, Safety::OnStorage);
-        assert_eq!(journal.found(1, 0, None), Some(BlockState::Lost));
-        let kept = journal.kept(|_| true);
+        journal.note_begun(1, 0);
+        assert_eq!(journal.note_found(1, 0, Some(0)), None);
+        assert_eq!(journal.note_found(1, 0, Some(1)), None);
+        assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Torn));
+        assert_eq!(
+            journal.note_found(1, 0, Some(2)),
+            Some(BlockState::Lost),
+            "no write had that generation"
+        );
+        journal.note_acknowledged(1, 0, Safety::OnStorage);
+        assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Lost));
+        let kept = journal.summarize(|_| true);
         assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
     }
 
@@ -311,20 +334,20 @@ mod tests {
     fn a_block_counts_as_uncommitted_once() {
         let journal = Journal::new(1, 300, 100);
         for offset in [0, 0, 100, 0] {
-            journal.begin(0, offset);
-            journal.acknowledged(0, offset, Safety::Uncommitted);
+            journal.note_begun(0, offset);
+            journal.note_acknowledged(0, offset, Safety::Uncommitted);
         }
         assert_eq!(journal.uncommitted(), 2);
-        journal.begin(0, 0);
-        journal.acknowledged(0, 0, Safety::OnStorage);
+        journal.note_begun(0, 0);
+        journal.note_acknowledged(0, 0, Safety::OnStorage);
         assert_eq!(journal.uncommitted(), 1);
-        journal.committed(0);
-        journal.committed(0);
+        journal.note_committed(0);
+        journal.note_committed(0);
         assert_eq!(journal.uncommitted(), 0);
     }
 
     #[test]
-    fn books_that_somebody_left_are_gone_on_with() {
+    fn a_journal_that_another_process_left_is_continued() {
         struct Left(Arc<[AtomicU32]>);
         impl AsRef<[AtomicU32]> for Left {
             fn as_ref(&self) -> &[AtomicU32] {
@@ -332,26 +355,26 @@ mod tests {
             }
         }
         let words: Arc<[AtomicU32]> =
-            (0..Journal::words(2, 300, 100)).map(|_| AtomicU32::new(0)).collect();
+            (0..Journal::count_words(2, 300, 100)).map(|_| AtomicU32::new(0)).collect();
         let before = Journal::over(Box::new(Left(Arc::clone(&words))), 300, 100);
         write(&before, 0);
-        before.committed(1);
+        before.note_committed(1);
         write(&before, 0);
         write(&before, 100);
         drop(before);
         let after = Journal::over(Box::new(Left(words)), 300, 100);
-        assert_eq!((after.uncommitted(), after.readable(1, 0)), (2, (1, 2)));
-        assert_eq!(after.found(1, 0, Some(1)), Some(BlockState::RolledBack));
-        assert_eq!(after.found(1, 0, Some(0)), Some(BlockState::Lost));
-        assert_eq!((after.kept(|_| true).written, after.kept(|_| true).lost), (2, 1));
+        assert_eq!((after.uncommitted(), after.readable_range(1, 0)), (2, (1, 2)));
+        assert_eq!(after.note_found(1, 0, Some(1)), Some(BlockState::RolledBack));
+        assert_eq!(after.note_found(1, 0, Some(0)), Some(BlockState::Lost));
+        assert_eq!((after.summarize(|_| true).written, after.summarize(|_| true).lost), (2, 1));
     }
 
     #[test]
     fn what_was_made_and_never_written_must_be_there() {
         let journal = Journal::new(1, 250, 100);
-        assert_eq!(journal.found(0, 249, Some(0)), None);
-        assert_eq!(journal.found(0, 200, None), Some(BlockState::Lost));
-        assert_eq!(journal.found(0, 300, None), None, "there is no such block");
-        assert_eq!(journal.kept(|_| true).findings[0].offset_bytes, 200);
+        assert_eq!(journal.note_found(0, 249, Some(0)), None);
+        assert_eq!(journal.note_found(0, 200, None), Some(BlockState::Lost));
+        assert_eq!(journal.note_found(0, 300, None), None, "there is no such block");
+        assert_eq!(journal.summarize(|_| true).findings[0].offset_bytes, 200);
     }
 }

@@ -63,7 +63,10 @@ impl fmt::Display for Mismatch {
             Found::Byte { found, expected } => write!(f, "{found:#04x}, written {expected:#04x}"),
             Found::NoStamp(head) => {
                 f.write_str("no stamp but")?;
-                head.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+                for byte in head {
+                    write!(f, " {byte:02x}")?;
+                }
+                Ok(())
             }
             Found::Checksum { stored, computed } => {
                 write!(f, "checksum {computed:#010x}, stamped {stored:#010x}")
@@ -88,8 +91,11 @@ pub struct Mismatches {
 impl Mismatches {
     /// Notes one more.
     pub fn note(&mut self, mismatch: Mismatch) {
-        if let Some(free) = self.first.iter_mut().find(|kept| kept.is_none()) {
-            *free = Some(mismatch);
+        for kept in &mut self.first {
+            if kept.is_none() {
+                *kept = Some(mismatch);
+                break;
+            }
         }
         self.count += 1;
     }
@@ -97,7 +103,10 @@ impl Mismatches {
     /// Adds what another worker noted.
     pub fn merge(&mut self, other: &Self) {
         let known = self.count;
-        other.first().for_each(|mismatch| self.note(*mismatch));
+        for mismatch in other.first() {
+            self.note(*mismatch);
+        }
+        // Those beyond the first few are known by their number only.
         self.count = known + other.count;
     }
 

@@ -31,11 +31,10 @@ pub enum Sort {
 
 impl Sort {
     /// Says by its letter whether one of our names is that of a directory.
-    /// Says by its letter whether one of our names is that of a directory.
     pub fn is_directory(name: &[u8]) -> bool {
         let Some(first) = name.first() else { return false };
         let sorts = [Self::Directory, Self::OtherDirectory, Self::Place];
-        sorts.iter().any(|sort| sort.letter() == *first)
+        sorts.map(Self::letter).contains(first)
     }
 
     const fn letter(self) -> u8 {
@@ -69,6 +68,8 @@ impl Name {
         assert!(number < 100_000_000);
         let mut bytes = *b"f00000000\0";
         bytes[0] = sort.letter();
+        // Digits are put in from the last one forward, over the zeros of the pattern: formatting
+        // would allocate, and a worker names a file for each op.
         let mut at = LEN;
         while number > 0 {
             at -= 1;

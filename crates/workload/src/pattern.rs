@@ -1,12 +1,12 @@
 //! The bytes that are written: known at each offset, and of the stated kind.
 //!
-//! One pool of bytes (`Pool`) is made before anything is timed, or as much of it as will be asked
-//! for. Byte `o` of file `f` is `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is
-//! repeated behind its end, so the bytes of any op are one slice of the pool: writing needs no copy
-//! and no generation, and what was read can be compared with the same slice. `PERIOD` is an odd
-//! multiple of 8 bytes, so aligned blocks of 4 KiB do not repeat within the first 1 GiB of a file.
-//! Stamped content, and content of which a stated share repeats, differs in each block and is
-//! copied out by [`Pattern::fill`]. Zeros are the same everywhere: every op takes the first ones.
+//! One pool of bytes (`Pool`) is made before anything is timed, or as much of it as ops will need.
+//! Byte `o` of file `f` is `pool[(o + shift(f)) % PERIOD]`, and the head of the pool is repeated
+//! behind its end, so the bytes of any op are one slice of the pool: writing needs no copy and no
+//! generation, and what was read can be compared with the same slice. `PERIOD` is an odd multiple
+//! of 8 bytes, so aligned blocks of 4 KiB do not repeat within the first 1 GiB of a file. Stamped
+//! content, and content of which a stated share repeats, differs in each block and is copied out by
+//! [`Pattern::fill`]. Zeros are the same everywhere: every op takes the first ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Pattern {
         content
     }
 
-    /// Prepares the same content of which nothing is made yet: [`Self::make`] and
+    /// Prepares the same content of which nothing is made yet: [`Self::make_for`] and
     /// [`Self::make_all`] do.
     pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
@@ -77,7 +77,7 @@ impl Pattern {
 
     /// Makes the content of files of these sizes in bytes, for ops that end where their file does.
     /// A set that needs a good part of all gets all, whose slices cost less to look up.
-    pub fn make(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
+    pub fn make_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
         let mut sum: u64 = 0;
         for (_, bytes) in files.clone() {
             sum = sum.saturating_add(bytes);
@@ -91,7 +91,7 @@ impl Pattern {
         }
         for (file, bytes) in files {
             if bytes > 0 {
-                self.pool.make(self.shift(file), bytes as usize);
+                self.pool.make_part(self.pool_start(file), bytes as usize);
             }
         }
     }
@@ -158,16 +158,18 @@ impl Pattern {
         if self.is_zeros {
             return 0..len as usize;
         }
-        let start = ((offset_bytes + self.shift(file) as u64) % PERIOD as u64) as usize;
+        // Each file begins at another place of the pool, so that files differ and a block that went
+        // to the wrong file is found without stamps.
+        let start = ((offset_bytes + self.pool_start(file) as u64) % PERIOD as u64) as usize;
         let range = start..start + len as usize;
         assert!(range.end <= self.pool.len(), "op longer than the pattern was made for");
-        assert!(self.pool.has(&range), "op beyond what the pattern was made for");
+        assert!(self.pool.is_made(&range), "op beyond what the pattern was made for");
         range
     }
 
     /// Returns the place in the pool at which the content of a file begins.
     #[inline]
-    fn shift(&self, file: u32) -> usize {
+    fn pool_start(&self, file: u32) -> usize {
         let grains = (PERIOD / GRAIN) as u64;
         below(draw(!self.seed, u64::from(file)), grains) as usize * GRAIN
     }
@@ -213,7 +215,7 @@ impl Pattern {
             (Some(stamps), Some(journal)) => {
                 stamps.stamp_each(data, file, offset_bytes, |at| journal.generation(file, at));
             }
-            (Some(stamps), None) => stamps.stamp(data, file, offset_bytes),
+            (Some(stamps), None) => stamps.stamp_all(data, file, offset_bytes),
             (None, _) => {}
         }
     }
@@ -221,6 +223,8 @@ impl Pattern {
     /// Copies a part of one block.
     fn fill_piece(&self, out: &mut [u8], file: u32, offset_bytes: u64, in_block: usize) {
         let block = offset_bytes / BLOCK_BYTES as u64;
+        // Whether a block repeats, and which of the common ones it is, follows from its place
+        // alone: reading finds the same without any record of what was written.
         let chance = draw(draw(self.seed ^ REPEATS, u64::from(file)), block);
         if below(chance, 100) < self.dedup_percent {
             let which = below(draw(chance, 0), REPEATED_BLOCKS) as usize;
@@ -282,7 +286,7 @@ impl Pattern {
         let Some(journal) = &self.journal else {
             return self.check_stamped(stamps, read, file, offset_bytes, in_block);
         };
-        let (oldest, generation) = journal.readable(file, offset_bytes);
+        let (oldest, generation) = journal.readable_range(file, offset_bytes);
         let stamps = Stamps { generation, oldest, ..*stamps };
         let checked = self.check_stamped(&stamps, read, file, offset_bytes, in_block);
         // A part without the stamp says nothing of its generation, so only a mismatch counts.
@@ -293,7 +297,7 @@ impl Pattern {
             Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
             Err(_) => None,
         };
-        match journal.found(file, offset_bytes, found) {
+        match journal.note_found(file, offset_bytes, found) {
             Some(BlockState::Lost) => checked,
             None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
         }
@@ -308,32 +312,49 @@ impl Pattern {
         offset_bytes: u64,
         in_block: usize,
     ) -> Result<(), Mismatch> {
-        let written = |from, len| self.slice(file, offset_bytes + from as u64, len as u32);
-        let behind = |from: usize| {
-            let offset_bytes = offset_bytes + from as u64;
-            compare(&read[from..], written(from, read.len() - from), file, offset_bytes)
-        };
         if in_block == 0 && read.len() >= STAMP_BYTES {
-            let checked = stamps.check_block(read, file, offset_bytes, written);
+            let checked = stamps.check_block(read, file, offset_bytes, |from, len| {
+                self.slice(file, offset_bytes + from as u64, len as u32)
+            });
             return match checked {
-                Ok(vouched) => behind(vouched),
-                // The byte itself is better evidence than a checksum, where it isn't one of the
-                // stamp.
-                Err(Mismatch { what: Found::Checksum { .. }, .. }) => {
-                    behind(STAMP_BYTES).and(checked.map(|_| ()))
-                }
-                // A block that was begun with too few bytes for a stamp has none.
-                Err(mismatch @ Mismatch { what: Found::NoStamp(_), .. }) => {
-                    behind(0).map_err(|_| mismatch)
-                }
-                Err(mismatch) => Err(mismatch),
+                Ok(vouched) => self.compare_from(vouched, read, file, offset_bytes),
+                Err(mismatch) => match mismatch.what {
+                    // The byte itself is better evidence than a checksum, where it isn't one of the
+                    // stamp.
+                    Found::Checksum { .. } => {
+                        self.compare_from(STAMP_BYTES, read, file, offset_bytes)?;
+                        Err(mismatch)
+                    }
+                    // A block that was begun with too few bytes for a stamp has none.
+                    Found::NoStamp(_) if self.compare_from(0, read, file, offset_bytes).is_ok() => {
+                        Ok(())
+                    }
+                    _ => Err(mismatch),
+                },
             };
         }
         if in_block == 0 {
-            return if Stamps::is_cut_stamp(read) { Ok(()) } else { behind(0) };
+            if Stamps::is_cut_stamp(read) {
+                return Ok(());
+            }
+            return self.compare_from(0, read, file, offset_bytes);
         }
         // How far the stamp reaches stands at its beginning, which is not here; it ends by then.
-        behind(STAMP_BYTES.saturating_sub(in_block).min(read.len()))
+        let from = STAMP_BYTES.saturating_sub(in_block).min(read.len());
+        self.compare_from(from, read, file, offset_bytes)
+    }
+
+    /// Compares what was read with the bytes of the pool, from a byte of it on.
+    fn compare_from(
+        &self,
+        from: usize,
+        read: &[u8],
+        file: u32,
+        offset_bytes: u64,
+    ) -> Result<(), Mismatch> {
+        let offset_bytes = offset_bytes + from as u64;
+        let written = self.slice(file, offset_bytes, (read.len() - from) as u32);
+        compare(&read[from..], written, file, offset_bytes)
     }
 }
 
@@ -350,8 +371,11 @@ fn compare(read: &[u8], written: &[u8], file: u32, offset_bytes: u64) -> Result<
     if read == written {
         return Ok(());
     }
-    let differs = read.iter().zip(written).position(|(read, written)| read != written);
-    let at = differs.expect("slices of one length that are not the same differ somewhere");
+    // Slices of one length that are not the same differ somewhere.
+    let mut at = 0;
+    while read[at] == written[at] {
+        at += 1;
+    }
     let what = Found::Byte { found: read[at], expected: written[at] };
     Err(Mismatch { file, offset_bytes: offset_bytes + at as u64, what })
 }

@@ -32,7 +32,9 @@ impl Permutation {
 
     /// The number that stands at `place`, which is below the count.
     #[inline]
-    pub const fn at(&self, place: u64) -> u64 {
+    pub const fn number_at(&self, place: u64) -> u64 {
+        // Cycle walking: the network permutes the whole square, so following a number that is too
+        // large leads, along its cycle, to one that is not, and to another one for each place.
         let mut number = self.turn(place);
         while number >= self.count {
             number = self.turn(number);
@@ -42,6 +44,8 @@ impl Permutation {
 
     #[inline]
     const fn turn(&self, number: u64) -> u64 {
+        // A round swaps the halves and mixes one into the other by exclusive or, which the reverse
+        // round undoes whatever `mix` is: so each round, and all four, are permutations.
         let mask = (1 << self.half_bits) - 1;
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
         let mut round = 0;
@@ -62,20 +66,20 @@ mod tests {
     fn orders_differ_by_seed_and_look_random() {
         let order = |seed| {
             let permutation = Permutation::new(seed, 1000);
-            (0..1000).map(|place| permutation.at(place)).collect::<Vec<_>>()
+            (0..1000).map(|place| permutation.number_at(place)).collect::<Vec<_>>()
         };
         assert_ne!(order(1), order(2));
         // A random order has one number in its own place, and one neighbour behind another.
-        let stays = (0..1000).filter(|place| order(1)[*place as usize] == *place).count();
+        let unmoved = (0..1000).filter(|place| order(1)[*place as usize] == *place).count();
         let runs = order(1).windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-        assert!(stays < 8 && runs < 8, "{stays} {runs}");
+        assert!(unmoved < 8 && runs < 8, "{unmoved} {runs}");
     }
 
     proptest! {
         #[test]
         fn every_number_has_one_place(count in 1_u64..3000, seed: u64) {
             let permutation = Permutation::new(seed, count);
-            let mut numbers: Vec<u64> = (0..count).map(|place| permutation.at(place)).collect();
+            let mut numbers: Vec<u64> = (0..count).map(|place| permutation.number_at(place)).collect();
             numbers.sort_unstable();
             prop_assert!(numbers.iter().copied().eq(0..count));
         }

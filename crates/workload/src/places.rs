@@ -81,6 +81,8 @@ impl Places {
             } else {
                 places.add_root();
             }
+            // Level by level, as in a heap: the parent of node n is (n - 1) / branching, so parents
+            // come before what stands in them.
             for node in 1..nodes {
                 places.add_below(Some(root + (node - 1) / tree.branching.max(1)));
             }
@@ -94,7 +96,10 @@ impl Places {
     }
 
     fn add_below(&mut self, parent: Option<u32>) {
-        let mut prefix = parent.map_or(Vec::new(), |at| self.prefixes[at as usize].to_vec());
+        let mut prefix = match parent {
+            Some(parent) => self.prefixes[parent as usize].to_vec(),
+            None => Vec::new(),
+        };
         prefix.extend_from_slice(self.name(self.count()).as_bytes());
         prefix.push(b'/');
         self.prefixes.push(prefix.into());
@@ -111,6 +116,8 @@ impl Places {
     pub const fn of_number(&self, number: u32) -> u32 {
         match self.rule {
             Rule::InTurn => number % self.count(),
+            // Names of a worker are those with its number modulo the workers; the rest of the
+            // number goes through the nodes of its own tree in turn.
             Rule::TreePerWorker { workers, nodes } => {
                 (number % workers) * nodes + (number / workers) % nodes
             }

@@ -1,10 +1,10 @@
-//! The random bytes that content is cut from, made as far as they are asked for.
+//! The random bytes that content is cut from, made as far as they are needed.
 //!
 //! [`Pool`] is memory that the system hands out as zeros, and only where it is touched: of a
 //! process that works on one small file a page is made, not all of it. What is not made is never
-//! handed out: [`Pool::has`] says what is, block by block. Byte `p` depends on seed and `p %
-//! PERIOD` only, so it is the same whatever was made before. Nothing is made while anybody else
-//! holds the bytes.
+//! handed out: [`Pool::is_made`] says what is, block by block. Byte `p` depends on seed and `p %
+//! PERIOD` only, so it is the same whatever was made before. While another holder has the bytes,
+//! making more of them works on a copy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,15 +64,23 @@ impl Pool {
 
     /// Says whether another has the same bytes, where both have them.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let what = |pool: &Self| (pool.seed, pool.random_bytes, pool.len());
-        what(self) == what(other)
+        let Self { seed, random_bytes, bytes, .. } = self;
+        *seed == other.seed && *random_bytes == other.random_bytes && bytes.len() == other.len()
     }
 
     /// Says whether a range is made.
     #[inline]
-    pub(crate) fn has(&self, range: &Range<usize>) -> bool {
+    pub(crate) fn is_made(&self, range: &Range<usize>) -> bool {
         let Some(made) = &self.made else { return true };
-        range.is_empty() || blocks_of(range).all(|block| made[block / 64] >> (block % 64) & 1 == 1)
+        if range.is_empty() {
+            return true;
+        }
+        for block in blocks_of(range) {
+            if made[block / 64] >> (block % 64) & 1 == 0 {
+                return false;
+            }
+        }
+        true
     }
 
     /// Makes all of it.
@@ -81,9 +89,9 @@ impl Pool {
         self.made = None;
     }
 
-    /// Makes what can be asked for of so many bytes from a place within the period on: as they lie,
+    /// Makes what ops may need of so many bytes from a place within the period on: as they lie,
     /// and those behind the period at its beginning, too.
-    pub(crate) fn make(&mut self, begin: usize, bytes: usize) {
+    pub(crate) fn make_part(&mut self, begin: usize, bytes: usize) {
         let end = begin + bytes;
         self.make_range(&(begin..end.min(self.len())));
         if end > PERIOD {
@@ -103,7 +111,7 @@ impl Pool {
                 *word |= bit;
                 let begin = block * BLOCK_BYTES;
                 let end = bytes.len().min(begin + BLOCK_BYTES);
-                write(&mut bytes[begin..end], begin, self.seed, self.random_bytes);
+                write_block(&mut bytes[begin..end], begin, self.seed, self.random_bytes);
             }
         }
     }
@@ -116,8 +124,10 @@ fn blocks_of(range: &Range<usize>) -> Range<usize> {
 }
 
 /// Makes the bytes that stand at a place of the pool, a multiple of a word.
-fn write(out: &mut [u8], begin: usize, seed: u64, random_bytes: usize) {
+fn write_block(out: &mut [u8], begin: usize, seed: u64, random_bytes: usize) {
     for (index, word) in out.chunks_mut(WORD).enumerate() {
+        // A word depends on its place within the period, so the head that is repeated behind the
+        // end comes out the same, whichever of the two is made first.
         let place = (begin + index * WORD) % PERIOD;
         let random = random_bytes.saturating_sub(place % BLOCK_BYTES).min(word.len());
         let drawn = draw(seed, (place / WORD) as u64).to_le_bytes();
@@ -144,14 +154,14 @@ mod tests {
         for random_bytes in [0, 1, 409, 3072, BLOCK_BYTES] {
             let (all, mut pool) = (whole(random_bytes), Pool::unmade(5, MORE, random_bytes));
             for (begin, bytes) in [(8, 1), (4095, 2), (PERIOD - 9, 20_000), (60_000, 70_000)] {
-                pool.make(begin, bytes);
+                pool.make_part(begin, bytes);
                 let range = begin..begin + bytes;
-                assert!(pool.has(&range));
+                assert!(pool.is_made(&range));
                 assert_eq!(pool.bytes()[range.clone()], all.bytes()[range]);
             }
-            assert!(!pool.has(&(0..pool.len())));
+            assert!(!pool.is_made(&(0..pool.len())));
             pool.make_all();
-            assert!(pool.has(&(0..pool.len())) && pool.bytes() == all.bytes());
+            assert!(pool.is_made(&(0..pool.len())) && pool.bytes() == all.bytes());
         }
     }
 
@@ -165,17 +175,17 @@ mod tests {
     #[test]
     fn what_wraps_is_there_on_both_sides_and_nothing_else_is() {
         let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
-        assert!(!pool.has(&(0..1)) && pool.has(&(7..7)));
-        pool.make(PERIOD - 100, 5_000);
-        assert!(pool.has(&(PERIOD - 100..PERIOD + 4_900)) && pool.has(&(0..4_900)));
-        assert!(!pool.has(&(8_192..8_193)) && !pool.has(&(4_000..8_200)));
+        assert!(!pool.is_made(&(0..1)) && pool.is_made(&(7..7)));
+        pool.make_part(PERIOD - 100, 5_000);
+        assert!(pool.is_made(&(PERIOD - 100..PERIOD + 4_900)) && pool.is_made(&(0..4_900)));
+        assert!(!pool.is_made(&(8_192..8_193)) && !pool.is_made(&(4_000..8_200)));
     }
 
     #[test]
-    fn whoever_holds_the_bytes_keeps_them_as_they_are() {
+    fn a_holder_of_the_bytes_keeps_them_as_they_are() {
         let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
         let held = pool.shared();
-        pool.make(0, 8);
+        pool.make_part(0, 8);
         assert!(held[..8] == [0; 8] && pool.bytes()[..8] == draw(5, 0).to_le_bytes());
     }
 }

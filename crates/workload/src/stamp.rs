@@ -72,6 +72,8 @@ impl Iterator for Pieces {
         if self.at == self.len {
             return None;
         }
+        // Two grids: cells as large as the ops that write, and in each cell blocks of 4 KiB from
+        // its start on. A piece ends at the nearer border of the two.
         let in_cell = (self.offset + self.at as u64) % self.grid;
         let in_block = in_cell as usize % BLOCK_BYTES;
         let left = (BLOCK_BYTES - in_block).min((self.grid - in_cell) as usize);
@@ -83,11 +85,11 @@ impl Iterator for Pieces {
 
 impl Stamps {
     /// Puts stamps into a transfer whose other bytes are there already.
-    pub fn stamp(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
+    pub fn stamp_all(&self, data: &mut [u8], file: u32, offset_bytes: u64) {
         self.stamp_each(data, file, offset_bytes, |_| self.generation);
     }
 
-    /// Stamps as [`Self::stamp`] does, with a generation for the block at each offset.
+    /// Stamps as [`Self::stamp_all`] does, with a generation for the block at each offset.
     pub fn stamp_each(
         &self,
         data: &mut [u8],
@@ -113,6 +115,7 @@ impl Stamps {
         block[24..28].copy_from_slice(&file.to_le_bytes());
         block[28..32].copy_from_slice(&self.generation.to_le_bytes());
         block[32..36].copy_from_slice(&len.to_le_bytes());
+        // Last, since it covers all that stands before it in the block.
         let checksum = crc32c::crc32c(&block[4..]);
         block[..4].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -133,12 +136,13 @@ impl Stamps {
         offset_bytes: u64,
         rest: impl FnOnce(usize, usize) -> &'a [u8],
     ) -> Result<usize, Mismatch> {
-        let no = |what| Mismatch { file, offset_bytes, what };
         let len = u32_at(block, 32) as usize;
         let is_stamp = block[4..8] == MAGIC && (STAMP_BYTES..=BLOCK_BYTES).contains(&len);
         if !is_stamp {
-            return Err(no(Found::NoStamp(array(block, 0))));
+            return Err(Mismatch { file, offset_bytes, what: Found::NoStamp(array(block, 0)) });
         }
+        // A read may end within the block; what was written behind it is known from the pattern,
+        // so that the checksum can be completed.
         let vouched = len.min(block.len());
         let mut computed = crc32c::crc32c(&block[4..vouched]);
         if vouched < len {
@@ -146,9 +150,17 @@ impl Stamps {
         }
         let stored = u32_at(block, 0);
         if stored != computed {
-            return Err(no(Found::Checksum { stored, computed }));
+            return Err(Mismatch {
+                file,
+                offset_bytes,
+                what: Found::Checksum { stored, computed },
+            });
         }
-        self.check_fields(block, file, offset_bytes).map_or(Ok(vouched), |what| Err(no(what)))
+        // Only now: the fields of a damaged stamp mean nothing.
+        match self.check_fields(block, file, offset_bytes) {
+            None => Ok(vouched),
+            Some(what) => Err(Mismatch { file, offset_bytes, what }),
+        }
     }
 
     fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<Found> {
@@ -179,7 +191,10 @@ impl Stamps {
     /// Says whether fewer than [`STAMP_BYTES`] at the start of a block may be the start of a stamp:
     /// with fewer than 8 it is unknown.
     pub fn is_cut_stamp(block: &[u8]) -> bool {
-        block.get(4..8).is_none_or(|magic| magic == MAGIC)
+        match block.get(4..8) {
+            Some(magic) => magic == MAGIC,
+            None => true,
+        }
     }
 }
 
@@ -199,12 +214,12 @@ mod tests {
     const STAMPS: Stamps = Stamps { campaign: 7, grid_bytes: 4096, generation: 2, oldest: 1 };
 
     fn nothing(from: usize, len: usize) -> &'static [u8] {
-        panic!("{len} bytes from {from} were asked for")
+        panic!("{len} bytes from {from} were requested")
     }
 
     fn stamped(len: usize, file: u32, offset: u64) -> Vec<u8> {
         let mut block = vec![0x5a; len];
-        STAMPS.stamp(&mut block, file, offset);
+        STAMPS.stamp_all(&mut block, file, offset);
         block
     }
 
@@ -215,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_from_elsewhere_is_told_by_what_is_wrong_with_it() {
+    fn a_block_from_elsewhere_is_known_by_what_is_wrong_with_it() {
         let block = stamped(4096, 3, 8192);
         let what = |stamps: Stamps, file, offset| {
             stamps.check_block(&block, file, offset, nothing).map_err(|mismatch| mismatch.what)

@@ -1,4 +1,5 @@
 //! The ops of one worker in one pass, in their order.
+//!
 //! [`OpStream`] is a function of run, pass, worker and seed. The next op is chosen by one small
 //! module per family of passes; here stand what they have in common: bounds, scheduled times and
 //! the syncs that make durable what was written. A stream ends by itself, or, where time bounds it,
@@ -73,6 +74,8 @@ impl OpStream {
             _ => Batch::SINGLE,
         };
         let shared = spec.layout.sharing == Sharing::Shared;
+        // Where any worker may have written to any file, files are synced at the end of the pass; a
+        // sweep over files of its own syncs each once it is written.
         let syncs_all = match pass {
             Pass::Mix => spec.read_percent < 100,
             _ => shared && pass.kinds().contains(&OpKind::Sync),
@@ -98,7 +101,7 @@ impl OpStream {
         }
     }
 
-    /// Draws scheduled times from a seed of their own: which ops there are stays the same.
+    /// Draws scheduled times from a seed of their own: the ops themselves are the same.
     #[must_use]
     pub fn scheduled_by(mut self, schedule_seed: u64) -> Self {
         if let Some(arrivals) = &mut self.arrivals {
@@ -130,6 +133,7 @@ impl OpStream {
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {
+            // Arrivals are dealt out in turn: this worker has every `workers`-th of them.
             None => {
                 let mut number = self.given * workers + worker;
                 let mut count = 0;
@@ -139,6 +143,7 @@ impl OpStream {
                 }
                 count
             }
+            // Which of the later arrivals are this worker's depends on ops that were never drawn.
             Some(number) => {
                 let mut next = number + 1;
                 while arrivals.scheduled_ns(next) < until_ns {
@@ -213,7 +218,10 @@ impl OpStream {
     fn last_ops(&mut self) -> Option<Op> {
         self.finish();
         match &mut self.family {
-            Family::Sweep(sweep) => sweep.next().or_else(|| self.final_sync()),
+            Family::Sweep(sweep) => match sweep.next() {
+                Some(op) => Some(op),
+                None => self.final_sync(),
+            },
             _ => self.final_sync(),
         }
     }
@@ -224,7 +232,7 @@ impl OpStream {
         if self.bytes_left == 0 {
             self.ops_left = 0;
         }
-        self.shared_number = self.family.number();
+        self.shared_number = self.family.arrival_number();
         let mine = self.given * u64::from(self.workers) + u64::from(self.worker);
         self.given += 1;
         let number = self.shared_number.unwrap_or(mine);
@@ -280,7 +288,7 @@ impl Family {
     }
 
     /// Returns the number of the last op's arrival, where it isn't that of its worker's turn.
-    const fn number(&self) -> Option<u64> {
+    const fn arrival_number(&self) -> Option<u64> {
         match self {
             Self::Pool(pool) => Some(pool.number()),
             Self::OpMix(mix) => Some(mix.number()),

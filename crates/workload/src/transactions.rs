@@ -49,11 +49,13 @@ impl PoolStream {
         let size_seed = size_seed(seed);
         let (least, largest) = (settings.size_min_bytes, settings.size_max_bytes);
         let settings = Transactions { size_max_bytes: largest.max(least), ..settings };
-        let bytes = |number| uniform(size_seed, number, least, settings.size_max_bytes) as u32;
         let growth = settings.count.min(GROWTH_MAX) as usize;
         let most = spec.files as usize + growth;
         let mut pool = Vec::with_capacity(most);
-        pool.extend((0..spec.files).map(|number| File { number, bytes: bytes(number) }));
+        for number in 0..spec.files {
+            let bytes = uniform(size_seed, number, least, settings.size_max_bytes) as u32;
+            pool.push(File { number, bytes });
+        }
         Self {
             pool,
             most,
@@ -74,10 +76,15 @@ impl PoolStream {
     pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {
-            while stream.step().is_some() {}
+            // The transactions are replayed without being executed: they follow from the seed.
+            while stream.next_of_all().is_some() {}
         }
         stream.pool.retain(|file| file.number % spec.workers == worker);
-        Remains { files: stream.pool.iter().map(|file| file.number).collect(), next: 0 }
+        let mut files = Vec::with_capacity(stream.pool.len());
+        for file in &stream.pool {
+            files.push(file.number);
+        }
+        Remains { files, next: 0 }
     }
 
     /// Number of the last op, all workers' ops counted together.
@@ -88,7 +95,8 @@ impl PoolStream {
     /// The next op of this worker.
     pub(crate) fn next(&mut self) -> Option<Op> {
         loop {
-            let op = self.step()?;
+            // A file belongs to the worker that its number names, so its ops keep their order.
+            let op = self.next_of_all()?;
             if op.file % self.workers == self.worker {
                 return Some(op);
             }
@@ -96,7 +104,7 @@ impl PoolStream {
     }
 
     /// The next op of all workers.
-    fn step(&mut self) -> Option<Op> {
+    fn next_of_all(&mut self) -> Option<Op> {
         if !self.second {
             self.left = self.left.checked_sub(1)?;
         }
@@ -110,10 +118,12 @@ impl PoolStream {
     /// can't grow is read. Nothing can be read from an empty pool: a file is created.
     fn read_or_append(&mut self) -> Op {
         let reads = below(self.random.next(), 100) < u64::from(self.settings.read_percent);
+        // As many draws whatever comes of them: the sequence of one transaction must not depend on
+        // the one before.
         let chosen = self.random.next();
         let more = self.random.next();
         if self.pool.is_empty() {
-            return self.create();
+            return self.create_file();
         }
         let at = below(chosen, self.pool.len() as u64) as usize;
         let file = &mut self.pool[at];
@@ -132,13 +142,13 @@ impl PoolStream {
         let chosen = self.random.next();
         let is_full = self.pool.len() == self.most;
         if self.pool.is_empty() || (creates && !is_full) {
-            return self.create();
+            return self.create_file();
         }
         let file = self.pool.swap_remove(below(chosen, self.pool.len() as u64) as usize);
         Op::new(OpKind::Remove, file.number, 0, 0)
     }
 
-    fn create(&mut self) -> Op {
+    fn create_file(&mut self) -> Op {
         let number = self.created;
         self.created += 1;
         let Transactions { size_min_bytes, size_max_bytes, .. } = self.settings;

@@ -34,14 +34,18 @@ impl Zipf {
     }
 
     /// Draws a rank from 0 on; 0 is the most popular.
-    pub fn rank(&self, seed: u64) -> u64 {
+    pub fn draw_rank(&self, seed: u64) -> u64 {
         let mut index = 0;
         loop {
             index += 1;
-            // 53 bits, as many as a float holds.
+            // Inversion: a uniform draw of the area below x^-s, and the rank nearest to its x. Each
+            // rank has the area of its unit interval, which is at least its weight since the curve
+            // is convex; a draw that falls into the surplus is refused. 53 bits, as many as a float
+            // holds.
             let uniform = (draw(seed, index) >> 11) as f64 / (1_u64 << 53) as f64;
             let at = self.most + uniform * (self.least - self.most);
-            let rank = inverse(at, self.exponent).round().clamp(1.0, self.ranks as f64);
+            let rank = inverse_area(at, self.exponent).round().clamp(1.0, self.ranks as f64);
+            // The surplus lies at the left end of the interval: right of it is just the weight.
             if at >= area(rank + 0.5, self.exponent) - rank.powf(-self.exponent) {
                 return rank as u64 - 1;
             }
@@ -51,11 +55,13 @@ impl Zipf {
 
 /// The integral of x^-s from 1 on: (x^(1-s) - 1) / (1 - s), and ln x where s is 1.
 fn area(x: f64, exponent: f64) -> f64 {
+    // exp_m1 and ln_1p keep their digits near s = 1, where the quotient is 0 / 0.
     let (log, power) = (x.ln(), 1.0 - exponent);
     if power.abs() < 1e-9 { log } else { (power * log).exp_m1() / power }
 }
 
-fn inverse(area: f64, exponent: f64) -> f64 {
+/// The inverse of [`area`]: the x up to which there is that much.
+fn inverse_area(area: f64, exponent: f64) -> f64 {
     let power = 1.0 - exponent;
     if power.abs() < 1e-9 {
         area.exp()
@@ -76,7 +82,7 @@ mod tests {
             let zipf = Zipf::new(hundredths, 50);
             let mut counts = [0_u32; 50];
             for seed in 0..200_000 {
-                counts[zipf.rank(draw(7, seed)) as usize] += 1;
+                counts[zipf.draw_rank(draw(7, seed)) as usize] += 1;
             }
             let weight = |rank: usize| (rank as f64 + 1.0).powf(-f64::from(hundredths) / 100.0);
             let total: f64 = (0..50).map(weight).sum();
@@ -93,9 +99,9 @@ mod tests {
 
     #[test]
     fn sets_of_any_size_are_drawn_from_whole() {
-        assert_eq!(Zipf::new(120, 1).rank(3), 0);
+        assert_eq!(Zipf::new(120, 1).draw_rank(3), 0);
         let zipf = Zipf::new(60, 1 << 40);
-        let ranks: Vec<u64> = (0..1000).map(|seed| zipf.rank(draw(1, seed))).collect();
+        let ranks: Vec<u64> = (0..1000).map(|seed| zipf.draw_rank(draw(1, seed))).collect();
         assert!(ranks.iter().all(|rank| *rank < 1 << 40));
         assert!(ranks.iter().any(|rank| *rank > 1 << 38));
     }

@@ -35,7 +35,9 @@ impl Calls {
 
     /// Adds what another backend counted.
     pub fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
     }
 
     /// Returns the counts since an earlier reading.

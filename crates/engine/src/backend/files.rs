@@ -84,7 +84,10 @@ impl Files {
     /// `EBADF` where it is not open.
     #[inline]
     pub fn file(&self, number: u32) -> Result<&OwnedFd, OpError> {
-        self.files.get(self.index(number)).ok_or_else(|| failed(Errno::BADF))
+        match self.files.get(self.index(number)) {
+            Some(file) => Ok(file),
+            None => Err(failed(Errno::BADF)),
+        }
     }
 
     /// The mapping of the file with this number, where data moves so.
@@ -100,13 +103,19 @@ impl Files {
     pub(super) fn close(&mut self) -> Result<(), Lost> {
         self.maps.clear();
         let Handles::Own(files) = &mut self.files else { return Ok(()) };
-        let failures = files.drain(..).filter_map(|file| close(file).err()).collect::<Vec<_>>();
-        match failures.first() {
+        let (mut first, mut failures) = (None, 0);
+        for file in files.drain(..) {
+            if let Err(errno) = close_file(file) {
+                first.get_or_insert(errno);
+                failures += 1;
+            }
+        }
+        match first {
             None => Ok(()),
             Some(errno) => Err(Lost(format!(
-                "closing {} of the files failed: {} (hint: what was written to them may be lost)",
-                failures.len(),
-                failed(*errno)
+                "closing {failures} of the files failed: {} (hint: what was written to them may be \
+                 lost)",
+                failed(errno)
             ))),
         }
     }
@@ -132,13 +141,15 @@ impl Files {
 
     /// The bytes to write, in `buffer` where they have to be aligned or put together.
     #[inline]
-    pub fn outgoing<'a>(
+    pub fn outgoing_bytes<'a>(
         &'a self,
         buffer: &'a mut [u8],
         file: u32,
         offset_bytes: u64,
         len: u32,
     ) -> &'a [u8] {
+        // A slice of the pool begins anywhere. O_DIRECT wants memory, offset and length aligned to
+        // the logical blocks of the device, so its data goes through the slot's aligned buffer.
         if !self.direct && !self.pattern.is_copied() {
             return self.pattern.slice(file, offset_bytes, len);
         }
@@ -149,32 +160,31 @@ impl Files {
 
     /// The bytes that an update writes, once it has read those of its place into `buffer`.
     ///
-    /// They go back as they came, as in every program that reads, changes and writes: out of memory
-    /// that is in a cache, and damage stays for a later reader to find. Stamps alone are made
+    /// They are written back unchanged, as in every program that reads, changes and writes: out of memory
+    /// that is in a cache, and damage is left for a later reader to find. Stamps alone are made
     /// again, since they say which pass wrote them.
     #[inline]
-    pub fn returning<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
+    pub fn bytes_to_return<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
         if self.pattern.is_stamped() {
-            return self.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes);
+            return self.outgoing_bytes(buffer, op.file, op.offset_bytes, op.len_bytes);
         }
         &buffer[..op.len_bytes as usize]
     }
 
-    /// Compares what was read with what was written, where that is asked for.
+    /// Compares what was read with what was written, where the plan wants that.
     ///
     /// # Errors
     /// [`OpError::MISMATCH`].
     #[inline]
-    pub fn check(&self, file: u32, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
+    pub fn check_read(&self, file: u32, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
         if !self.verify {
             return Ok(());
         }
-        self.pattern.check(data, file, offset_bytes).map_err(|mismatch| {
-            let mut log = self.mismatches.get();
-            log.note(mismatch);
-            self.mismatches.set(log);
-            OpError::MISMATCH
-        })
+        let Err(mismatch) = self.pattern.check(data, file, offset_bytes) else { return Ok(()) };
+        let mut log = self.mismatches.get();
+        log.note(mismatch);
+        self.mismatches.set(log);
+        Err(OpError::MISMATCH)
     }
 }
 
@@ -182,7 +192,7 @@ impl Files {
 ///
 /// **Source:** close(2), "dealing with error returns".
 #[allow(unsafe_code)]
-fn close(file: OwnedFd) -> Result<(), Errno> {
+fn close_file(file: OwnedFd) -> Result<(), Errno> {
     // SAFETY: the descriptor was owned here and is used no more, whatever the call returns.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
@@ -210,14 +220,14 @@ pub(super) const fn failed(errno: Errno) -> OpError {
 }
 
 /// Cuts `len` bytes of an op into pieces: (offset within the op, length).
-pub(super) fn pieces(len: u32, piece: u32) -> impl Iterator<Item = (u64, u32)> {
+pub(super) fn cut_pieces(len: u32, piece: u32) -> impl Iterator<Item = (u64, u32)> {
     let piece = piece.max(1);
     (0..len).step_by(piece as usize).map(move |at| (u64::from(at), piece.min(len - at)))
 }
 
 /// Says whether all of a transfer moved.
 #[inline]
-pub(super) const fn whole(wanted: usize, moved: usize) -> Result<(), OpError> {
+pub(super) const fn check_whole(wanted: usize, moved: usize) -> Result<(), OpError> {
     if moved == wanted { Ok(()) } else { Err(OpError::SHORT) }
 }
 

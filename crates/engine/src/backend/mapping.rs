@@ -1,6 +1,6 @@
 //! A file mapped into memory, as iozone -B does: data moves by copying, and page faults do the I/O.
 //!
-//! A [`Mapping`] is as long as the file was when it was made and stays so; transfers beyond its end
+//! A [`Mapping`] is as long as the file was when it was made and never grows; transfers beyond its end
 //! are refused. A process that cuts the file short meanwhile, or lets the file system run full
 //! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the
 //! space first.
@@ -97,11 +97,13 @@ impl Mapping {
     }
 
     fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {
-        let end = usize::try_from(offset_bytes).ok().and_then(|at| at.checked_add(len));
-        if end.is_none_or(|end| end > self.len) {
-            return Err(OpError::SHORT);
+        // Checked without overflow: an offset may be anything up to 2^64.
+        match usize::try_from(offset_bytes) {
+            Ok(at) if at <= self.len && len <= self.len - at => {
+                Ok(self.start.cast::<u8>().wrapping_add(at))
+            }
+            _ => Err(OpError::SHORT),
         }
-        Ok(self.start.cast::<u8>().wrapping_add(offset_bytes as usize))
     }
 }
 

@@ -2,9 +2,9 @@
 //! ([`Many`]), each with many calls in flight.
 //!
 //! An op is cut into transfers of at most `rsize` or `wsize` bytes, one call each; it ends when
-//! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 asks. Most ops are one
-//! call; `transfers` says which are more. Ops and transfers live in tables
-//! that are made before the start.
+//! its last transfer has. Short READs and WRITEs are continued, as RFC 1813 requires. Most ops are
+//! one call; `transfers` says which are more. Ops and transfers live in tables that are made before
+//! the start.
 //!
 //! **Source:** RFC 1813, 3.3.6, 3.3.7 (short transfers, write verifiers), 3.3.21 (COMMIT).
 
@@ -76,7 +76,6 @@ impl Backend for Nfs {
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
-        let now = || clock.now_ns();
         let (before, wanted) = (out.len(), out.len() + min);
         // A sync that needs no COMMIT ended when it was submitted.
         transfers.drain_into(out);
@@ -84,10 +83,11 @@ impl Backend for Nfs {
         let mut rounds = 0;
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
-            let mut ended = |event: &Event<'_>| transfers.ended(event, common);
+            let mut end_call = |event: &Event<'_>| transfers.end_call(event, common);
             let patience = patience(clock.as_ref(), until_ns);
-            let result = connection.wait(scratch, &now, patience, &mut ended);
-            transfers.pump(connection, now(), common);
+            let result = connection.wait(scratch, &|| clock.now_ns(), patience, &mut end_call);
+            // Slots that replies freed take the calls that waited for them.
+            transfers.pump(connection, clock.now_ns(), common);
             transfers.drain_into(out);
             if result.map_err(|error| Lost(error.to_string()))? == 0 || common.rewrites_in_vain() {
                 break;
@@ -113,10 +113,10 @@ impl Backend for Nfs {
     }
 }
 
-/// How many of the ops that are asked for can be in flight on a connection: one for each slot, as
+/// Returns how many of the requested ops can be in flight on a connection: one for each slot, as
 /// each has a call in flight. Further ones would wait here, and that is no service time.
-pub fn depth_on(connection: &Connection, asked: usize) -> usize {
-    asked.min(connection.free_slots()).max(1)
+pub fn depth_on(connection: &Connection, requested: usize) -> usize {
+    requested.min(connection.free_slots()).max(1)
 }
 
 /// Sums up the counts of all connections of a worker.
@@ -154,7 +154,7 @@ impl Closing for Nfs {
         (&mut self.transfers, &mut self.common)
     }
 
-    fn begin(&mut self) {
+    fn start_calls(&mut self) {
         self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
     }
 }

@@ -54,14 +54,18 @@ impl Backend for Null {
     fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let done_ns = self.clock.now_ns();
         let seen = self.seen + self.queue.len() as u64;
-        let lost = self.loses.map_or(0, |every| seen / every - self.seen / every);
+        let lost = match self.loses {
+            None => 0,
+            // How many multiples of `every` lie between the two counts.
+            Some(every) => seen / every - self.seen / every,
+        };
         self.ops += self.queue.len() as u64 - lost;
         self.seen = seen;
         let sent_ns = self.sent_ns;
-        out.extend(self.queue.iter().map(|op| {
+        for op in &self.queue {
             let outcome = Outcome::Done(op.len_bytes);
-            Completion { op: *op, sent_ns, done_ns, outcome }
-        }));
+            out.push(Completion { op: *op, sent_ns, done_ns, outcome });
+        }
         self.queue.clear();
         Ok(())
     }

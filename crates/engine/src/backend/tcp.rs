@@ -42,9 +42,9 @@ pub struct Tcp {
     dropped: Vec<u8>,
     head: [u8; FRAME_BYTES],
     head_bytes: usize,
-    /// Bytes to come of the answer whose frame is there.
+    /// Bytes still to be received of the answer whose frame has arrived.
     body_left: usize,
-    heard_ns: u64,
+    received_ns: u64,
     counts: Counts,
 }
 
@@ -90,7 +90,7 @@ impl Tcp {
         io_size: usize,
         timeout_ns: u64,
     ) -> Self {
-        let heard_ns = clock.now_ns();
+        let received_ns = clock.now_ns();
         Self {
             stream,
             clock,
@@ -103,17 +103,18 @@ impl Tcp {
             head: [0; FRAME_BYTES],
             head_bytes: 0,
             body_left: 0,
-            heard_ns,
+            received_ns,
             counts: Counts::default(),
         }
     }
 
     /// Sends what the socket takes.
-    fn pump(&mut self) -> Result<(), Lost> {
+    fn send_waiting(&mut self) -> Result<(), Lost> {
         while let Some((op, _)) = self.waiting.get(self.sent) {
             let (frame, len) = frame_of(op, self.counts.ops + self.sent as u64);
             let head = frame.to_bytes();
             let body = if frame.kind == Kind::Put { len } else { 0 };
+            // One call sends head and body, and goes on wherever the socket stopped the last time.
             let from = self.sent_bytes.saturating_sub(FRAME_BYTES);
             let pieces = [
                 IoSlice::new(&head[self.sent_bytes.min(FRAME_BYTES)..]),
@@ -133,26 +134,27 @@ impl Tcp {
         Ok(())
     }
 
-    /// Takes what has come; gives how many ops ended.
-    fn hear(&mut self, out: &mut Vec<Completion>) -> Result<usize, Lost> {
+    /// Takes what has arrived; returns how many ops ended.
+    fn receive(&mut self, out: &mut Vec<Completion>) -> Result<usize, Lost> {
         let mut ended = 0;
         loop {
             let received = if self.body_left > 0 {
                 let wanted = self.body_left.min(self.dropped.len());
                 let space = &mut self.dropped[..wanted];
-                recv(&self.stream, space, RecvFlags::TRUNC).map(|(_, len)| len)
+                // With MSG_TRUNC the kernel drops the bytes and copies none of them.
+                recv(&self.stream, space, RecvFlags::TRUNC)
             } else {
                 let space = &mut self.head[self.head_bytes..];
-                recv(&self.stream, space, RecvFlags::empty()).map(|(_, len)| len)
+                recv(&self.stream, space, RecvFlags::empty())
             };
             let count = match received {
-                Ok(0) => return Err(Lost("the server closed the connection".to_owned())),
-                Ok(count) => count,
+                Ok((_, 0)) => return Err(Lost("the server closed the connection".to_owned())),
+                Ok((_, count)) => count,
                 Err(Errno::AGAIN) => return Ok(ended),
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(lost(error)),
             };
-            self.heard_ns = self.clock.now_ns();
+            self.received_ns = self.clock.now_ns();
             if self.body_left > 0 {
                 self.body_left -= count;
             } else {
@@ -161,10 +163,10 @@ impl Tcp {
                     continue;
                 }
                 self.head_bytes = 0;
-                self.body_left = self.answered()?;
+                self.body_left = self.check_answer()?;
             }
             if self.body_left == 0 {
-                self.end(out);
+                self.end_op(out);
                 ended += 1;
                 if self.waiting.is_empty() {
                     return Ok(ended);
@@ -173,18 +175,19 @@ impl Tcp {
         }
     }
 
-    /// Checks the frame of an answer; gives the bytes that follow it.
-    fn answered(&self) -> Result<usize, Lost> {
-        let asked = self.waiting.front().filter(|_| self.sent > 0);
-        let frame = Frame::from_bytes(self.head).ok();
-        let (Some((op, _)), Some(frame)) = (asked, frame) else { return Err(strange()) };
-        if frame != frame_of(op, self.counts.ops).0 {
-            return Err(strange());
+    /// Checks the frame of an answer; returns how many bytes follow it.
+    fn check_answer(&self) -> Result<usize, Lost> {
+        // Answers come in the order of requests, so this one belongs to the oldest op that was
+        // sent.
+        let Some((op, _)) = self.waiting.front() else { return Err(unexpected()) };
+        let Ok(frame) = Frame::from_bytes(self.head) else { return Err(unexpected()) };
+        if self.sent == 0 || frame != frame_of(op, self.counts.ops).0 {
+            return Err(unexpected());
         }
         Ok(if frame.kind == Kind::Get { frame.len as usize } else { 0 })
     }
 
-    fn end(&mut self, out: &mut Vec<Completion>) {
+    fn end_op(&mut self, out: &mut Vec<Completion>) {
         let Some((op, sent_ns)) = self.waiting.pop_front() else { return };
         self.sent -= 1;
         self.counts.ops += 1;
@@ -194,11 +197,11 @@ impl Tcp {
             _ => {}
         }
         let outcome = Outcome::Done(op.len_bytes);
-        out.push(Completion { op, sent_ns, done_ns: self.heard_ns, outcome });
+        out.push(Completion { op, sent_ns, done_ns: self.received_ns, outcome });
     }
 
     /// Waits until the socket is ready, but not beyond `until_ns`.
-    fn wait(&self, until_ns: u64) -> Result<bool, Lost> {
+    fn wait_ready(&self, until_ns: u64) -> Result<bool, Lost> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.sent < self.waiting.len());
         let patience = patience(self.clock.as_ref(), until_ns);
@@ -216,24 +219,26 @@ impl Backend for Tcp {
         let accepted = batch.len().min(self.waiting.capacity() - self.waiting.len());
         let now_ns = self.clock.now_ns();
         if self.waiting.is_empty() {
-            self.heard_ns = now_ns;
+            self.received_ns = now_ns;
         }
-        self.waiting.extend(batch[..accepted].iter().map(|op| (*op, now_ns)));
+        for op in &batch[..accepted] {
+            self.waiting.push_back((*op, now_ns));
+        }
         // A connection that is gone is noticed by the thread that waits for it.
-        let _ = self.pump();
+        let _ = self.send_waiting();
         accepted
     }
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let mut wanted = min.min(self.waiting.len());
         loop {
-            wanted = wanted.saturating_sub(self.hear(out)?);
-            self.pump()?;
-            if wanted == 0 || !self.wait(until_ns)? {
+            wanted = wanted.saturating_sub(self.receive(out)?);
+            self.send_waiting()?;
+            if wanted == 0 || !self.wait_ready(until_ns)? {
                 break;
             }
         }
-        let silent_ns = self.clock.now_ns().saturating_sub(self.heard_ns);
+        let silent_ns = self.clock.now_ns().saturating_sub(self.received_ns);
         if !self.waiting.is_empty() && silent_ns > self.timeout_ns {
             return Err(Lost("the server did not answer in time".to_owned()));
         }
@@ -251,7 +256,7 @@ impl Backend for Tcp {
     }
 }
 
-/// The frame of an op, and the bytes that belong to it.
+/// Makes the frame of an op, and counts the bytes that follow it.
 const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
     let (kind, len) = match op.kind {
         OpKind::Read => (Kind::Get, op.len_bytes),
@@ -265,6 +270,6 @@ fn lost(error: Errno) -> Lost {
     Lost(format!("the connection broke: {error}"))
 }
 
-fn strange() -> Lost {
-    Lost("the server gave an answer that nobody asked for (hint: is it a dfsbench?)".to_owned())
+fn unexpected() -> Lost {
+    Lost("the server gave an answer to no request of ours (hint: is it a dfsbench?)".to_owned())
 }

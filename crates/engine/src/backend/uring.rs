@@ -88,16 +88,21 @@ const fn is_call(kind: OpKind) -> bool {
     )
 }
 
-/// Tells of the ops of a pass that are done one at a time, because `io_uring` can't.
+/// Raises a caveat about the ops of a pass that are done one at a time, because `io_uring` can't.
 pub fn calls_instead(pass: Pass) -> Option<Caveat> {
-    let kinds = pass.kinds().iter().filter(|kind| is_call(**kind) && **kind != OpKind::Execute);
-    let names: Vec<&str> = kinds.map(|kind| kind.name()).collect();
-    (!names.is_empty()).then(|| {
-        CaveatCode::BackendFallback.because(format!(
-            "io_uring has no entry for {}: synchronous calls did them, one at a time",
-            names.join(", ")
-        ))
-    })
+    let mut names = Vec::new();
+    for kind in pass.kinds() {
+        if is_call(*kind) && *kind != OpKind::Execute {
+            names.push(kind.name());
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    Some(CaveatCode::BackendFallback.because(format!(
+        "io_uring has no entry for {}: synchronous calls did them, one at a time",
+        names.join(", ")
+    )))
 }
 
 impl Uring {
@@ -109,6 +114,7 @@ impl Uring {
         let depth = set.queue_depth as u32;
         let ring = build_ring(depth)?;
         let fixed_files = !set.files.is_empty() && {
+            // An op on a registered file spares the kernel the look-up and count of its descriptor.
             let raw: Vec<RawFd> = set.files.iter().map(AsRawFd::as_raw_fd).collect();
             ring.submitter().register_files(&raw).is_ok()
         };
@@ -141,7 +147,13 @@ impl Uring {
         })
     }
 
-    fn push(&mut self, entry: &squeue::Entry, slot: u32) {
+    /// Puts an entry into the submission queue, where the kernel finds it at the next enter.
+    ///
+    /// The queue has an entry for each slot, and a slot has at most one entry in flight (the next
+    /// stage is pushed when the one before has completed), so it is never full; the completion
+    /// queue has twice as many and can't overflow. `user_data` comes back with the completion and
+    /// says whose it is.
+    fn push_entry(&mut self, entry: &squeue::Entry, slot: u32) {
         let entry = entry.clone().user_data(u64::from(slot));
         // SAFETY: the entry points into `buffers`, the pattern's pool, `slots` or `statx`. None of
         // them is moved or freed while the slot is in flight: they are allocated once, live as
@@ -151,7 +163,7 @@ impl Uring {
     }
 
     /// Does at once what there is no entry for.
-    fn call(&mut self, slot: u32) {
+    fn call_system(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.outcome = match names::execute(&self.set, &state.op) {
             Ok(bytes) => Outcome::Done(bytes),
@@ -168,14 +180,16 @@ impl Uring {
     ///
     /// It looks before it sleeps: completions that are there already are taken without a wake-up,
     /// and a device is kept busy with larger batches.
-    fn enter(&mut self, min: usize, until_ns: u64) -> io::Result<()> {
+    fn enter_kernel(&mut self, min: usize, until_ns: u64) -> io::Result<()> {
         let pushed = self.ring.submission().len() as u32;
-        // SAFETY: no argument is passed, and the entries keep what `push` promises.
+        // SAFETY: no argument is passed, and the entries keep what `push_entry` promises.
         let looked = unsafe { self.ring.submitter().enter::<()>(pushed, 0, GETEVENTS, None) };
         allow_retry(looked)?;
         if min == 0 || !self.called.is_empty() || !self.ring.completion().is_empty() {
             return Ok(());
         }
+        // With deferred task work (`build_ring`) completions are posted only while this thread is
+        // in the kernel with GETEVENTS; so a look without waiting has to enter, too.
         let patience = patience(self.clock.as_ref(), until_ns);
         if patience.is_zero() {
             return Ok(());
@@ -185,23 +199,27 @@ impl Uring {
         allow_retry(self.ring.submitter().submit_with_args(min, &arguments))
     }
 
-    fn collect(&mut self, out: &mut Vec<Completion>) {
+    fn collect_completions(&mut self, out: &mut Vec<Completion>) {
         let done_ns = self.clock.now_ns();
         while let Some(slot) = self.called.pop() {
-            self.ended(slot, done_ns, out);
+            self.end_op(slot, done_ns, out);
         }
+        // Copied out first: the completion queue borrows the ring, and the next stage of an op is
+        // pushed to it. Dropping the view hands the entries back to the kernel.
         let mut arrived = std::mem::take(&mut self.arrived);
-        arrived.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
+        for entry in self.ring.completion() {
+            arrived.push((entry.user_data(), entry.result()));
+        }
         for (slot, result) in arrived.drain(..) {
             let slot = slot as u32;
-            if self.advance(slot, result) {
-                self.ended(slot, done_ns, out);
+            if self.advance_op(slot, result) {
+                self.end_op(slot, done_ns, out);
             }
         }
         self.arrived = arrived;
     }
 
-    fn ended(&mut self, slot: u32, done_ns: u64, out: &mut Vec<Completion>) {
+    fn end_op(&mut self, slot: u32, done_ns: u64, out: &mut Vec<Completion>) {
         let Slot { op, sent_ns, outcome, .. } = self.slots[slot as usize];
         out.push(Completion { op, sent_ns, done_ns, outcome });
         self.free.push(slot);
@@ -218,16 +236,16 @@ impl Backend for Uring {
             let state = &mut self.slots[slot as usize];
             (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
             if is_call(op.kind) {
-                self.call(slot);
+                self.call_system(slot);
                 // The ops that follow were held up by it.
                 sent_ns = self.clock.now_ns();
                 continue;
             }
-            self.start(slot);
+            self.start_op(slot);
             if self.set.direct {
                 // A device works on this op while the next is put together. Buffered ops would be
-                // done on the spot: one call for all of them is cheaper. What can't be handed over
-                // now goes with the next `enter`.
+                // done at once: one call for all of them is cheaper. What can't be handed over
+                // now goes with the next `enter_kernel`.
                 let _ = self.ring.submit();
             }
         }
@@ -235,14 +253,13 @@ impl Backend for Uring {
     }
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        let failed = |error| Lost(format!("io_uring_enter failed: {error}"));
         let before = out.len();
-        self.enter(min, until_ns).map_err(failed)?;
-        self.collect(out);
+        self.enter_kernel(min, until_ns).map_err(|error| enter_failed(&error))?;
+        self.collect_completions(out);
         // Stages that have ended pushed the next ones; hand them over before waiting again.
         if out.len() == before && !self.ring.submission().is_empty() {
-            self.enter(1, until_ns).map_err(failed)?;
-            self.collect(out);
+            self.enter_kernel(1, until_ns).map_err(|error| enter_failed(&error))?;
+            self.collect_completions(out);
         }
         Ok(())
     }
@@ -250,8 +267,9 @@ impl Backend for Uring {
     fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
         if self.fixed_files {
             // The ring holds on to files that are registered, and the last holder closes.
-            let gone = self.ring.submitter().unregister_files();
-            gone.map_err(|error| Lost(format!("io_uring_register failed: {error}")))?;
+            if let Err(error) = self.ring.submitter().unregister_files() {
+                return Err(Lost(format!("io_uring_register failed: {error}")));
+            }
             self.fixed_files = false;
         }
         self.set.close()
@@ -267,7 +285,7 @@ impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::with_capacity(self.slots.len());
         while self.in_flight() > 0 {
-            if self.enter(1, NO_LIMIT).is_err() {
+            if self.enter_kernel(1, NO_LIMIT).is_err() {
                 // The kernel may still write into the slots: leak them rather than free them.
                 std::mem::forget(std::mem::replace(&mut self.buffers, Buffers::new(0, 0)));
                 std::mem::forget(std::mem::take(&mut self.slots));
@@ -275,9 +293,13 @@ impl Drop for Uring {
                 std::mem::forget(self.set.pattern.clone());
                 return;
             }
-            self.collect(&mut ended);
+            self.collect_completions(&mut ended);
         }
     }
+}
+
+fn enter_failed(error: &io::Error) -> Lost {
+    Lost(format!("io_uring_enter failed: {error}"))
 }
 
 /// Takes the results that only say "not now" for success: the caller comes again.
@@ -299,7 +321,10 @@ fn build_ring(depth: u32) -> io::Result<IoUring> {
         .setup_defer_taskrun()
         .setup_coop_taskrun()
         .build(depth);
-    modern.or_else(|_| IoUring::new(depth))
+    match modern {
+        Ok(ring) => Ok(ring),
+        Err(_) => IoUring::new(depth),
+    }
 }
 
 fn register_buffers(ring: &IoUring, buffers: &mut Buffers, set: &Files) -> bool {
@@ -308,12 +333,13 @@ fn register_buffers(ring: &IoUring, buffers: &mut Buffers, set: &Files) -> bool 
     }
     let pool = set.pattern.pool();
     let region = buffers.region();
-    let of = |base: *const u8, len: usize| libc::iovec {
-        iov_base: base as *mut std::ffi::c_void,
-        iov_len: len,
-    };
-    let vectors = [of(region.as_ptr(), region.len()), of(pool.as_ptr(), pool.len())];
-    // SAFETY: both regions live as long as the ring (see `push`), and the kernel only reads from
-    // the pool, because only writes name it.
+    // Registered memory is pinned once, and not for each op: O_DIRECT transfers gain most by it.
+    let vectors = [io_vector(region), io_vector(&pool)];
+    // SAFETY: both regions live as long as the ring (see `push_entry`), and the kernel only reads
+    // from the pool, because only writes name it.
     unsafe { ring.submitter().register_buffers(&vectors).is_ok() }
+}
+
+const fn io_vector(memory: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: memory.as_ptr() as *mut std::ffi::c_void, iov_len: memory.len() }
 }

@@ -56,7 +56,7 @@ struct TestReport {
 /// # Errors
 /// When bonnie++ fails, or can't do what the plan says.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::TrialTarget(TargetError::Program(why)))?;
+    let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("bonnie++", &ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
@@ -212,27 +212,28 @@ mod tests {
 
     #[test]
     fn what_bonnie_2_00a_printed_is_read() {
-        let (seeks, said) = parse_line(include_str!("fixtures/bonnie.csv")).unwrap();
+        let (seeks, reports) = parse_line(include_str!("fixtures/bonnie.csv")).unwrap();
         assert_eq!(seeks, 8192);
-        let rates = said.each_ref().map(|said| said.as_ref().unwrap().rate.unwrap() as u64);
+        let rates =
+            reports.each_ref().map(|reports| reports.as_ref().unwrap().rate.unwrap() as u64);
         assert_eq!(rates, [760, 654_179, 902_053, 890, 1_733_655, 6125]);
-        let write = said[1].as_ref().unwrap();
+        let write = reports[1].as_ref().unwrap();
         assert_eq!((write.cpu_percent, write.slowest.as_str()), (Some(30.0), "50004us"));
         let (ops, bytes) = test_amount(&spec(), Pass::Write, seeks);
         let of_write =
             test_figures(write, Kind::counted(OpKind::Write, ops, bytes), (3 << 20) as f64, 0.9);
         assert_eq!((ops, of_write.window_ns / 1_000_000), (49_152, 4_808));
         assert_eq!(of_write.cpu_ns / 1_000_000, 1_442);
-        let seek = said[5].as_ref().unwrap();
+        let seek = reports[5].as_ref().unwrap();
         let of_seeks = test_figures(seek, Kind::counted(OpKind::Read, 8192, 0), 8192.0, 0.9);
         assert_eq!(of_seeks.window_ns / 1_000_000, 1_337);
     }
 
     #[test]
     fn a_test_too_fast_to_tell_is_a_lower_bound_with_a_caveat() {
-        let (_, said) = parse_line(TOO_FAST).unwrap();
-        assert_eq!(said[0], None);
-        let write = said[1].as_ref().unwrap();
+        let (_, reports) = parse_line(TOO_FAST).unwrap();
+        assert_eq!(reports[0], None);
+        let write = reports[1].as_ref().unwrap();
         let of_write =
             test_figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
         assert_eq!(of_write.window_ns, SHORTEST_NS);

@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn outputs_of_coreutils_9_1_are_read() {
-        let said = "15+1 records in\n15+1 records out\n\
+        let printed = "15+1 records in\n15+1 records out\n\
             1000000 bytes (1.0 MB, 977 KiB) copied, 0.000505842 s, 2.0 GB/s\n";
         let read = Copied { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };
-        assert_eq!(parse_summary(said), Some(read));
+        assert_eq!(parse_summary(printed), Some(read));
         let one = "1+0 records in\n1+0 records out\n1 byte copied, 0.000136665 s, 7.3 kB/s\n";
         assert_eq!(
             parse_summary(one),

@@ -1,7 +1,7 @@
 //! What another program says of a pass, and the shape of our own results that it takes.
 //!
 //! [`Figures`] hold what all tools can say at least: ops, bytes and the time they took. Windows of
-//! single workers and times of single ops are filled in where a tool gives them; a histogram stays
+//! single workers and times of single ops are filled in where a tool gives them; a histogram is
 //! empty where it doesn't.
 
 use model::{
@@ -33,7 +33,7 @@ pub(super) struct Figures {
     pub storage_read_bytes: Option<u64>,
     /// Facts that were reported beyond that.
     pub facts: Vec<Fact>,
-    /// Doubts that the program itself raised.
+    /// Caveats that the program itself raised.
     pub caveats: Vec<Caveat>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Kind {
     pub kind: OpKind,
     pub ops: u64,
     pub bytes: u64,
-    /// Empty where the program tells no times of single ops.
+    /// Empty where the program reports no times of single ops.
     pub times: Histogram,
 }
 
@@ -63,7 +63,7 @@ impl Kind {
 /// A pass that did not come about.
 pub(super) enum Failed {
     /// There is no figure at all.
-    TrialTarget(TargetError),
+    NotRun(TargetError),
     /// The program ran and ended badly.
     Ended {
         /// How, and its last words.
@@ -76,7 +76,7 @@ pub(super) enum Failed {
 
 impl From<TargetError> for Failed {
     fn from(error: TargetError) -> Self {
-        Self::TrialTarget(error)
+        Self::NotRun(error)
     }
 }
 
@@ -89,12 +89,12 @@ impl Failed {
 
     /// A pass that the program can't make.
     pub fn no_such_pass(workload: Workload, pass: Pass) -> Self {
-        Self::TrialTarget(TargetError::Program(format!("{workload} has no pass {pass}")))
+        Self::NotRun(TargetError::Program(format!("{workload} has no pass {pass}")))
     }
 
     /// Output that can't be read.
     pub fn unread(tool: &str, what: &str) -> Self {
-        Self::TrialTarget(TargetError::Program(format!("can't read what {tool} printed: {what}")))
+        Self::NotRun(TargetError::Program(format!("can't read what {tool} printed: {what}")))
     }
 
     /// The failed pass in the shape of our own results.
@@ -103,7 +103,7 @@ impl Failed {
     /// When there is no figure at all.
     pub fn outside(self, spec: &RunSpec, pass: Pass) -> Result<Outside, TargetError> {
         let (why, how, wall_ns, usage) = match self {
-            Self::TrialTarget(error) => return Err(error),
+            Self::NotRun(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
         };
         let kind = pass.kinds().first().copied().unwrap_or(OpKind::Execute);

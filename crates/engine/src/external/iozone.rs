@@ -38,7 +38,7 @@ struct TestReport {
 /// # Errors
 /// When iozone fails, or can't do what the plan says.
 pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::TrialTarget(TargetError::Program(why)))?;
+    let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("iozone", &ended)?;
     let line = command.join(" ");
@@ -156,14 +156,14 @@ mod tests {
 
     #[test]
     fn what_iozone_3_489_printed_is_read() {
-        let said = parse_output(include_str!("fixtures/iozone.txt"));
-        let passes: Vec<Pass> = said.iter().map(|said| said.pass).collect();
+        let reports = parse_output(include_str!("fixtures/iozone.txt"));
+        let passes: Vec<Pass> = reports.iter().map(|report| report.pass).collect();
         // In iozone's order.
         let order = [0, 1, 2, 3, 6, 7, 4, 5].map(|test| TESTS[test].1);
         assert_eq!(passes, order);
         let first = TestReport { pass: Pass::Write, kib_per_s: 4_898_201.0, cpu_s: 0.007 };
-        assert_eq!(said[0], first);
-        assert!((said[5].cpu_s - 0.004).abs() < 1e-9);
+        assert_eq!(reports[0], first);
+        assert!((reports[5].cpu_s - 0.004).abs() < 1e-9);
     }
 
     #[test]

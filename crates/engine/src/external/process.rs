@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::limits::TICK;
 use crate::stop::Stop;
 
-/// How long a group that was asked to end may take before it is killed.
+/// How long a group that was sent SIGTERM may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Bytes of a message that are kept: its end.
@@ -65,7 +65,7 @@ pub(super) enum How {
     Killed(i32),
     /// By us, after the time that it may take.
     TimedOut,
-    /// By us, because the pass was asked to stop.
+    /// By us, because a stop was requested.
     Stopped,
 }
 
@@ -125,7 +125,7 @@ impl Finished {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// When it can't be started: what the system said.
+/// When it can't be started: the error of the system call.
 pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Finished> {
     let begun_ns = watch.clock.now_ns();
     let mut running = Running::start(request)?;
@@ -343,16 +343,16 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    fn run_for(command: &[String], limit_ns: Option<u64>, stop: bool) -> Finished {
+    fn run_for(command: &[String], limit_ns: Option<u64>, is_stopped: bool) -> Finished {
         let clock = SystemClock::new();
-        let wish = Stop::default();
-        if stop {
-            wish.set();
+        let stop = Stop::default();
+        if is_stopped {
+            stop.set();
         }
         let directory = Path::new("/");
         let request =
             Request { command, directory, limit_ns, stdout_kept: 100, plain_locale: true };
-        run(&request, Watch { stop: &wish, clock: &clock }).unwrap()
+        run(&request, Watch { stop: &stop, clock: &clock }).unwrap()
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) const WORD: &str = "dfsbench:tree";
 /// C files in a directory.
 const FILES_PER_DIRECTORY: u32 = 40;
 
-/// Most files that can be asked for.
+/// Most files that a plan may want.
 const FILES_MAX: u32 = 100_000;
 
 /// Functions in a file: from 1 to this many, few of them long.
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn arguments_are_read_and_refused() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let asked = words("files=60 needs=make,cc");
-        assert_eq!(wanted(&asked), Ok(Wanted { files: 60, needs: vec!["make", "cc"] }));
+        let arguments = words("files=60 needs=make,cc");
+        assert_eq!(wanted(&arguments), Ok(Wanted { files: 60, needs: vec!["make", "cc"] }));
         assert_eq!(wanted(&words("files=0")).unwrap_err(), "`files=0`: files must be 1 to 100000");
         assert!(wanted(&words("bytes=7")).unwrap_err().contains("neither"));
     }

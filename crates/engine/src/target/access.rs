@@ -93,6 +93,6 @@ impl TargetAccess for NullAccess {
         if let Some(nth) = self.loses_every {
             null = null.losing_every(nth);
         }
-        Ok(Opened::plain(spec, Box::new(null)))
+        Ok(Opened::without_caveats(spec, Box::new(null)))
     }
 }

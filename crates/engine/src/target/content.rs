@@ -1,7 +1,8 @@
-//! What the files of a target hold: made before anything is timed, and no more than is asked for.
+//! What the files of a target hold: made before anything is timed, and no more than ops need.
 //!
-//! A pass of large files asks for all of it; one of a thousand processes that work on a small file
-//! each asks for a page. What is asked for without having been made is a bug, and ends the program.
+//! A pass of large files needs all of it; one of a thousand processes that work on a small file
+//! each needs a page. Content that an op needs and that was not made is a bug, and ends the
+//! program.
 
 use std::sync::Arc;
 
@@ -12,15 +13,18 @@ use workload::{FileSet, Journal, Pattern};
 use super::{TrialTarget, largest_op, works_anywhere};
 use crate::limits::PREPARE_IO;
 
-/// The content of a run's files, for ops of every size that the run issues; with stamps where that
-/// is asked for, those of the agents that work in a directory of this name. Nothing of it is made
-/// yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
+/// The content of a run's files, for ops of every size that the run issues; with stamps where the
+/// plan wants them, those of the agents that work in a directory of this name. Nothing of it is
+/// made yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
     let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
     if !spec.data.stamp {
         return pattern;
     }
-    let campaign = work_name.bytes().fold(seed, |id, byte| draw(id, u64::from(byte)));
+    let mut campaign = seed;
+    for byte in work_name.bytes() {
+        campaign = draw(campaign, u64::from(byte));
+    }
     let pattern = pattern.stamped(campaign, spec.io_size_bytes);
     if spec.soak.is_none() {
         return pattern;
@@ -37,9 +41,7 @@ impl TrialTarget {
         }
         let own = self.config.share;
         let set = FileSet::of(spec, self.config.seed);
-        let is_own = |number: &u32| own.owns(*number, spec.workers);
-        let files = (0..set.files()).filter(is_own);
-        self.config.pattern.make(files.filter_map(|number| Some((number, set.size(number)?))));
+        self.make_files(&set, |number| own.owns(number, spec.workers));
     }
 
     /// Makes the content that the workers of a share write in a pass, or compare with.
@@ -54,10 +56,21 @@ impl TrialTarget {
             return self.config.pattern.make_all();
         }
         let is_anywhere = works_anywhere(spec, pass);
-        let is_used = |number: &u32| is_anywhere || share.owns(*number, spec.workers);
         let set = FileSet::of(spec, self.config.seed);
-        let files = (0..set.files()).filter(is_used);
-        self.config.pattern.make(files.filter_map(|number| Some((number, set.size(number)?))));
+        self.make_files(&set, |number| is_anywhere || share.owns(number, spec.workers));
+    }
+
+    /// Makes the content of the files of a set that are used.
+    fn make_files(&mut self, set: &FileSet, is_used: impl Fn(u32) -> bool) {
+        let mut files = Vec::new();
+        for number in 0..set.files() {
+            if let Some(bytes) = set.size(number)
+                && is_used(number)
+            {
+                files.push((number, bytes));
+            }
+        }
+        self.config.pattern.make_for(files.into_iter());
     }
 
     /// The content, as far as it is made.
@@ -68,7 +81,7 @@ impl TrialTarget {
 
 /// The bytes that preparation writes: a slice of the pattern, or in `buffer` where they have to be
 /// put together.
-pub(super) fn content<'a>(
+pub(super) fn content_of<'a>(
     pattern: &'a Pattern,
     buffer: &'a mut [u8],
     file: u32,

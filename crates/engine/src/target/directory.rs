@@ -275,7 +275,7 @@ fn count_entries(
         if is_mark(entry.file_name().as_bytes()) {
             continue;
         }
-        let is_counted = whose.counts(entry.file_name().as_bytes());
+        let is_counted = whose.counts_name(entry.file_name().as_bytes());
         if entry.file_type()?.is_dir() {
             inventory.directories += u64::from(is_counted);
             count_entries(&entry.path(), whose, inventory)?;
@@ -317,7 +317,7 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     // Some file systems (ramfs, some FUSE) count no blocks at all; that is not "full".
     if found.f_blocks > 0 && free < needed {
         return Err(TargetError::NoSpace {
-            place: target.display().to_string(),
+            location: target.display().to_string(),
             needed: Size(needed).to_string(),
             free: Size(free).to_string(),
         });
@@ -325,6 +325,6 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     Ok(())
 }
 
-fn io_error(what: &'static str, place: &Path, error: &std::io::Error) -> TargetError {
-    TargetError::Io { what, place: place.display().to_string(), reason: error.to_string() }
+fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {
+    TargetError::Io { what, location: path.display().to_string(), reason: error.to_string() }
 }

@@ -21,7 +21,7 @@ use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
 
-/// The fate of a working directory that was found.
+/// The outcome for a working directory that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     /// It was removed; its place.
@@ -52,7 +52,7 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetEr
 fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError> {
     let failed = |error: &std::io::Error| TargetError::Io {
         what: "list",
-        place: target.display().to_string(),
+        location: target.display().to_string(),
         reason: error.to_string(),
     };
     let entries = match fs::read_dir(target) {
@@ -104,7 +104,7 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Tar
     let _ = mount.unmount();
     swept.map_err(|failure| TargetError::Io {
         what: "remove what was left in",
-        place: shown,
+        location: shown,
         reason: failure.to_string(),
     })
 }

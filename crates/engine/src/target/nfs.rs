@@ -93,7 +93,7 @@ impl NfsAccess {
         }
         if !is_ours && !config.joins {
             let reason = "it is there already".to_owned();
-            return Err(TargetError::Io { what: "create", place: work_name, reason });
+            return Err(TargetError::Io { what: "create", location: work_name, reason });
         }
         Ok(Self {
             mount: Mutex::new(mount),
@@ -182,7 +182,7 @@ impl NfsAccess {
     fn failed(&self, what: &'static str, name: &str, failure: &impl Display) -> TargetError {
         TargetError::Io {
             what,
-            place: format!("{}/{}/{name}", self.shown, self.work_name),
+            location: format!("{}/{}/{name}", self.shown, self.work_name),
             reason: failure.to_string(),
         }
     }

@@ -25,13 +25,13 @@ impl TargetAccess for TcpAccess {
         let timeout = Duration::from_millis(spec.timeout_ms);
         let stream = tcp::connect(&self.0, timeout).map_err(|error| TargetError::Io {
             what: "connect to",
-            place: spec.target.to_string(),
+            location: spec.target.to_string(),
             reason: error.to_string(),
         })?;
         let clock = Arc::clone(&config.clock);
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
-        Ok(Opened::plain(spec, Box::new(backend)))
+        Ok(Opened::without_caveats(spec, Box::new(backend)))
     }
 }

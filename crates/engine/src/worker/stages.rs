@@ -18,7 +18,7 @@ const FIRST_DONE: u8 = 2;
 /// The state that the workers of a pass and their watcher share.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Everybody is to stop at once.
+    /// All workers are to stop at once.
     pub stop: AtomicBool,
     /// One of the stages above, and never back.
     stage: AtomicU8,
@@ -33,19 +33,19 @@ impl Shared {
     }
 
     /// Notes a worker that starts.
-    pub(super) fn starts(&self) {
+    pub(super) fn note_start(&self) {
         if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
             self.stage.fetch_max(ALL_BUSY, Relaxed);
         }
     }
 
     /// Notes a worker that has done all its ops.
-    pub(super) fn is_done(&self) {
+    pub(super) fn note_done(&self) {
         self.stage.fetch_max(FIRST_DONE, Relaxed);
     }
 }
 
-/// Work of one worker at the moments when the workers together came to a stage.
+/// Work of one worker at the moments when the workers together reached a stage.
 #[derive(Default)]
 pub(super) struct Marks {
     seen: u8,
@@ -56,7 +56,9 @@ pub(super) struct Marks {
 impl Marks {
     /// Looks whether a stage was reached since the last time.
     #[inline]
-    pub(super) fn look(&mut self, shared: &Shared, done: impl Fn() -> Work) {
+    pub(super) fn update(&mut self, shared: &Shared, done: impl Fn() -> Work) {
+        // The stonewall: no lock and no second clock, but each worker's own counts at the first
+        // reap after the stage changed, so the figure is exact to one batch for each worker.
         let stage = shared.stage.load(Relaxed);
         if stage != self.seen {
             self.note(stage, done());
@@ -76,7 +78,7 @@ impl Marks {
     /// worker that has done `all`.
     pub(super) fn finish(self, all: Work) -> (Work, Work) {
         let first_done = self.first_done.unwrap_or(all);
-        // Who never saw all of them busy had ended before they were.
+        // A worker that never saw all of them busy had ended before they were.
         let before = self.all_busy.unwrap_or(first_done);
         let common =
             Work { ops: first_done.ops - before.ops, bytes: first_done.bytes - before.bytes };
@@ -98,14 +100,14 @@ mod tests {
     fn what_was_done_before_the_last_start_and_after_the_first_end_is_not_common() {
         let shared = Shared::new(2);
         let mut marks = Marks::default();
-        shared.starts();
-        marks.look(&shared, || work(0));
-        marks.look(&shared, || work(5));
-        shared.starts();
-        marks.look(&shared, || work(7));
-        marks.look(&shared, || work(20));
-        shared.is_done();
-        marks.look(&shared, || work(30));
+        shared.note_start();
+        marks.update(&shared, || work(0));
+        marks.update(&shared, || work(5));
+        shared.note_start();
+        marks.update(&shared, || work(7));
+        marks.update(&shared, || work(20));
+        shared.note_done();
+        marks.update(&shared, || work(30));
         assert_eq!(marks.finish(work(100)), (work(30), work(23)));
     }
 
@@ -113,8 +115,8 @@ mod tests {
     fn who_is_first_to_end_has_all_its_work_in_common_but_what_it_did_alone() {
         let shared = Shared::new(1);
         let mut marks = Marks::default();
-        shared.starts();
-        marks.look(&shared, || work(0));
+        shared.note_start();
+        marks.update(&shared, || work(0));
         assert_eq!(marks.finish(work(9)), (work(9), work(9)));
     }
 
@@ -122,13 +124,13 @@ mod tests {
     fn who_ends_before_the_last_start_has_nothing_in_common() {
         let shared = Shared::new(2);
         let mut quick = Marks::default();
-        shared.starts();
-        quick.look(&shared, || work(0));
-        shared.is_done();
+        shared.note_start();
+        quick.update(&shared, || work(0));
+        shared.note_done();
         assert_eq!(quick.finish(work(4)), (work(4), work(0)));
         let mut late = Marks::default();
-        shared.starts();
-        late.look(&shared, || work(0));
+        shared.note_start();
+        late.update(&shared, || work(0));
         assert_eq!(late.finish(work(8)), (work(0), work(0)));
     }
 }

@@ -58,7 +58,7 @@ fn a_read_beyond_the_end_is_short_and_a_spoiled_byte_is_seen() {
 }
 
 #[test]
-fn an_update_does_not_mend_what_it_was_not_to_look_at() {
+fn an_update_leaves_damage_that_it_does_not_check() {
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         let mut rig = Rig::on_directory(backend, |spec| spec.verify = false);
         let path = "t00000000/f00000000";

@@ -51,7 +51,7 @@ fn characters_updates_and_whole_files_keep_the_bytes() {
 }
 
 #[test]
-fn every_write_waits_where_that_is_asked_for() {
+fn every_write_waits_where_the_plan_wants_it() {
     for (durability, flag) in
         [(Durability::Dsync, OFlags::DSYNC), (Durability::Osync, OFlags::SYNC)]
     {
@@ -101,12 +101,12 @@ fn what_was_never_written_is_not_read() {
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        let told = refused(&target).expect("short files are refused");
-        assert!(told.contains("never written") && told.contains("4 KiB"), "{told}");
+        let message = refused(&target).expect("short files are refused");
+        assert!(message.contains("never written") && message.contains("4 KiB"), "{message}");
         let file = std::fs::File::options().write(true).open(work.join("f00000000")).unwrap();
         file.set_len(8192 * 5).unwrap();
-        let told = refused(&target).expect("the other file is short");
-        assert_eq!(told.contains("f00000001"), zeros, "{told}");
+        let message = refused(&target).expect("the other file is short");
+        assert_eq!(message.contains("f00000001"), zeros, "{message}");
     }
 }
 
@@ -148,25 +148,25 @@ fn writes_over_nfs_are_as_stable_as_their_durability() {
 }
 
 #[test]
-fn what_a_backend_does_otherwise_is_told() {
-    let told = |rig: &Rig, spec: &RunSpec, pass: Pass| {
+fn what_a_backend_does_otherwise_is_reported() {
+    let evidence_of = |rig: &Rig, spec: &RunSpec, pass: Pass| {
         let caveats = rig.target.open(spec, pass, 0).unwrap().caveats;
         caveats.into_iter().map(|caveat| caveat.evidence).collect::<Vec<_>>().join("; ")
     };
     let mut spec = None;
     let rig = Rig::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
     let uring = spec.take().unwrap();
-    let evidence = told(&rig, &uring, Pass::OpMix);
+    let evidence = evidence_of(&rig, &uring, Pass::OpMix);
     assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
     let layout = Layout { mmap: true, ..uring.layout };
     let mapped = RunBuilder::from(uring).layout(layout).build();
-    assert!(told(&rig, &mapped, Pass::Create).contains("uring maps no files"));
+    assert!(evidence_of(&rig, &mapped, Pass::Create).contains("uring maps no files"));
 
     for (version, expected) in [(NfsVersion::V2, true), (NfsVersion::V3, false)] {
         let rig = Rig::on_nfs(version, |made| spec = Some(made.clone()));
         let mut mix = spec.take().unwrap();
         mix.op_mix.shares = vec![(OpKind::Access, 10_000)];
-        let evidence = told(&rig, &mix, Pass::OpMix);
+        let evidence = evidence_of(&rig, &mix, Pass::OpMix);
         assert_eq!(evidence.contains("GETATTR for access"), expected, "{version}: {evidence}");
     }
 }

@@ -33,19 +33,21 @@ impl Pool {
     }
 
     /// Returns what make number `rank` of a block makes, and the slot of it if it has one.
-    pub(super) const fn made(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
-        let taken_back = if self.takes < self.makes { self.takes } else { self.makes };
-        if rank < taken_back {
-            let slot = (self.filled() as u64 + block * taken_back as u64 + rank as u64)
+    pub(super) const fn made_by(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
+        let removed_again = if self.takes < self.makes { self.takes } else { self.makes };
+        // Makes begin behind the slots that are filled beforehand, takes at the first slot: the two
+        // go round the pool half a pool apart.
+        if rank < removed_again {
+            let slot = (self.filled() as u64 + block * removed_again as u64 + rank as u64)
                 % self.slots as u64;
             return (self.first + slot as u32, Some(slot as u32));
         }
-        let extra = block * (self.makes - taken_back) as u64 + (rank - taken_back) as u64;
+        let extra = block * (self.makes - removed_again) as u64 + (rank - removed_again) as u64;
         (self.end().saturating_add(extra as u32), None)
     }
 
     /// Returns what take number `rank` of a block takes: a slot.
-    pub(super) const fn taken(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
+    pub(super) const fn taken_by(&self, block: u64, rank: u32) -> (u32, Option<u32>) {
         let slot = (block * self.takes as u64 + rank as u64) % self.slots as u64;
         (self.first + slot as u32, Some(slot as u32))
     }
@@ -71,7 +73,7 @@ impl Renamed {
     }
 
     /// The file of rename number `rank` of a block, its slot, and the way: 0 there, 1 back.
-    pub(super) const fn of(&self, block: u64, rank: u32) -> (u32, u32, u64) {
+    pub(super) const fn renamed_by(&self, block: u64, rank: u32) -> (u32, u32, u64) {
         let number = block * self.renames as u64 + rank as u64;
         let slot = (number % self.slots as u64) as u32;
         (self.first + slot, slot, number / self.slots as u64 % 2)

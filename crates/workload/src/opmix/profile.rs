@@ -120,7 +120,7 @@ const fn sfs3(
 pub const PROFILES: &[Profile] = &[
     sfs3(
         "laddis-like",
-        "nhfsstone.c of nfs-utils before fd1b5271 (the mix that SFS 1.1 is said to have kept)",
+        "nhfsstone.c of nfs-utils before fd1b5271 (the mix that SFS 1.1 reportedly kept)",
         &[
             (OpKind::Lookup, 34),
             (OpKind::Read, 22),
@@ -276,19 +276,27 @@ impl Profile {
 
     /// KiB that each hundred files hold.
     pub fn kib_of_hundred(&self) -> u64 {
-        self.files.iter().map(|share| u64::from(share.kib) * u64::from(share.percent)).sum()
+        let mut kib = 0;
+        for share in self.files {
+            kib += u64::from(share.kib) * u64::from(share.percent);
+        }
+        kib
     }
 
     /// Calls of at most `io_size` bytes that a hundred requests take on average, times 840, which
     /// every count of sizes in a range divides.
     pub(super) fn calls_of_hundred(requests: &[RequestSize], io_size: u32) -> u64 {
-        let of_range = |range: &RequestSize| {
+        let mut all = 0;
+        for range in requests {
+            // Each size of a range has the same chance. 840 is divisible by 1 to 8, so the mean
+            // is a whole number and shares come out the same on every machine.
             let count = u64::from(range.most_kib - range.least_kib) + 1;
-            let calls: u64 = (range.least_kib..=range.most_kib)
-                .map(|kib| (u64::from(kib) << 10).div_ceil(u64::from(io_size)))
-                .sum();
-            calls * u64::from(range.percent) * (840 / count)
-        };
-        requests.iter().map(of_range).sum()
+            let mut calls = 0;
+            for kib in range.least_kib..=range.most_kib {
+                calls += (u64::from(kib) << 10).div_ceil(u64::from(io_size));
+            }
+            all += calls * u64::from(range.percent) * (840 / count);
+        }
+        all
     }
 }

@@ -49,12 +49,13 @@ impl OpMixSet {
         let mix = &spec.op_mix;
         let profile = profile_of(mix);
         let (counts, _) = requests_of_block(mix, spec.io_size_bytes);
-        let count = |kind| count_of(&counts, kind);
         let data_files = data_files(spec, profile);
         let used = u64::from(data_files) * u64::from(mix.accessed_percent.min(100));
         let pool_min = POOL_MIN.max((u64::from(data_files) * POOL_PERCENT / 100) as u32);
-        let renamed = Renamed::new(data_files, count(OpKind::Rename));
-        let pool = |first, makes, takes| Pool::new(first, count(makes), count(takes), pool_min);
+        let renamed = Renamed::new(data_files, count_of(&counts, OpKind::Rename));
+        let pool = |first, makes, takes| {
+            Pool::new(first, count_of(&counts, makes), count_of(&counts, takes), pool_min)
+        };
         let (step, step_back) = steps(u64::from(data_files));
         Self {
             profile,
@@ -66,7 +67,7 @@ impl OpMixSet {
             renamed,
             directories: pool(0, OpKind::Mkdir, OpKind::Rmdir),
             links: pool(LINKS_READ, OpKind::Symlink, OpKind::Unlink),
-            second_names: count(OpKind::Link),
+            second_names: count_of(&counts, OpKind::Link),
         }
     }
 
@@ -99,8 +100,12 @@ impl OpMixSet {
     pub fn totals(&self) -> (u64, u64) {
         let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
-        let rest: u64 = (0..rest).map(|rank| self.size_of(rank)).sum();
-        (u64::from(self.files()), whole + rest)
+        // Sizes repeat with each hundred ranks: whole hundreds hold what the profile says.
+        let mut bytes = whole;
+        for rank in 0..rest {
+            bytes += self.size_of(rank);
+        }
+        (u64::from(self.files()), bytes)
     }
 
     /// Estimates the bytes that a run appends: what it writes there in its time, but no more than

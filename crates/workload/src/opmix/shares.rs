@@ -103,23 +103,28 @@ pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
 /// times 84,000.
 pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)>, u64) {
     let profile = profile_of(mix);
-    let calls = |kind: OpKind| match kind {
-        OpKind::Read => Profile::calls_of_hundred(profile.reads, io_size),
-        OpKind::Write => Profile::calls_of_hundred(profile.writes, io_size),
-        _ => 84_000,
-    };
     // Weights are shares of requests; a share of calls is so much smaller a share of requests.
     let mut weights = Vec::new();
     for (kind, share) in shares_of(mix) {
-        let per_call = if profile.counts_calls { calls(kind) } else { 84_000 };
+        let per_call =
+            if profile.counts_calls { calls_of_hundred(profile, kind, io_size) } else { 84_000 };
         weights.push((kind, u128::from(share) * (1 << 40) * 84_000 / u128::from(per_call)));
     }
     let counts = apportion_block(&weights);
     let mut all = 0;
     for (kind, count) in &counts {
-        all += u64::from(*count) * calls(*kind);
+        all += u64::from(*count) * calls_of_hundred(profile, *kind, io_size);
     }
     (counts, all)
+}
+
+/// Returns the calls of a hundred requests of a kind, times 840.
+fn calls_of_hundred(profile: &Profile, kind: OpKind, io_size: u32) -> u64 {
+    match kind {
+        OpKind::Read => Profile::calls_of_hundred(profile.reads, io_size),
+        OpKind::Write => Profile::calls_of_hundred(profile.writes, io_size),
+        _ => 84_000,
+    }
 }
 
 /// Lists shares in hundredths of a percent, lookups split by whether their names are there.
@@ -144,16 +149,15 @@ fn shares_of(mix: &OpMix) -> Vec<(OpKind, u32)> {
 /// **Source:** Hamilton's method of apportionment.
 pub(super) fn apportion_block(weights: &[(OpKind, u128)]) -> Vec<(OpKind, u32)> {
     let total = weights.iter().map(|(_, weight)| weight).sum::<u128>().max(1);
-    let exact = |weight: u128| weight * u128::from(BLOCK);
     let mut counts = Vec::with_capacity(weights.len());
     let mut dealt = 0;
     for (kind, weight) in weights {
-        let whole = (exact(*weight) / total) as u32;
+        let whole = (weight * u128::from(BLOCK) / total) as u32;
         counts.push((*kind, whole));
         dealt += whole;
     }
     let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(exact(weights[*at].1) % total));
+    order.sort_by_key(|at| std::cmp::Reverse(weights[*at].1 * u128::from(BLOCK) % total));
     let left = BLOCK.saturating_sub(dealt) as usize;
     for &at in order.iter().take(left) {
         counts[at].1 += 1;

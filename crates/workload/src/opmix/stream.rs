@@ -101,13 +101,15 @@ impl OpMixStream {
             if within == 0 {
                 self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
             }
-            let (at, rank) = self.places[self.order.at(within) as usize];
+            let (at, rank) = self.places[self.order.number_at(within) as usize];
             let kind = self.kinds[at as usize].0;
-            let (op, owner) = match self.of_pool(kind, block, u32::from(rank)) {
+            let (op, owner) = match self.draw_from_pool(kind, block, u32::from(rank)) {
                 Some((op, Some(slot))) => (Some(op), u64::from(slot)),
                 Some((op, None)) => (Some(op), number),
                 None => (None, number),
             };
+            // All ops of a slot go to one worker, which keeps their order: a name is made before it
+            // is removed. All others are dealt out by their number.
             if owner % self.workers != self.worker {
                 continue;
             }
@@ -119,9 +121,9 @@ impl OpMixStream {
     }
 
     /// Draws an op that makes, removes, links or renames, and the slot that says whose it is.
-    fn of_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
+    fn draw_from_pool(&self, kind: OpKind, block: u64, rank: u32) -> Option<(Op, Option<u32>)> {
         if kind == OpKind::Rename {
-            let (file, slot, way) = self.set.renamed.of(block, rank);
+            let (file, slot, way) = self.set.renamed.renamed_by(block, rank);
             return Some((Op::new(kind, file, way, 0), Some(slot)));
         }
         if kind == OpKind::Link {
@@ -129,12 +131,13 @@ impl OpMixStream {
             return Some((Op::new(kind, file, number, 0), None));
         }
         let pools = [self.set.files, self.set.directories, self.set.links];
-        for ((makes, takes), pool) in PAIRS.into_iter().zip(pools) {
+        for (at, (makes, takes)) in PAIRS.into_iter().enumerate() {
+            let pool = pools[at];
             if kind != makes && kind != takes {
                 continue;
             }
             let (number, slot) =
-                if kind == makes { pool.made(block, rank) } else { pool.taken(block, rank) };
+                if kind == makes { pool.made_by(block, rank) } else { pool.taken_by(block, rank) };
             return Some((Op::new(kind, number, 0, 0), slot));
         }
         None
@@ -144,11 +147,13 @@ impl OpMixStream {
     fn draw_request(&mut self, kind: OpKind, seed: u64) -> Op {
         let any = below(seed, u64::from(self.set.data_files)) as u32;
         match kind {
-            OpKind::Read => self.transfer(kind, seed, self.set.profile().reads, Start::AtRandom),
+            OpKind::Read => {
+                self.begin_transfer(kind, seed, self.set.profile().reads, Start::AtRandom)
+            }
             OpKind::Write => {
                 let appends = below(draw(seed, 0), 100) < self.append_percent;
                 let start = if appends { Start::AtEnd } else { Start::AtRandom };
-                self.transfer(kind, seed, self.set.profile().writes, start)
+                self.begin_transfer(kind, seed, self.set.profile().writes, start)
             }
             OpKind::Commit => Op::new(kind, self.set.number_of(self.used_rank(seed)), 0, 0),
             OpKind::Readlink => Op::new(kind, below(seed, u64::from(LINKS_READ)) as u32, 0, 0),
@@ -160,7 +165,7 @@ impl OpMixStream {
     fn used_rank(&self, seed: u64) -> u32 {
         match &self.popular {
             None => below(seed, u64::from(self.set.used_files)) as u32,
-            Some(zipf) => zipf.rank(seed) as u32,
+            Some(zipf) => zipf.draw_rank(seed) as u32,
         }
     }
 
@@ -168,10 +173,18 @@ impl OpMixStream {
     /// within its file, or, if it appends, where the file ended when it was prepared.
     ///
     /// **Source:** SPEC SFS 3.0: offsets, and shares of requests by size.
-    fn transfer(&mut self, kind: OpKind, seed: u64, sizes: &[RequestSize], start: Start) -> Op {
+    fn begin_transfer(
+        &mut self,
+        kind: OpKind,
+        seed: u64,
+        sizes: &[RequestSize],
+        start: Start,
+    ) -> Op {
         let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
         let (mut rank, mut size) = (0, 0);
+        // Small files are refused rather than requests cut, so that sizes of requests have their
+        // shares; files that are popular are drawn again as often as before.
         for attempt in 0..TRIES {
             rank = self.used_rank(draw(seed, 10 + attempt));
             size = self.set.size_of(rank);

@@ -117,7 +117,7 @@ fn which_files_are_picked_does_not_depend_on_the_number_of_workers() {
 
 /// What a file system would say, were workers however far apart.
 #[test]
-fn names_that_come_and_go_are_there_when_they_are_asked_for() {
+fn names_that_come_and_go_are_there_when_an_op_needs_them() {
     let shares = vec![
         (OpKind::Create, 1000),
         (OpKind::Remove, 700),
@@ -167,7 +167,7 @@ fn names_that_come_and_go_are_there_when_they_are_asked_for() {
 }
 
 #[test]
-fn data_stays_within_its_files_and_a_tenth_of_them_is_in_use() {
+fn data_lies_within_its_files_and_a_tenth_of_them_is_in_use() {
     let spec = spec("sfs3-like-v3", 1);
     let set = FileSet::of(&spec, 7);
     let mut used = BTreeSet::new();
@@ -246,7 +246,7 @@ fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
 }
 
 #[test]
-fn mixes_that_can_not_be_are_told() {
+fn impossible_mixes_are_refused() {
     let mix = |shares: &[(OpKind, u32)]| OpMix { shares: shares.to_vec(), ..OpMix::default() };
     assert_eq!(check(&mix(&[])), Err(MixError::Unknown(String::new())));
     let short = check(&mix(&[(OpKind::Read, 9_950)])).unwrap_err();

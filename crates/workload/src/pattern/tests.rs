@@ -24,7 +24,7 @@ fn what_is_made_for_some_files_is_the_same_and_no_more_is_handed_out() {
     let whole = Pattern::new(1, 4096);
     let files = [(3, 100_000), (9, 1), (11, 0), (12, 40_000)];
     let mut part = Pattern::unmade(&DataSettings::default(), 1, 4096);
-    part.make(files.into_iter());
+    part.make_for(files.into_iter());
     for (file, bytes) in files {
         for offset in (0..bytes).step_by(4000) {
             let len = 4000.min(bytes - offset) as u32;
@@ -37,7 +37,7 @@ fn what_is_made_for_some_files_is_the_same_and_no_more_is_handed_out() {
     assert_eq!(later.slice(9, 0, 1), whole.slice(9, 0, 1));
     let other = Pattern::unmade(&DataSettings::default(), 2, 4096).made_before(Some(&part));
     assert!(std::panic::catch_unwind(|| other.slice(9, 0, 1).len()).is_err());
-    part.make([(0, MUCH_BYTES)].into_iter());
+    part.make_for([(0, MUCH_BYTES)].into_iter());
     assert_eq!(part.slice(77, 1 << 40, 4096), whole.slice(77, 1 << 40, 4096));
 }
 

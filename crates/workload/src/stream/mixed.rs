@@ -45,7 +45,7 @@ impl Own {
     }
 
     /// Returns the file of this worker's in the place of any.
-    const fn instead_of(self, file: u64, workers: u64, files: u64) -> u64 {
+    const fn own_file(self, file: u64, workers: u64, files: u64) -> u64 {
         let file = file - file % workers + self.worker;
         if file < files { file } else { self.worker }
     }
@@ -134,7 +134,7 @@ impl Mixed {
     #[inline]
     pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) {
         if self.run == 1 && self.random_percent >= 100 && self.popular.is_none() {
-            out.extend((0..count).map(|_| self.anywhere()));
+            out.extend((0..count).map(|_| self.next_anywhere()));
         } else {
             out.extend((0..count).map(|_| self.next()));
         }
@@ -152,7 +152,7 @@ impl Mixed {
             self.index += self.workers;
             self.at = self.draw_block(seed);
         } else {
-            self.follow(seed);
+            self.follow_run(seed);
         }
         self.make_op(seed, self.at / self.blocks, self.at % self.blocks)
     }
@@ -160,10 +160,12 @@ impl Mixed {
     /// Returns the next op where all are spread over the set evenly: what [`Self::next`] gives,
     /// without a division.
     #[inline]
-    fn anywhere(&mut self) -> Op {
+    fn next_anywhere(&mut self) -> Op {
         let seed = draw(self.seed, self.index);
         self.index += self.workers;
-        // A share of the files is the same share of the blocks, rounded down to a file's first.
+        // `below` multiplies a draw with a bound and keeps the upper half, so the same draw gives
+        // the same share of any bound. A share of the files is the same share of the blocks,
+        // rounded down to a file's first.
         let file = below(seed, self.files);
         self.make_op(seed, file, below(seed, self.set_blocks) - file * self.blocks)
     }
@@ -177,7 +179,7 @@ impl Mixed {
         };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
         let file = match self.own {
-            Some(own) => own.instead_of(file, self.workers, self.files),
+            Some(own) => own.own_file(file, self.workers, self.files),
             None => file,
         };
         Op::new(kind, file as u32, block * u64::from(self.io_size), self.io_size)
@@ -187,14 +189,15 @@ impl Mixed {
     fn draw_block(&self, seed: u64) -> u64 {
         match &self.popular {
             None => below(seed, self.set_blocks),
-            // The popular blocks are spread over the set.
-            Some((zipf, spread)) => spread.at(zipf.rank(seed)),
+            // By a permutation the popular blocks are spread over the set: else they would all
+            // stand at the start of the first file, one behind the other.
+            Some((zipf, spread)) => spread.number_at(zipf.draw_rank(seed)),
         }
     }
 
     /// Goes to a random place, or on in the run.
     #[inline(never)]
-    fn follow(&mut self, seed: u64) {
+    fn follow_run(&mut self, seed: u64) {
         let is_random = below(draw(seed, 1), 100) < self.random_percent;
         self.at = if is_random {
             self.draw_block(seed)
@@ -203,6 +206,7 @@ impl Mixed {
         } else {
             (self.at + 1) % self.set_blocks
         };
+        // Runs are dealt out to workers in turn: at its end a worker skips those of the others.
         self.index += 1;
         self.run_left -= 1;
         if self.run_left == 0 {

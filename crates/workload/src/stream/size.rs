@@ -68,7 +68,6 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
 
 /// Returns the ops and bytes of one worker where nothing but the files bounds the pass.
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
-    let set = || FileSet::of(spec, 0);
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
         Pass::Mix | Pass::Seeks | Pass::OpMix => (u64::MAX, None),
@@ -90,7 +89,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             let bytes = match spec.workload {
                 // Sizes are drawn from the seed, which is not known here.
                 Workload::Transactions => None,
-                _ => set().size(0).map(|size| size * numbers),
+                _ => FileSet::of(spec, 0).size(0).map(|size| size * numbers),
             };
             (numbers, if numbers == 0 { Some(0) } else { bytes })
         }

@@ -83,26 +83,26 @@ impl Sweep {
             walked: Walked::Straight,
             left: 0,
         };
-        sweep.enter();
+        sweep.enter_stretch();
         sweep
     }
 
     pub(super) fn next(&mut self) -> Option<Op> {
-        if self.next < self.pieces { Some(self.piece()) } else { self.leave() }
+        if self.next < self.pieces { Some(self.next_piece()) } else { self.leave_stretch() }
     }
 
     /// Appends the next pieces of this stretch, and says how many there were.
     #[inline]
     pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) -> usize {
         let count = (self.pieces - self.next).min(count as u64) as usize;
-        out.extend((0..count).map(|_| self.piece()));
+        out.extend((0..count).map(|_| self.next_piece()));
         count
     }
 
     /// The next piece of this stretch.
     #[inline]
-    fn piece(&mut self) -> Op {
-        let piece = if self.order == Order::Forward { self.next } else { self.walk() };
+    fn next_piece(&mut self) -> Op {
+        let piece = if self.order == Order::Forward { self.next } else { self.walk_on() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
         Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
@@ -110,9 +110,11 @@ impl Sweep {
 
     /// The next piece of a walk that does not simply go on.
     #[inline(never)]
-    fn walk(&mut self) -> u64 {
+    fn walk_on(&mut self) -> u64 {
         match &mut self.walked {
             Walked::Straight => self.pieces - 1 - self.next,
+            // Every stride-th piece; at the end of the stretch the next turn begins one piece
+            // later, until each piece has come once.
             Walked::Strided(at, turn) => {
                 let piece = *at;
                 *at += match self.order {
@@ -125,7 +127,7 @@ impl Sweep {
                 }
                 piece
             }
-            Walked::Shuffled(permutation) => permutation.at(self.next),
+            Walked::Shuffled(permutation) => permutation.number_at(self.next),
         }
     }
 
@@ -145,17 +147,22 @@ impl Sweep {
     }
 
     #[cold]
-    fn leave(&mut self) -> Option<Op> {
-        let ended = (self.next > 0 && self.syncs).then(|| Op::new(OpKind::Sync, self.file, 0, 0));
+    fn leave_stretch(&mut self) -> Option<Op> {
+        let is_synced = self.next > 0 && self.syncs;
+        let sync = Op::new(OpKind::Sync, self.file, 0, 0);
         self.left += u64::from(self.next > 0);
         self.next = 0;
         self.pieces = 0;
         self.stretch = self.stretch.saturating_add(self.workers);
-        self.enter();
-        ended.or_else(|| if self.pieces > 0 { self.next() } else { None })
+        self.enter_stretch();
+        // The sync of the file that was left comes first; the next call goes on in the new stretch.
+        if is_synced {
+            return Some(sync);
+        }
+        if self.pieces > 0 { self.next() } else { None }
     }
 
-    fn enter(&mut self) {
+    fn enter_stretch(&mut self) {
         if self.stretch >= self.stretches {
             return;
         }
@@ -196,22 +203,27 @@ fn stretch_size(spec: &RunSpec) -> u64 {
 /// Pieces and bytes that worker number `worker` walks through.
 pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     let (size, stretch) = (spec.file_size_bytes, stretch_size(spec));
-    let pieces = |bytes: u64| bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
+    let io_size = u64::from(spec.io_size_bytes.max(1));
     if size == 0 {
         return (0, 0);
     }
     let per_file = size.div_ceil(stretch);
     let stretches = per_file * u64::from(spec.files);
     let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
-    let count = |of: u64| of.saturating_sub(worker).div_ceil(workers);
+    // Every `workers`-th stretch, from the worker's own number on.
+    let count = stretches.saturating_sub(worker).div_ceil(workers);
     if per_file == 1 {
-        return (count(stretches) * pieces(size), count(stretches) * size);
+        return (count * size.div_ceil(io_size), count * size);
     }
     let last = size - (per_file - 1) * stretch;
-    let is_mine = |file: u64| (file * per_file + per_file - 1) % workers == worker;
-    let lasts = (0..u64::from(spec.files)).filter(|file| is_mine(*file)).count() as u64;
-    let wholes = count(stretches) - lasts;
-    (wholes * pieces(stretch) + lasts * pieces(last), wholes * stretch + lasts * last)
+    // The last stretch of each file may be shorter: those of this worker are counted.
+    let mut lasts = 0;
+    for file in 0..u64::from(spec.files) {
+        lasts += u64::from((file * per_file + per_file - 1) % workers == worker);
+    }
+    let wholes = count - lasts;
+    let pieces = wholes * stretch.div_ceil(io_size) + lasts * last.div_ceil(io_size);
+    (pieces, wholes * stretch + lasts * last)
 }
 
 /// All pieces of all shared files in one random order, dealt out in turn.
@@ -248,7 +260,7 @@ impl Scatter {
         if self.next >= self.pieces {
             return None;
         }
-        let piece = self.permutation.at(self.next);
+        let piece = self.permutation.number_at(self.next);
         self.next += self.workers;
         let offset = piece % self.pieces_per_file * self.io_size;
         let len = self.io_size.min(self.file_size - offset) as u32;

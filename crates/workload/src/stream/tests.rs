@@ -333,7 +333,7 @@ fn transactions_do_not_depend_on_the_number_of_workers() {
             assert_eq!(sorted(ops(&pool(workers), pass, 0)), alone, "{pass}, {workers} workers");
         }
     }
-    // What happens to one file happens in one worker, in the same order.
+    // All ops on one file are in one worker, in the same order.
     let history =
         |ops: Vec<Op>, file| ops.into_iter().filter(move |op| op.file == file).collect::<Vec<_>>();
     for file in [0, 17, 301] {
@@ -415,7 +415,7 @@ fn scheduled_instants_belong_to_ops_and_not_to_workers() {
 }
 
 #[test]
-fn a_schedule_of_its_own_changes_due_instants_and_nothing_else() {
+fn a_schedule_of_its_own_changes_scheduled_instants_and_nothing_else() {
     let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
     let spec = RunSpec { load, ..spec(Workload::Mixed, 1) };
     let taken = |schedule_seed: u64| {
@@ -434,7 +434,7 @@ fn a_schedule_of_its_own_changes_due_instants_and_nothing_else() {
 
 proptest! {
     #[test]
-    fn every_sweep_takes_each_byte_once_whoever_does_it(
+    fn every_sweep_takes_each_byte_once_with_any_number_of_workers(
         size in 1_u64..60_000,
         io in 1_u32..9_000,
         files in 1_u32..5,

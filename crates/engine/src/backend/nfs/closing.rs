@@ -1,7 +1,7 @@
 //! Closing what a worker has open, where that belongs into the timed window.
 //!
-//! As kernels do at close(2): what was written is committed, and in version 4 the open is given
-//! back. All of it goes over the first connection, which in v4.0 has made the opens itself.
+//! As kernels do at close(2): what was written is committed, and in version 4 the open is
+//! released. All of it goes over the first connection, which in v4.0 has made the opens itself.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ pub(super) trait Closing: Backend {
     fn first(&mut self) -> (&mut Transfers, &mut Common);
 
     /// Starts calls of ops that it was given.
-    fn begin(&mut self);
+    fn start_calls(&mut self);
 }
 
 /// Commits and closes every file of the set.
@@ -31,11 +31,12 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
     let clients = std::mem::take(&mut common.set.clients);
     let mut ended = Vec::new();
     let mut closed = Ok(());
-    for (is_asked, accept) in
+    // In two rounds: what was written is safe before any open is given up.
+    for (is_needed, accept) in
         [(commits, Transfers::accept_sync as Accept), (closes, Transfers::accept_close)]
     {
-        if is_asked && closed.is_ok() {
-            closed = each(backend, count, accept, stop, &mut ended);
+        if is_needed && closed.is_ok() {
+            closed = for_each_file(backend, count, accept, stop, &mut ended);
         }
     }
     backend.first().1.set.clients = clients;
@@ -45,7 +46,7 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
 type Accept = fn(&mut Transfers, u32, &Common) -> bool;
 
 /// Does something to each file, as many at once as there is room for.
-fn each(
+fn for_each_file(
     backend: &mut impl Closing,
     count: usize,
     accept: Accept,
@@ -64,7 +65,7 @@ fn each(
         if stop.load(Relaxed) {
             return Err(Lost("interrupted while files were closed".to_owned()));
         }
-        backend.begin();
+        backend.start_calls();
         backend.reap(1, NO_LIMIT, ended)?;
         for completion in ended.drain(..) {
             if let Outcome::Failed(error) = completion.outcome {

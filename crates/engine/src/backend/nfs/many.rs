@@ -31,14 +31,14 @@ const EVENTS_MAX: usize = 256;
 
 /// A backend that executes ops as the calls of many clients.
 pub struct Many {
-    members: Vec<Member>,
+    entries: Vec<Entry>,
     epoll: OwnedFd,
-    /// Members whose sockets are ready.
+    /// Entries whose sockets are ready.
     ready: Vec<u32>,
-    /// One entry for each op that may be accepted: the member it goes to.
+    /// One ticket for each op that may be accepted: the entry it goes to.
     tickets: VecDeque<u32>,
-    /// Members that were given ops since they were last seen to.
-    working_set: Vec<u32>,
+    /// Entries that were given ops since they were last driven.
+    to_drive: Vec<u32>,
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     common: Common,
@@ -48,12 +48,13 @@ pub struct Many {
 }
 
 /// One connection of a client, and the events that the kernel watches its socket for.
-struct Member {
+struct Entry {
     connection: Connection,
     transfers: Transfers,
     watched: RawFd,
     interest: EventFlags,
-    is_touched: bool,
+    /// It stands in `to_drive`.
+    is_queued: bool,
 }
 
 impl Many {
@@ -69,23 +70,27 @@ impl Many {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let count = connections.len();
-        let depths: Vec<usize> =
-            connections.iter().map(|connection| depth_on(connection, depth)).collect();
-        // Opens belong to the client that made them: the first one.
-        let opens_of = |number: usize| if number < set.own { Opens::Own } else { Opens::OfAnother };
-        let members = (0..).zip(connections).map(|(number, connection)| Member {
-            transfers: Transfers::new(depths[number], connection.free_slots(), opens_of(number)),
-            connection,
-            watched: -1,
-            interest: EventFlags::empty(),
-            is_touched: false,
-        });
+        let mut depths = Vec::with_capacity(count);
+        let mut entries = Vec::with_capacity(count);
+        for (number, connection) in connections.into_iter().enumerate() {
+            // Opens belong to the client that made them: the first one.
+            let opens = if number < set.own { Opens::Own } else { Opens::OfAnother };
+            let depth = depth_on(&connection, depth);
+            depths.push(depth);
+            entries.push(Entry {
+                transfers: Transfers::new(depth, connection.free_slots(), opens),
+                connection,
+                watched: -1,
+                interest: EventFlags::empty(),
+                is_queued: false,
+            });
+        }
         let mut many = Self {
-            members: members.collect(),
+            entries,
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             ready: Vec::with_capacity(EVENTS_MAX),
             tickets: make_tickets(&depths),
-            working_set: Vec::with_capacity(count),
+            to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
             common: Common::new(set),
@@ -98,61 +103,63 @@ impl Many {
         Ok(many)
     }
 
-    /// Registers the events that a member waits for, where they have changed.
+    /// Registers the events that an entry waits for, where they have changed.
     fn register_events(&mut self, number: usize) -> Result<(), Errno> {
-        let member = &mut self.members[number];
-        let connection = &member.connection;
+        let Entry { connection, watched, interest, .. } = &mut self.entries[number];
         let mut wanted = EventFlags::IN;
         wanted.set(EventFlags::OUT, connection.wants_write());
         let (fd, data) = (connection.as_fd().as_raw_fd(), EventData::new_u64(number as u64));
-        if connection.is_down() || (fd == member.watched && wanted == member.interest) {
+        if connection.is_down() || (fd == *watched && wanted == *interest) {
             return Ok(());
         }
-        // A descriptor that was closed is watched no more; its number may be in use again.
-        let known = fd == member.watched
-            && epoll::modify(&self.epoll, connection, data, wanted) != Err(Errno::NOENT);
-        if !known {
-            epoll::add(&self.epoll, connection, data, wanted)?;
+        // A reopened connection may have got the number of its old descriptor: the kernel dropped
+        // that one from the epoll set when it was closed, and says NOENT to a change of it.
+        let is_known = fd == *watched
+            && epoll::modify(&self.epoll, &*connection, data, wanted) != Err(Errno::NOENT);
+        if !is_known {
+            epoll::add(&self.epoll, &*connection, data, wanted)?;
         }
-        (member.watched, member.interest) = (fd, wanted);
+        (*watched, *interest) = (fd, wanted);
         Ok(())
     }
 
-    /// Starts and sends what a member has to, and hands over what has ended.
-    fn drive_member(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    /// Starts and sends what an entry has to, and hands over what has ended.
+    fn drive_entry(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let clock = &self.clock;
-        let now = || clock.now_ns();
-        let Member { connection, transfers, is_touched, .. } = &mut self.members[number];
-        *is_touched = false;
-        transfers.pump(connection, now(), &mut self.common);
-        connection.flush(&now).map_err(|error| Lost(error.to_string()))?;
+        let Entry { connection, transfers, is_queued, .. } = &mut self.entries[number];
+        *is_queued = false;
+        transfers.pump(connection, clock.now_ns(), &mut self.common);
+        connection.flush(&|| clock.now_ns()).map_err(|error| Lost(error.to_string()))?;
         let before = out.len();
         transfers.drain_into(out);
         self.common.set.clients.record_ended(number, &out[before..]);
         // Each op that ended lets its client have another one: a ticket for each.
-        self.tickets.extend((before..out.len()).map(|_| number as u32));
+        for _ in before..out.len() {
+            self.tickets.push_back(number as u32);
+        }
         self.register_events(number).map_err(|errno| Lost(format!("epoll: {errno}")))
     }
 
-    /// Takes what a member's socket has.
-    fn receive(&mut self, number: usize) -> Result<(), Lost> {
-        let Self { members, scratch, clock, common, .. } = self;
-        let Member { connection, transfers, .. } = &mut members[number];
-        let now = || clock.now_ns();
-        let mut ended = |event: &Ended<'_>| transfers.ended(event, common);
-        let received = connection.receive(scratch, &now, &mut ended);
-        received.map(drop).map_err(|error| Lost(error.to_string()))
+    /// Takes what an entry's socket has.
+    fn receive_replies(&mut self, number: usize) -> Result<(), Lost> {
+        let Self { entries, scratch, clock, common, .. } = self;
+        let Entry { connection, transfers, .. } = &mut entries[number];
+        let mut end_call = |event: &Ended<'_>| transfers.end_call(event, common);
+        match connection.receive(scratch, &|| clock.now_ns(), &mut end_call) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Lost(error.to_string())),
+        }
     }
 
-    /// Drives the members that were given ops, or wait for others to write their data again.
-    fn drive_touched(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        while let Some(number) = self.working_set.pop() {
-            self.drive_member(number as usize, out)?;
+    /// Drives the entries that were given ops.
+    fn drive_queued(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+        while let Some(number) = self.to_drive.pop() {
+            self.drive_entry(number as usize, out)?;
         }
         Ok(())
     }
 
-    /// Checks all timers, now and then only: it walks all members.
+    /// Checks all timers, now and then only: it walks all entries.
     fn check_timers(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.ticked_ns) < TICK.as_nanos() as u64 {
@@ -160,22 +167,24 @@ impl Many {
         }
         self.ticked_ns = now_ns;
         let timeout_ns = self.common.set.timeout_ns;
-        for number in 0..self.members.len() {
+        for number in 0..self.entries.len() {
             let clock = &self.clock;
-            let connection = &mut self.members[number].connection;
-            let is_due =
-                connection.next_timeout_ns().is_some_and(|scheduled_ns| scheduled_ns <= now_ns);
-            if is_due {
+            let connection = &mut self.entries[number].connection;
+            let timer_ns = connection.next_timeout_ns().unwrap_or(u64::MAX);
+            let has_expired = timer_ns <= now_ns;
+            if has_expired {
                 let handled = connection.handle_timeout(&|| clock.now_ns());
                 handled.map_err(|error| Lost(error.to_string()))?;
-                self.receive(number)?;
+                self.receive_replies(number)?;
             }
             // A server that answers nothing for the whole timeout is gone.
-            let member = &self.members[number];
-            let checked = member.connection.check_timeout(now_ns, timeout_ns);
+            let entry = &self.entries[number];
+            let checked = entry.connection.check_timeout(now_ns, timeout_ns);
             checked.map_err(|error| Lost(error.to_string()))?;
-            if is_due || member.transfers.is_waiting() {
-                self.drive_member(number, out)?;
+            // Calls that found no slot, or wait until another client has written lost data again,
+            // have no event of their own that would wake them.
+            if has_expired || entry.transfers.is_waiting() {
+                self.drive_entry(number, out)?;
             }
         }
         Ok(())
@@ -192,11 +201,13 @@ impl Many {
         self.ready.clear();
         match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
             Ok((events, _)) => {
-                self.ready.extend(events.iter().map(|event| { event.data }.u64() as u32));
+                for event in events.iter() {
+                    self.ready.push({ event.data }.u64() as u32);
+                }
                 Ok(())
             }
             Err(Errno::INTR) => Ok(()),
-            // Kernels before 5.11 wait for whole milliseconds only.
+            // Kernels before 5.11 have no epoll_pwait2 and wait for whole milliseconds only.
             Err(Errno::NOSYS) if !self.is_coarse => {
                 self.is_coarse = true;
                 Ok(())
@@ -204,16 +215,25 @@ impl Many {
             Err(errno) => Err(Lost(format!("epoll: {errno}"))),
         }
     }
+
+    /// Puts an entry into the queue of those that have something to start.
+    fn queue_entry(&mut self, number: u32) {
+        let entry = &mut self.entries[number as usize];
+        if !entry.is_queued {
+            entry.is_queued = true;
+            self.to_drive.push(number);
+        }
+    }
 }
 
-/// Makes a ticket for each op that each member may have in flight. Members take turns as long as
+/// Makes a ticket for each op that each entry may have in flight. Entries take turns as long as
 /// they have some left, so that a short batch doesn't go to the first of them alone.
 fn make_tickets(depths: &[usize]) -> VecDeque<u32> {
     let mut tickets = VecDeque::with_capacity(depths.iter().sum());
     for round in 0..depths.iter().copied().max().unwrap_or(0) {
-        for (number, depth) in (0..).zip(depths) {
+        for (number, depth) in depths.iter().enumerate() {
             if round < *depth {
-                tickets.push_back(number);
+                tickets.push_back(number as u32);
             }
         }
     }
@@ -226,19 +246,16 @@ impl Backend for Many {
         let mut accepted = 0;
         for op in batch {
             let Some(number) = self.tickets.pop_front() else { break };
-            let member = &mut self.members[number as usize];
-            accepted += member.transfers.accept(std::slice::from_ref(op), now_ns, &self.common);
-            if !member.is_touched {
-                member.is_touched = true;
-                self.working_set.push(number);
-            }
+            let transfers = &mut self.entries[number as usize].transfers;
+            accepted += transfers.accept(std::slice::from_ref(op), now_ns, &self.common);
+            self.queue_entry(number);
         }
         accepted
     }
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let wanted = out.len() + min;
-        self.drive_touched(out)?;
+        self.drive_queued(out)?;
         let mut rounds = 0;
         // Calls of one op may need several rounds; the bound keeps the worker's own checks alive.
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
@@ -246,8 +263,8 @@ impl Backend for Many {
             self.wait_ready(until_ns)?;
             for at in 0..self.ready.len() {
                 let number = self.ready[at] as usize;
-                self.receive(number)?;
-                self.drive_member(number, out)?;
+                self.receive_replies(number)?;
+                self.drive_entry(number, out)?;
             }
             self.check_timers(out)?;
             if self.ready.is_empty() || self.common.rewrites_in_vain() {
@@ -265,8 +282,7 @@ impl Backend for Many {
     }
 
     fn tally(&self) -> Tally {
-        let connections = self.members.iter().map(|member| &member.connection);
-        tally_of(connections, &self.common)
+        tally_of(self.entries.iter().map(|entry| &entry.connection), &self.common)
     }
 
     fn clients(&self) -> Vec<ClientResult> {
@@ -276,13 +292,10 @@ impl Backend for Many {
 
 impl Closing for Many {
     fn first(&mut self) -> (&mut Transfers, &mut Common) {
-        (&mut self.members[0].transfers, &mut self.common)
+        (&mut self.entries[0].transfers, &mut self.common)
     }
 
-    fn begin(&mut self) {
-        if !self.members[0].is_touched {
-            self.members[0].is_touched = true;
-            self.working_set.push(0);
-        }
+    fn start_calls(&mut self) {
+        self.queue_entry(0);
     }
 }

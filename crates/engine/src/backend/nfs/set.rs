@@ -104,10 +104,12 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn new(mut set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != ProtocolVersion::V2;
-        let uncommitted = (unstable && set.is_written).then(|| match set.grid.take() {
-            Some(grid) => Uncommitted::new(grid),
-            None => Uncommitted::without_blocks(set.files.len()),
-        });
+        // Version 2 has no unstable WRITE: its server answers once data is on storage.
+        let uncommitted = match set.grid.take() {
+            _ if !unstable || !set.is_written => None,
+            Some(grid) => Some(Uncommitted::new(grid)),
+            None => Some(Uncommitted::without_blocks(set.files.len())),
+        };
         Self {
             calls: CallCounts::default(),
             scratch: vec![0; set.wsize as usize],
@@ -124,7 +126,7 @@ impl Common {
     }
 
     /// Says whether a sync of the file with this number takes a COMMIT: a server may have answered
-    /// all WRITEs as durable, however they were asked for, and then there is nothing to commit.
+    /// all WRITEs as durable, whatever was requested, and then there is nothing to commit.
     pub(super) fn needs_commit(&self, number: u32) -> bool {
         match &self.uncommitted {
             // Nothing is known of files that are found by name.
@@ -135,7 +137,7 @@ impl Common {
 
     /// Says whether what a server lost can be written again.
     pub(super) fn can_rewrite(&self) -> bool {
-        self.uncommitted.as_ref().is_some_and(Uncommitted::knows_blocks)
+        matches!(&self.uncommitted, Some(data) if data.knows_blocks())
     }
 
     /// Fails where the server changes its verifier so often that writing again leads nowhere.
@@ -153,7 +155,7 @@ impl Common {
     /// Says whether writing again leads nowhere.
     #[inline]
     pub(super) fn rewrites_in_vain(&self) -> bool {
-        self.uncommitted.as_ref().is_some_and(Uncommitted::is_in_vain)
+        matches!(&self.uncommitted, Some(data) if data.is_in_vain())
     }
 
     /// The place that a number stands in.
@@ -174,8 +176,10 @@ impl Common {
 
     /// The file with this number, where it is open here.
     pub(super) fn known(&self, number: u32) -> Option<&File> {
-        let is_ours = number % self.set.stride == self.set.first % self.set.stride;
-        self.set.files.get(self.index(number)).filter(|_| is_ours)
+        if number % self.set.stride != self.set.first % self.set.stride {
+            return None;
+        }
+        self.set.files.get(self.index(number))
     }
 
     /// Returns the place in the set of the file with this number.
@@ -189,7 +193,7 @@ impl Common {
     }
 
     /// Puts a file that was opened again in the place of the one with this number.
-    pub(super) fn replace(&mut self, number: u32, file: File) {
+    pub(super) fn replace_file(&mut self, number: u32, file: File) {
         let index = self.index(number);
         self.set.files[index] = file;
     }
@@ -206,15 +210,15 @@ impl Common {
 
     /// Says whether a piece waits to be written again.
     pub(super) fn has_piece(&self) -> bool {
-        self.rest.is_some() || self.uncommitted.as_ref().is_some_and(Uncommitted::has_lost)
+        self.rest.is_some() || matches!(&self.uncommitted, Some(data) if data.has_lost())
     }
 
     /// Takes the next piece that has to be written again, no larger than a WRITE may be.
     pub(super) fn take_piece(&mut self) -> Option<Piece> {
-        let piece = self
-            .rest
-            .take()
-            .or_else(|| self.uncommitted.as_mut().and_then(Uncommitted::take_lost))?;
+        let piece = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.uncommitted.as_mut()?.take_lost()?,
+        };
         let len = piece.len.min(self.set.wsize);
         if len < piece.len {
             let offset = piece.offset + u64::from(len);

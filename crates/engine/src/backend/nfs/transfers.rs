@@ -3,7 +3,7 @@
 //! [`Transfers`] is two tables with free lists: an op holds its calls' progress, a transfer is one
 //! call of an op, and its index is the tag that comes back with the reply. There are as many
 //! transfers as the connection had slots when it was opened; later it may have fewer, as a server
-//! grants a new session fewer or a renewal of the lease takes one. So slots are asked for before
+//! grants a new session fewer or a renewal of the lease takes one. So free slots are checked before
 //! each start, and a transfer without one is continued when a slot is free. An op goes through
 //! stages ([`steps`]), each of one call or of as many as carry its data ([`calls`]). Recovery lives
 //! here too: blocks that a restarted server lost are written again before anything is committed,
@@ -27,16 +27,16 @@ use super::set::Common;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
-use judge::{Judged, is_state_lost, judge, opened};
+use judge::{Judged, is_state_lost, judge, opened_file};
 pub(super) use steps::Stage;
 
 /// The tag of the call that opens a file again: the largest that is ours, far above all transfers.
 const REOPEN: u32 = u32::MAX - 1;
 
-/// Whose opens the files of a connection's client have.
+/// The client whose opens the files of a connection have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opens {
-    /// The slot's own buffer.
+    /// Those of the connection's own client.
     Own,
     /// Those of another client: data moves under the anonymous stateid.
     OfAnother,
@@ -50,7 +50,7 @@ pub(super) struct Transfers {
     free: Vec<u32>,
     /// Ops with calls that could not be started yet.
     waiting: VecDeque<u32>,
-    /// Transfers that came back short or were held back, to be started.
+    /// Transfers that ended short or were held back, to be started.
     continued: Vec<u32>,
     finished: Vec<Completion>,
     /// Transfers that wait until their file is open again.
@@ -185,7 +185,9 @@ impl Transfers {
 
     /// Starts calls while there is something to start and room for it.
     pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
-        self.reopen(link, now_ns, common);
+        self.reopen_file(link, now_ns, common);
+        // The order matters: rests of ops that have begun go first, then what a server lost, and
+        // new ops last, so that an op that has begun never waits for one that has not.
         while link.free_slots() > 0
             && let Some(tag) = self.continued.pop()
         {
@@ -217,14 +219,14 @@ impl Transfers {
                 common.syncs_without_commit += u64::from(is_clean);
                 self.waiting.pop_front();
                 state.error = self.again_error.take();
-                self.finish(slot, now_ns);
+                self.finish_op(slot, now_ns);
                 continue;
             }
             let is_foreign = state.op.kind == OpKind::Execute;
             if is_foreign || (state.stage.moves_data() && state.op.len_bytes == 0) {
                 self.waiting.pop_front();
                 state.error = is_foreign.then_some(OpError(Status::NotSupp.number()));
-                self.finish(slot, now_ns);
+                self.finish_op(slot, now_ns);
                 continue;
             }
             if link.free_slots() == 0 {
@@ -240,13 +242,16 @@ impl Transfers {
     }
 
     /// Takes the end of a call.
-    pub(super) fn ended(&mut self, event: &Event<'_>, common: &mut Common) {
+    pub(super) fn end_call(&mut self, event: &Event<'_>, common: &mut Common) {
         let tag = event.tag;
         if tag == REOPEN {
-            return self.reopened(event, common);
+            return self.end_reopen(event, common);
         }
         let transfer = self.table[tag as usize];
-        let has_object = transfer.op.is_some_and(|slot| self.ops[slot as usize].object.is_some());
+        let has_object = match transfer.op {
+            Some(slot) => self.ops[slot as usize].object.is_some(),
+            None => false,
+        };
         let is_ours = transfer.stage.moves_data() && !has_object && self.opens == Opens::Own;
         if is_ours && is_state_lost(event) && transfer.reopens < REOPENS_MAX {
             self.table[tag as usize].reopens += 1;
@@ -256,6 +261,8 @@ impl Transfers {
             return self.parked.push(tag);
         }
         match judge(event, &transfer, common) {
+            // RFC 1813, 3.3.6 and 3.3.7: a server may move less than was requested; the client
+            // goes on behind that, and the op has ended when all has moved.
             Ok(Judged::Moved(moved)) if moved < transfer.len => {
                 if transfer.stage == Stage::Write {
                     common.resent_bytes += u64::from(transfer.len - moved);
@@ -265,7 +272,7 @@ impl Transfers {
                 rest.len -= moved;
                 self.continued.push(tag);
             }
-            judged => self.settle(tag, judged, event.done_ns, common),
+            judged => self.end_transfer(tag, judged, event.done_ns, common),
         }
     }
 
@@ -280,7 +287,7 @@ impl Transfers {
     }
 
     /// Frees a transfer that has ended, and ends its op with its last one.
-    fn settle(
+    fn end_transfer(
         &mut self,
         tag: u32,
         judged: Result<Judged, OpError>,
@@ -296,12 +303,15 @@ impl Transfers {
         let state = &mut self.ops[slot as usize];
         state.calls -= 1;
         match judged {
+            // The verifier of the COMMIT differs from that of the WRITEs: the server restarted in
+            // between. What it lost is written again first (`pump` holds commits back meanwhile),
+            // then the COMMIT is made again, a bounded number of times.
             Ok(Judged::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
                 state.commits += 1;
                 return self.waiting.push_front(slot);
             }
             Ok(Judged::Unsafe) => state.error = Some(OpError::VERIFIER),
-            Ok(Judged::PreparedFixtures(file)) => {
+            Ok(Judged::Created(file)) => {
                 state.object = file;
                 state.is_open = file.is_some() && steps::opens(&state.op, common);
                 if file.is_none() && steps::needs_object(&state.op) {
@@ -312,15 +322,16 @@ impl Transfers {
             Ok(Judged::Moved(_)) => {}
             Err(error) => state.error = state.error.or(Some(error)),
         }
-        self.advance(slot, done_ns);
+        self.advance_op(slot, done_ns);
     }
 
     /// Goes on with an op whose calls have ended: it is over, or its next stage begins.
-    fn advance(&mut self, slot: u32, done_ns: u64) {
+    fn advance_op(&mut self, slot: u32, done_ns: u64) {
         let state = &mut self.ops[slot as usize];
         if state.calls > 0 || !(state.is_started() || state.error.is_some()) {
             return;
         }
+        // An op that failed in the midst of its data starts no further calls.
         if !state.is_started() {
             self.waiting.retain(|waiting| *waiting != slot);
         }
@@ -330,21 +341,25 @@ impl Transfers {
                 (state.stage, state.started_bytes) = (stage, 0);
                 self.waiting.push_back(slot);
             }
-            None => self.finish(slot, done_ns),
+            None => self.finish_op(slot, done_ns),
         }
     }
 
-    fn finish(&mut self, slot: u32, done_ns: u64) {
+    fn finish_op(&mut self, slot: u32, done_ns: u64) {
         let OpSlot { op, sent_ns, error, .. } = self.ops[slot as usize];
-        let outcome = error.map_or(Outcome::Done(op.len_bytes), Outcome::Failed);
+        let outcome = match error {
+            None => Outcome::Done(op.len_bytes),
+            Some(error) => Outcome::Failed(error),
+        };
         self.finished.push(Completion { op, sent_ns, done_ns, outcome });
         self.free_ops.push(slot);
     }
 
     /// Opens the file of the first transfer that waits for that.
-    fn reopen(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
-        let Some(&tag) = self.parked.first().filter(|_| self.reopening.is_none()) else { return };
-        if link.free_slots() == 0 {
+    fn reopen_file(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
+        let Some(&tag) = self.parked.first() else { return };
+        // One file at a time: all that wait for the same one go on with its one OPEN.
+        if self.reopening.is_some() || link.free_slots() == 0 {
             return;
         }
         let number = self.table[tag as usize].file;
@@ -364,11 +379,11 @@ impl Transfers {
     }
 
     /// Lets the transfers go on that waited for their file, or fail.
-    fn reopened(&mut self, event: &Event<'_>, common: &mut Common) {
+    fn end_reopen(&mut self, event: &Event<'_>, common: &mut Common) {
         let Some(number) = self.reopening.take() else { return };
-        let opened = opened(event);
+        let opened = opened_file(event);
         if let Ok(file) = opened {
-            common.replace(number, file);
+            common.replace_file(number, file);
         }
         self.resume_parked(number, opened.map(drop), event.done_ns, common);
     }
@@ -390,7 +405,7 @@ impl Transfers {
             self.parked.remove(index);
             match opened {
                 Ok(()) => self.continued.push(tag),
-                Err(error) => self.settle(tag, Err(error), done_ns, common),
+                Err(error) => self.end_transfer(tag, Err(error), done_ns, common),
             }
         }
     }

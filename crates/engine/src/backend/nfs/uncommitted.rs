@@ -168,9 +168,10 @@ impl Uncommitted {
     }
 
     /// Notes an unstable WRITE of so many bytes that was answered with this verifier.
-    pub(super) fn written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
-        self.look_at(verifier);
+    pub(super) fn note_written(&mut self, file: usize, offset: u64, len: u32, verifier: Verifier) {
+        self.adopt_verifier(verifier);
         self.dirty.set(file);
+        // Without blocks only the verifier is tracked: a change of it fails the next commit.
         if self.taken.0.is_empty() || len == 0 {
             return;
         }
@@ -188,8 +189,10 @@ impl Uncommitted {
     }
 
     /// Notes a COMMIT of a whole file, and says whether all of it is safe.
-    pub(super) fn committed(&mut self, file: usize, verifier: Verifier) -> bool {
-        let safe = !self.look_at(verifier);
+    pub(super) fn note_committed(&mut self, file: usize, verifier: Verifier) -> bool {
+        // A COMMIT is good for what was written under the verifier that it returns. With another
+        // one the server restarted between the WRITEs and the COMMIT: the file is not safe.
+        let safe = !self.adopt_verifier(verifier);
         if safe {
             self.taken.clear_all(self.grid.blocks_of(file));
             self.dirty.clear_all(file..file + 1);
@@ -223,7 +226,10 @@ impl Uncommitted {
         let first = self.lost.next_from(self.cursor)?;
         let most = (self.grid.piece_bytes / self.grid.block_bytes) as usize;
         let end = self.grid.blocks_of(self.grid.file_of(first)).end.min(first + most);
-        let count = (first..end).take_while(|block| self.lost.has(*block)).count();
+        let mut count = 0;
+        while first + count < end && self.lost.has(first + count) {
+            count += 1;
+        }
         self.lost.clear_all(first..first + count);
         self.lost_count -= count;
         self.rewritten += count as u64;
@@ -233,10 +239,12 @@ impl Uncommitted {
 
     /// Compares a verifier with the current one; another one means that all that was taken so far
     /// is lost. Says whether it is another one.
-    fn look_at(&mut self, verifier: Verifier) -> bool {
+    fn adopt_verifier(&mut self, verifier: Verifier) -> bool {
         if *self.verifier.get_or_insert(verifier) == verifier {
             return false;
         }
+        // Blocks of before that were to be written again already stay lost: the new server process
+        // has none of them either.
         self.verifier = Some(verifier);
         self.lost_count = self.lost.take_from(&mut self.taken);
         self.lost_most = self.lost_most.max(self.lost_count as u64);
@@ -268,25 +276,27 @@ impl Bits {
         }
     }
 
-    /// Returns the first bit at or after `at` that is set, or the first one of all.
+    /// Returns a set bit: the first one from the word of `at` on, or else the first one of all.
     fn next_from(&self, at: usize) -> Option<usize> {
         let first = at / 64;
-        let words = (first..self.0.len()).chain(0..first);
-        words
-            .map(|word| (word, self.0[word]))
-            .find(|(_, bits)| *bits != 0)
-            .map(|(word, bits)| word * 64 + bits.trailing_zeros() as usize)
+        let count = self.0.len();
+        for step in 0..count {
+            let word = (first + step) % count;
+            if self.0[word] != 0 {
+                return Some(word * 64 + self.0[word].trailing_zeros() as usize);
+            }
+        }
+        None
     }
 
     /// Moves all bits of `other` into this, and returns how many are set then.
     fn take_from(&mut self, other: &mut Self) -> usize {
-        let words = self.0.iter_mut().zip(&mut other.0);
-        words
-            .map(|(mine, theirs)| {
-                *mine |= std::mem::take(theirs);
-                mine.count_ones() as usize
-            })
-            .sum()
+        let mut count = 0;
+        for (mine, theirs) in self.0.iter_mut().zip(&mut other.0) {
+            *mine |= std::mem::take(theirs);
+            count += mine.count_ones() as usize;
+        }
+        count
     }
 }
 
@@ -306,22 +316,22 @@ mod tests {
     #[test]
     fn what_was_taken_under_an_earlier_verifier_is_written_again() {
         let mut uncommitted = Uncommitted::new(Grid::even(2, 250, 100));
-        uncommitted.written(0, 0, 10, FIRST);
-        uncommitted.written(1, 200, 10, FIRST);
+        uncommitted.note_written(0, 0, 10, FIRST);
+        uncommitted.note_written(1, 200, 10, FIRST);
         assert!(!uncommitted.has_lost());
-        uncommitted.written(1, 0, 10, SECOND);
+        uncommitted.note_written(1, 0, 10, SECOND);
         assert!(uncommitted.has_lost());
         assert_eq!(all_lost(&mut uncommitted), [(0, 0, 100), (1, 200, 50)]);
         assert!(!uncommitted.has_lost());
     }
 
     #[test]
-    fn a_commit_under_the_same_verifier_ends_the_books_of_its_file_only() {
+    fn a_commit_under_the_same_verifier_makes_its_file_safe_and_no_other() {
         let mut uncommitted = Uncommitted::new(Grid::even(2, 200, 100));
-        uncommitted.written(0, 100, 10, FIRST);
-        uncommitted.written(1, 100, 10, FIRST);
-        assert!(uncommitted.committed(0, FIRST));
-        assert!(!uncommitted.committed(1, SECOND));
+        uncommitted.note_written(0, 100, 10, FIRST);
+        uncommitted.note_written(1, 100, 10, FIRST);
+        assert!(uncommitted.note_committed(0, FIRST));
+        assert!(!uncommitted.note_committed(1, SECOND));
         assert_eq!(all_lost(&mut uncommitted), [(1, 100, 100)]);
     }
 
@@ -329,30 +339,30 @@ mod tests {
     fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
         let mut uncommitted = Uncommitted::without_blocks(4);
         assert!(!uncommitted.knows_blocks());
-        uncommitted.written(17, 1 << 40, 10, FIRST);
-        assert!(uncommitted.committed(3, FIRST));
-        assert!(!uncommitted.committed(3, SECOND));
+        uncommitted.note_written(17, 1 << 40, 10, FIRST);
+        assert!(uncommitted.note_committed(3, FIRST));
+        assert!(!uncommitted.note_committed(3, SECOND));
         assert!(!uncommitted.has_lost());
-        assert!(uncommitted.committed(3, SECOND));
+        assert!(uncommitted.note_committed(3, SECOND));
     }
 
     #[test]
     fn files_of_all_sizes_are_written_again_in_whole_runs() {
         let ends = [300, 0, 1000, 100];
         let mut uncommitted = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
-        uncommitted.written(0, 100, 200, FIRST);
-        uncommitted.written(2, 0, 600, FIRST);
-        uncommitted.written(2, 900, 100, FIRST);
-        uncommitted.written(3, 0, 100, FIRST);
-        assert!(!uncommitted.committed(1, SECOND));
+        uncommitted.note_written(0, 100, 200, FIRST);
+        uncommitted.note_written(2, 0, 600, FIRST);
+        uncommitted.note_written(2, 900, 100, FIRST);
+        uncommitted.note_written(3, 0, 100, FIRST);
+        assert!(!uncommitted.note_committed(1, SECOND));
         // No longer than a piece, and never from one file into the next.
         let runs = [(0, 100, 200), (2, 0, 400), (2, 400, 200), (2, 900, 100), (3, 0, 100)];
         assert_eq!(all_lost(&mut uncommitted), runs);
         assert!(uncommitted.knows_blocks());
-        uncommitted.written(1, 0, 10, FIRST);
+        uncommitted.note_written(1, 0, 10, FIRST);
         assert!(!uncommitted.knows_blocks(), "there is no block for it");
-        uncommitted.written(2, 500, 100, SECOND);
-        assert!(uncommitted.committed(2, SECOND) && !uncommitted.committed(0, FIRST));
+        uncommitted.note_written(2, 500, 100, SECOND);
+        assert!(uncommitted.note_committed(2, SECOND) && !uncommitted.note_committed(0, FIRST));
         assert_eq!(all_lost(&mut uncommitted), []);
     }
 
@@ -360,15 +370,15 @@ mod tests {
     fn a_verifier_that_always_changes_is_given_up_and_progress_forgives() {
         let verifier = |number: u64| Verifier(number.to_be_bytes());
         let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..4).for_each(|block| uncommitted.written(0, block * 100, 100, verifier(0)));
+        (0..4).for_each(|block| uncommitted.note_written(0, block * 100, 100, verifier(0)));
         for round in 1..=4 {
-            assert!(!uncommitted.committed(0, verifier(round)));
+            assert!(!uncommitted.note_committed(0, verifier(round)));
             for (_, offset, len) in all_lost(&mut uncommitted) {
-                uncommitted.written(0, offset, len, verifier(round));
+                uncommitted.note_written(0, offset, len, verifier(round));
             }
             assert!(!uncommitted.is_in_vain(), "round {round}");
         }
-        assert!(!uncommitted.committed(0, verifier(5)));
+        assert!(!uncommitted.note_committed(0, verifier(5)));
         all_lost(&mut uncommitted);
         assert!(uncommitted.is_in_vain());
         uncommitted.note_progress();
@@ -378,9 +388,9 @@ mod tests {
     #[test]
     fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
         let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
-        (0..3).for_each(|block| uncommitted.written(0, block * 100, 100, FIRST));
+        (0..3).for_each(|block| uncommitted.note_written(0, block * 100, 100, FIRST));
         // Answered under the new verifier, as it was in flight when the server restarted.
-        uncommitted.written(0, 300, 100, SECOND);
+        uncommitted.note_written(0, 300, 100, SECOND);
         uncommitted.note_progress();
         assert_eq!(all_lost(&mut uncommitted).len(), 3);
         assert!(!uncommitted.is_in_vain());
@@ -390,9 +400,11 @@ mod tests {
     fn many_blocks_come_back_once_each() {
         let mut uncommitted = Uncommitted::new(Grid::even(3, 64 * 300, 64));
         for file in 0..3 {
-            (0..300).step_by(7).for_each(|block| uncommitted.written(file, block * 64, 10, FIRST));
+            (0..300)
+                .step_by(7)
+                .for_each(|block| uncommitted.note_written(file, block * 64, 10, FIRST));
         }
-        uncommitted.written(2, 0, 10, SECOND);
+        uncommitted.note_written(2, 0, 10, SECOND);
         let mut lost = all_lost(&mut uncommitted);
         assert_eq!(lost.len(), 3 * 43);
         lost.dedup();

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use model::{Op, OpError, OpKind};
 use workload::Pattern;
 
-use super::super::files::{Files, failed, pieces, retry, whole};
+use super::super::files::{Files, check_whole, cut_pieces, failed, retry};
 use crate::limits::STDIO_BYTES;
 
 /// `pread`, or a copy out of the mapping.
@@ -23,24 +23,24 @@ pub(super) fn read(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpErr
     } else {
         read_at(set.file(op.file)?, buffer, op.offset_bytes)?;
     }
-    set.check(op.file, op.offset_bytes, buffer)?;
+    set.check_read(op.file, op.offset_bytes, buffer)?;
     Ok(op.len_bytes)
 }
 
 /// `pwrite`, or a copy into the mapping.
 pub(super) fn write(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
-    put(set, set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes), op)
+    put_data(set, set.outgoing_bytes(buffer, op.file, op.offset_bytes, op.len_bytes), op)
 }
 
 /// A read and a write of the same bytes, out of the buffer that they were read into: see
-/// [`Files::returning`].
+/// [`Files::bytes_to_return`].
 pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
     read(set, buffer, op)?;
     black_box(&mut buffer[..op.len_bytes as usize]);
-    put(set, set.returning(buffer, op), op)
+    put_data(set, set.bytes_to_return(buffer, op), op)
 }
 
-fn put(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
+fn put_data(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
         map.write(op.offset_bytes, data)?;
     } else {
@@ -69,7 +69,7 @@ pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
 /// **Source:** `putc_unlocked` of glibc, whose buffers have `st_blksize` bytes.
 pub(super) fn put_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
     let file = set.file(op.file)?;
-    for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
+    for (at, len) in cut_pieces(op.len_bytes, STDIO_BYTES as u32) {
         let offset = op.offset_bytes + at;
         put_each(&set.pattern, op.file, offset, &mut stdio[..len as usize]);
         write_at(file, &stdio[..len as usize], offset)?;
@@ -101,12 +101,12 @@ pub(in super::super) fn put_each(
 /// `getc` for each byte: out of the buffer, which is read into when it is empty.
 pub(super) fn get_chars(set: &Files, stdio: &mut [u8], op: &Op) -> Result<u32, OpError> {
     let file = set.file(op.file)?;
-    for (at, len) in pieces(op.len_bytes, STDIO_BYTES as u32) {
+    for (at, len) in cut_pieces(op.len_bytes, STDIO_BYTES as u32) {
         let offset = op.offset_bytes + at;
         let buffer = &mut stdio[..len as usize];
         read_at(file, buffer, offset)?;
         get_each(buffer);
-        set.check(op.file, offset, buffer)?;
+        set.check_read(op.file, offset, buffer)?;
     }
     Ok(op.len_bytes)
 }
@@ -121,11 +121,11 @@ pub(in super::super) fn get_each(buffer: &[u8]) {
 /// Reads all of `buffer`.
 pub(super) fn read_at(file: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<(), OpError> {
     let read = retry(|| rustix::io::pread(file, &mut *buffer, offset))?;
-    whole(buffer.len(), read)
+    check_whole(buffer.len(), read)
 }
 
 /// Writes all of `data`.
 pub(super) fn write_at(file: &OwnedFd, data: &[u8], offset: u64) -> Result<(), OpError> {
     let written = retry(|| rustix::io::pwrite(file, data, offset))?;
-    whole(data.len(), written)
+    check_whole(data.len(), written)
 }

@@ -7,7 +7,7 @@
 //! | Lookup | `statx` that asks for nothing, and not for what is fresh |
 //! | Setattr, Access, Readlink | `fchmodat`, `faccessat`, `readlinkat` |
 //! | Readdir | `openat`, one `getdents64` with a bounded buffer, `close` |
-//! | ReaddirPlus | the same, and `newfstatat` of each name that came |
+//! | ReaddirPlus | the same, and `newfstatat` of each name in the reply |
 //! | Fsstat | `fstatfs` |
 //! | Fsinfo, Pathconf | `fstatfs` too, as `fpathconf` of glibc does |
 
@@ -27,16 +27,15 @@ use workload::names::Sort;
 use super::super::files::{Files, failed, retry, there_and_back};
 use crate::limits::LISTING_BYTES;
 
-/// Longest target of a symbolic link that is asked for, in bytes.
+/// Longest target of a symbolic link that is read, in bytes.
 const TARGET_BYTES: usize = 256;
 
 /// Executes an op that is about names or attributes.
 ///
 /// # Errors
-/// What the system said; `EOPNOTSUPP` where the op is about something else.
+/// The error of the system call; `EOPNOTSUPP` where the op is about something else.
 pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
     let root = set.root(op.file);
-    let path = |sort| set.path(sort, op.file);
     match op.kind {
         OpKind::Null => {
             std::hint::black_box(rustix::process::getppid());
@@ -47,62 +46,55 @@ pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
             retry(|| fstat(file)).map(drop)
         }
         OpKind::Setattr => {
-            let path = path(Sort::File);
+            let path = set.path(Sort::File, op.file);
             let mode = Mode::from_raw_mode(0o644);
             retry(|| chmodat(root, path.as_c_str(), mode, AtFlags::empty()))
         }
         OpKind::Access => {
-            let path = path(Sort::File);
-            let asked = Access::READ_OK | Access::WRITE_OK;
-            retry(|| accessat(root, path.as_c_str(), asked, AtFlags::empty()))
+            let path = set.path(Sort::File, op.file);
+            let wanted = Access::READ_OK | Access::WRITE_OK;
+            retry(|| accessat(root, path.as_c_str(), wanted, AtFlags::empty()))
         }
-        OpKind::Stat => stat(root, path(Sort::File).as_c_str()),
-        OpKind::StatDir => stat(root, path(Sort::Directory).as_c_str()),
-        OpKind::Lookup => look(root, path(Sort::File).as_c_str()),
-        OpKind::LookupMissing => match look(root, path(Sort::Missing).as_c_str()) {
-            Err(error) if error == failed(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => Err(failed(Errno::EXIST)),
-        },
+        OpKind::Stat => stat_name(root, set.path(Sort::File, op.file).as_c_str()),
+        OpKind::StatDir => stat_name(root, set.path(Sort::Directory, op.file).as_c_str()),
+        OpKind::Lookup => look_up_name(root, set.path(Sort::File, op.file).as_c_str()),
+        OpKind::LookupMissing => {
+            match look_up_name(root, set.path(Sort::Missing, op.file).as_c_str()) {
+                Err(error) if error == failed(Errno::NOENT) => Ok(()),
+                Err(error) => Err(error),
+                Ok(()) => Err(failed(Errno::EXIST)),
+            }
+        }
         OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => retry(|| fstatfs(root)).map(drop),
-        OpKind::Readdir | OpKind::ReaddirPlus => list(set, op),
-        _ => change(set, op),
+        OpKind::Readdir | OpKind::ReaddirPlus => list_place(set, op),
+        _ => change_name(set, op),
     }
     .map(|()| 0)
 }
 
 /// Executes what makes, removes or renames, and asks where a link leads to.
-fn change(set: &Files, op: &Op) -> Result<(), OpError> {
+fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
     let root = set.root(op.file);
-    let path = |sort| set.path(sort, op.file);
-    let rename = |(from, to): (Sort, Sort)| {
-        let (from, to) = (path(from), path(to));
-        retry(|| renameat(root, from.as_c_str(), root, to.as_c_str()))
-    };
-    let unlink = |sort, flags| {
-        let path = path(sort);
-        retry(|| unlinkat(root, path.as_c_str(), flags))
-    };
     match op.kind {
-        OpKind::Remove => unlink(Sort::File, AtFlags::empty()),
-        OpKind::Unlink => unlink(Sort::Link, AtFlags::empty()),
-        OpKind::Rmdir => unlink(Sort::Directory, AtFlags::REMOVEDIR),
-        OpKind::Rename => rename(there_and_back(op, Sort::File, Sort::OtherFile)),
-        OpKind::RenameDir => rename(there_and_back(op, Sort::Directory, Sort::OtherDirectory)),
+        OpKind::Remove => unlink(set, op, Sort::File, AtFlags::empty()),
+        OpKind::Unlink => unlink(set, op, Sort::Link, AtFlags::empty()),
+        OpKind::Rmdir => unlink(set, op, Sort::Directory, AtFlags::REMOVEDIR),
+        OpKind::Rename => rename(set, op, Sort::File, Sort::OtherFile),
+        OpKind::RenameDir => rename(set, op, Sort::Directory, Sort::OtherDirectory),
         OpKind::Mkdir => {
-            let path = path(Sort::Directory);
+            let path = set.path(Sort::Directory, op.file);
             retry(|| mkdirat(root, path.as_c_str(), Mode::from_raw_mode(0o755)))
         }
         OpKind::Symlink => {
-            let (path, target) = (path(Sort::Link), Name::file(op.file));
+            let (path, target) = (set.path(Sort::Link, op.file), Name::file(op.file));
             retry(|| symlinkat(target.as_c_str(), root, path.as_c_str()))
         }
         OpKind::Link => {
-            let (from, to) = (path(Sort::File), set.second_path(op));
+            let (from, to) = (set.path(Sort::File, op.file), set.second_path(op));
             retry(|| linkat(root, from.as_c_str(), root, to.as_c_str(), AtFlags::empty()))
         }
         OpKind::Readlink => {
-            let path = path(Sort::Link);
+            let path = set.path(Sort::Link, op.file);
             let mut target = [MaybeUninit::uninit(); TARGET_BYTES];
             retry(|| readlinkat_raw(root, path.as_c_str(), &mut target).map(drop))
         }
@@ -110,20 +102,33 @@ fn change(set: &Files, op: &Op) -> Result<(), OpError> {
     }
 }
 
+/// Renames from one sort of name to the other, or back: as the op says.
+fn rename(set: &Files, op: &Op, usual: Sort, other: Sort) -> Result<(), OpError> {
+    let root = set.root(op.file);
+    let (from, to) = there_and_back(op, usual, other);
+    let (from, to) = (set.path(from, op.file), set.path(to, op.file));
+    retry(|| renameat(root, from.as_c_str(), root, to.as_c_str()))
+}
+
+fn unlink(set: &Files, op: &Op, sort: Sort, flags: AtFlags) -> Result<(), OpError> {
+    let path = set.path(sort, op.file);
+    retry(|| unlinkat(set.root(op.file), path.as_c_str(), flags))
+}
+
 /// Looks a name up and asks for its attributes.
-fn stat(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
+fn stat_name(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
     retry(|| statat(&directory, path, AtFlags::SYMLINK_NOFOLLOW)).map(drop)
 }
 
 /// Looks a name up and asks for nothing: a network file system need not ask its server for what
 /// it still knows.
-fn look(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
+fn look_up_name(directory: impl AsFd, path: &CStr) -> Result<(), OpError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
     retry(|| statx(&directory, path, flags, StatxFlags::empty())).map(drop)
 }
 
 /// Lists the first entries of a place: as many as one call brings.
-fn list(set: &Files, op: &Op) -> Result<(), OpError> {
+fn list_place(set: &Files, op: &Op) -> Result<(), OpError> {
     let place = set.places.path_of(op.file % set.places.count());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = retry(|| openat(set.root(op.file), place.as_c_str(), flags, Mode::empty()))?;
@@ -132,8 +137,8 @@ fn list(set: &Files, op: &Op) -> Result<(), OpError> {
     while let Some(entry) = entries.next() {
         let entry = entry.map_err(failed)?;
         if op.kind == OpKind::ReaddirPlus {
-            match stat(&directory, entry.file_name()) {
-                // Another worker may have removed it meanwhile.
+            match stat_name(&directory, entry.file_name()) {
+                // Another worker may have removed it since the listing.
                 Err(error) if error != failed(Errno::NOENT) => return Err(error),
                 _ => {}
             }

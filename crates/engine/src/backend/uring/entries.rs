@@ -48,6 +48,7 @@ impl Uring {
     }
 
     fn read_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
+        // The slot's own aligned buffer, which O_DIRECT needs; region 0 of what is registered.
         let at = self.buffers.slot(slot as usize).as_mut_ptr();
         let (len, offset) = (op.len_bytes, op.offset_bytes);
         if self.fixed_buffers {
@@ -66,7 +67,7 @@ impl Uring {
     }
 
     pub(super) fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
-        let (at, buffer) = self.content(slot, op);
+        let (at, buffer) = self.outgoing(slot, op);
         let (len, offset) = (op.len_bytes, op.offset_bytes);
         if self.fixed_buffers {
             self.on_file(
@@ -84,7 +85,7 @@ impl Uring {
     }
 
     /// Returns where the bytes to write stand, and in which registered buffer.
-    fn content(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
+    fn outgoing(&mut self, slot: u32, op: &Op) -> (*const u8, u16) {
         let buffer = self.buffers.slot(slot as usize);
         let place = buffer.as_ptr();
         if op.kind == OpKind::PutChars {
@@ -93,8 +94,8 @@ impl Uring {
             return (place, 0);
         }
         let data = match op.kind {
-            OpKind::Update => self.set.returning(buffer, op),
-            _ => self.set.outgoing(buffer, op.file, op.offset_bytes, op.len_bytes),
+            OpKind::Update => self.set.bytes_to_return(buffer, op),
+            _ => self.set.outgoing_bytes(buffer, op.file, op.offset_bytes, op.len_bytes),
         };
         let data = data.as_ptr();
         (data, if data == place { 0 } else { POOL })
@@ -107,24 +108,21 @@ impl Uring {
     pub(super) fn name_entry(&mut self, slot: u32) -> squeue::Entry {
         let op = self.slots[slot as usize].op;
         let directory = Fd(self.set.root(op.file).as_raw_fd());
-        let unlink = |path, flags: AtFlags| {
-            opcode::UnlinkAt::new(directory, path).flags(flags.bits().cast_signed()).build()
-        };
         match op.kind {
             OpKind::Stat | OpKind::StatDir => {
                 let sort = if op.kind == OpKind::Stat { Sort::File } else { Sort::Directory };
-                self.look(slot, sort, StatxFlags::BASIC_STATS)
+                self.statx_entry(slot, sort, StatxFlags::BASIC_STATS)
             }
-            OpKind::Lookup => self.look(slot, Sort::File, StatxFlags::empty()),
-            OpKind::LookupMissing => self.look(slot, Sort::Missing, StatxFlags::empty()),
-            OpKind::Remove => unlink(self.path(slot, Sort::File), AtFlags::empty()),
-            OpKind::Unlink => unlink(self.path(slot, Sort::Link), AtFlags::empty()),
-            OpKind::Rmdir => unlink(self.path(slot, Sort::Directory), AtFlags::REMOVEDIR),
+            OpKind::Lookup => self.statx_entry(slot, Sort::File, StatxFlags::empty()),
+            OpKind::LookupMissing => self.statx_entry(slot, Sort::Missing, StatxFlags::empty()),
+            OpKind::Remove => self.unlink_entry(slot, Sort::File, AtFlags::empty()),
+            OpKind::Unlink => self.unlink_entry(slot, Sort::Link, AtFlags::empty()),
+            OpKind::Rmdir => self.unlink_entry(slot, Sort::Directory, AtFlags::REMOVEDIR),
             OpKind::Mkdir => opcode::MkDirAt::new(directory, self.path(slot, Sort::Directory))
                 .mode(Mode::from_raw_mode(0o755).bits())
                 .build(),
-            OpKind::Rename => self.rename(slot, Sort::File, Sort::OtherFile),
-            OpKind::RenameDir => self.rename(slot, Sort::Directory, Sort::OtherDirectory),
+            OpKind::Rename => self.rename_entry(slot, Sort::File, Sort::OtherFile),
+            OpKind::RenameDir => self.rename_entry(slot, Sort::Directory, Sort::OtherDirectory),
             OpKind::Link => {
                 let from = self.path(slot, Sort::File);
                 let state = &mut self.slots[slot as usize];
@@ -142,10 +140,12 @@ impl Uring {
         }
     }
 
-    fn look(&mut self, slot: u32, sort: Sort, wanted: StatxFlags) -> squeue::Entry {
+    fn statx_entry(&mut self, slot: u32, sort: Sort, wanted: StatxFlags) -> squeue::Entry {
         let path = self.path(slot, sort);
         let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
         let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
+        // A lookup wants no attributes, so a network file system need not ask its server for
+        // fresh ones.
         let mut flags = AtFlags::SYMLINK_NOFOLLOW;
         flags.set(AtFlags::STATX_DONT_SYNC, wanted.is_empty());
         opcode::Statx::new(directory, path, at)
@@ -154,15 +154,22 @@ impl Uring {
             .build()
     }
 
+    fn unlink_entry(&mut self, slot: u32, sort: Sort, flags: AtFlags) -> squeue::Entry {
+        let path = self.path(slot, sort);
+        let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
+        opcode::UnlinkAt::new(directory, path).flags(flags.bits().cast_signed()).build()
+    }
+
     /// Renames from one sort of name to the other, or back: as the op says.
-    fn rename(&mut self, slot: u32, sort: Sort, other: Sort) -> squeue::Entry {
+    fn rename_entry(&mut self, slot: u32, sort: Sort, other: Sort) -> squeue::Entry {
         let (from, to) = there_and_back(&self.slots[slot as usize].op, sort, other);
         let (from, to) = self.paths(slot, from, to);
         let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
         opcode::RenameAt::new(directory, from, directory, to).build()
     }
 
-    /// Puts the path of what an op works on into its slot.
+    /// Puts the path of what an op works on into its slot, whose memory outlives the entry: the
+    /// kernel may read a path only after the call that submitted it has returned.
     pub(super) fn path(&mut self, slot: u32, sort: Sort) -> *const c_char {
         let state = &mut self.slots[slot as usize];
         state.path = self.set.path(sort, state.op.file);
@@ -176,6 +183,8 @@ impl Uring {
         (path, c_path(state.other.as_c_str()))
     }
 
+    /// Makes an entry on a file of the set: by its index where files are registered with the ring
+    /// (IOSQE_FIXED_FILE), else by its descriptor. Opcodes take the two as different types.
     fn on_file(
         &self,
         file: u32,

@@ -31,7 +31,7 @@ pub(super) enum Stage {
 }
 
 /// Says which kinds open a file by name, and how.
-fn opening(kind: OpKind, durable: OFlags) -> Option<OFlags> {
+fn open_flags(kind: OpKind, durable: OFlags) -> Option<OFlags> {
     match kind {
         OpKind::Create => Some(OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | durable),
         OpKind::Append => Some(OFlags::WRONLY | durable),
@@ -42,48 +42,48 @@ fn opening(kind: OpKind, durable: OFlags) -> Option<OFlags> {
 
 impl Uring {
     /// Pushes the first entry of an op.
-    pub(super) fn start(&mut self, slot: u32) {
+    pub(super) fn start_op(&mut self, slot: u32) {
         let op = self.slots[slot as usize].op;
-        if let Some(flags) = opening(op.kind, self.set.durable) {
+        if let Some(flags) = open_flags(op.kind, self.set.durable) {
             self.slots[slot as usize].stage = Stage::Open;
             let path = self.path(slot, Sort::File);
             let directory = Fd(self.set.root(op.file).as_raw_fd());
             let open = opcode::OpenAt::new(directory, path)
                 .flags((flags | OFlags::CLOEXEC).bits().cast_signed())
                 .mode(Mode::from_raw_mode(0o644).bits());
-            return self.push(&open.build(), slot);
+            return self.push_entry(&open.build(), slot);
         }
         self.slots[slot as usize].stage = Stage::Only;
         let entry = match self.data_entry(slot) {
             Some(entry) => entry,
             None => self.name_entry(slot),
         };
-        self.push(&entry, slot);
+        self.push_entry(&entry, slot);
     }
 
     /// Takes the result of a ring entry; says whether the op has ended.
-    pub(super) fn advance(&mut self, slot: u32, result: i32) -> bool {
+    pub(super) fn advance_op(&mut self, slot: u32, result: i32) -> bool {
         let at = slot as usize;
         let op = self.slots[at].op;
         match self.slots[at].stage {
             Stage::Only => {
-                self.slots[at].outcome = self.judge(slot, &op, result);
+                self.slots[at].outcome = self.judge_result(slot, &op, result);
                 let goes_on =
                     op.kind == OpKind::Update && matches!(self.slots[at].outcome, Outcome::Done(_));
                 if goes_on {
                     self.slots[at].stage = Stage::WriteBack;
                     black_box(self.buffers.slot(at));
                     let entry = self.write_entry(slot, &op);
-                    self.push(&entry, slot);
+                    self.push_entry(&entry, slot);
                 }
                 !goes_on
             }
             Stage::WriteBack => {
-                self.slots[at].outcome = moved(&op, result);
+                self.slots[at].outcome = moved_outcome(&op, result);
                 true
             }
             Stage::Open if result < 0 => {
-                self.slots[at].outcome = error(result);
+                self.slots[at].outcome = failure(result);
                 true
             }
             Stage::Open => {
@@ -98,14 +98,14 @@ impl Uring {
             }
             Stage::Sync => {
                 if result < 0 {
-                    self.slots[at].outcome = error(result);
+                    self.slots[at].outcome = failure(result);
                 }
                 self.close_file(slot);
                 false
             }
             Stage::Close => {
                 if result < 0 {
-                    self.slots[at].outcome = error(result);
+                    self.slots[at].outcome = failure(result);
                 }
                 true
             }
@@ -126,7 +126,7 @@ impl Uring {
         if len == 0 {
             if self.set.sync_each && op.kind != OpKind::ReadFile {
                 state.stage = Stage::Sync;
-                return self.push(&opcode::Fsync::new(fd).build(), slot);
+                return self.push_entry(&opcode::Fsync::new(fd).build(), slot);
             }
             return self.close_file(slot);
         }
@@ -136,24 +136,26 @@ impl Uring {
         let entry = if op.kind == OpKind::ReadFile {
             opcode::Read::new(fd, buffer.as_mut_ptr(), len).offset(offset).build()
         } else {
-            let data = self.set.outgoing(buffer, op.file, offset, len);
+            let data = self.set.outgoing_bytes(buffer, op.file, offset, len);
             opcode::Write::new(fd, data.as_ptr(), len).offset(offset).build()
         };
-        self.push(&entry, slot);
+        self.push_entry(&entry, slot);
     }
 
     fn piece_ended(&mut self, slot: u32, op: &Op, result: i32) {
         let len = self.piece_len(slot);
         let state = &mut self.slots[slot as usize];
         let offset = op.offset_bytes + u64::from(state.moved);
+        // A short piece is not continued: files of the set hold all that ops read, so it is an
+        // error of the target, and the same one that `posix` reports.
         if result != len.cast_signed() {
-            state.outcome = if result < 0 { error(result) } else { SHORT };
+            state.outcome = if result < 0 { failure(result) } else { SHORT };
             return self.close_file(slot);
         }
         state.moved += len;
         if op.kind == OpKind::ReadFile {
             let data = &self.buffers.slot(slot as usize)[..len as usize];
-            if let Err(mismatch) = self.set.check(op.file, offset, data) {
+            if let Err(mismatch) = self.set.check_read(op.file, offset, data) {
                 self.slots[slot as usize].outcome = Outcome::Failed(mismatch);
                 return self.close_file(slot);
             }
@@ -161,29 +163,30 @@ impl Uring {
         self.next_piece(slot, op);
     }
 
+    /// Closes the file of an op, also one whose pieces failed: else its descriptor would leak.
     fn close_file(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.stage = Stage::Close;
         let close = opcode::Close::new(Fd(state.fd)).build();
-        self.push(&close, slot);
+        self.push_entry(&close, slot);
     }
 
-    /// Judges the result of an op's only entry.
-    fn judge(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
+    /// Judges the result of an op's only entry: bytes that moved, or a negative error number.
+    fn judge_result(&mut self, slot: u32, op: &Op, result: i32) -> Outcome {
         if op.kind == OpKind::LookupMissing {
-            return match error(result) {
+            return match failure(result) {
                 _ if result >= 0 => Outcome::Failed(failed(Errno::EXIST)),
-                Outcome::Failed(told) if told == failed(Errno::NOENT) => Outcome::Done(0),
+                Outcome::Failed(error) if error == failed(Errno::NOENT) => Outcome::Done(0),
                 outcome => outcome,
             };
         }
-        let outcome = moved(op, result);
+        let outcome = moved_outcome(op, result);
         if op.kind.reads_data() && matches!(outcome, Outcome::Done(_)) {
             let data = &self.buffers.slot(slot as usize)[..op.len_bytes as usize];
             if op.kind == OpKind::GetChars {
                 get_each(data);
             }
-            if let Err(mismatch) = self.set.check(op.file, op.offset_bytes, data) {
+            if let Err(mismatch) = self.set.check_read(op.file, op.offset_bytes, data) {
                 return Outcome::Failed(mismatch);
             }
         }
@@ -193,13 +196,13 @@ impl Uring {
 
 const SHORT: Outcome = Outcome::Failed(OpError::SHORT);
 
-const fn error(result: i32) -> Outcome {
+const fn failure(result: i32) -> Outcome {
     Outcome::Failed(OpError(result.unsigned_abs()))
 }
 
-fn moved(op: &Op, result: i32) -> Outcome {
+fn moved_outcome(op: &Op, result: i32) -> Outcome {
     match u32::try_from(result) {
-        Err(_) => error(result),
+        Err(_) => failure(result),
         Ok(bytes) if op.kind.moves_data() && bytes != op.len_bytes => SHORT,
         Ok(bytes) => Outcome::Done(if op.kind.moves_data() { bytes } else { 0 }),
     }

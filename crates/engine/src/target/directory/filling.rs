@@ -13,7 +13,7 @@ use workload::names::Sort;
 use workload::{FileSet, Name};
 
 use super::super::fixtures::{Fixtures, Preparation};
-use super::super::{TargetConfig, TargetError, content, interrupted};
+use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::{DirectoryAccess, io_error};
 use crate::limits::PREPARE_IO;
 
@@ -49,7 +49,7 @@ impl DirectoryAccess {
                 if self.places.is_root(place) {
                     continue;
                 }
-                interrupted(config)?;
+                check_stop(config)?;
                 let path = work.path.join(self.places.path_of(place).as_str());
                 match fs::create_dir(&path) {
                     Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -74,7 +74,7 @@ impl DirectoryAccess {
         }
         let own = |number: &u32| config.share.owns(*number, spec.workers);
         for number in (0..stock.files).filter(own) {
-            interrupted(config)?;
+            check_stop(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
             let step = PREPARE_IO.min(spec.io_size_bytes.max(4096));
@@ -82,17 +82,17 @@ impl DirectoryAccess {
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in (0..stock.directories).filter(own) {
-            interrupted(config)?;
+            check_stop(config)?;
             let path = self.path(Sort::Directory, number);
             fs::create_dir(&path).map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in (0..stock.links).filter(own) {
-            interrupted(config)?;
+            check_stop(config)?;
             let path = self.path(Sort::Link, number);
             symlink(Name::file(number).as_str(), &path)
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
-        interrupted(config)
+        check_stop(config)
     }
 
     /// Returns the path of a number under a sort of name.
@@ -118,7 +118,7 @@ fn write_file(
             return Ok(());
         }
         let len = u64::from(step).min(bytes - offset) as u32;
-        file.write_all_at(content(&config.pattern, &mut buffer, number, offset, len), offset)?;
+        file.write_all_at(content_of(&config.pattern, &mut buffer, number, offset, len), offset)?;
     }
     file.sync_all()
 }

@@ -174,7 +174,7 @@ impl DirectoryAccess {
             let written = written_bytes(&file, fill).map_err(failed)?;
             if written < wanted {
                 return Err(TargetError::Unwritten {
-                    place: self.path(Sort::File, number).display().to_string(),
+                    location: self.path(Sort::File, number).display().to_string(),
                     written: Size(written).to_string(),
                     wanted: Size(wanted).to_string(),
                 });

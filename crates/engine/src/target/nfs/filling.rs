@@ -12,7 +12,7 @@ use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
 use super::super::fixtures::{Fixtures, Preparation};
-use super::super::{TargetConfig, TargetError, content, interrupted};
+use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
 use crate::target::patience::Job;
 
@@ -50,7 +50,7 @@ impl NfsAccess {
         for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
             for number in 0..count {
                 if config.share.owns(number, spec.workers) {
-                    interrupted(config)?;
+                    check_stop(config)?;
                     self.make_entry(sort, number, &places, spec)?;
                 }
             }
@@ -67,7 +67,7 @@ impl NfsAccess {
     ) -> Result<Vec<File>, TargetError> {
         let mut made: Vec<File> = Vec::with_capacity(places.count() as usize);
         for place in 0..places.count() {
-            interrupted(config)?;
+            check_stop(config)?;
             if places.is_root(place) {
                 made.push(self.work);
                 continue;
@@ -119,9 +119,9 @@ impl NfsAccess {
         let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
         let mut weakest = StableHow::FileSync;
         for offset in (0..bytes).step_by(step as usize) {
-            interrupted(config)?;
+            check_stop(config)?;
             let len = u64::from(step).min(bytes - offset) as u32;
-            let data = content(&config.pattern, &mut buffer, number, offset, len);
+            let data = content_of(&config.pattern, &mut buffer, number, offset, len);
             let written = mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
             weakest = weakest.min(written);
         }

@@ -16,7 +16,7 @@ use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
 use super::super::patience::Job;
-use super::super::{Opened, TargetConfig, TargetError, interrupted, largest_op, opened_files};
+use super::super::{Opened, TargetConfig, TargetError, check_stop, largest_op, opened_files};
 use super::filling::make_file;
 use super::{NfsAccess, Shared, mount_error};
 use crate::backend::Backend;
@@ -149,7 +149,7 @@ impl NfsAccess {
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
-            interrupted(config)?;
+            check_stop(config)?;
             let (dir, name) = (self.place_of(&places, number), Name::new(Sort::Link, number));
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
@@ -169,7 +169,7 @@ impl NfsAccess {
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
-            interrupted(config)?;
+            check_stop(config)?;
             let (dir, name) = (self.place_of(&places, number), Name::file(number));
             let opened = self.with_mount(|mount| open_one(mount, dir, name, spec, pass));
             let (file, written) = match opened {
@@ -181,7 +181,7 @@ impl NfsAccess {
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
             if written < wanted {
                 return Err(TargetError::Unwritten {
-                    place: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
+                    location: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
                     written: Size(written).to_string(),
                     wanted: Size(wanted).to_string(),
                 });
@@ -230,7 +230,7 @@ impl NfsAccess {
         let nconnect = spec.nfs().nconnect;
         let mut connections = Vec::with_capacity(clients.len() * nconnect as usize);
         for &client in clients {
-            interrupted(config)?;
+            check_stop(config)?;
             let identity = self.identity_of(mount, client, spec.workers);
             let options = ConnectionOptions { identity, ..options.clone() };
             for _ in 0..nconnect {

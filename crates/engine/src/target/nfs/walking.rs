@@ -99,7 +99,7 @@ impl Walk<'_> {
     ) -> Result<(), WalkFailure> {
         self.path.push(directory);
         for name in self.list(directory)? {
-            let is_counted = whose.counts(name.as_bytes());
+            let is_counted = whose.counts_name(name.as_bytes());
             let is_file = !Sort::is_directory(name.as_bytes());
             if (is_file && !is_counted) || is_mark(name.as_bytes()) {
                 continue;

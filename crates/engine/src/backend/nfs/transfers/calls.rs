@@ -53,11 +53,11 @@ impl Transfers {
         transfer.offset = op.offset_bytes + u64::from(state.started_bytes);
         transfer.len = step.min(op.len_bytes - state.started_bytes);
         state.started_bytes += transfer.len;
-        let more = state.started_bytes < op.len_bytes;
+        let has_more = state.started_bytes < op.len_bytes;
         self.table[tag as usize] = transfer;
         self.start_call(link, now_ns, tag, common);
         // An op that has failed starts nothing further; it may have ended just now.
-        more && self.ops[slot as usize].error.is_none()
+        has_more && self.ops[slot as usize].error.is_none()
     }
 
     /// Starts the call of a transfer. One that finds no free slot is continued when there is one;
@@ -77,7 +77,7 @@ impl Transfers {
         match started {
             Ok(()) => {}
             Err(NotStarted::NoSlot) => self.continued.push(tag),
-            Err(NotStarted::Failed(error)) => self.settle(tag, Err(error), now_ns, common),
+            Err(NotStarted::Failed(error)) => self.end_transfer(tag, Err(error), now_ns, common),
         }
     }
 
@@ -110,7 +110,7 @@ impl Transfers {
                 let file = state.object.as_ref().ok_or(NO_HANDLE)?;
                 Operation::Close { file }
             }
-            _ => act(state, name, other, common)?,
+            _ => action_of(state, name, other, common)?,
         };
         link.start(now_ns, tag, &operation)?;
         common.calls.add(operation.kind());
@@ -126,12 +126,19 @@ impl Transfers {
         common: &mut Common,
     ) -> Result<(), NotStarted> {
         let Transfer { op, kind, stage, file: number, offset, len, .. } = self.table[tag as usize];
-        let object = op.and_then(|slot| self.ops[slot as usize].object);
+        // A rewrite belongs to no op, so its file is one of the set.
+        let object = match op {
+            Some(slot) => self.ops[slot as usize].object,
+            None => None,
+        };
         let by_name = object.is_some();
-        let mut file = object.unwrap_or_else(|| *common.file(number));
-        if self.opens == Opens::OfAnother && !by_name {
-            file = File::from(file.handle);
-        }
+        let file = match object {
+            Some(object) => object,
+            // The stateid of an open is good for the client that made it only. Without it the call
+            // goes out under the anonymous stateid (RFC 8881, 8.2.3).
+            None if self.opens == Opens::OfAnother => File::from(common.file(number).handle),
+            None => *common.file(number),
+        };
         let file = &file;
         if stage == Stage::Read {
             let operation = Operation::Read { file, offset, count: len };
@@ -139,12 +146,14 @@ impl Transfers {
             common.calls.add(operation.kind());
             return Ok(());
         }
+        // No COMMIT follows for a file that is closed at once, so it is made safe by its WRITEs.
         let stable = if by_name { StableHow::FileSync } else { common.set.stable };
         let mut scratch = std::mem::take(&mut common.scratch);
-        let data = content(common, &mut scratch, kind, number, offset, len);
+        let data = payload_of(common, &mut scratch, kind, number, offset, len);
         let operation = Operation::Write { file, offset, stable, data };
         let started = link.start(now_ns, tag, &operation);
         common.scratch = scratch;
+        // Counted only once it is on its way: a call without a slot is started again later.
         started?;
         common.calls.add(OperationKind::Write);
         Ok(())
@@ -178,7 +187,7 @@ impl From<StartError> for NotStarted {
 }
 
 /// The bytes of a WRITE: a part of the pool, unless each has to be put together.
-fn content<'a>(
+fn payload_of<'a>(
     common: &Common,
     scratch: &'a mut [u8],
     kind: OpKind,
@@ -202,7 +211,10 @@ fn content<'a>(
 
 /// Returns the object that an op works on, found or known.
 fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
-    state.object.as_ref().unwrap_or_else(|| common.file(state.op.file))
+    match &state.object {
+        Some(found) => found,
+        None => common.file(state.op.file),
+    }
 }
 
 /// The names of an op: what it works on, and where it leads to.
@@ -224,7 +236,7 @@ fn names_of(op: &Op) -> (Name, Name) {
 }
 
 /// The one call of an op.
-fn act<'a>(
+fn action_of<'a>(
     state: &'a OpSlot,
     name: &'a [u8],
     other: &'a [u8],
@@ -248,15 +260,18 @@ fn act<'a>(
         }
         OpKind::Link => Operation::Link { file: object(state, common), dir, name: other },
         OpKind::Readlink => {
-            let link = state.object.as_ref().or_else(|| common.link(op.file));
+            let link = match &state.object {
+                Some(found) => Some(found),
+                None => common.link(op.file),
+            };
             Operation::Readlink { file: link.ok_or(NO_HANDLE)? }
         }
-        _ => ask(state, common),
+        _ => query_of(state, common),
     })
 }
 
 /// The one call of an op that asks, and of those that change attributes or commit.
-fn ask<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
+fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
     let op = &state.op;
     let is_old = common.set.version == ProtocolVersion::V2;
     let root = &common.set.directory;

@@ -1,6 +1,6 @@
 //! What the end of a call means for its op.
 //!
-//! [`judge`] compares an answer with what was asked: bytes that came or went, bytes that differ,
+//! [`judge`] compares an answer with its request: bytes that moved, bytes that differ,
 //! data that is safe. It tracks unstable writes; it starts nothing.
 
 use model::{OpError, OpKind};
@@ -20,7 +20,7 @@ pub(super) enum Judged {
     /// It moved so many bytes.
     Moved(u32),
     /// It made a file, which the server named or not.
-    PreparedFixtures(Option<File>),
+    Created(Option<File>),
     /// It committed, but not all of what was written before.
     Unsafe,
 }
@@ -32,7 +32,7 @@ pub(super) fn judge(
     common: &mut Common,
 ) -> Result<Judged, OpError> {
     if transfer.kind == OpKind::LookupMissing {
-        return missing(event);
+        return judge_missing(event);
     }
     let outcome = match event.result {
         Ok(outcome) => outcome,
@@ -40,6 +40,8 @@ pub(super) fn judge(
     };
     match outcome {
         Outcome::Read { count, eof } => {
+            // Less is a short READ, which goes on behind it, unless there is nothing more: nothing moved
+            // at all, or the file ends there.
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
                 return Err(OpError::SHORT);
             }
@@ -51,11 +53,11 @@ pub(super) fn judge(
                 if event.payload.len() != count as usize {
                     return Err(OpError::SHORT);
                 }
-                let checked = pattern.check(event.payload, transfer.file, transfer.offset);
-                checked.map_err(|mismatch| {
+                if let Err(mismatch) = pattern.check(event.payload, transfer.file, transfer.offset)
+                {
                     common.mismatches.note(mismatch);
-                    OpError::MISMATCH
-                })?;
+                    return Err(OpError::MISMATCH);
+                }
             }
             Ok(Judged::Moved(count))
         }
@@ -65,16 +67,18 @@ pub(super) fn judge(
             }
             // What is opened by name is written FILE_SYNC.
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
-            let asked = if in_set { common.set.stable } else { StableHow::FileSync };
-            // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more than was asked for, and
-            // never less. What it claims, and not what was asked for, says if a COMMIT is needed.
-            if committed < asked {
+            let requested = if in_set { common.set.stable } else { StableHow::FileSync };
+            // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more than was requested, and
+            // never less. What it claims, and not what was requested, says if a COMMIT is needed.
+            if committed < requested {
                 return Err(OpError::LESS_STABLE);
             }
             let index = common.index(transfer.file);
             let is_uncommitted = in_set && committed == StableHow::Unstable;
-            if let Some(uncommitted) = common.uncommitted.as_mut().filter(|_| is_uncommitted) {
-                uncommitted.written(index, transfer.offset, count, verifier);
+            if let Some(uncommitted) = &mut common.uncommitted
+                && is_uncommitted
+            {
+                uncommitted.note_written(index, transfer.offset, count, verifier);
                 if !transfer.writes_again() {
                     uncommitted.note_progress();
                 }
@@ -83,30 +87,30 @@ pub(super) fn judge(
         }
         Outcome::Committed { verifier } => {
             let index = common.index(transfer.file);
-            let is_safe = common
-                .uncommitted
-                .as_mut()
-                .is_none_or(|uncommitted| uncommitted.committed(index, verifier));
+            let is_safe = match &mut common.uncommitted {
+                Some(uncommitted) => uncommitted.note_committed(index, verifier),
+                None => true,
+            };
             Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
         }
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
-            Ok(Judged::PreparedFixtures(event.file.copied()))
+            Ok(Judged::Created(event.file.copied()))
         }
         _ => Ok(Judged::Moved(0)),
     }
 }
 
-/// A name that is not there is what was asked for.
-fn missing(event: &Event<'_>) -> Result<Judged, OpError> {
-    match event.result.map_err(|error| error_of(&error)) {
-        Err(error) if error.0 == Status::NoEnt.number() => Ok(Judged::Moved(0)),
-        Err(error) => Err(error),
+/// Judges the lookup of a name that must not be there.
+fn judge_missing(event: &Event<'_>) -> Result<Judged, OpError> {
+    match &event.result {
+        Err(error) if error_of(error).0 == Status::NoEnt.number() => Ok(Judged::Moved(0)),
+        Err(error) => Err(error_of(error)),
         Ok(_) => Err(OpError(Status::Exist.number())),
     }
 }
 
 /// The file that an OPEN brought.
-pub(super) fn opened(event: &Event<'_>) -> Result<File, OpError> {
+pub(super) fn opened_file(event: &Event<'_>) -> Result<File, OpError> {
     event.result.map_err(|error| error_of(&error))?;
     event.file.copied().ok_or(OpError::MALFORMED)
 }

@@ -65,7 +65,9 @@ pub(super) fn first(op: &Op, common: &Common) -> Stage {
 /// The stage that follows once all calls of the present one have ended; `None` ends the op.
 pub(super) fn next(state: &OpSlot) -> Option<Stage> {
     let OpSlot { op, stage, is_open, error, .. } = state;
-    let close = (*is_open && *stage != Stage::Close).then_some(Stage::Close);
+    // What was opened is closed whatever failed before: an open left behind would keep the server's
+    // state, and some servers' exports, busy.
+    let close = if *is_open && *stage != Stage::Close { Some(Stage::Close) } else { None };
     if error.is_some() {
         return close;
     }
