@@ -15,7 +15,8 @@ pub trait Clock: Send + Sync {
     /// that people read, never for durations.
     fn calendar_ns(&self) -> u64;
 
-    /// Sleeps until an instant; returns at once where it has passed, and early where a signal arrived.
+    /// Sleeps until an instant; returns at once where it has passed, and early where a signal
+    /// arrived.
     fn sleep_until(&self, instant_ns: u64);
 }
 

@@ -17,7 +17,7 @@ mod tree;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Fact, Pass, RunSpec, Workload};
+use model::{Executor, Fact, Pass, RunSpec, Workload};
 
 use crate::clock::Clock;
 use crate::measure::Measured;
@@ -125,11 +125,10 @@ impl External {
             stop: stop.clone(),
             limit_ns: if limit_ms > 0 { Some(limit_ms.saturating_mul(1_000_000)) } else { None },
         };
-        let facts = match spec.workload {
-            Workload::Fio => vec![bench.read_version("fio", "--version")?],
-            Workload::Iozone => vec![bench.read_version("iozone", "-v")?],
-            Workload::Bonniexx => vec![bench.read_version("bonnie++", "-?")?],
-            Workload::Dd => vec![bench.read_version("dd", "--version")?],
+        let facts = match spec.workload.row().executor {
+            Executor::Tool { program, version_argument } => {
+                vec![bench.read_version(program, version_argument)?]
+            }
             _ => app::set_up(&bench, &spec.command)?,
         };
         Ok(Self { spec: spec.clone(), bench, facts, made: Vec::new() })

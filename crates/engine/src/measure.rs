@@ -60,8 +60,8 @@ struct WorkerReport {
 /// Runs one pass of some of its workers.
 ///
 /// # Errors
-/// When a backend can't be opened, or the gate never opens; nothing was measured then. When a worker
-/// panics, the others stop, and what was measured is no result.
+/// When a backend can't be opened, or the gate never opens; nothing was measured then. When a
+/// worker panics, the others stop, and what was measured is no result.
 pub fn measure(
     target: &TrialTarget,
     spec: &RunSpec,

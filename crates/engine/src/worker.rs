@@ -377,8 +377,8 @@ impl Worker<'_> {
         count
     }
 
-    /// Hands the backend what waits. One that accepts only a part is busy: the rest is kept in front
-    /// of the queue and is offered again after the next reap.
+    /// Hands the backend what waits. One that accepts only a part is busy: the rest is kept in
+    /// front of the queue and is offered again after the next reap.
     #[inline]
     fn submit(&mut self, pipe: &mut Pipe) {
         if pipe.waiting.is_empty() {

@@ -1,4 +1,5 @@
-//! Many emulated clients, each recorded apart and each under a uid of its own where the plan wants it.
+//! Many emulated clients, each recorded apart and each under a uid of its own where the plan wants
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -10,7 +10,8 @@ use crate::lab::{DataPath, LabSpec, ServerKind};
 use crate::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::spec::RunSpec;
 use crate::target::BackendKind;
-use crate::work::{Fill, Workload};
+use crate::work::Fill;
+use crate::workload::Workload;
 
 /// The largest payload in one datagram, in bytes: what IPv4 leaves of 64 KiB must hold the RPC
 /// and NFS headers too, credentials and handles of any size among them.

@@ -35,6 +35,7 @@ pub mod testing;
 pub mod units;
 mod words;
 pub mod work;
+pub mod workload;
 
 pub use action::{Action, Device, Difference, EffectiveSettings, LabStep, Peer, RemotePort};
 pub use campaign::{
@@ -69,5 +70,5 @@ pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, Tcp
 pub use telemetry::{Metric, MetricKind, Telemetry};
 pub use work::{
     Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
-    Workload,
 };
+pub use workload::{Executor, SettingGroup, Workload, WorkloadRow};

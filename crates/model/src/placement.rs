@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::lab::LabSpec;
     use crate::testing::RunBuilder;
-    use crate::work::Workload;
+    use crate::workload::Workload;
 
     #[test]
     fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {

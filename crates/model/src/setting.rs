@@ -17,7 +17,7 @@ use crate::nfs::{NfsSettings, NfsTarget};
 use crate::pass::Pass;
 use crate::spec::RunSpec;
 use crate::target::{Ability, Target};
-use crate::work::Workload;
+use crate::workload::Workload;
 use field::{Field, Place};
 use row::Row;
 

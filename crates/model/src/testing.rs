@@ -12,7 +12,8 @@ use crate::sampling::Sampling;
 use crate::soak::Soak;
 use crate::spec::{Durability, RunSpec};
 use crate::target::{BackendKind, Target};
-use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree, Workload};
+use crate::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree};
+use crate::workload::Workload;
 
 /// Builds a run, one setting after the other.
 #[derive(Clone, Debug)]

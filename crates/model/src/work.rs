@@ -1,4 +1,4 @@
-//! Kinds of work, and the settings that only some of them have.
+//! The settings that only some kinds of work have.
 //!
 //! Each group of settings is a type of its own with the defaults that leave everything as it was
 //! before there was such a setting, so that results of earlier releases read as what they are.
@@ -9,119 +9,11 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::op::OpKind;
-use crate::pass::Pass;
 use crate::words::words;
 
 /// Name of a working directory: that of its campaign, and which of the campaign's it is.
 pub fn directory_name(campaign: &str, which: impl Display) -> String {
     format!(".dfsbench-{campaign}-{which}")
-}
-
-words! {
-    /// The kind of work that a run does.
-    Workload {
-        /// Whole files, from one end to the other or block by block.
-        Stream = "stream",
-        /// Reads and writes in the stated shares on prepared files, for a time.
-        #[serde(alias = "random")]
-        Mixed = "mixed",
-        /// Create, stat, read, rename and remove of many files and directories.
-        Metadata = "metadata",
-        /// The passes of bonnie over one large file.
-        Bonnie = "bonnie",
-        /// A mail or news server's pool of small files, as `PostMark` has it.
-        Transactions = "transactions",
-        /// All kinds of NFS calls in the shares of a field study, at an offered load.
-        OpMix = "op_mix",
-        /// A command of the user's.
-        App = "app",
-        /// Run by fio, its figures read.
-        Fio = "fio",
-        /// Run by iozone, its figures read.
-        Iozone = "iozone",
-        /// Run by bonnie++, its figures read.
-        Bonniexx = "bonnie++",
-        /// Run by dd, its figures read.
-        Dd = "dd",
-    }
-}
-
-impl Workload {
-    /// The passes of one trial where the run names none.
-    pub const fn passes(self) -> &'static [Pass] {
-        match self {
-            Self::Stream | Self::Fio | Self::Dd => &[Pass::Write, Pass::Read],
-            Self::Mixed => &[Pass::Mix],
-            Self::Metadata => &[Pass::Create, Pass::Stat, Pass::Remove],
-            Self::Bonnie | Self::Bonniexx => &[
-                Pass::CharWrite,
-                Pass::Write,
-                Pass::Update,
-                Pass::CharRead,
-                Pass::Read,
-                Pass::Seeks,
-            ],
-            Self::Transactions => &[Pass::Create, Pass::Transactions, Pass::Remove],
-            Self::OpMix => &[Pass::OpMix],
-            Self::App => &[Pass::App],
-            Self::Iozone => &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
-        }
-    }
-
-    /// The passes that a run may name; none where there is no choice.
-    pub const fn passes_allowed(self) -> &'static [Pass] {
-        match self {
-            Self::Stream | Self::Iozone => &[
-                Pass::Write,
-                Pass::Rewrite,
-                Pass::Read,
-                Pass::Reread,
-                Pass::RandomRead,
-                Pass::RandomWrite,
-                Pass::BackwardRead,
-                Pass::StrideRead,
-            ],
-            Self::Metadata => &[
-                Pass::Create,
-                Pass::Stat,
-                Pass::ReadFiles,
-                Pass::Rename,
-                Pass::Remove,
-                Pass::Mkdir,
-                Pass::StatDirs,
-                Pass::RenameDirs,
-                Pass::Rmdir,
-            ],
-            Self::Bonnie | Self::Bonniexx => Self::Bonnie.passes(),
-            Self::Fio => {
-                &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::RandomRead, Pass::RandomWrite]
-            }
-            Self::Dd => &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
-            Self::Mixed | Self::Transactions | Self::OpMix | Self::App => &[],
-        }
-    }
-
-    /// Says whether a tool that others made does the work, and its figures are read.
-    pub const fn is_adapter(self) -> bool {
-        matches!(self, Self::Fio | Self::Iozone | Self::Bonniexx | Self::Dd)
-    }
-
-    /// Says whether a program other than this one does the work.
-    pub const fn is_external(self) -> bool {
-        matches!(self, Self::App | Self::Fio | Self::Iozone | Self::Bonniexx | Self::Dd)
-    }
-
-    /// How long a reply, or a program, may take where nobody says, in milliseconds: for a reply ten
-    /// times what a loaded disk takes, and less than a person's patience; for a program a build,
-    /// or a tool over a whole matrix of its own.
-    pub const fn default_timeout_ms(self) -> u64 {
-        if self.is_external() { 3_600_000 } else { 5_000 }
-    }
-
-    /// Says whether the run is about names and many small files.
-    pub const fn is_about_names(self) -> bool {
-        matches!(self, Self::Metadata | Self::Transactions)
-    }
 }
 
 words! {

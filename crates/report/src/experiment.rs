@@ -60,27 +60,9 @@ fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             [] | [_] => String::new(),
             _ => format!("; passes: {}", listed(&names)),
         };
-        (workload.name().to_owned(), format!("{}{passes}.", describe_workload(workload)))
+        (workload.name().to_owned(), format!("{}{passes}.", workload.row().description))
     };
     told.into_iter().map(sentence).collect()
-}
-
-/// Describes a workload for a reader who does not know it.
-const fn describe_workload(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Stream => "Files are written and read from their first byte to their last",
-        Workload::Mixed => "Blocks of large files are read and written, in a mix",
-        Workload::Metadata => "Many small files are made, looked at and removed",
-        Workload::Bonnie | Workload::Bonniexx => "What the benchmark bonnie does, pass by pass",
-        Workload::Transactions => {
-            "Small files come and go as in a mail server, as postmark does it"
-        }
-        Workload::OpMix => "Calls of a file server are made in the shares of a given mix",
-        Workload::App => "A command of yours runs in the target, and its time is taken",
-        Workload::Fio => "fio does the work, and this program looks after it",
-        Workload::Iozone => "iozone does the work, and this program looks after it",
-        Workload::Dd => "dd does the work, and this program looks after it",
-    }
 }
 
 /// The settings that vary, in the order of their levels where these are numbers.

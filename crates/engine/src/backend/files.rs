@@ -160,9 +160,9 @@ impl Files {
 
     /// The bytes that an update writes, once it has read those of its place into `buffer`.
     ///
-    /// They are written back unchanged, as in every program that reads, changes and writes: out of memory
-    /// that is in a cache, and damage is left for a later reader to find. Stamps alone are made
-    /// again, since they say which pass wrote them.
+    /// They are written back unchanged, as in every program that reads, changes and writes: out of
+    /// memory that is in a cache, and damage is left for a later reader to find. Stamps alone are
+    /// made again, since they say which pass wrote them.
     #[inline]
     pub fn bytes_to_return<'a>(&'a self, buffer: &'a mut [u8], op: &Op) -> &'a [u8] {
         if self.pattern.is_stamped() {

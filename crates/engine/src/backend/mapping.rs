@@ -1,7 +1,7 @@
 //! A file mapped into memory, as iozone -B does: data moves by copying, and page faults do the I/O.
 //!
-//! A [`Mapping`] is as long as the file was when it was made and never grows; transfers beyond its end
-//! are refused. A process that cuts the file short meanwhile, or lets the file system run full
+//! A [`Mapping`] is as long as the file was when it was made and never grows; transfers beyond its
+//! end are refused. A process that cuts the file short meanwhile, or lets the file system run full
 //! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the
 //! space first.
 //! **Source:** mmap(2), msync(2).

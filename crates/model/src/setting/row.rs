@@ -6,7 +6,7 @@
 use super::field::Place;
 use super::{Family, Kind, Range, Value};
 use crate::spec::RunSpec;
-use crate::work::Workload;
+use crate::workload::{SettingGroup, Workload};
 
 /// Everything that is known about a setting.
 #[derive(Clone, Copy)]
@@ -62,88 +62,36 @@ impl Stated {
 /// The list of all workloads.
 pub(super) const ALL: &[Workload] = Workload::ALL;
 
-/// The workloads that this program executes itself.
-const BUILT_IN: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Metadata,
-    Workload::Bonnie,
-    Workload::Transactions,
-    Workload::OpMix,
-];
+/// Makes lists of the workloads whose rows name a group of settings.
+macro_rules! workloads_with {
+    ($($(#[$doc:meta])* $name:ident $group:ident;)+) => {
+        $($(#[$doc])*
+        pub(super) const $name: &[Workload] = {
+            const COUNT: usize = Workload::count_with(SettingGroup::$group);
+            const LIST: [Workload; COUNT] = Workload::list_with(SettingGroup::$group);
+            &LIST
+        };)+
+    };
+}
 
-/// The workloads with a number of threads to choose.
-pub(super) const WITH_WORKERS: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Metadata,
-    Workload::Bonnie,
-    Workload::Transactions,
-    Workload::OpMix,
-    Workload::Fio,
-    Workload::Iozone,
-];
-
-/// The workloads whose passes can be chosen.
-pub(super) const WITH_PASSES: &[Workload] = &[
-    Workload::Stream,
-    Workload::Metadata,
-    Workload::Bonnie,
-    Workload::Fio,
-    Workload::Iozone,
-    Workload::Bonniexx,
-    Workload::Dd,
-];
-
-/// The workloads on data files of one size.
-pub(super) const WITH_FILE_SIZE: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Bonnie,
-    Workload::Fio,
-    Workload::Iozone,
-    Workload::Bonniexx,
-    Workload::Dd,
-];
-
-/// The workloads that read and write, by this program or by a tool whose figures are read.
-pub(super) const OF_DATA: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Bonnie,
-    Workload::OpMix,
-    Workload::Fio,
-    Workload::Iozone,
-    Workload::Bonniexx,
-    Workload::Dd,
-];
-
-/// The workloads with a size of one read or write.
-pub(super) const WITH_IO_SIZE: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Bonnie,
-    Workload::Transactions,
-    Workload::OpMix,
-    Workload::Fio,
-    Workload::Iozone,
-    Workload::Bonniexx,
-    Workload::Dd,
-];
-
-/// All workloads but `metadata`, whose files are too small for more than one transfer.
-pub(super) const BUT_METADATA: &[Workload] = &[
-    Workload::Stream,
-    Workload::Mixed,
-    Workload::Bonnie,
-    Workload::Transactions,
-    Workload::OpMix,
-    Workload::App,
-    Workload::Fio,
-    Workload::Iozone,
-    Workload::Bonniexx,
-    Workload::Dd,
-];
+workloads_with! {
+    /// The workloads that this program executes itself.
+    BUILT_IN Engine;
+    /// The workloads with a number of threads to choose.
+    WITH_WORKERS Workers;
+    /// The workloads whose passes can be chosen.
+    WITH_PASSES Passes;
+    /// The workloads with a number of data files.
+    WITH_FILES Files;
+    /// The workloads on data files of one size.
+    WITH_FILE_SIZE FileSize;
+    /// The workloads that read and write, by this program or by a tool whose figures are read.
+    OF_DATA Data;
+    /// The workloads with a size of one read or write.
+    WITH_IO_SIZE IoSize;
+    /// All workloads but `metadata`, whose files are too small for more than one transfer.
+    BUT_METADATA Transfers;
+}
 
 impl Row {
     const fn new(key: &'static str, kind: Kind, unit: &'static str, place: Place) -> Self {

@@ -10,7 +10,7 @@ use super::{Kind, Setting, Value};
 use crate::pass::Pass;
 use crate::spec::RunSpec;
 use crate::units::{Nanos, Size};
-use crate::work::Workload;
+use crate::workload::Workload;
 
 impl Setting {
     /// Shows its level in a run for people: `64 KiB`, `1.5 s`, `write+read`.

@@ -16,7 +16,8 @@ use super::row::*;
 use crate::lab::{DataPath, FileSystem, Invalidation, Raid, ServerKind};
 use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::spec::Durability;
-use crate::work::{Arrivals, Fill, Sharing, Workload as W};
+use crate::work::{Arrivals, Fill, Sharing};
+use crate::workload::Workload as W;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -191,7 +192,7 @@ settings! {
     /// Data files, all workers together. Not for metadata, which has small_files.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("one per worker").only(&[W::Stream, W::Mixed, W::Bonnie]).always_shown();
+        .default_rule("one per worker").only(WITH_FILES).always_shown();
     /// Size of each data file, a multiple of io_size. Not for metadata, which has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "a larger set is better spread over more files").default(Number(64 * MIB))
@@ -388,7 +389,7 @@ settings! {
     Stamp => flag("stamp", run!(data.stamp)).family(Family::Data);
     /// Compare every byte read with what was written. Not for metadata, nor for null.
     Verify => flag("verify", run!(verify)).family(Family::Data)
-        .only(&[W::Stream, W::Mixed, W::Bonnie]).always_shown();
+        .only(WITH_FILES).always_shown();
     /// An answer that takes longer is a failure; a program is ended with its children. A mount that
     /// a plan makes is unmounted by force when nothing comes from its server for so long, and 30s
     /// at least.

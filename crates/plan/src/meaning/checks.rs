@@ -165,7 +165,7 @@ fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError
 
 /// The settings that say how many files the run has, and how large they are.
 fn set_of(run: &RunSpec) -> [Setting; 2] {
-    if run.workload.is_about_names() {
+    if run.workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
     } else {
         [Setting::Files, Setting::FileSize]
@@ -182,7 +182,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
     // own, unless it is asked to share them.
-    let shared = matches!(run.workload, Workload::Mixed | Workload::Bonnie | Workload::OpMix)
+    let shared = run.workload.row().shares_files
         || run.layout.sharing == Sharing::Shared;
     if shared || run.workload.is_external() || run.files >= run.all_workers() {
         return Ok(());

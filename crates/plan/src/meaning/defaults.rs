@@ -23,12 +23,6 @@ pub const SERVER_THREADS: u32 = 1;
 /// Enough to fill half a second where a server does ten thousand ops per second.
 pub const SMALL_FILES: u64 = 5_000;
 
-/// Size that kernels offer as rsize and wsize today, and that copying tools issue.
-pub const STREAM_IO_SIZE: u64 = 1 << 20;
-
-/// A page: the unit of databases and of paging.
-pub const RANDOM_IO_SIZE: u64 = 4 << 10;
-
 /// Ops per second of an op mix: what any server can do, with a file set of 1 GB.
 pub const MIX_RATE: u64 = 100;
 
@@ -36,14 +30,6 @@ pub const MIX_RATE: u64 = 100;
 ///
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
 pub const POOL_FILES: u64 = 500;
-
-/// Bytes of one read or write of transactions.
-pub const POOL_IO_SIZE: u64 = 512;
-
-/// The block of bonnie and bonnie++, and of the mixes that came before them.
-///
-/// **Source:** bonnie++(8), `-s`: chunk-size 8 KiB.
-pub const BONNIE_IO_SIZE: u64 = 8 << 10;
 
 /// Finds the default of a setting in a run whose earlier settings are known: by a rule, as its row
 /// says, or as it is where nobody ever heard of the setting.
@@ -81,12 +67,7 @@ pub(crate) fn directories(spec: &RunSpec) -> u64 {
 }
 
 fn io_size(spec: &RunSpec) -> Value {
-    let usual = match spec.workload {
-        Workload::Stream | Workload::Fio | Workload::Iozone | Workload::Dd => STREAM_IO_SIZE,
-        Workload::Bonnie | Workload::Bonniexx | Workload::OpMix => BONNIE_IO_SIZE,
-        Workload::Transactions => POOL_IO_SIZE,
-        _ => RANDOM_IO_SIZE,
-    };
+    let usual = spec.workload.row().io_size_bytes;
     // A smaller file is then moved in one op; pools and mixes have files of many sizes.
     let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
     Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })

@@ -40,8 +40,8 @@ pub(super) fn judge(
     };
     match outcome {
         Outcome::Read { count, eof } => {
-            // Less is a short READ, which goes on behind it, unless there is nothing more: nothing moved
-            // at all, or the file ends there.
+            // Less is a short READ, which goes on behind it, unless there is nothing more: nothing
+            // moved at all, or the file ends there.
             if count > transfer.len || (count < transfer.len && (eof || count == 0)) {
                 return Err(OpError::SHORT);
             }
