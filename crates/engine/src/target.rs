@@ -18,6 +18,7 @@ mod tcp;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use model::units::Size;
 use model::work::Sharing;
 use model::{Ability, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
 use workload::{FileSet, Journal, Name, Pattern};
@@ -171,6 +172,14 @@ pub struct Opened {
     pub kernel_counts: bool,
     /// Ops that the worker keeps in flight.
     pub queue_depth: usize,
+}
+
+impl TargetError {
+    /// Refuses a file that holds `written` of the `wanted` bytes that are to be read.
+    fn unwritten(location: String, written: u64, wanted: u64) -> Self {
+        let (written, wanted) = (Size(written).to_string(), Size(wanted).to_string());
+        Self::Unwritten { location, written, wanted }
+    }
 }
 
 impl Opened {

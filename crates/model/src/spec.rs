@@ -16,9 +16,8 @@ use crate::sampling::Sampling;
 use crate::soak::Soak;
 use crate::target::{BackendKind, Target};
 use crate::words::words;
-use crate::work::{
-    Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree, Workload,
-};
+use crate::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree};
+use crate::workload::Workload;
 
 words! {
     /// When written data must be safe.

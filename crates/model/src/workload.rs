@@ -173,15 +173,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         workload: Workload::Mixed,
         description: "Blocks of large files are read and written, in a mix",
         passes: &[Pass::Mix],
-        settings: &[
-            G::Engine,
-            G::Workers,
-            G::Files,
-            G::FileSize,
-            G::Data,
-            G::IoSize,
-            G::Transfers,
-        ],
+        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers],
         shares_files: true,
         ..USUAL
     },

@@ -182,8 +182,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
     // own, unless it is asked to share them.
-    let shared = run.workload.row().shares_files
-        || run.layout.sharing == Sharing::Shared;
+    let shared = run.workload.row().shares_files || run.layout.sharing == Sharing::Shared;
     if shared || run.workload.is_external() || run.files >= run.all_workers() {
         return Ok(());
     }

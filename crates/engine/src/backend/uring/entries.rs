@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char};
 use std::os::fd::AsRawFd as _;
 
-use io_uring::types::{Fd, Fixed, FsyncFlags};
+use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{opcode, squeue, types};
 use model::{Op, OpKind};
 use rustix::fs::{AtFlags, Mode, StatxFlags};
@@ -26,13 +26,10 @@ impl Uring {
             OpKind::Read | OpKind::GetChars | OpKind::Update => self.read_entry(slot, &op),
             OpKind::Write | OpKind::PutChars => self.write_entry(slot, &op),
             OpKind::Sync | OpKind::Commit => {
-                let mut flags = FsyncFlags::empty();
-                flags.set(FsyncFlags::DATASYNC, op.kind == OpKind::Commit);
-                self.on_file(
-                    op.file,
-                    |fd| opcode::Fsync::new(fd).flags(flags).build(),
-                    |fd| opcode::Fsync::new(fd).flags(flags).build(),
-                )
+                let mut sync = FsyncFlags::empty();
+                sync.set(FsyncFlags::DATASYNC, op.kind == OpKind::Commit);
+                let (fd, flags) = self.data_file(op.file);
+                opcode::Fsync::new(fd).flags(sync).build().flags(flags)
             }
             OpKind::Getattr => {
                 let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
@@ -50,38 +47,24 @@ impl Uring {
     fn read_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
         // The slot's own aligned buffer, which O_DIRECT needs; region 0 of what is registered.
         let at = self.buffers.slot(slot as usize).as_mut_ptr();
-        let (len, offset) = (op.len_bytes, op.offset_bytes);
-        if self.fixed_buffers {
-            self.on_file(
-                op.file,
-                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
-                |fd| opcode::ReadFixed::new(fd, at, len, 0).offset(offset).build(),
-            )
+        let (fd, flags) = self.data_file(op.file);
+        let entry = if self.fixed_buffers {
+            opcode::ReadFixed::new(fd, at, op.len_bytes, 0).offset(op.offset_bytes).build()
         } else {
-            self.on_file(
-                op.file,
-                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
-                |fd| opcode::Read::new(fd, at, len).offset(offset).build(),
-            )
-        }
+            opcode::Read::new(fd, at, op.len_bytes).offset(op.offset_bytes).build()
+        };
+        entry.flags(flags)
     }
 
     pub(super) fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
         let (at, buffer) = self.outgoing(slot, op);
-        let (len, offset) = (op.len_bytes, op.offset_bytes);
-        if self.fixed_buffers {
-            self.on_file(
-                op.file,
-                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
-                |fd| opcode::WriteFixed::new(fd, at, len, buffer).offset(offset).build(),
-            )
+        let (fd, flags) = self.data_file(op.file);
+        let entry = if self.fixed_buffers {
+            opcode::WriteFixed::new(fd, at, op.len_bytes, buffer).offset(op.offset_bytes).build()
         } else {
-            self.on_file(
-                op.file,
-                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
-                |fd| opcode::Write::new(fd, at, len).offset(offset).build(),
-            )
-        }
+            opcode::Write::new(fd, at, op.len_bytes).offset(op.offset_bytes).build()
+        };
+        entry.flags(flags)
     }
 
     /// Returns where the bytes to write stand, and in which registered buffer.
@@ -183,18 +166,14 @@ impl Uring {
         (path, c_path(state.other.as_c_str()))
     }
 
-    /// Makes an entry on a file of the set: by its index where files are registered with the ring
-    /// (IOSQE_FIXED_FILE), else by its descriptor. Opcodes take the two as different types.
-    fn on_file(
-        &self,
-        file: u32,
-        registered: impl FnOnce(Fixed) -> squeue::Entry,
-        plain: impl FnOnce(Fd) -> squeue::Entry,
-    ) -> squeue::Entry {
+    /// Returns how an entry names a file of the set: by its index among the files that are
+    /// registered with the ring, with the flag that says so, or else by its descriptor.
+    fn data_file(&self, file: u32) -> (Fd, squeue::Flags) {
+        let index = self.set.index(file);
         if self.fixed_files {
-            registered(Fixed(self.set.index(file) as u32))
+            (Fd((index as u32).cast_signed()), squeue::Flags::FIXED_FILE)
         } else {
-            plain(Fd(self.set.files[self.set.index(file)].as_raw_fd()))
+            (Fd(self.set.files[index].as_raw_fd()), squeue::Flags::empty())
         }
     }
 }

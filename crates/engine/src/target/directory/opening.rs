@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError};
 
-use model::units::Size;
 use model::{BackendKind, Caveat, CaveatCode, Durability, Fill, Opens, Pass, RunSpec, Workload};
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -39,28 +38,28 @@ impl DirectoryAccess {
     ) -> Result<Opened, TargetError> {
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
-        let set = self.open_files(spec, pass, worker, config)?;
+        let mut set = self.open_files(spec, pass, worker, config)?;
+        // The kernel counts what calls move for the thread that makes them; what a ring or a page
+        // fault moves it counts elsewhere.
         let kernel_counts = set.maps.is_empty();
+        let mut caveats = Vec::new();
         if spec.backend == BackendKind::Uring {
             match Uring::new(set, clock.clone()) {
                 Ok(uring) => {
-                    let mut caveats = Vec::new();
                     caveats.extend(calls_instead(pass));
                     let backend = Box::new(uring);
                     return Ok(Opened { backend, caveats, kernel_counts: false, queue_depth });
                 }
                 Err(error) => {
-                    // The ring took the set with it, so the files are opened again.
-                    let set = self.open_files(spec, pass, worker, config)?;
                     let reason = format!("io_uring_setup: {error}; posix did the work");
-                    let caveats = vec![CaveatCode::BackendFallback.because(reason)];
-                    let backend = Box::new(Posix::new(set, clock));
-                    return Ok(Opened { backend, caveats, kernel_counts, queue_depth });
+                    caveats.push(CaveatCode::BackendFallback.because(reason));
+                    // The ring took the set with it, so the files are opened again.
+                    set = self.open_files(spec, pass, worker, config)?;
                 }
             }
+        } else {
+            caveats.extend(check_queue_depth(spec.queue_depth));
         }
-        let mut caveats = Vec::new();
-        caveats.extend(check_queue_depth(spec.queue_depth));
         let backend = Box::new(Posix::new(set, clock));
         Ok(Opened { backend, caveats, kernel_counts, queue_depth })
     }
@@ -173,11 +172,8 @@ impl DirectoryAccess {
         if pass.reads() {
             let written = written_bytes(&file, fill).map_err(failed)?;
             if written < wanted {
-                return Err(TargetError::Unwritten {
-                    location: self.path(Sort::File, number).display().to_string(),
-                    written: Size(written).to_string(),
-                    wanted: Size(wanted).to_string(),
-                });
+                let location = self.path(Sort::File, number).display().to_string();
+                return Err(TargetError::unwritten(location, written, wanted));
             }
         }
         Ok(file)

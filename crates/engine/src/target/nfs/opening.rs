@@ -5,7 +5,6 @@
 
 use std::sync::{Arc, PoisonError};
 
-use model::units::Size;
 use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
@@ -180,11 +179,8 @@ impl NfsAccess {
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
             if written < wanted {
-                return Err(TargetError::Unwritten {
-                    location: format!("{}/{}/{}", self.shown, self.work_name, name.as_str()),
-                    written: Size(written).to_string(),
-                    wanted: Size(wanted).to_string(),
-                });
+                let location = format!("{}/{}/{}", self.shown, self.work_name, name.as_str());
+                return Err(TargetError::unwritten(location, written, wanted));
             }
             files.push(file);
         }
