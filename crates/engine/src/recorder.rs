@@ -128,11 +128,6 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_issued(&mut self, ops: &[Op]) {
-        // A single op, as at queue depth 1, is spared the search for runs.
-        if let [op] = ops {
-            self.kind_mut(op.kind).issued += 1;
-            return;
-        }
         // A batch is mostly of one kind: one addition for each run of them.
         for alike in ops.chunk_by(|one, next| one.kind == next.kind) {
             self.kind_mut(alike[0].kind).issued += alike.len() as u64;
@@ -146,9 +141,6 @@ impl Recorder {
     /// When the pass was not to contain one of their kinds: a bug.
     #[inline]
     pub fn record_ended(&mut self, completions: &[Completion]) {
-        if let [completion] = completions {
-            return self.record_alike(completion, 1);
-        }
         for alike in completions.chunk_by(are_alike) {
             self.record_alike(&alike[0], alike.len() as u64);
         }

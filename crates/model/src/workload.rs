@@ -42,7 +42,7 @@ words! {
 /// A group of settings that applies to a workload or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingGroup {
-    /// What only our own engine knows: depths, loads, content, protocol.
+    /// Settings that only our own engine knows: depths, loads, content, protocol.
     Engine,
     /// A number of threads.
     Workers,

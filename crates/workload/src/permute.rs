@@ -79,7 +79,8 @@ mod tests {
         #[test]
         fn every_number_has_one_place(count in 1_u64..3000, seed: u64) {
             let permutation = Permutation::new(seed, count);
-            let mut numbers: Vec<u64> = (0..count).map(|place| permutation.number_at(place)).collect();
+            let mut numbers: Vec<u64> =
+                (0..count).map(|place| permutation.number_at(place)).collect();
             numbers.sort_unstable();
             prop_assert!(numbers.iter().copied().eq(0..count));
         }
