@@ -14,6 +14,7 @@ use nfs_proto::client::{
 use nfs_proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, StableHow};
 use nfs_proto::record::{Mark, append_fragmented};
 use nfs_proto::rpc::ReplyHeader;
+use nfs_proto::wire::Wire;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{CallError, nfs2, server};
 

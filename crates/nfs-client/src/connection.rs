@@ -6,6 +6,8 @@
 //! together. A connection that is lost is made again where the options allow that, and each time is
 //! counted: see [`nfs_proto::client::Counters`].
 
+mod client4;
+mod control;
 mod recovery;
 
 use std::net::SocketAddr;
@@ -14,23 +16,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nfs_proto::client::{
-    Config, Counters, Data, Event, File, Framing, OpenAccess, Operation, PayloadMode, Pending,
-    ProtocolVersion, Session, StartError,
+    Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, ProtocolVersion,
+    Session, StartError,
 };
 use nfs_proto::limits::SLOTS_MAX;
 use rustix::event::{PollFlags, Timespec, poll};
 
-use crate::client4::Client4;
-use crate::control::Control;
-use crate::error::{CallFailure, ConnectionError, MountError, PendingCalls};
+use crate::error::{ConnectionError, MountError, PendingCalls};
 use crate::link::{Broken, Link};
-use crate::locate::{NFS, explain};
-use crate::mount::{Mount, call_open};
 use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
-use crate::transport::{Opening, Transport, open};
+use crate::service::NFS;
+use crate::transport::{Opening, Transport, open_transport};
 
-use recovery::{RENEWAL_SLOTS, Renewal, Trouble};
+pub(crate) use client4::{Client4, Granted};
+pub(crate) use control::Control;
+pub(crate) use recovery::RENEWAL_SLOTS;
+use recovery::{Renewal, Trouble};
 
 /// The most calls that a connection can have in flight for its user.
 pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
@@ -94,65 +96,22 @@ pub(crate) struct Target {
 }
 
 impl Connection {
-    /// Opens a connection to the server of a mount and creates all buffers it will use.
-    ///
-    /// # Errors
-    /// [`MountError`] as for mounting.
-    pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
-        let Some(client) = mount.client() else {
-            return Self::to(mount.target(), mount.version(), options);
-        };
-        // The lease is renewed in a slot of its own, so that no call of the caller's is in its way.
-        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
-        let with_renewal = ConnectionOptions { slots, ..options.clone() };
-        let connection = Self::to(mount.target(), mount.version(), &with_renewal)?;
-        let mut control = Control::over(connection);
-        let failed = |failure| explain(NFS, mount.options(), failure);
-        let client = match &options.identity {
-            None => Arc::clone(client),
-            Some(identity) => {
-                let name = &identity.machine_name;
-                Arc::new(Client4::introduce(&mut control, name).map_err(failed)?)
-            }
-        };
-        client.join(&mut control).map_err(failed)?;
-        let mut connection = control.into_connection();
-        connection.slots = options.slots.min(CALLS_MAX);
-        connection.renewal.every_ns = client.renewal().as_nanos() as u64;
-        connection.client = Some(client);
-        Ok(connection)
-    }
-
-    /// Opens files that exist, each a name in a directory, as opens of this connection's own: in
-    /// v4.0 no other one can close them. Blocks, with no call in flight.
-    ///
-    /// # Errors
-    /// [`CallFailure`]; the connection is closed then.
-    pub fn with_opens<'a>(
-        self,
-        names: impl Iterator<Item = (&'a File, Vec<u8>)>,
-        access: OpenAccess,
-    ) -> Result<(Self, Vec<File>), CallFailure> {
-        let mut control = Control::over(self);
-        let open = |(dir, name): (&File, Vec<u8>)| call_open(&mut control, dir, &name, access);
-        let opened: Result<Vec<File>, CallFailure> = names.map(open).collect();
-        Ok((control.into_connection(), opened?))
-    }
-
-    pub(crate) fn to(
+    /// Connects to a service.
+    pub(crate) fn connect_to(
         target: &Arc<Target>,
         version: ProtocolVersion,
         options: &ConnectionOptions,
     ) -> Result<Self, MountError> {
-        let transport = target.open(target.options.timeout)?;
-        let payload = options
-            .keep_payload
-            .map_or(PayloadMode::Discard, |bytes_per_slot| PayloadMode::Keep { bytes_per_slot });
+        let transport = target.open_within(target.options.timeout)?;
+        let payload = match options.keep_payload {
+            Some(bytes_per_slot) => PayloadMode::Keep { bytes_per_slot },
+            None => PayloadMode::Discard,
+        };
         let identity = options.identity.as_ref().unwrap_or(&target.options.identity);
         let session = Session::new(&Config {
             version,
             framing: if transport.is_datagram() { Framing::Datagram } else { Framing::Record },
-            retry: target.options.retry(),
+            retry: target.options.retry_policy(),
             slots: options.slots,
             credential: target.options.credential(identity),
             payload,
@@ -171,6 +130,13 @@ impl Connection {
             renewal: Renewal::default(),
             forgotten: false,
         })
+    }
+
+    /// Makes the connection a part of a client of version 4, for `slots` calls of its user.
+    pub(crate) fn set_client(&mut self, client: Arc<Client4>, slots: usize) {
+        self.slots = slots;
+        self.renewal.every_ns = client.renewal_interval().as_nanos() as u64;
+        self.client = Some(client);
     }
 
     /// Starts an operation; it leaves with the next [`Connection::flush`]. The payload of a WRITE
@@ -208,7 +174,7 @@ impl Connection {
         }
         match self.link.flush(&self.pool, clock) {
             Ok(()) => Ok(()),
-            Err(broken) => self.broke(broken, clock()),
+            Err(broken) => self.handle_loss(broken, clock()),
         }
     }
 
@@ -238,13 +204,15 @@ impl Connection {
         };
         match received {
             Ok(count) => {
+                // Only a reply shows that the connection is of use again: a socket that connects and
+                // is closed at once must not start the pauses over.
                 if count > 0 && !self.forgotten {
                     self.trouble = None;
                 }
                 Ok(count)
             }
             Err(broken) => {
-                self.broke(broken, clock())?;
+                self.handle_loss(broken, clock())?;
                 Ok(self.take_events(events))
             }
         }
@@ -272,10 +240,12 @@ impl Connection {
         }
         let timeout = self.until_next(timeout, clock);
         if self.is_down() {
-            sleep(timeout);
+            sleep_for(timeout);
         } else {
-            let ready = self.link.poll(timeout);
-            let ready = ready.map_err(|broken| self.as_error(broken))?;
+            let ready = match self.link.poll_socket(timeout) {
+                Ok(ready) => ready,
+                Err(broken) => return Err(self.error_of(broken)),
+            };
             if ready.is_empty() && self.next_timeout_ns().is_none() {
                 return Ok(0);
             }
@@ -289,9 +259,12 @@ impl Connection {
 
     /// Returns when [`Connection::handle_timeout`] has something to do at the earliest.
     pub fn next_timeout_ns(&self) -> Option<u64> {
-        let attempt_ns = self.trouble.and_then(|trouble| trouble.next_ns);
-        let session_ns = self.link.session.next_timeout_ns();
-        attempt_ns.into_iter().chain(session_ns).chain(self.renewal_ns()).min()
+        let mut earliest_ns = None;
+        let timers = [self.attempt_ns(), self.link.session.next_timeout_ns(), self.renewal_ns()];
+        for timer_ns in timers.into_iter().flatten() {
+            earliest_ns = Some(earliest_ns.map_or(timer_ns, |ns: u64| ns.min(timer_ns)));
+        }
+        earliest_ns
     }
 
     /// Sends again calls whose time has passed, and reconnects if that is scheduled.
@@ -305,11 +278,11 @@ impl Connection {
             return Ok(());
         }
         self.link.session.handle_timeout(now_ns);
-        if self.trouble.and_then(|trouble| trouble.next_ns).is_some_and(|next| next <= now_ns) {
+        if has_passed(self.attempt_ns(), now_ns) {
             self.reconnect(clock())?;
         }
-        if self.renewal_ns().is_some_and(|retry_at_ns| retry_at_ns <= now_ns) {
-            self.renew(now_ns);
+        if has_passed(self.renewal_ns(), now_ns) {
+            self.renew_lease(now_ns);
         }
         self.flush(clock)
     }
@@ -327,7 +300,7 @@ impl Connection {
         if waited_ns <= timeout_ns {
             return Ok(());
         }
-        let (server, pending) = (self.server(), self.pending());
+        let (server, pending) = (self.server(), self.pending_calls());
         let strays = self.counters().late_replies;
         Err(ConnectionError::CallTimedOut { server, waited_ns, strays, pending })
     }
@@ -371,7 +344,12 @@ impl Connection {
 
     /// Tells whether the connection is lost and not made again yet.
     pub fn is_down(&self) -> bool {
-        self.trouble.is_some_and(|trouble| trouble.next_ns.is_some())
+        self.attempt_ns().is_some()
+    }
+
+    /// Returns when the next attempt to connect is made; `None` while connected.
+    fn attempt_ns(&self) -> Option<u64> {
+        self.trouble?.next_ns
     }
 
     pub(crate) fn link(&mut self) -> &mut Link {
@@ -394,14 +372,14 @@ impl Connection {
         }
     }
 
-    fn pending(&self) -> PendingCalls {
+    fn pending_calls(&self) -> PendingCalls {
         let mut pending: Vec<Pending> = self.link.session.pending().collect();
         pending.sort_by_key(|call| call.started_ns);
         PendingCalls(pending)
     }
 
-    fn as_error(&self, broken: Broken) -> ConnectionError {
-        let (server, pending) = (self.server(), self.pending());
+    fn error_of(&self, broken: Broken) -> ConnectionError {
+        let (server, pending) = (self.server(), self.pending_calls());
         match broken {
             Broken::Lost(reason) => ConnectionError::ConnectionLost { server, reason, pending },
             Broken::Garbage(error) => ConnectionError::Garbage { server, error, pending },
@@ -410,11 +388,11 @@ impl Connection {
 }
 
 impl Target {
-    fn open(&self, timeout: Duration) -> Result<Transport, MountError> {
-        open(&self.opening(timeout))
+    fn open_within(&self, timeout: Duration) -> Result<Transport, MountError> {
+        open_transport(&self.opening_within(timeout))
     }
 
-    fn opening(&self, timeout: Duration) -> Opening<'_> {
+    fn opening_within(&self, timeout: Duration) -> Opening<'_> {
         let Self { service, server, options } = self;
         Opening { service, server: *server, options, timeout }
     }
@@ -426,8 +404,13 @@ impl AsFd for Connection {
     }
 }
 
+/// Tells whether a timer is set and its time has passed.
+fn has_passed(timer_ns: Option<u64>, now_ns: u64) -> bool {
+    timer_ns.is_some_and(|timer_ns| timer_ns <= now_ns)
+}
+
 /// Sleeps where there is no socket to wait for.
-fn sleep(timeout: Duration) {
+fn sleep_for(timeout: Duration) {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -438,12 +421,21 @@ fn sleep(timeout: Duration) {
 
 /// Returns a start for xids that differs between connections that are open at the same time.
 fn xid_seed(transport: &Transport) -> u32 {
-    let port = transport.local_address().map_or(0, |address| address.port());
+    // Servers that remember replies by xid must not take one connection's calls for another's. The
+    // multiplier is 2^32 over the golden ratio, which spreads neighbouring ports far apart.
+    let port = match transport.local_address() {
+        Ok(address) => address.port(),
+        Err(_) => 0,
+    };
     u32::from(port).wrapping_mul(0x9e37_79b9)
 }
 
 /// Connects to a service that is not part of a mount.
-pub(crate) fn target(service: &'static str, server: SocketAddr, options: &MountOptions) -> Target {
+pub(crate) fn target_of(
+    service: &'static str,
+    server: SocketAddr,
+    options: &MountOptions,
+) -> Target {
     debug_assert!(service != NFS || server.port() != 0, "a port was found");
     Target { service, server, options: options.clone() }
 }

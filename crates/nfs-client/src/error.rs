@@ -198,7 +198,7 @@ pub enum MountError {
         requested: ProtocolVersion,
     },
     /// The server does not let this client mount.
-    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint(*status))]
+    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", refusal_hint(*status))]
     Refused {
         /// The path requested.
         export: String,
@@ -390,7 +390,7 @@ impl CallFailure {
 
     /// Returns the status the server answered with, if it did.
     pub fn status(&self) -> Option<Status> {
-        self.answered().and_then(|error| error.status())
+        self.answered()?.status()
     }
 
     /// Says whether the server answered that it has no such procedure or operation.
@@ -480,7 +480,7 @@ fn and_strays(count: u64) -> String {
     }
 }
 
-fn hint(status: MountStatus) -> &'static str {
+fn refusal_hint(status: MountStatus) -> &'static str {
     match status {
         MountStatus::Access | MountStatus::Perm => {
             "the export must name this client, and carry `insecure` or be mounted with \

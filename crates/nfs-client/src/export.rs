@@ -11,10 +11,11 @@ use nfs_proto::mount3::{self, MountStatus};
 use nfs_proto::program::Call;
 use nfs_proto::xdr::Reader;
 
-use crate::control::Control;
+use crate::connection::Control;
 use crate::error::{CallFailure, MountError};
-use crate::locate::{MOUNT, connect_mount, explain};
+use crate::locate::connect_mount;
 use crate::options::MountOptions;
+use crate::service::{MOUNT, explain};
 
 /// The result of MOUNT: the root, how much of the path is below it, and where MOUNT listens.
 #[derive(Debug)]
@@ -29,11 +30,11 @@ pub(crate) struct Mounted {
 }
 
 /// Calls MNT, at the service that the options and the portmapper lead to.
-pub(crate) fn mount(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, MountError> {
+pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, MountError> {
     let mut control = connect_mount(nfs, options)?;
     let export = options.export.as_str();
     let server = control.server();
-    let status = match mnt(&mut control, export, options)? {
+    let status = match call_mnt(&mut control, export, options)? {
         Ok(root) => {
             let (export, below) = (export.into(), String::new());
             return Ok(Mounted { root, export, below, service: server });
@@ -43,26 +44,32 @@ pub(crate) fn mount(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, 
     if !matches!(status, MountStatus::NoEnt | MountStatus::Access | MountStatus::NotDir) {
         return Err(MountError::Refused { export: export.into(), server, status });
     }
-    let exports = list(&mut control).ok();
-    let above = exports.iter().flatten().filter(|above| is_above(above, export));
-    if let Some(above) = above.max_by_key(|above| above.len())
-        && let Ok(root) = mnt(&mut control, above, options)?
+    // The path may lead below an export, which many servers do not mount directly: the longest
+    // export above it is mounted, and the rest walked by LOOKUP.
+    let exports = list_exports(&mut control).ok();
+    if let Some(above) = longest_above(exports.as_deref().unwrap_or_default(), export)
+        && let Ok(root) = call_mnt(&mut control, above, options)?
     {
         let below = export[above.trim_end_matches('/').len()..].to_owned();
-        return Ok(Mounted { root, export: above.clone(), below, service: server });
+        return Ok(Mounted { root, export: above.to_owned(), below, service: server });
     }
     let export = export.to_owned();
-    let listed = exports.iter().flatten().any(|listed| *listed == export);
-    // Some servers answer MNT3ERR_ACCES for what they do not have.
-    let missing = status == MountStatus::NoEnt || exports.is_some();
-    if missing && !listed {
-        return Err(MountError::NoSuchExport { export, server, exports });
+    let Some(listed) = &exports else {
+        // A server without a list may still say itself that there is no such export.
+        if status == MountStatus::NoEnt {
+            return Err(MountError::NoSuchExport { export, server, exports });
+        }
+        return Err(MountError::Refused { export, server, status });
+    };
+    // Some servers answer MNT3ERR_ACCES for what they do not have; the list says which it is.
+    if listed.contains(&export) {
+        return Err(MountError::Refused { export, server, status });
     }
-    Err(MountError::Refused { export, server, status })
+    Err(MountError::NoSuchExport { export, server, exports })
 }
 
 /// Undoes a MNT. The reply says nothing; servers forget clients by themselves.
-pub(crate) fn unmount(mounted: &Mounted, options: &MountOptions) -> Result<(), MountError> {
+pub(crate) fn unmount_export(mounted: &Mounted, options: &MountOptions) -> Result<(), MountError> {
     let mut control = Control::connect(MOUNT, mounted.service, options)?;
     let call = in_version(options.version, mount3::Call::Umnt(mounted.export.as_bytes()));
     control.call(&call, |_| Ok(())).map_err(|failure| explain(MOUNT, options, failure))
@@ -72,7 +79,7 @@ fn in_version(version: ProtocolVersion, call: mount3::Call<'_>) -> Call<'_> {
     if version == ProtocolVersion::V2 { Call::Mount1(call) } else { Call::Mount3(call) }
 }
 
-fn mnt(
+fn call_mnt(
     control: &mut Control,
     path: &str,
     options: &MountOptions,
@@ -89,7 +96,7 @@ fn mnt(
     result.map_err(|failure| explain(MOUNT, options, failure))
 }
 
-fn list(control: &mut Control) -> Result<Vec<String>, CallFailure> {
+fn list_exports(control: &mut Control) -> Result<Vec<String>, CallFailure> {
     let call = in_version(control.version(), mount3::Call::Export);
     control.call(&call, |event| {
         let mut exports = Vec::new();
@@ -100,10 +107,25 @@ fn list(control: &mut Control) -> Result<Vec<String>, CallFailure> {
     })
 }
 
+/// Returns the longest of the exports that `path` leads below.
+fn longest_above<'e>(exports: &'e [String], path: &str) -> Option<&'e str> {
+    let mut longest: Option<&str> = None;
+    for export in exports {
+        let is_longer = longest.is_none_or(|found| export.len() >= found.len());
+        if is_above(export, path) && is_longer {
+            longest = Some(export);
+        }
+    }
+    longest
+}
+
 /// Tells whether `path` leads below the export `above`.
 fn is_above(above: &str, path: &str) -> bool {
-    let above = above.trim_end_matches('/');
-    path.strip_prefix(above).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+    // `/` is above everything; `/data` is above `/data/x` and not above `/database`.
+    match path.strip_prefix(above.trim_end_matches('/')) {
+        Some(rest) => rest.len() > 1 && rest.starts_with('/'),
+        None => false,
+    }
 }
 
 #[cfg(test)]

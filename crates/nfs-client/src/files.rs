@@ -9,19 +9,10 @@ use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 use nfs_proto::version::ProtocolVersion;
 
 use crate::error::CallFailure;
-use crate::listing::{LISTED_ENTRIES_MAX, Listed};
-use crate::mount::{Mount, call_fsinfo, call_lookup, call_open};
+use crate::listing::{DirEntry, LISTED_ENTRIES_MAX, Listed};
+use crate::mount::Mount;
 
 const READDIR_BYTES: u32 = 32 * 1024;
-
-/// A name in a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirEntry {
-    /// Id of the file within its file system.
-    pub fileid: u64,
-    /// Its name; `.` and `..` are left out of listings.
-    pub name: Vec<u8>,
-}
 
 impl Mount {
     /// Finds a name in a directory.
@@ -29,7 +20,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`]; NFS3ERR_NOENT is one.
     pub fn lookup(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
-        call_lookup(&mut self.control, &dir, name.as_bytes())
+        self.control.lookup(&dir, name.as_bytes())
     }
 
     /// Gets a file's attributes.
@@ -37,7 +28,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`].
     pub fn getattr(&mut self, file: File) -> Result<Attributes, CallFailure> {
-        self.operate(&Operation::Getattr { file: &file }, |outcome| match outcome {
+        self.operate_on(&Operation::Getattr { file: &file }, |outcome| match outcome {
             Outcome::Attributes(attributes) => Some(attributes),
             _ => None,
         })
@@ -50,7 +41,7 @@ impl Mount {
     pub fn mkdir(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr::with_mode(0o755);
         let (dir, name) = (&dir, name.as_bytes());
-        self.make(&Operation::Mkdir { dir, name, attributes }, dir, name)
+        self.make_object(&Operation::Mkdir { dir, name, attributes }, dir, name)
     }
 
     /// Sets the permissions of a file or directory.
@@ -59,7 +50,7 @@ impl Mount {
     /// [`CallFailure`].
     pub fn chmod(&mut self, file: File, mode: u32) -> Result<(), CallFailure> {
         let attributes = Sattr::with_mode(mode);
-        self.operate(&Operation::Setattr { file: &file, attributes }, done)
+        self.operate_on(&Operation::Setattr { file: &file, attributes }, expect_done)
     }
 
     /// Creates a file with mode 0644, or empties the one that exists. In version 4 it is open then:
@@ -71,7 +62,7 @@ impl Mount {
         let attributes = Sattr { size: Some(0), ..Sattr::with_mode(0o644) };
         let how = CreateHow::Unchecked(attributes);
         let (dir, name) = (&dir, name.as_bytes());
-        self.make(&Operation::Create { dir, name, how }, dir, name)
+        self.make_object(&Operation::Create { dir, name, how }, dir, name)
     }
 
     /// Opens a file that exists; only in version 4 does the server know of it.
@@ -79,7 +70,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`]; NOENT is one.
     pub fn open(&mut self, dir: File, name: &str, access: OpenAccess) -> Result<File, CallFailure> {
-        call_open(&mut self.control, &dir, name.as_bytes(), access)
+        self.control.open_file(&dir, name.as_bytes(), access)
     }
 
     /// Closes what was opened or created; does nothing where files are not opened.
@@ -90,7 +81,7 @@ impl Mount {
         if !self.version().is_stateful() {
             return Ok(());
         }
-        self.operate(&Operation::Close { file: &file }, done)
+        self.operate_on(&Operation::Close { file: &file }, expect_done)
     }
 
     /// Creates a symbolic link with mode 0777.
@@ -100,8 +91,8 @@ impl Mount {
     pub fn symlink(&mut self, dir: File, name: &str, target: &str) -> Result<(), CallFailure> {
         let (name, target, attributes) =
             (name.as_bytes(), target.as_bytes(), Sattr::with_mode(0o777));
-        self.operate(&Operation::Symlink { dir: &dir, name, attributes, target }, |outcome| {
-            matches!(outcome, Outcome::Object { .. }).then_some(())
+        self.operate_on(&Operation::Symlink { dir: &dir, name, attributes, target }, |outcome| {
+            if let Outcome::Object { .. } = outcome { Some(()) } else { None }
         })
     }
 
@@ -110,7 +101,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`].
     pub fn remove(&mut self, dir: File, name: &str) -> Result<(), CallFailure> {
-        self.operate(&Operation::Remove { dir: &dir, name: name.as_bytes() }, done)
+        self.operate_on(&Operation::Remove { dir: &dir, name: name.as_bytes() }, expect_done)
     }
 
     /// Removes an empty directory.
@@ -118,7 +109,7 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`]; NFS3ERR_NOTEMPTY is one.
     pub fn rmdir(&mut self, dir: File, name: &str) -> Result<(), CallFailure> {
-        self.operate(&Operation::Rmdir { dir: &dir, name: name.as_bytes() }, done)
+        self.operate_on(&Operation::Rmdir { dir: &dir, name: name.as_bytes() }, expect_done)
     }
 
     /// Lists a directory, all pages of it.
@@ -145,6 +136,8 @@ impl Mount {
             let eof = self.control.operate(&page, |event| {
                 let page = event.listing()?;
                 let mut empty = true;
+                // The cookie of the last entry and the verifier of the page lead to the next one. A
+                // verifier that has changed makes the server refuse the cookie (BAD_COOKIE).
                 for entry in &page {
                     (cursor.cookie, empty) = (entry.cookie, false);
                     listed.push(entry.fileid, entry.name);
@@ -157,8 +150,9 @@ impl Mount {
                 return Ok(listed.entries);
             }
             let server = self.control.server();
-            let failed = |why| CallFailure::Unlistable { server, why };
-            listed.end_page(cursor.cookie).map_err(failed)?;
+            if let Err(why) = listed.end_page(cursor.cookie) {
+                return Err(CallFailure::Unlistable { server, why });
+            }
         }
     }
 
@@ -188,6 +182,8 @@ impl Mount {
     pub fn read(&mut self, file: File, offset: u64, len: usize) -> Result<Vec<u8>, CallFailure> {
         let mut data = Vec::new();
         while data.len() < len {
+            // A short READ is no end of the file: a server may return fewer bytes than were requested
+            // (RFC 1813 section 3.3.6), and the rest is requested again.
             let count = (len - data.len()).min(self.rsize() as usize) as u32;
             let offset = offset + data.len() as u64;
             let read = Operation::Read { file: &file, offset, count };
@@ -234,7 +230,7 @@ impl Mount {
                     }
                     Ok((count as usize, committed))
                 }
-                _ => Err(unexpected()),
+                _ => Err(unexpected_outcome()),
             })?;
             written += count;
             weakest = weakest.min(committed);
@@ -250,7 +246,7 @@ impl Mount {
         if !self.version().has_commit() {
             return Ok(Verifier::default());
         }
-        self.operate(&Operation::Commit { file: &file, offset: 0, count: 0 }, |outcome| {
+        self.operate_on(&Operation::Commit { file: &file, offset: 0, count: 0 }, |outcome| {
             match outcome {
                 Outcome::Committed { verifier } => Some(verifier),
                 _ => None,
@@ -264,11 +260,11 @@ impl Mount {
     /// [`CallFailure`].
     pub fn refresh_fsinfo(&mut self) -> Result<Fsinfo, CallFailure> {
         let root = self.root();
-        call_fsinfo(&mut self.control, &root)
+        self.control.fsinfo(&root)
     }
 
     /// Makes an object and returns its handle, by LOOKUP where the server does not give it.
-    fn make(
+    fn make_object(
         &mut self,
         operation: &Operation<'_>,
         dir: &File,
@@ -276,25 +272,31 @@ impl Mount {
     ) -> Result<File, CallFailure> {
         let made = self.control.operate(operation, |event| match event.result {
             Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_outcome()),
         })?;
-        made.map_or_else(|| call_lookup(&mut self.control, dir, name), Ok)
+        // SYMLINK of v2 names nothing, and in v3 the handle of a new object is optional.
+        match made {
+            Some(file) => Ok(file),
+            None => self.control.lookup(dir, name),
+        }
     }
 
-    fn operate<T>(
+    fn operate_on<T>(
         &mut self,
         operation: &Operation<'_>,
         expect: impl FnOnce(Outcome) -> Option<T>,
     ) -> Result<T, CallFailure> {
-        self.control
-            .operate(operation, |event| event.result.ok().and_then(expect).ok_or_else(unexpected))
+        self.control.operate(operation, |event| {
+            let Ok(outcome) = event.result else { return Err(unexpected_outcome()) };
+            expect(outcome).ok_or(unexpected_outcome())
+        })
     }
 }
 
-fn done(outcome: Outcome) -> Option<()> {
-    (outcome == Outcome::Done).then_some(())
+fn expect_done(outcome: Outcome) -> Option<()> {
+    if outcome == Outcome::Done { Some(()) } else { None }
 }
 
-fn unexpected() -> DecodeError {
+const fn unexpected_outcome() -> DecodeError {
     DecodeError::BadValue { what: "the result", value: 0 }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a wait asks whether it should end.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a wait was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,10 @@ impl Interrupt {
 
     /// Asks whether the wait shall end.
     pub(crate) fn reason(&self) -> Option<Interrupted> {
-        self.0.as_ref().and_then(|ask| ask())
+        match &self.0 {
+            Some(ask) => ask(),
+            None => None,
+        }
     }
 }
 

@@ -5,9 +5,7 @@
 //! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
 //! sent again, waited for or connected again is counted. This crate must not measure.
 
-mod client4;
 mod connection;
-mod control;
 mod error;
 mod export;
 mod files;
@@ -16,9 +14,11 @@ mod link;
 mod listing;
 mod locate;
 mod mount;
+mod opening;
 mod options;
 pub mod probe;
 mod scratch;
+mod service;
 mod transport;
 
 /// The protocol that connections speak.
@@ -26,9 +26,8 @@ pub use nfs_proto as proto;
 
 pub use connection::{CALLS_MAX, Connection, ConnectionOptions};
 pub use error::{CallFailure, ConnectionError, MountError, PendingCalls, Silence};
-pub use files::DirEntry;
 pub use interrupt::{Interrupt, Interrupted};
-pub use listing::{LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
+pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;
 pub use options::{
     DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX, Family, Identity, MountOptions,

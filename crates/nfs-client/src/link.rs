@@ -77,6 +77,8 @@ impl Link {
     /// Sends what the socket takes.
     pub(crate) fn flush(&mut self, pool: &[u8], clock: &dyn Fn() -> u64) -> Result<(), Broken> {
         while self.wants_write() {
+            // The clock is read before the write: the time in which the system copies the data belongs
+            // to the call.
             let now_ns = clock();
             match self.send_some(pool) {
                 Ok(len) => {
@@ -131,6 +133,8 @@ impl Link {
                 self.note_progress(now_ns);
             }
             count += ended;
+            // Fewer bytes than there was space for: the socket is empty, and asking it once more would
+            // only return EWOULDBLOCK.
             if len < requested {
                 return Ok(count);
             }
@@ -150,7 +154,7 @@ impl Link {
     }
 
     /// Sleeps until the socket is ready or `timeout` is over, and says what it is ready for.
-    pub(crate) fn poll(&self, timeout: Duration) -> Result<PollFlags, Broken> {
+    pub(crate) fn poll_socket(&self, timeout: Duration) -> Result<PollFlags, Broken> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.wants_write());
         let timeout = Timespec {
@@ -169,17 +173,17 @@ impl Link {
     fn send_some(&mut self, pool: &[u8]) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); VECTOR_LEN];
         let mut len = 0;
-        let mut add = |chunk| {
-            slices[len] = IoSlice::new(match chunk {
-                Chunk::Bytes(bytes) => bytes,
-                Chunk::Pool(range) => &pool[range.start..range.start + range.len as usize],
-            });
-            len += 1;
-        };
         if self.transport.is_datagram() {
-            self.session.outgoing_datagram().for_each(&mut add);
+            // One datagram is one call and leaves whole: at most its header, payload and padding.
+            for chunk in self.session.outgoing_datagram() {
+                slices[len] = IoSlice::new(chunk_bytes(chunk, pool));
+                len += 1;
+            }
         } else {
-            self.session.outgoing().take(VECTOR_LEN).for_each(&mut add);
+            for chunk in self.session.outgoing().take(VECTOR_LEN) {
+                slices[len] = IoSlice::new(chunk_bytes(chunk, pool));
+                len += 1;
+            }
         }
         self.transport.send(&slices[..len])
     }
@@ -187,7 +191,11 @@ impl Link {
     /// Receives once and returns how much was requested and what was received.
     fn receive_some(&mut self, scratch: &mut Scratch) -> io::Result<(usize, Received)> {
         let wanted = self.session.payload_wanted();
-        if let Some(want) = wanted.filter(|want| want.len >= DIRECT_BYTES) {
+        // The middle of a payload: it is received into its slot's buffer, or dropped inside the
+        // kernel. Below some KiB a system call costs more than a copy.
+        if let Some(want) = wanted
+            && want.len >= DIRECT_BYTES
+        {
             let keep = self.session.payload_space();
             let (len, result) = if keep.is_empty() {
                 let len = want.len.min(scratch.discard.len());
@@ -195,11 +203,16 @@ impl Link {
             } else {
                 (keep.len(), self.transport.receive(keep))
             };
-            return result.map(|received| (len, Received::Payload(received)));
+            return Ok((len, Received::Payload(result?)));
         }
         let in_flight = self.session.in_flight() as u64;
         let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
-        let rest = wanted.map_or(0, |want| want.len);
+        let rest = match wanted {
+            Some(want) => want.len,
+            None => 0,
+        };
+        // Between large payloads only the head of the next reply is read, so that its payload is
+        // still in the socket when its length is known. Small replies are read many at a time.
         let len = if large { rest + HEAD_BYTES } else { scratch.receive.len() };
         let received = self.transport.receive(&mut scratch.receive[..len])?;
         Ok((len, Received::Stream(received)))
@@ -254,5 +267,13 @@ impl Link {
             count += 1;
         }
         count
+    }
+}
+
+/// Returns the bytes of a chunk, which may be in the pool.
+fn chunk_bytes<'b>(chunk: Chunk<'b>, pool: &'b [u8]) -> &'b [u8] {
+    match chunk {
+        Chunk::Bytes(bytes) => bytes,
+        Chunk::Pool(range) => &pool[range.start..range.start + range.len as usize],
     }
 }

@@ -7,20 +7,27 @@
 
 use std::collections::HashSet;
 
-use crate::files::DirEntry;
-
 /// Most names of one directory that are listed.
 pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
 /// Most bytes of names of one directory.
 pub const LISTED_BYTES_MAX: u64 = 1 << 30;
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Id of the file within its file system.
+    pub fileid: u64,
+    /// Its name; `.` and `..` are left out of listings.
+    pub name: Vec<u8>,
+}
 
 /// Why a directory was not listed to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unlistable {
     /// A page ended with the cookie of an earlier one.
     #[error(
-        "the cookie {cookie} was sent twice, after {entries} names: the directory would be listed for \
-         ever"
+        "the cookie {cookie} was sent twice, after {entries} names: the directory would be listed \
+         for ever"
     )]
     RepeatedCookie {
         /// The repeated cookie.
@@ -56,6 +63,7 @@ impl Listed {
     /// Begins a listing of so many names at most, and never more than the limit of this crate.
     pub(crate) fn begin(max_entries: u64) -> Self {
         let max_entries = max_entries.min(LISTED_ENTRIES_MAX);
+        // Cookie 0 begins a listing: a page that ends with it leads back to the start.
         let page_ends = HashSet::from([0]);
         Self { entries: Vec::new(), max_entries, count: 0, bytes: 0, page_ends }
     }

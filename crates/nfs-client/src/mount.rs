@@ -9,17 +9,16 @@ use std::sync::Arc;
 
 use model::Proto;
 use nfs_proto::DecodeError;
-use nfs_proto::client::{File, OpenAccess, Operation, Outcome, ProtocolVersion};
+use nfs_proto::client::{File, Operation, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
-use crate::client4::{Client4, Granted};
-use crate::connection::Target;
-use crate::control::Control;
+use crate::connection::{Client4, Control, Granted, Target};
 use crate::error::{CallFailure, MountError};
-use crate::export::{self, Mounted};
-use crate::locate::{self, NFS};
+use crate::export::{Mounted, mount_export, unmount_export};
+use crate::locate::connect_nfs;
 use crate::options::MountOptions;
+use crate::service::{NFS, explain};
 
 /// An export that was mounted over the network.
 #[derive(Debug)]
@@ -53,29 +52,26 @@ impl Mount {
         if options.version.is_stateful() && options.proto == Proto::Udp {
             return Err(MountError::NoUdp { version: options.version });
         }
-        let mut control = locate::connect_nfs(options)?;
+        let mut control = connect_nfs(options)?;
         let server = control.server();
-        let failed = |failure| locate::explain(NFS, options, failure);
         let (mut root, source) = if options.version.is_stateful() {
-            let name = &options.identity.machine_name;
-            let client = Client4::introduce(&mut control, name).map_err(failed)?;
-            let granted = client.join(&mut control).map_err(failed)?;
-            let root = server_root(&mut control).map_err(failed)?;
-            let root = walk(&mut control, root, &options.export, options)?;
+            let (root, client, granted) =
+                join_client(&mut control).map_err(|failure| explain(NFS, options, failure))?;
+            let root = walk_path(&mut control, root, &options.export, options)?;
             (root, Source::Client(Arc::new(client), granted))
         } else {
-            let mounted = export::mount(server, options)
+            let mounted = mount_export(server, options)
                 .map_err(|error| blame_version(&mut control, options, error))?;
-            let root = walk(&mut control, mounted.root, &mounted.below, options)?;
+            let root = walk_path(&mut control, mounted.root, &mounted.below, options)?;
             (root, Source::Mounted(Box::new(mounted)))
         };
-        let mut fsinfo = call_fsinfo(&mut control, &root).map_err(failed)?;
+        let mut fsinfo = control.fsinfo(&root).map_err(|failure| explain(NFS, options, failure))?;
+        // A session bounds its messages for all file systems; FSINFO bounds one of them.
         if let Source::Client(_, granted) = &source {
-            let least = |stated: u32, max: u32| if stated == 0 { max } else { stated.min(max) };
-            fsinfo.read_bytes_max = least(fsinfo.read_bytes_max, granted.read_bytes);
-            fsinfo.write_bytes_max = least(fsinfo.write_bytes_max, granted.write_bytes);
+            fsinfo.read_bytes_max = lesser_limit(fsinfo.read_bytes_max, granted.read_bytes);
+            fsinfo.write_bytes_max = lesser_limit(fsinfo.write_bytes_max, granted.write_bytes);
         }
-        root = walk(&mut control, root, &options.subdir, options)?;
+        root = walk_path(&mut control, root, &options.subdir, options)?;
         let congestion_control = control
             .connection()
             .transport()
@@ -85,8 +81,8 @@ impl Mount {
             control,
             source,
             root,
-            rsize: options.granted(options.rsize, fsinfo.read_bytes_max),
-            wsize: options.granted(options.wsize, fsinfo.write_bytes_max),
+            rsize: options.granted_bytes(options.rsize, fsinfo.read_bytes_max),
+            wsize: options.granted_bytes(options.wsize, fsinfo.write_bytes_max),
             fsinfo,
             congestion_control,
             options: options.clone(),
@@ -103,13 +99,13 @@ impl Mount {
         self.options.version
     }
 
-    /// Returns the READ size in effect, in bytes: what was queried, what the server allows, or what
+    /// Returns the effective READ size, in bytes: what was queried, what the server allows, or what
     /// version and transport can carry, whichever is least.
     pub fn rsize(&self) -> u32 {
         self.rsize
     }
 
-    /// Returns the WRITE size in effect, in bytes.
+    /// Returns the effective WRITE size, in bytes.
     pub fn wsize(&self) -> u32 {
         self.wsize
     }
@@ -124,7 +120,7 @@ impl Mount {
         &self.fsinfo
     }
 
-    /// Returns the TCP congestion control in effect, as the system stated it; `None` over UDP.
+    /// Returns the effective TCP congestion control, as the system stated it; `None` over UDP.
     pub fn congestion_control(&self) -> Option<&str> {
         self.congestion_control.as_deref()
     }
@@ -140,11 +136,10 @@ impl Mount {
     /// [`MountError`] when MOUNT can't be reached any more, which harms nothing.
     pub fn unmount(mut self) -> Result<(), MountError> {
         match &self.source {
-            Source::Mounted(mounted) => export::unmount(mounted, &self.options),
-            Source::Client(client, _) => {
-                let left = client.leave(&mut self.control);
-                left.map_err(|failure| locate::explain(NFS, &self.options, failure))
-            }
+            Source::Mounted(mounted) => unmount_export(mounted, &self.options),
+            Source::Client(client, _) => client
+                .leave(&mut self.control)
+                .map_err(|failure| explain(NFS, &self.options, failure)),
         }
     }
 
@@ -164,77 +159,56 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
     if !no_door {
         return error;
     }
-    match control.operate(&Operation::Null, |_| Ok(())) {
-        Ok(()) => error,
-        Err(failure) => match locate::explain(NFS, options, failure) {
-            version @ MountError::Version { .. } => version,
-            _ => error,
-        },
+    // The portmapper may know MOUNT in other versions only; that NFS itself has others says more.
+    let Err(failure) = control.operate(&Operation::Null, |_| Ok(())) else { return error };
+    match explain(NFS, options, failure) {
+        version @ MountError::Version { .. } => version,
+        _ => error,
     }
 }
 
-/// Calls FSINFO; version 2 has none, and one limit that is known.
-pub(crate) fn call_fsinfo(control: &mut Control, root: &File) -> Result<Fsinfo, CallFailure> {
-    if control.version() == ProtocolVersion::V2 {
-        // A server that speaks it at all answers this.
-        control.operate(&Operation::Getattr { file: root }, |_| Ok(()))?;
-        return Ok(Fsinfo {
-            file_bytes_max: nfs_proto::nfs2::FILE_BYTES_MAX.into(),
-            ..Fsinfo::default()
-        });
-    }
-    control.operate(&Operation::Fsinfo { root }, |event| match event.result {
-        Ok(Outcome::Fsinfo(fsinfo)) => Ok(fsinfo),
-        _ => Err(DecodeError::BadValue { what: "FSINFO", value: 0 }),
-    })
+/// Makes a connection a part of a new client of version 4, and returns the server's root.
+fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFailure> {
+    let name = control.target().options.identity.machine_name.clone();
+    let client = Client4::introduce(control, &name)?;
+    let granted = client.join(control)?;
+    Ok((get_server_root(control)?, client, granted))
+}
+
+/// Returns the lesser of two limits, of which the first may not be stated.
+fn lesser_limit(stated: u32, max: u32) -> u32 {
+    if stated == 0 { max } else { stated.min(max) }
 }
 
 /// Gets the root of all that a server of version 4 exports.
-fn server_root(control: &mut Control) -> Result<File, CallFailure> {
+fn get_server_root(control: &mut Control) -> Result<File, CallFailure> {
     control.compound(&[Op::Putrootfh, Op::Getfh], |event| match event.result_of(OpCode::Getfh)? {
         OpOk::Getfh { file } => Ok(file.into()),
         _ => Err(DecodeError::BadValue { what: "GETFH", value: 0 }.into()),
     })
 }
 
-/// Looks a name up by LOOKUP.
-pub(crate) fn call_lookup(
-    control: &mut Control,
-    dir: &File,
-    name: &[u8],
-) -> Result<File, CallFailure> {
-    control.operate(&Operation::Lookup { dir, name }, |event| {
-        event.file.copied().ok_or(DecodeError::BadValue { what: "handle_follows", value: 0 })
-    })
-}
-
-/// Calls OPEN of a file that exists.
-pub(crate) fn call_open(
-    control: &mut Control,
-    dir: &File,
-    name: &[u8],
-    access: OpenAccess,
-) -> Result<File, CallFailure> {
-    control.operate(&Operation::Open { dir, name, access }, |event| {
-        event.file.copied().ok_or(DecodeError::BadValue { what: "handle_follows", value: 0 })
-    })
-}
-
-fn walk(
+/// Walks down a path by LOOKUP, name by name.
+fn walk_path(
     control: &mut Control,
     from: File,
     path: &str,
     options: &MountOptions,
 ) -> Result<File, MountError> {
     let mut dir = from;
-    for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
-        dir = call_lookup(control, &dir, name.as_bytes()).map_err(|reason| {
-            if reason.answered().is_some_and(|error| error.status().is_some()) {
-                MountError::Walk { path: path.into(), name: name.into(), reason: Box::new(reason) }
-            } else {
-                locate::explain(NFS, options, reason)
+    for name in path.split('/') {
+        if name.is_empty() || name == "." {
+            continue;
+        }
+        dir = match control.lookup(&dir, name.as_bytes()) {
+            Ok(file) => file,
+            // The server has answered: the name is at fault, not the way to the server.
+            Err(reason) if reason.status().is_some() => {
+                let (path, name) = (path.into(), name.into());
+                return Err(MountError::Walk { path, name, reason: Box::new(reason) });
             }
-        })?;
+            Err(reason) => return Err(explain(NFS, options, reason)),
+        };
     }
     Ok(dir)
 }

@@ -153,7 +153,7 @@ impl MountOptions {
             port: target.port,
             family: target.family.map(Family::from),
             mount_port: target.mount_port,
-            version: spoken(version),
+            version: protocol_version(version),
             proto,
             sec: who.sec,
             identity: Identity { uid: who.uid, gid: who.gid, groups, ..Identity::default() },
@@ -162,7 +162,10 @@ impl MountOptions {
             retrans,
             udp_window,
             resvport: who.resvport,
-            tls: (xprtsec == XprtSec::Tls).then(|| Tls::new((*target.tls).clone())),
+            tls: match xprtsec {
+                XprtSec::Tls => Some(Tls::new((*target.tls).clone())),
+                XprtSec::None => None,
+            },
             ..Self::new(&target.host, &target.path)
         }
     }
@@ -175,6 +178,7 @@ impl MountOptions {
         let name = identity.machine_name.as_bytes();
         Credential::Sys(AuthSys {
             stamp: 0,
+            // The RFC ends it at 255 bytes; a longer one would make every call GARBAGE_ARGS.
             machine_name: &name[..name.len().min(255)],
             uid: identity.uid,
             gid: identity.gid,
@@ -183,10 +187,11 @@ impl MountOptions {
     }
 
     /// Returns when calls are sent again.
-    pub(crate) fn retry(&self) -> Retry {
+    pub(crate) fn retry_policy(&self) -> Retry {
         let timeo_ns = self.timeo.as_nanos() as u64;
         let timeout_ns = self.timeout.as_nanos() as u64;
         Retry {
+            // No shorter than a millisecond: a wait of nothing would send calls without end.
             timeo_ns: timeo_ns.max(1_000_000),
             retrans: self.retrans,
             patience_ns: timeout_ns.saturating_mul(PATIENCE_TIMEOUTS),
@@ -194,15 +199,16 @@ impl MountOptions {
         }
     }
 
-    /// Returns the transfer size in effect: the least of what was queried (or is usual), what the
+    /// Returns the effective transfer size: the least of what was queried (or is usual), what the
     /// server allows, and what version and transport can carry. A server that states no limit at
     /// all is taken at the usual.
-    pub(crate) fn granted(&self, requested: Option<u32>, server_max: u32) -> u32 {
+    pub(crate) fn granted_bytes(&self, requested: Option<u32>, server_max: u32) -> u32 {
         let (usual, most) = match (self.version, self.proto) {
             (ProtocolVersion::V2, _) => (V2_TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX),
             (_, Proto::Udp) => (DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX),
             _ => (TRANSFER_BYTES_DEFAULT, TRANSFER_BYTES_DEFAULT),
         };
+        // FSINFO of some servers states 0 for a limit that they do not have.
         let server_max = if server_max == 0 { usual } else { server_max };
         requested.unwrap_or(usual).min(server_max).clamp(1, most)
     }
@@ -216,7 +222,7 @@ impl Default for Identity {
 }
 
 /// Returns what the wire calls the version of a plan.
-fn spoken(version: NfsVersion) -> ProtocolVersion {
+fn protocol_version(version: NfsVersion) -> ProtocolVersion {
     match version {
         NfsVersion::V2 => ProtocolVersion::V2,
         NfsVersion::V3 => ProtocolVersion::V3,
@@ -233,15 +239,15 @@ mod tests {
     #[test]
     fn a_transfer_size_is_the_least_of_all_limits() {
         let mut options = MountOptions::new("host", "/");
-        assert_eq!(options.granted(None, 65_536), 65_536);
-        assert_eq!(options.granted(Some(8_192), 65_536), 8_192);
-        assert_eq!(options.granted(Some(4 << 20), 4 << 20), 1 << 20);
-        assert_eq!(options.granted(None, 0), 1 << 20);
+        assert_eq!(options.granted_bytes(None, 65_536), 65_536);
+        assert_eq!(options.granted_bytes(Some(8_192), 65_536), 8_192);
+        assert_eq!(options.granted_bytes(Some(4 << 20), 4 << 20), 1 << 20);
+        assert_eq!(options.granted_bytes(None, 0), 1 << 20);
         options.proto = Proto::Udp;
-        assert_eq!(options.granted(None, 1 << 20), 32 << 10);
-        assert_eq!(options.granted(Some(1 << 20), 1 << 20), 60 << 10);
+        assert_eq!(options.granted_bytes(None, 1 << 20), 32 << 10);
+        assert_eq!(options.granted_bytes(Some(1 << 20), 1 << 20), 60 << 10);
         options.version = ProtocolVersion::V2;
-        assert_eq!(options.granted(Some(1 << 20), 0), 8_192);
-        assert_eq!(options.granted(Some(4_096), 0), 4_096);
+        assert_eq!(options.granted_bytes(Some(1 << 20), 0), 8_192);
+        assert_eq!(options.granted_bytes(Some(4_096), 0), 4_096);
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use nfs_client::probe::{Flavor, Limits, NoAnswer, Probe, ProbeOptions};
 use nfs_client::proto::nfs3::Verifier;
 use nfs_client::proto::nfs4::{
-    self, Attributes, ChannelAttributes, ClientId, Compound, CompoundReply, EntriesBuilder,
-    GssInfo, List, Op, OpOk, ReplyBuilder, SecurityFlavor, SessionId, StateProtectionReply,
+    self, Attributes, ChannelAttributes, ClientId, Compound, CompoundReply, GssInfo, List,
+    NewEntry, Op, OpOk, ReplyBuilder, SecurityFlavor, SessionId, StateProtectionReply,
 };
 use nfs_client::proto::program::{Call, Offered, Reply};
 use nfs_client::proto::server::{Session, encode_reply};
@@ -103,8 +103,9 @@ fn carry_out(op: &Op<'_>, reply: &mut ReplyBuilder<'_>) -> Result<(), Status> {
             reply.getattr_ok(&attributes, request);
         }
         Op::Readdir { dircount, maxcount, .. } => {
-            let mut entries = EntriesBuilder::new(&mut scratch, dircount, maxcount);
-            entries.push(5, b"exp", &Attributes::default(), nfs4::Bitmap::EMPTY);
+            let mut entries = nfs4::page_of(&mut scratch, dircount, maxcount);
+            let (attributes, requested) = (&Attributes::default(), nfs4::Bitmap::EMPTY);
+            entries.push(&NewEntry { cookie: 5, name: b"exp", attributes, requested });
             let (verifier, entries) = (Verifier::default(), entries.finish());
             reply.ok(&OpOk::Readdir { verifier, entries, eof: true });
         }

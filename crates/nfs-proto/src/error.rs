@@ -1,11 +1,8 @@
 //! Errors below the level of an NFS operation, as data.
 //!
 //! [`DecodeError`] is about one message, [`StreamError`] about the whole connection, and
-//! [`CallError`] is how one call ended when it did not succeed. All are `Copy`, so that the
-//! measured path can count them without allocating.
-
-use crate::rpc::RpcError;
-use crate::status::{Spoken, Status};
+//! [`RpcError`] is a refusal by the RPC layer of the server. All are `Copy`, so that the measured
+//! path can count them without allocating.
 
 /// Tells why a message could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -58,32 +55,40 @@ pub enum StreamError {
     NotRpc(DecodeError),
 }
 
-/// Tells how one call failed.
+/// Tells how a call was refused before it reached the program.
+///
+/// **Source:** RFC 5531 section 9, `accept_stat` and `reject_stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// The server answered with an NFS error.
-    #[error("the server answered {0}")]
-    Status(Spoken),
-    /// The call failed at the RPC level.
-    #[error(transparent)]
-    Rpc(RpcError),
-    /// The reply could not be decoded.
-    #[error("the reply is malformed: {0}")]
-    Malformed(DecodeError),
-    /// The connection broke before the reply; whether the call was done is not known.
-    #[error("the connection was lost before the reply")]
-    Lost,
-}
-
-impl From<DecodeError> for CallError {
-    fn from(error: DecodeError) -> Self {
-        Self::Malformed(error)
-    }
-}
-
-impl CallError {
-    /// Returns the status the server answered with, if it answered with one.
-    pub const fn status(&self) -> Option<Status> {
-        if let Self::Status(spoken) = self { Some(spoken.status) } else { None }
-    }
+pub enum RpcError {
+    /// The server has no such program.
+    #[error("the server does not offer this program (PROG_UNAVAIL)")]
+    ProgramUnavailable,
+    /// The server has the program, in other versions.
+    #[error("the server offers versions {low} to {high} of this program (PROG_MISMATCH)")]
+    ProgramMismatch {
+        /// Lowest version offered.
+        low: u32,
+        /// Highest version offered.
+        high: u32,
+    },
+    /// The program has no such procedure.
+    #[error("the server does not offer this procedure (PROC_UNAVAIL)")]
+    ProcedureUnavailable,
+    /// The server could not decode the arguments.
+    #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
+    GarbageArguments,
+    /// The server failed, for example for lack of memory.
+    #[error("the server had an error of its own (SYSTEM_ERR)")]
+    SystemError,
+    /// The server speaks other versions of RPC.
+    #[error("the server speaks RPC versions {low} to {high} (RPC_MISMATCH)")]
+    RpcMismatch {
+        /// Lowest version spoken.
+        low: u32,
+        /// Highest version spoken.
+        high: u32,
+    },
+    /// The server does not accept the credential; the number is an `auth_stat`.
+    #[error("the server rejected the credential (AUTH_ERROR, auth_stat {0})")]
+    Authentication(u32),
 }

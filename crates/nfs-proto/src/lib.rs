@@ -33,9 +33,9 @@ pub mod rpcbind;
 pub mod server;
 pub mod status;
 pub mod version;
+pub mod wire;
 pub mod xdr;
 
-pub use error::{CallError, DecodeError, StreamError};
-pub use rpc::RpcError;
-pub use status::Status;
+pub use error::{DecodeError, RpcError, StreamError};
+pub use status::{CallError, Status};
 pub use version::ProtocolVersion;

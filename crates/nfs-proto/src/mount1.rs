@@ -7,6 +7,7 @@
 use crate::error::DecodeError;
 use crate::mount3::{self, Export, MountStatus, Mounted};
 use crate::nfs2::FileHandle;
+use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
 pub use crate::mount3::{Call, PROGRAM};

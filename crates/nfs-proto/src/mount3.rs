@@ -5,8 +5,12 @@
 //! **Source:** RFC 1813 section 5.
 
 use crate::error::DecodeError;
-use crate::limits::{FLAVORS_MAX, MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX};
+use crate::limits::{
+    FLAVORS_MAX, MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX, V3_FILE_HANDLE_BYTES_MAX,
+};
 use crate::nfs3::FileHandle;
+use crate::portmap::{decode_each, encode_each};
+use crate::wire::{Wire, numbered_calls, read_field, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// The program number. **Source:** RFC 1813 section 5.1.
@@ -54,25 +58,31 @@ impl MountStatus {
 
     /// Returns the status of a number other than 0.
     pub fn from_number(number: u32) -> Self {
-        let found = Self::DEFINED.iter().find(|(_, defined, _)| *defined == number);
-        found.map_or(Self::Other(number), |(status, ..)| *status)
+        for (status, defined, _) in Self::DEFINED {
+            if defined == number {
+                return status;
+            }
+        }
+        Self::Other(number)
     }
 
     /// Returns the number on the wire.
     pub fn number(self) -> u32 {
-        match self {
-            Self::Other(number) => number,
-            _ => self.defined().map_or(0, |(_, number, _)| number),
-        }
+        if let Self::Other(number) = self { number } else { self.defined_row().1 }
     }
 
     /// Returns the name in the RFC.
     pub fn name(self) -> &'static str {
-        self.defined().map_or("MNT3ERR_(unknown)", |(.., name)| name)
+        self.defined_row().2
     }
 
-    fn defined(self) -> Option<(Self, u32, &'static str)> {
-        Self::DEFINED.iter().find(|(status, ..)| *status == self).copied()
+    fn defined_row(self) -> (Self, u32, &'static str) {
+        for row in Self::DEFINED {
+            if row.0 == self {
+                return row;
+            }
+        }
+        (self, 0, "MNT3ERR_(unknown)")
     }
 }
 
@@ -82,59 +92,21 @@ impl std::fmt::Display for MountStatus {
     }
 }
 
-/// A call with its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call<'a> {
-    /// Does nothing at all.
-    Null,
-    /// Asks for the root handle of an export.
-    Mnt(&'a [u8]),
-    /// Asks who has mounted what.
-    Dump,
-    /// Undoes one MNT.
-    Umnt(&'a [u8]),
-    /// Undoes every MNT of this client.
-    Umntall,
-    /// Asks for the exports.
-    Export,
-}
-
-impl<'a> Call<'a> {
-    /// Returns the procedure number.
-    pub const fn procedure(&self) -> u32 {
-        match self {
-            Self::Null => 0,
-            Self::Mnt(_) => 1,
-            Self::Dump => 2,
-            Self::Umnt(_) => 3,
-            Self::Umntall => 4,
-            Self::Export => 5,
-        }
-    }
-
-    /// Reads the arguments of a procedure, or returns `None` when there is no such procedure.
-    ///
-    /// # Errors
-    /// [`DecodeError`]; the server answers GARBAGE_ARGS.
-    pub fn decode(procedure: u32, mut reader: Reader<'a>) -> Result<Option<Self>, DecodeError> {
-        let call = match procedure {
-            0 => Self::Null,
-            1 => Self::Mnt(reader.opaque(MOUNT_PATH_BYTES_MAX)?),
-            2 => Self::Dump,
-            3 => Self::Umnt(reader.opaque(MOUNT_PATH_BYTES_MAX)?),
-            4 => Self::Umntall,
-            5 => Self::Export,
-            _ => return Ok(None),
-        };
-        reader.finish()?;
-        Ok(Some(call))
-    }
-
-    /// Appends the arguments.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        if let Self::Mnt(path) | Self::Umnt(path) = self {
-            writer.opaque(path);
-        }
+numbered_calls! {
+    /// A call with its arguments.
+    pub enum Call<'a> {
+        /// Does nothing at all.
+        0 => Null,
+        /// Asks for the root handle of an export.
+        1 => Mnt(path: &'a [u8] where len <= MOUNT_PATH_BYTES_MAX),
+        /// Asks who has mounted what.
+        2 => Dump,
+        /// Undoes one MNT.
+        3 => Umnt(path: &'a [u8] where len <= MOUNT_PATH_BYTES_MAX),
+        /// Undoes every MNT of this client.
+        4 => Umntall,
+        /// Asks for the exports.
+        5 => Export,
     }
 }
 
@@ -168,6 +140,8 @@ impl Flavors {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        // A server may name any number of flavors, best first. Those beyond the limit are read,
+        // since what follows them has to be found, and forgotten.
         let mut kept = Self::default();
         for _ in 0..reader.u32()? {
             kept.push(reader.u32()?);
@@ -215,13 +189,14 @@ impl<'a> Iterator for ExportGroups<'a> {
     }
 }
 
-/// One line of DUMP: a host and the path it has mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mounted<'a> {
-    /// Name of the host.
-    pub host: &'a [u8],
-    /// Path of the export.
-    pub dir: &'a [u8],
+wire_struct! {
+    /// One line of DUMP: a host and the path it has mounted.
+    pub struct Mounted<'a> {
+        /// Name of the host.
+        host: &'a [u8] where len <= MOUNT_NAME_BYTES_MAX,
+        /// Path of the export.
+        dir: &'a [u8] where len <= MOUNT_PATH_BYTES_MAX,
+    }
 }
 
 /// A reply with its results.
@@ -252,7 +227,7 @@ impl Reply<'_> {
             reader.finish()?;
             return Ok(Err(MountStatus::from_number(status)));
         }
-        let root = FileHandle::decode(&mut reader)?;
+        let root = read_field!(&mut reader, V3_FILE_HANDLE_BYTES_MAX as u32);
         let flavors = Flavors::decode(&mut reader)?;
         reader.finish()?;
         Ok(Ok(MountOk { root, flavors }))
@@ -266,6 +241,8 @@ impl Reply<'_> {
         mut reader: Reader<'a>,
         mut each: impl FnMut(&'a [u8], ExportGroups<'a>),
     ) -> Result<(), DecodeError> {
+        // A list of lists: the groups of an export are walked once to find the next export, and by
+        // `each` again where it wants them.
         while reader.bool("export_follows")? {
             let dir = reader.opaque(MOUNT_PATH_BYTES_MAX)?;
             let groups = ExportGroups { reader };
@@ -282,14 +259,10 @@ impl Reply<'_> {
     /// # Errors
     /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_dump<'a>(
-        mut reader: Reader<'a>,
-        mut each: impl FnMut(Mounted<'a>),
+        reader: Reader<'a>,
+        each: impl FnMut(Mounted<'a>),
     ) -> Result<(), DecodeError> {
-        while reader.bool("mount_follows")? {
-            let host = reader.opaque(MOUNT_NAME_BYTES_MAX)?;
-            each(Mounted { host, dir: reader.opaque(MOUNT_PATH_BYTES_MAX)? });
-        }
-        reader.finish()
+        decode_each(reader, each)
     }
 
     /// Appends the results.
@@ -301,33 +274,20 @@ impl Reply<'_> {
                 writer.u32(0);
                 ok.root.encode(writer);
                 writer.u32(ok.flavors.as_slice().len() as u32);
-                ok.flavors.as_slice().iter().for_each(|flavor| writer.u32(*flavor));
+                for flavor in ok.flavors.as_slice() {
+                    writer.u32(*flavor);
+                }
             }
-            Self::Dump(lines) => {
-                for line in *lines {
+            Self::Dump(lines) => encode_each(lines, writer),
+            Self::Export(exports) => {
+                for export in *exports {
                     writer.bool(true);
-                    writer.opaque(line.host);
-                    writer.opaque(line.dir);
+                    writer.opaque(export.dir);
+                    encode_each(export.groups, writer);
                 }
                 writer.bool(false);
             }
-            Self::Export(exports) => {
-                exports.iter().for_each(|export| export.encode(writer));
-                writer.bool(false);
-            }
         }
-    }
-}
-
-impl Export<'_> {
-    fn encode(&self, writer: &mut Writer<'_>) {
-        writer.bool(true);
-        writer.opaque(self.dir);
-        for group in self.groups {
-            writer.bool(true);
-            writer.opaque(group);
-        }
-        writer.bool(false);
     }
 }
 

@@ -4,7 +4,8 @@
 //! passes on. **Source:** RFC 1833 section 3.
 
 use crate::error::DecodeError;
-use crate::rpcbind::RemoteCall;
+use crate::limits::TRANSFER_BYTES_MAX;
+use crate::wire::{Wire, numbered_calls, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// The program number. **Source:** RFC 1833 section 3.1.
@@ -18,89 +19,49 @@ pub const PROTOCOL_TCP: u32 = 6;
 /// The protocol number of UDP in a mapping. **Source:** RFC 1833 section 3.1.
 pub const PROTOCOL_UDP: u32 = 17;
 
-/// A registration of the portmapper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mapping {
-    /// Number of the program.
-    pub program: u32,
-    /// Version of the program.
-    pub version: u32,
-    /// [`PROTOCOL_TCP`] or [`PROTOCOL_UDP`].
-    pub protocol: u32,
-    /// Number of the port.
-    pub port: u32,
-}
-
-impl Mapping {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (program, version) = (reader.u32()?, reader.u32()?);
-        Ok(Self { program, version, protocol: reader.u32()?, port: reader.u32()? })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        for word in [self.program, self.version, self.protocol, self.port] {
-            writer.u32(word);
-        }
+wire_struct! {
+    /// A registration of the portmapper.
+    pub struct Mapping {
+        /// Number of the program.
+        program: u32,
+        /// Version of the program.
+        version: u32,
+        /// [`PROTOCOL_TCP`] or [`PROTOCOL_UDP`].
+        protocol: u32,
+        /// Number of the port.
+        port: u32,
     }
 }
 
-/// A call with its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call<'a> {
-    /// Does nothing at all.
-    Null,
-    /// Registers a program.
-    Set(Mapping),
-    /// Removes a registration.
-    Unset(Mapping),
-    /// Asks for a port; the port in the mapping is ignored.
-    Getport(Mapping),
-    /// Asks for all registrations.
-    Dump,
-    /// Passes a call on to another program.
-    Callit(RemoteCall<'a>),
+wire_struct! {
+    /// A call to be passed on to another program, as CALLIT, BCAST and INDIRECT carry it.
+    pub struct RemoteCall<'a> {
+        /// Number of the program.
+        program: u32,
+        /// Version of the program.
+        version: u32,
+        /// Number of the procedure.
+        procedure: u32,
+        /// The encoded arguments.
+        arguments: &'a [u8] where len <= TRANSFER_BYTES_MAX,
+    }
 }
 
-impl<'a> Call<'a> {
-    /// Returns the procedure number.
-    pub const fn procedure(&self) -> u32 {
-        match self {
-            Self::Null => 0,
-            Self::Set(_) => 1,
-            Self::Unset(_) => 2,
-            Self::Getport(_) => 3,
-            Self::Dump => 4,
-            Self::Callit(_) => 5,
-        }
-    }
-
-    /// Reads the arguments of a procedure, or returns `None` when there is no such procedure.
-    ///
-    /// # Errors
-    /// [`DecodeError`]; the server answers GARBAGE_ARGS.
-    pub fn decode(procedure: u32, mut reader: Reader<'a>) -> Result<Option<Self>, DecodeError> {
-        let call = match procedure {
-            0 => Self::Null,
-            1 => Self::Set(Mapping::decode(&mut reader)?),
-            2 => Self::Unset(Mapping::decode(&mut reader)?),
-            3 => Self::Getport(Mapping::decode(&mut reader)?),
-            4 => Self::Dump,
-            5 => Self::Callit(RemoteCall::decode(&mut reader)?),
-            _ => return Ok(None),
-        };
-        reader.finish()?;
-        Ok(Some(call))
-    }
-
-    /// Appends the arguments.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Null | Self::Dump => {}
-            Self::Set(mapping) | Self::Unset(mapping) | Self::Getport(mapping) => {
-                mapping.encode(writer);
-            }
-            Self::Callit(call) => call.encode(writer),
-        }
+numbered_calls! {
+    /// A call with its arguments.
+    pub enum Call<'a> {
+        /// Does nothing at all.
+        0 => Null,
+        /// Registers a program.
+        1 => Set(mapping: Mapping),
+        /// Removes a registration.
+        2 => Unset(mapping: Mapping),
+        /// Asks for a port; the port in the mapping is ignored.
+        3 => Getport(mapping: Mapping),
+        /// Asks for all registrations.
+        4 => Dump,
+        /// Passes a call on to another program.
+        5 => Callit(call: RemoteCall<'a>),
     }
 }
 
@@ -127,6 +88,7 @@ impl Reply<'_> {
     pub fn decode_getport(mut reader: Reader<'_>) -> Result<u16, DecodeError> {
         let value = reader.u32()?;
         reader.finish()?;
+        // The field has 32 bits and a port 16: more is a fault of the server, never cut off here.
         u16::try_from(value).map_err(|_| DecodeError::BadValue { what: "port", value })
     }
 
@@ -134,14 +96,8 @@ impl Reply<'_> {
     ///
     /// # Errors
     /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
-    pub fn decode_dump(
-        mut reader: Reader<'_>,
-        mut each: impl FnMut(Mapping),
-    ) -> Result<(), DecodeError> {
-        while reader.bool("mapping_follows")? {
-            each(Mapping::decode(&mut reader)?);
-        }
-        reader.finish()
+    pub fn decode_dump(reader: Reader<'_>, each: impl FnMut(Mapping)) -> Result<(), DecodeError> {
+        decode_each(reader, each)
     }
 
     /// Appends the results.
@@ -150,15 +106,29 @@ impl Reply<'_> {
             Self::Null => {}
             Self::Set(done) | Self::Unset(done) => writer.bool(*done),
             Self::Getport(port) => writer.u32(*port),
-            Self::Dump(mappings) => {
-                for mapping in *mappings {
-                    writer.bool(true);
-                    mapping.encode(writer);
-                }
-                writer.bool(false);
-            }
+            Self::Dump(mappings) => encode_each(mappings, writer),
         }
     }
+}
+
+/// Calls `each` for every element of a linked list that ends the message.
+pub(crate) fn decode_each<'a, T: Wire<'a>>(
+    mut reader: Reader<'a>,
+    mut each: impl FnMut(T),
+) -> Result<(), DecodeError> {
+    while reader.bool("element_follows")? {
+        each(T::decode(&mut reader)?);
+    }
+    reader.finish()
+}
+
+/// Appends a linked list of these elements.
+pub(crate) fn encode_each<'a, T: Wire<'a>>(elements: &[T], writer: &mut Writer<'_>) {
+    for element in elements {
+        writer.bool(true);
+        element.encode(writer);
+    }
+    writer.bool(false);
 }
 
 #[cfg(test)]

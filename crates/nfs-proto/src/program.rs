@@ -102,10 +102,10 @@ impl<'a> Call<'a> {
                 map(portmap::Call::decode(procedure, arguments), Self::Portmap)
             }
             (rpcbind::PROGRAM, rpcbind::VERSION_3) => {
-                map(rpcbind::Call::decode(version, procedure, arguments), Self::Rpcbind3)
+                map(rpcbind::Call::decode_in_version(version, procedure, arguments), Self::Rpcbind3)
             }
             (rpcbind::PROGRAM, rpcbind::VERSION_4) => {
-                map(rpcbind::Call::decode(version, procedure, arguments), Self::Rpcbind4)
+                map(rpcbind::Call::decode_in_version(version, procedure, arguments), Self::Rpcbind4)
             }
             _ => return Err(RpcError::ProgramUnavailable),
         };

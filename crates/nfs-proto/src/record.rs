@@ -126,7 +126,7 @@ impl Inbox {
             let len = (self.buffer.len() * 2).max(self.filled + min);
             self.buffer.resize(len, 0);
         }
-        let missing = self.missing();
+        let missing = self.missing_bytes();
         let len = if missing < LARGE_FRAGMENT_BYTES { INPUT_BYTES_START } else { missing };
         let end = self.buffer.len().min(self.filled + len.max(min));
         &mut self.buffer[self.filled..end]
@@ -205,7 +205,7 @@ impl Inbox {
     }
 
     /// Returns how many bytes the fragment that is arriving still lacks, or 0 between fragments.
-    fn missing(&self) -> usize {
+    fn missing_bytes(&self) -> usize {
         let waiting = &self.buffer[self.parsed..self.filled];
         waiting.first_chunk::<MARK_BYTES>().map_or(0, |mark| {
             (MARK_BYTES + Mark::from_bytes(*mark).len).saturating_sub(waiting.len())

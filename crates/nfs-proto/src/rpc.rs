@@ -6,7 +6,9 @@
 //! **Source:** RFC 5531 sections 8, 9 and appendix A.
 
 use crate::error::DecodeError;
+pub use crate::error::RpcError;
 use crate::limits::{AUTH_BYTES_MAX, GROUPS_MAX, MACHINE_NAME_BYTES_MAX};
+use crate::wire::{Wire, opaque_bytes};
 use crate::xdr::{Reader, Writer};
 
 /// The three numbers that name a remote procedure. **Source:** RFC 5531 section 8.
@@ -50,44 +52,6 @@ pub const AUTH_SYS: u32 = 1;
 pub const AUTH_TLS: u32 = 7;
 /// Body of the verifier that answers it where TLS may begin. **Source:** RFC 9289 section 4.1.
 pub const STARTTLS: &[u8; 8] = b"STARTTLS";
-
-/// Tells how a call was refused before it reached the program.
-///
-/// **Source:** RFC 5531 section 9, `accept_stat` and `reject_stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RpcError {
-    /// The server has no such program.
-    #[error("the server does not offer this program (PROG_UNAVAIL)")]
-    ProgramUnavailable,
-    /// The server has the program, in other versions.
-    #[error("the server offers versions {low} to {high} of this program (PROG_MISMATCH)")]
-    ProgramMismatch {
-        /// Lowest version offered.
-        low: u32,
-        /// Highest version offered.
-        high: u32,
-    },
-    /// The program has no such procedure.
-    #[error("the server does not offer this procedure (PROC_UNAVAIL)")]
-    ProcedureUnavailable,
-    /// The server could not decode the arguments.
-    #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
-    GarbageArguments,
-    /// The server failed, for example for lack of memory.
-    #[error("the server had an error of its own (SYSTEM_ERR)")]
-    SystemError,
-    /// The server speaks other versions of RPC.
-    #[error("the server speaks RPC versions {low} to {high} (RPC_MISMATCH)")]
-    RpcMismatch {
-        /// Lowest version spoken.
-        low: u32,
-        /// Highest version spoken.
-        high: u32,
-    },
-    /// The server does not accept the credential; the number is an `auth_stat`.
-    #[error("the server rejected the credential (AUTH_ERROR, auth_stat {0})")]
-    Authentication(u32),
-}
 
 /// `auth_stat` of a credential that can't be decoded. **Source:** RFC 5531 section 9.
 pub const AUTH_BAD_CREDENTIAL: u32 = 1;
@@ -133,15 +97,8 @@ pub struct AuthSys<'a> {
     pub groups: Groups,
 }
 
-impl<'a> AuthSys<'a> {
-    fn decode(body: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(body);
-        let sys = Self::decode_fields(&mut reader)?;
-        reader.finish()?;
-        Ok(sys)
-    }
-
-    pub(crate) fn decode_fields(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+impl<'a> Wire<'a> for AuthSys<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let stamp = reader.u32()?;
         let machine_name = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
         let uid = reader.u32()?;
@@ -157,7 +114,7 @@ impl<'a> AuthSys<'a> {
         Ok(Self { stamp, machine_name, uid, gid, groups })
     }
 
-    pub(crate) fn encode(&self, writer: &mut Writer<'_>) {
+    fn encode(&self, writer: &mut Writer<'_>) {
         writer.u32(self.stamp);
         writer.opaque(self.machine_name);
         writer.u32(self.uid);
@@ -167,10 +124,12 @@ impl<'a> AuthSys<'a> {
             writer.u32(*id);
         }
     }
+}
 
+impl AuthSys<'_> {
     fn encoded_len(&self) -> usize {
-        let name = self.machine_name.len();
-        20 + name + crate::xdr::pad_len(name) + 4 * self.groups.as_slice().len()
+        // Stamp, uid, gid and the count of the groups are a word each.
+        4 * 4 + opaque_bytes(self.machine_name.len()) + 4 * self.groups.as_slice().len()
     }
 }
 
@@ -198,7 +157,14 @@ impl<'a> Credential<'a> {
         let body = reader.opaque(AUTH_BYTES_MAX)?;
         match flavor {
             AUTH_NONE => Ok(Self::None),
-            AUTH_SYS => AuthSys::decode(body).map(Self::Sys),
+            AUTH_SYS => {
+                // The body is an opaque of its own: what is wrong in it must not be read from the
+                // bytes behind it, and nothing may be left over.
+                let mut reader = Reader::new(body);
+                let sys = AuthSys::decode(&mut reader)?;
+                reader.finish()?;
+                Ok(Self::Sys(sys))
+            }
             flavor => Ok(Self::Other { flavor }),
         }
     }
@@ -310,16 +276,16 @@ impl ReplyHeader {
         writer.u32(self.xid);
         writer.u32(MESSAGE_REPLY);
         match self.result {
-            Ok(()) => accepted(writer, 0),
-            Err(RpcError::ProgramUnavailable) => accepted(writer, 1),
+            Ok(()) => encode_accepted(writer, 0),
+            Err(RpcError::ProgramUnavailable) => encode_accepted(writer, 1),
             Err(RpcError::ProgramMismatch { low, high }) => {
-                accepted(writer, 2);
+                encode_accepted(writer, 2);
                 writer.u32(low);
                 writer.u32(high);
             }
-            Err(RpcError::ProcedureUnavailable) => accepted(writer, 3),
-            Err(RpcError::GarbageArguments) => accepted(writer, 4),
-            Err(RpcError::SystemError) => accepted(writer, 5),
+            Err(RpcError::ProcedureUnavailable) => encode_accepted(writer, 3),
+            Err(RpcError::GarbageArguments) => encode_accepted(writer, 4),
+            Err(RpcError::SystemError) => encode_accepted(writer, 5),
             Err(RpcError::RpcMismatch { low, high }) => {
                 writer.u32(REPLY_DENIED);
                 writer.u32(0);
@@ -335,7 +301,7 @@ impl ReplyHeader {
     }
 }
 
-fn accepted(writer: &mut Writer<'_>, accept_stat: u32) {
+fn encode_accepted(writer: &mut Writer<'_>, accept_stat: u32) {
     writer.u32(REPLY_ACCEPTED);
     Credential::None.encode(writer);
     writer.u32(accept_stat);

@@ -6,7 +6,10 @@
 //! counted under its own number and not lost.
 //! **Source:** RFC 1094 section 2.3.1, RFC 1813 section 2.6, RFC 5662, RFC 7863, RFC 8276.
 
+use crate::error::{DecodeError, RpcError};
 use crate::version::ProtocolVersion;
+use crate::wire::Wire;
+use crate::xdr::{Reader, Writer};
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
@@ -348,6 +351,89 @@ pub struct Spoken {
 impl std::fmt::Display for Spoken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.status.name_in(self.version), self.status.number())
+    }
+}
+
+impl Status {
+    /// Returns the status that a reply with this result starts with.
+    pub fn of_result<T>(result: &Result<T, Self>) -> Self {
+        match result {
+            Ok(_) => Self::Ok,
+            Err(status) => {
+                debug_assert_ne!(*status, Self::Ok, "a failed reply needs a failure's status");
+                *status
+            }
+        }
+    }
+
+    /// Reads the results of success where this status says that they are there.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when they are malformed.
+    #[inline]
+    pub(crate) fn decode_ok<'a, T: Wire<'a>>(
+        self,
+        reader: &mut Reader<'a>,
+    ) -> Result<Result<T, Self>, DecodeError> {
+        if self == Self::Ok { T::decode(reader).map(Ok) } else { Ok(Err(self)) }
+    }
+}
+
+impl Wire<'_> for Status {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.u32().map(Self::from_number)
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.number());
+    }
+}
+
+/// A status, and after that of success the results: all replies of v2 have this shape.
+impl<'a, T: Wire<'a>> Wire<'a> for Result<T, Status> {
+    #[inline]
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Status::decode(reader)?.decode_ok(reader)
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        Status::of_result(self).encode(writer);
+        if let Ok(ok) = self {
+            ok.encode(writer);
+        }
+    }
+}
+
+/// Tells how one call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The server answered with an NFS error.
+    #[error("the server answered {0}")]
+    Status(Spoken),
+    /// The call failed at the RPC level.
+    #[error(transparent)]
+    Rpc(RpcError),
+    /// The reply could not be decoded.
+    #[error("the reply is malformed: {0}")]
+    Malformed(DecodeError),
+    /// The connection broke before the reply; whether the call was done is not known.
+    #[error("the connection was lost before the reply")]
+    Lost,
+}
+
+impl From<DecodeError> for CallError {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl CallError {
+    /// Returns the status the server answered with, if it answered with one.
+    pub const fn status(&self) -> Option<Status> {
+        if let Self::Status(spoken) = self { Some(spoken.status) } else { None }
     }
 }
 

@@ -75,6 +75,8 @@ impl<'a> Reader<'a> {
     /// [`DecodeError`] when nothing is left or the word is neither 0 nor 1.
     #[inline]
     pub fn bool(&mut self, what: &'static str) -> Result<bool, DecodeError> {
+        // RFC 4506 section 4.4 defines the two values. A word such as 2 is the sign of a decoder
+        // that has lost its place, and is refused rather than taken for true.
         match self.u32()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -88,6 +90,7 @@ impl<'a> Reader<'a> {
     /// [`DecodeError::Truncated`] when the bytes or their padding are not all there.
     #[inline]
     pub fn fixed(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        // A length near the top of `usize` must not wrap around to a small one.
         let padded = len.saturating_add(pad_len(len));
         if padded > self.rest.len() {
             return Err(DecodeError::Truncated { needed: padded, left: self.rest.len() });
@@ -103,11 +106,28 @@ impl<'a> Reader<'a> {
     /// [`DecodeError`] when it is longer than `max` or not all there.
     #[inline]
     pub fn opaque(&mut self, max: u32) -> Result<&'a [u8], DecodeError> {
+        // The limit goes first, so that the error names it; the bytes that are there bound the rest.
         let len = self.u32()?;
         if len > max {
             return Err(DecodeError::TooLong { len, max });
         }
         self.fixed(len as usize)
+    }
+
+    /// Takes `N` unsigned 32-bit integers at once.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] when they are not all there.
+    #[inline]
+    pub fn words<const N: usize>(&mut self) -> Result<[u32; N], DecodeError> {
+        // One comparison with the length for all of them, and no branch between two: a block of
+        // attributes is the longest part of most replies.
+        let bytes = self.fixed(4 * N)?;
+        let mut words = [0; N];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        Ok(words)
     }
 
     /// Ends the message.
@@ -152,6 +172,17 @@ impl<'b> Writer<'b> {
     #[inline]
     pub fn u32(&mut self, value: u32) {
         self.raw(&value.to_be_bytes());
+    }
+
+    /// Appends unsigned 32-bit integers at once.
+    #[inline]
+    pub fn words<const N: usize>(&mut self, words: [u32; N]) {
+        // Space for all of them is made once; the loop then stores words in big-endian order.
+        let start = self.out.len();
+        self.out.resize(start + 4 * N, 0);
+        for (bytes, word) in self.out[start..].chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_be_bytes());
+        }
     }
 
     /// Replaces an unsigned 32-bit integer that was appended at `position`, such as a length that

@@ -7,6 +7,7 @@ use common::{calls, failures, fattr, replies, sattr};
 use nfs_proto::mount3;
 use nfs_proto::nfs3::{Call, Procedure, Reply};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, ReplyHeader, RpcError};
+use nfs_proto::wire::Wire;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs3_types::nfs3 as oracle;
 use nfs3_types::xdr_codec::{Pack, Unpack};

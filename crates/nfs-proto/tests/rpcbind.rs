@@ -63,7 +63,7 @@ fn every_call_has_the_bytes_of_the_rfc() {
         call.encode(&mut Writer::new(&mut out));
         assert_eq!(out, golden, "encoding {call:?}");
         assert_eq!(call.procedure(), procedure);
-        let decode = |bytes| Call::decode(VERSION_4, procedure, Reader::new(bytes));
+        let decode = |bytes| Call::decode_in_version(VERSION_4, procedure, Reader::new(bytes));
         assert_eq!(decode(&golden), Ok(Some(call)));
         for len in 0..golden.len() {
             assert!(decode(&golden[..len]).is_err(), "{call:?} cut to {len} bytes");
@@ -78,10 +78,10 @@ fn every_call_has_the_bytes_of_the_rfc() {
 fn version_3_ends_at_procedure_8() {
     for (number, (call, golden)) in calls().into_iter().enumerate() {
         let golden = hex(golden);
-        let decoded = Call::decode(VERSION_3, number as u32, Reader::new(&golden));
+        let decoded = Call::decode_in_version(VERSION_3, number as u32, Reader::new(&golden));
         assert_eq!(decoded, Ok((number <= 8).then_some(call)));
     }
-    assert_eq!(Call::decode(VERSION_4, 13, Reader::new(&[])), Ok(None));
+    assert_eq!(Call::decode_in_version(VERSION_4, 13, Reader::new(&[])), Ok(None));
 }
 
 #[test]
@@ -161,7 +161,7 @@ proptest! {
         let mut out = Vec::new();
         let call = Call::Getaddr(registration);
         call.encode(&mut Writer::new(&mut out));
-        prop_assert_eq!(Call::decode(VERSION_3, 3, Reader::new(&out)), Ok(Some(call)));
+        prop_assert_eq!(Call::decode_in_version(VERSION_3, 3, Reader::new(&out)), Ok(Some(call)));
     }
 
     #[test]
@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..200)) {
         for procedure in 0..14 {
-            let _ = Call::decode(VERSION_4, procedure, Reader::new(&bytes));
+            let _ = Call::decode_in_version(VERSION_4, procedure, Reader::new(&bytes));
         }
         let _ = Reply::decode_address(Reader::new(&bytes));
         let _ = Reply::decode_binary(Reader::new(&bytes));

@@ -2,8 +2,9 @@
 //!
 //! A server may lack the operations of v4.2 one by one; then it says so.
 
-use nfs_client::proto::client::{Operation, Outcome, Piece, SeekWhat};
+use nfs_client::proto::client::{Operation, Outcome, SeekWhat};
 use nfs_client::proto::nfs3::StableHow;
+use nfs_client::proto::nfs4::Segment;
 
 use crate::data::{content, is_unsupported};
 use crate::names::same;
@@ -56,7 +57,7 @@ pub fn holes(rig: &mut Rig) -> Done {
     let count = rig.transfer_bytes.0.min(len as u32);
     let read_plus = Operation::ReadPlus { file: &file, offset: 0, count };
     let found = rig.event(&read_plus, |event| match event.result {
-        Ok(Outcome::Pieces { .. }) => Ok(Some(put_together(event.pieces()?, count as usize))),
+        Ok(Outcome::Segments { .. }) => Ok(Some(put_together(event.segments()?, count as usize))),
         Err(error) if is_unsupported(error.status()) => Ok(None),
         other => other.map(|_| None),
     })?;
@@ -70,12 +71,12 @@ pub fn holes(rig: &mut Rig) -> Done {
 }
 
 /// Puts data and holes together, up to `len` bytes from the start of the file.
-fn put_together<'a>(pieces: impl Iterator<Item = Piece<'a>>, len: usize) -> Vec<u8> {
+fn put_together<'a>(pieces: impl Iterator<Item = Segment<'a>>, len: usize) -> Vec<u8> {
     let mut got = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Data { bytes, .. } => got.extend_from_slice(bytes),
-            Piece::Hole { len: hole, .. } => {
+            Segment::Data(_, bytes) => got.extend_from_slice(bytes),
+            Segment::Hole(_, hole) => {
                 got.resize(len.min(got.len().saturating_add(hole as usize)), 0);
             }
         }

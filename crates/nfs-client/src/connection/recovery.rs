@@ -11,18 +11,17 @@ use nfs_proto::Status;
 use nfs_proto::client::{Event, is_unbound};
 use nfs_proto::nfs4::Op;
 
-use super::{Connection, ConnectionOptions};
-use crate::control::Control;
+use super::{Connection, ConnectionOptions, Control};
 use crate::error::{ConnectionError, MountError};
 use crate::link::Broken;
-use crate::locate::{NFS, explain};
 use crate::scratch::Scratch;
-use crate::transport::{Attempt, begin, go_on};
+use crate::service::{NFS, explain};
+use crate::transport::{Attempt, begin_opening, continue_opening};
 
 /// The tag of calls that are not the caller's.
 const RENEWAL: u32 = u32::MAX;
 /// Slots that are kept for them.
-pub(super) const RENEWAL_SLOTS: usize = 1;
+pub(crate) const RENEWAL_SLOTS: usize = 1;
 /// How long one attempt to reconnect may take.
 const ATTEMPT: Duration = Duration::from_secs(1);
 /// The first pause between two attempts to reconnect; each further one is twice as long.
@@ -51,13 +50,16 @@ struct Renewed {
 
 impl Renewed {
     /// Takes an event that is the end of a renewal, and tells whether it is one.
-    fn takes(&mut self, event: &Event<'_>) -> bool {
+    fn take_renewal(&mut self, event: &Event<'_>) -> bool {
         if event.tag != RENEWAL {
             return false;
         }
         self.count += 1;
-        let status = event.result.err().and_then(|error| error.status());
-        self.is_refused |= status.is_some_and(|it| is_unbound(it) || it == Status::Expired);
+        if let Err(error) = event.result
+            && let Some(status) = error.status()
+        {
+            self.is_refused |= is_unbound(status) || status == Status::Expired;
+        }
         true
     }
 }
@@ -74,7 +76,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    fn at(now_ns: u64) -> Self {
+    fn beginning_at(now_ns: u64) -> Self {
         Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN, begun_ns: now_ns }
     }
 }
@@ -87,13 +89,16 @@ impl Connection {
         if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
         }
+        // In a session every call begins with SEQUENCE, which renews the lease: only an idle one has
+        // to be renewed. Before v4.1 the calls that renew are those with an open's stateid, and RENEW
+        // is sent at its time whatever else is. RFC 8881 section 8.3, RFC 7530 section 9.5.
         let has_sessions = self.link.session.version().has_sessions();
         Some(if has_sessions { last_ns.max(self.link.progress_ns) } else { last_ns } + every_ns)
     }
 
     /// Renews the lease: by a SEQUENCE alone where there are sessions, else by RENEW.
     /// **Source:** RFC 7530 section 16.28, RFC 8881 section 8.3.
-    pub(super) fn renew(&mut self, now_ns: u64) {
+    pub(super) fn renew_lease(&mut self, now_ns: u64) {
         let session = &mut self.link.session;
         let renew = [Op::Renew { client: session.client() }];
         let ops = if session.version().has_sessions() { &[][..] } else { &renew };
@@ -110,19 +115,19 @@ impl Connection {
     ) -> Result<usize, Broken> {
         let mut renewed = Renewed::default();
         let count = self.link.receive(scratch, clock, &mut |event| {
-            if !renewed.takes(event) {
+            if !renewed.take_renewal(event) {
                 events(event);
             }
         });
         self.note_renewed(&renewed);
         self.forgotten |= self.link.session.is_unbound();
         // Calls that are out will be refused too; their replies are worth waiting for.
-        if self.forgotten && self.link.session.awaited() == 0 {
+        if self.forgotten && self.link.session.awaited_calls() == 0 {
             let now_ns = clock();
-            let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
+            let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
-        count.map(|count| count - renewed.count)
+        Ok(count? - renewed.count)
     }
 
     /// Passes on the events that wait, without reading from the socket, and keeps what is not the
@@ -130,7 +135,7 @@ impl Connection {
     pub(super) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
         let mut renewed = Renewed::default();
         let count = self.link.take_events(&mut |event| {
-            if !renewed.takes(event) {
+            if !renewed.take_renewal(event) {
                 events(event);
             }
         });
@@ -155,11 +160,14 @@ impl Connection {
             identity: self.identity.clone(),
             ..ConnectionOptions::default()
         };
-        let fresh = Self::to(&self.target, session.version(), &options)?;
+        // The new session is made on a connection of its own, with blocking calls; then its socket and
+        // its binding replace those of this connection, whose calls in flight are adapted to it.
+        let fresh = Self::connect_to(&self.target, session.version(), &options)?;
         let former = session.client();
         let mut control = Control::over(fresh);
-        let joined = client.join_again(&mut control, former);
-        joined.map_err(|failure| explain(NFS, &self.target.options, failure))?;
+        client
+            .join_again(&mut control, former)
+            .map_err(|failure| explain(NFS, &self.target.options, failure))?;
         let fresh = control.into_connection().link;
         self.link.transport = fresh.transport;
         self.link.session.resume(now_ns, &fresh.session);
@@ -168,7 +176,11 @@ impl Connection {
     }
 
     /// Deals with the end of a socket: reconnects, or says why not.
-    pub(super) fn broke(&mut self, broken: Broken, now_ns: u64) -> Result<(), ConnectionError> {
+    pub(super) fn handle_loss(
+        &mut self,
+        broken: Broken,
+        now_ns: u64,
+    ) -> Result<(), ConnectionError> {
         let may_recover = match &broken {
             Broken::Garbage(_) => false,
             // The system reports each datagram that no socket accepted; it is sent again in time.
@@ -181,27 +193,29 @@ impl Connection {
             Broken::Lost(_) => self.reconnect,
         };
         if !may_recover {
-            return Err(self.as_error(broken));
+            return Err(self.error_of(broken));
         }
-        let trouble = self.trouble.get_or_insert(Trouble::at(now_ns));
+        // The first attempt is made at once, since most losses are restarts of a moment. Each further
+        // one waits twice as long as the one before.
+        let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
         if self.is_over(now_ns) {
-            return Err(self.as_error(broken));
+            return Err(self.error_of(broken));
         }
         if first { self.reconnect(now_ns) } else { Ok(()) }
     }
 
     /// Goes on with an attempt to connect, or makes one, and tells whether it has succeeded. It
     /// does not wait, but for TLS.
-    fn reach(&mut self, now_ns: u64) -> Result<bool, MountError> {
+    fn advance_attempt(&mut self, now_ns: u64) -> Result<bool, MountError> {
         let limit = self.target.options.timeout.min(ATTEMPT);
-        let opening = self.target.opening(limit);
+        let opening = self.target.opening_within(limit);
         let attempt = if let Some(fd) = self.connecting.take() {
-            go_on(fd, &opening)?
+            continue_opening(fd, &opening)?
         } else {
-            self.trouble.get_or_insert(Trouble::at(now_ns)).begun_ns = now_ns;
-            begin(&opening)?
+            self.trouble.get_or_insert(Trouble::beginning_at(now_ns)).begun_ns = now_ns;
+            begin_opening(&opening)?
         };
         match attempt {
             Attempt::Open(transport) => {
@@ -210,7 +224,10 @@ impl Connection {
                 Ok(true)
             }
             Attempt::InProgress(fd) => {
-                let begun_ns = self.trouble.map_or(now_ns, |trouble| trouble.begun_ns);
+                let begun_ns = match self.trouble {
+                    Some(trouble) => trouble.begun_ns,
+                    None => now_ns,
+                };
                 if now_ns.saturating_sub(begun_ns) > limit.as_nanos() as u64 {
                     let (service, server) = (self.target.service, self.target.server);
                     return Err(MountError::NoAnswer { service, server, timeout: limit });
@@ -223,8 +240,11 @@ impl Connection {
 
     /// Makes one attempt to connect, or goes on with it.
     pub(super) fn reconnect(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
-        let opened =
-            if self.forgotten { self.rebind(now_ns).map(|()| true) } else { self.reach(now_ns) };
+        let opened = if self.forgotten {
+            self.rebind(now_ns).map(|()| true)
+        } else {
+            self.advance_attempt(now_ns)
+        };
         let over = self.is_over(now_ns);
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
         match opened {
@@ -234,7 +254,7 @@ impl Connection {
                 self.link.progress_ns = now_ns;
                 Ok(())
             }
-            Err(error) if over => Err(self.as_error(Broken::Lost(io::Error::other(error)))),
+            Err(error) if over => Err(self.error_of(Broken::Lost(io::Error::other(error)))),
             Ok(false) => {
                 trouble.next_ns = Some(now_ns + LOOK_NS);
                 Ok(())
@@ -250,6 +270,7 @@ impl Connection {
     /// Tells whether there was no reply for too long.
     fn is_over(&self, now_ns: u64) -> bool {
         let limit_ns = self.target.options.timeout.as_nanos() as u64;
-        self.trouble.is_some_and(|trouble| now_ns.saturating_sub(trouble.since_ns) > limit_ns)
+        let Some(trouble) = self.trouble else { return false };
+        now_ns.saturating_sub(trouble.since_ns) > limit_ns
     }
 }

@@ -23,7 +23,7 @@ use nfs_proto::{DecodeError, RpcError};
 use super::data::{Answer, NoAnswer, Transport};
 use super::options::ProbeOptions;
 use crate::interrupt::Interrupt;
-use crate::transport::{Route, connected};
+use crate::transport::{Route, connect_socket};
 
 /// The largest reply over TCP, in bytes: long lists of registrations and exports.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -63,7 +63,7 @@ impl Asker {
         };
         let (timeout, resvport) = (options.timeout, options.resvport);
         let route = Route { server, proto, resvport, timeout, interrupt: Interrupt::default() };
-        let wire = Wire::open(&route).map_err(|error| no_answer(&error))?;
+        let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
         Ok(Self { wire, timeout, user: (options.uid, options.gid), xid, ended: None })
@@ -96,7 +96,7 @@ impl Asker {
         let reply = self.exchange(id, user, arguments)?;
         let mut reader = Reader::new(&reply);
         let header = ReplyHeader::decode(&mut reader).map_err(NoAnswer::Malformed)?;
-        header.result.map_err(refusal)?;
+        header.result.map_err(no_answer_of_refusal)?;
         done(reader).map_err(NoAnswer::Malformed)
     }
 
@@ -122,18 +122,20 @@ impl Asker {
         header.encode(&mut writer);
         arguments(&mut writer);
         record::end(&mut message, mark, 0);
-        let reply = self.wire.exchange(&message, xid, self.timeout);
-        reply.map_err(|error| {
-            let reason = no_answer(&error);
-            self.ended = Some(reason.clone());
-            reason
-        })
+        match self.wire.exchange(&message, xid, self.timeout) {
+            Ok(reply) => Ok(reply),
+            Err(error) => {
+                let reason = no_answer_of(&error);
+                self.ended = Some(reason.clone());
+                Err(reason)
+            }
+        }
     }
 }
 
 impl Wire {
-    fn open(route: &Route) -> io::Result<Self> {
-        let fd = connected(route)?;
+    fn open_socket(route: &Route) -> io::Result<Self> {
+        let fd = connect_socket(route)?;
         rustix::io::ioctl_fionbio(&fd, false)?;
         Ok(match route.proto {
             Proto::Udp => Self::Udp(UdpSocket::from(fd), Vec::new()),
@@ -150,12 +152,15 @@ impl Wire {
             Self::Tcp(stream, _) => stream.local_addr(),
             Self::Udp(socket, _) => socket.local_addr(),
         };
-        address.map_or(0, |address| address.port())
+        match address {
+            Ok(address) => address.port(),
+            Err(_) => 0,
+        }
     }
 
     /// Sends a framed call and waits for its reply.
     fn exchange(&mut self, message: &[u8], xid: u32, timeout: Duration) -> io::Result<Vec<u8>> {
-        let deadline = Deadline::after(timeout);
+        let deadline = Deadline::after_timeout(timeout);
         match self {
             Self::Tcp(stream, inbox) => {
                 send_stream(stream, message, &deadline)?;
@@ -164,8 +169,9 @@ impl Wire {
             Self::Udp(socket, buffer) => {
                 let datagram = &message[nfs_proto::limits::MARK_BYTES..];
                 buffer.resize(DATAGRAM_BYTES_MAX, 0);
+                // What is lost is sent again, with the same xid: either copy may be answered.
                 for _ in 0..DATAGRAM_SENDS {
-                    let pause = Deadline::after(timeout / DATAGRAM_SENDS);
+                    let pause = Deadline::after_timeout(timeout / DATAGRAM_SENDS);
                     socket.send(datagram)?;
                     match receive_datagram(socket, buffer, xid, &pause) {
                         Err(error) if is_timeout(&error) => {}
@@ -180,7 +186,7 @@ impl Wire {
 
 fn send_stream(stream: &mut TcpStream, mut rest: &[u8], deadline: &Deadline) -> io::Result<()> {
     while !rest.is_empty() {
-        stream.set_write_timeout(Some(deadline.left()?))?;
+        stream.set_write_timeout(Some(deadline.time_left()?))?;
         match stream.write(rest) {
             Ok(sent) => rest = &rest[sent..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -203,7 +209,7 @@ fn receive_stream(
                 return Ok(found.to_vec());
             }
         }
-        stream.set_read_timeout(Some(deadline.left()?))?;
+        stream.set_read_timeout(Some(deadline.time_left()?))?;
         match stream.read(inbox.free_space(RECEIVE_BYTES)) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => inbox.mark_filled(len),
@@ -221,7 +227,7 @@ fn receive_datagram(
     deadline: &Deadline,
 ) -> io::Result<Vec<u8>> {
     loop {
-        socket.set_read_timeout(Some(deadline.left()?))?;
+        socket.set_read_timeout(Some(deadline.time_left()?))?;
         match socket.recv(buffer) {
             Ok(len) if Reader::new(&buffer[..len]).u32() == Ok(xid) => {
                 return Ok(buffer[..len].to_vec());
@@ -238,7 +244,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Turns what the system says into why there is no answer.
-fn no_answer(error: &io::Error) -> NoAnswer {
+fn no_answer_of(error: &io::Error) -> NoAnswer {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => NoAnswer::Silent,
         ErrorKind::ConnectionRefused => NoAnswer::Refused,
@@ -251,7 +257,7 @@ fn no_answer(error: &io::Error) -> NoAnswer {
 }
 
 /// Turns a refusal at the RPC level into why there is no answer.
-fn refusal(error: RpcError) -> NoAnswer {
+fn no_answer_of_refusal(error: RpcError) -> NoAnswer {
     match error {
         RpcError::ProgramUnavailable => NoAnswer::NoProgram,
         RpcError::ProgramMismatch { low, high } => NoAnswer::VersionMismatch { low, high },
@@ -264,13 +270,13 @@ struct Deadline(Instant);
 
 impl Deadline {
     #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
-    fn after(timeout: Duration) -> Self {
+    fn after_timeout(timeout: Duration) -> Self {
         Self(Instant::now() + timeout)
     }
 
     /// Returns what is left, or `TimedOut`.
     #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
-    fn left(&self) -> io::Result<Duration> {
+    fn time_left(&self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
     }

@@ -246,18 +246,25 @@ impl std::fmt::Display for Flavor {
 impl Probe {
     /// Returns what was found of one version of NFS over one transport.
     pub fn nfs_over(&self, version: u32, transport: Transport) -> Option<&Service> {
-        let requested = |service: &&Service| (service.version, service.transport);
-        self.nfs.iter().find(|service| requested(service) == (version, transport))
+        let wanted = (version, transport);
+        self.nfs.iter().find(|service| (service.version, service.transport) == wanted)
     }
 
     /// Returns the versions of NFS that answered, oldest first, minor versions included.
     pub fn versions(&self) -> Vec<ProtocolVersion> {
-        let answers = |version: &ProtocolVersion| match version.minor() {
-            None => self.nfs.iter().any(|service| {
-                service.version == version.program_version() && service.null.is_ok()
-            }),
-            Some(_) => self.minor_versions.contains(&(*version, Ok(true))),
-        };
-        ProtocolVersion::ALL.into_iter().filter(answers).collect()
+        let mut answered = Vec::new();
+        for version in ProtocolVersion::ALL {
+            let answers = match version.minor() {
+                None => Transport::ALL.into_iter().any(|transport| {
+                    let service = self.nfs_over(version.program_version(), transport);
+                    service.is_some_and(|service| service.null.is_ok())
+                }),
+                Some(_) => self.minor_versions.contains(&(version, Ok(true))),
+            };
+            if answers {
+                answered.push(version);
+            }
+        }
+        answered
     }
 }

@@ -14,7 +14,7 @@ use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 use super::ask::Asker;
 use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, Service, Transport};
 use super::options::ProbeOptions;
-use super::v4::Talk;
+use super::v4::Conversation;
 
 /// Lines of a list that are kept.
 const LINES_MAX: usize = 65_536;
@@ -22,9 +22,12 @@ const LINES_MAX: usize = 65_536;
 /// The transport and address where one version of a program answered.
 type Found = Answer<(Transport, SocketAddr)>;
 
+/// Makes a call of MOUNT one of a version.
+type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
+
 /// The services over which exports are requested.
 #[derive(Debug)]
-pub(super) struct Doors {
+pub(super) struct MountServices {
     pub(super) mount1: Found,
     pub(super) mount3: Found,
     pub(super) nfs2: Found,
@@ -32,18 +35,19 @@ pub(super) struct Doors {
 }
 
 /// Returns where a version answered; TCP goes first.
-pub(super) fn answered(services: &[Service], version: u32) -> Found {
-    let mut of_version = services.iter().filter(|service| service.version == version);
-    let mut first = None;
-    let found = of_version.find_map(|service| match (&service.null, service.address) {
-        (Ok(_), Some(address)) => Some((service.transport, address)),
-        (Err(reason), _) => {
-            first.get_or_insert_with(|| reason.clone());
-            None
+pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
+    let mut first_reason = None;
+    for service in services {
+        if service.version != version {
+            continue;
         }
-        _ => None,
-    });
-    found.ok_or_else(|| first.unwrap_or(NoAnswer::NotRequested("the version was not looked for")))
+        match (&service.null, service.address) {
+            (Ok(_), Some(address)) => return Ok((service.transport, address)),
+            (Err(reason), _) if first_reason.is_none() => first_reason = Some(reason.clone()),
+            _ => {}
+        }
+    }
+    Err(first_reason.unwrap_or(NoAnswer::NotRequested("the version was not looked for")))
 }
 
 /// A reply of another procedure than the one that was called.
@@ -51,26 +55,22 @@ const fn other_reply() -> DecodeError {
     DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
 }
 
-fn open(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
+fn connect_found(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
     let (transport, address) = found.clone()?;
     Asker::connect(transport, address, options)
 }
 
-impl Doors {
+impl MountServices {
     /// A MOUNT service of either version; their lists are the same.
-    fn mount(&self, options: &ProbeOptions) -> Answer<(Asker, bool)> {
-        match open(&self.mount3, options) {
-            Ok(asker) => Ok((asker, true)),
-            Err(reason) => match open(&self.mount1, options) {
-                Ok(asker) => Ok((asker, false)),
+    fn connect_mount(&self, options: &ProbeOptions) -> Answer<(Asker, Wrap)> {
+        match connect_found(&self.mount3, options) {
+            Ok(asker) => Ok((asker, Call::Mount3)),
+            Err(reason) => match connect_found(&self.mount1, options) {
+                Ok(asker) => Ok((asker, Call::Mount1)),
                 Err(_) => Err(reason),
             },
         }
     }
-}
-
-fn wrapped(call: mount3::Call<'_>, is_v3: bool) -> Call<'_> {
-    if is_v3 { Call::Mount3(call) } else { Call::Mount1(call) }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -78,9 +78,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Asks who has mounted what.
-pub(super) fn mounted(doors: &Doors, options: &ProbeOptions) -> Answer<Vec<Mounted>> {
-    let (mut asker, is_v3) = doors.mount(options)?;
-    asker.call(&wrapped(mount3::Call::Dump, is_v3), |results| {
+pub(super) fn list_mounted(
+    services: &MountServices,
+    options: &ProbeOptions,
+) -> Answer<Vec<Mounted>> {
+    let (mut asker, wrap) = services.connect_mount(options)?;
+    asker.call(&wrap(mount3::Call::Dump), |results| {
         let mut lines = Vec::new();
         mount3::Reply::decode_dump(results, |line| {
             if lines.len() < LINES_MAX {
@@ -92,22 +95,22 @@ pub(super) fn mounted(doors: &Doors, options: &ProbeOptions) -> Answer<Vec<Mount
 }
 
 /// Asks for the exports and looks at the first ones closely.
-pub(super) fn exports(
-    doors: &Doors,
-    talk: &mut Answer<Talk>,
+pub(super) fn list_exports(
+    services: &MountServices,
+    conversation: &mut Answer<Conversation>,
     options: &ProbeOptions,
 ) -> Answer<Vec<Export>> {
-    let (mut asker, is_v3) = doors.mount(options)?;
-    let mut exports = asker.call(&wrapped(mount3::Call::Export, is_v3), read_exports)?;
+    let (mut asker, wrap) = services.connect_mount(options)?;
+    let mut exports = asker.call(&wrap(mount3::Call::Export), read_exports)?;
     let mut examiner = Examiner {
-        mount1: open(&doors.mount1, options),
-        mount3: open(&doors.mount3, options),
-        nfs2: open(&doors.nfs2, options),
-        nfs3: open(&doors.nfs3, options),
-        talk,
+        mount1: connect_found(&services.mount1, options),
+        mount3: connect_found(&services.mount3, options),
+        nfs2: connect_found(&services.nfs2, options),
+        nfs3: connect_found(&services.nfs3, options),
+        conversation,
     };
     for export in exports.iter_mut().take(options.exports_max) {
-        examiner.examine(export);
+        examiner.examine_export(export);
     }
     Ok(exports)
 }
@@ -120,13 +123,12 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
         lines += groups.len();
         if lines < LINES_MAX {
             lines += 1;
-            let not_requested =
-                || NoAnswer::NotRequested("more exports than are looked at closely");
+            let reason = NoAnswer::NotRequested("more exports than are looked at closely");
             exports.push(Export {
                 path: text(path),
                 groups,
-                flavors: Err(not_requested()),
-                flavors_v4: Err(not_requested()),
+                flavors: Err(reason.clone()),
+                flavors_v4: Err(reason),
                 limits: Vec::new(),
             });
         }
@@ -140,55 +142,72 @@ struct Examiner<'a> {
     mount3: Answer<Asker>,
     nfs2: Answer<Asker>,
     nfs3: Answer<Asker>,
-    talk: &'a mut Answer<Talk>,
+    conversation: &'a mut Answer<Conversation>,
 }
 
-fn each(asker: &mut Answer<Asker>) -> Answer<&mut Asker> {
-    asker.as_mut().map_err(|reason| reason.clone())
+/// Returns a connection, or why there is none.
+fn connected(asker: &mut Answer<Asker>) -> Answer<&mut Asker> {
+    match asker {
+        Ok(asker) => Ok(asker),
+        Err(reason) => Err(reason.clone()),
+    }
 }
 
 impl Examiner<'_> {
-    fn examine(&mut self, export: &mut Export) {
+    fn examine_export(&mut self, export: &mut Export) {
         let path = export.path.clone();
-        let root3 = self.root3(&path);
-        export.flavors = root3.as_ref().map(|(_, flavors)| flavors.clone()).map_err(Clone::clone);
-        // Where the version itself is not spoken that is the reason, whatever MOUNT says.
-        let spoken2 = each(&mut self.nfs2).map(drop);
-        let limits2 = spoken2.and_then(|()| self.root2(&path)).and_then(|root| self.limits2(root));
-        let spoken3 = each(&mut self.nfs3).map(drop);
-        let limits3 = spoken3.and(root3).and_then(|(root, _)| self.limits3(root));
-        export.limits = vec![(ProtocolVersion::V2, limits2), (ProtocolVersion::V3, limits3)];
-        match self.talk {
-            Ok(talk) => {
-                let names: Vec<_> =
-                    path.split('/').filter(|name| !name.is_empty()).map(str::as_bytes).collect();
-                let limits4 = talk.limits(&names).map(|(limits, _)| limits);
-                export.limits.push((talk.version(), limits4));
-                export.flavors_v4 = talk.flavors_of(&names);
+        let root3 = self.mount_v3(&path);
+        export.flavors = match &root3 {
+            Ok((_, flavors)) => Ok(flavors.clone()),
+            Err(reason) => Err(reason.clone()),
+        };
+        let limits = [
+            (ProtocolVersion::V2, self.limits_v2(&path)),
+            (ProtocolVersion::V3, self.limits_v3(root3)),
+        ];
+        export.limits = limits.into();
+        match self.conversation {
+            Ok(conversation) => {
+                let mut names = Vec::new();
+                for name in path.split('/') {
+                    if !name.is_empty() {
+                        names.push(name.as_bytes());
+                    }
+                }
+                let limits = conversation.limits_at(&names).map(|(limits, _)| limits);
+                export.limits.push((conversation.version(), limits));
+                export.flavors_v4 = conversation.flavors_of(&names);
             }
             Err(reason) => export.flavors_v4 = Err(reason.clone()),
         }
     }
 
-    fn root3(&mut self, path: &str) -> Answer<(nfs3::FileHandle, Vec<Flavor>)> {
-        let asker = each(&mut self.mount3)?;
+    fn mount_v3(&mut self, path: &str) -> Answer<(nfs3::FileHandle, Vec<Flavor>)> {
+        let asker = connected(&mut self.mount3)?;
         let call = Call::Mount3(mount3::Call::Mnt(path.as_bytes()));
         let ok = asker.call(&call, mount3::Reply::decode_mnt)?.map_err(NoAnswer::Mount)?;
         asker.call(&Call::Mount3(mount3::Call::Umnt(path.as_bytes())), |_| Ok(()))?;
-        Ok((ok.root, ok.flavors.as_slice().iter().map(|number| Flavor(*number)).collect()))
+        let mut flavors = Vec::new();
+        for number in ok.flavors.as_slice() {
+            flavors.push(Flavor(*number));
+        }
+        Ok((ok.root, flavors))
     }
 
-    fn root2(&mut self, path: &str) -> Answer<nfs2::FileHandle> {
-        let asker = each(&mut self.mount1)?;
+    fn mount_v2(&mut self, path: &str) -> Answer<nfs2::FileHandle> {
+        let asker = connected(&mut self.mount1)?;
         let call = Call::Mount1(mount3::Call::Mnt(path.as_bytes()));
         let root = asker.call(&call, mount1::Reply::decode_mnt)?.map_err(NoAnswer::Mount)?;
         asker.call(&Call::Mount1(mount3::Call::Umnt(path.as_bytes())), |_| Ok(()))?;
         Ok(root)
     }
 
-    fn limits3(&mut self, root: nfs3::FileHandle) -> Answer<Limits> {
+    fn limits_v3(&mut self, mounted: Answer<(nfs3::FileHandle, Vec<Flavor>)>) -> Answer<Limits> {
+        // Where the version itself is not spoken that is the reason, whatever MOUNT says.
+        let asker = connected(&mut self.nfs3)?;
+        let (root, _) = mounted?;
         let call = Call::Nfs3(nfs3::Call::Fsinfo { root: &root });
-        let result = each(&mut self.nfs3)?.call(&call, |results| {
+        let result = asker.call(&call, |results| {
             match nfs3::Reply::decode(nfs3::Procedure::Fsinfo, results)? {
                 nfs3::Reply::Fsinfo { result, .. } => Ok(result),
                 _ => Err(other_reply()),
@@ -206,14 +225,17 @@ impl Examiner<'_> {
         })
     }
 
-    fn limits2(&mut self, file: nfs2::FileHandle) -> Answer<Limits> {
+    fn limits_v2(&mut self, path: &str) -> Answer<Limits> {
+        connected(&mut self.nfs2)?;
+        let file = self.mount_v2(path)?;
         let call = Call::Nfs2(nfs2::Call::Statfs { file });
-        let result = each(&mut self.nfs2)?.call(&call, |results| {
-            match nfs2::Reply::decode(nfs2::Procedure::Statfs, results)? {
-                nfs2::Reply::Statfs(result) => Ok(result),
-                _ => Err(other_reply()),
-            }
-        })?;
+        let result =
+            connected(&mut self.nfs2)?.call(&call, |results| {
+                match nfs2::Reply::decode(nfs2::Procedure::Statfs, results)? {
+                    nfs2::Reply::Statfs(result) => Ok(result),
+                    _ => Err(other_reply()),
+                }
+            })?;
         let found =
             result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V2)))?;
         // The protocol has no word for the largest transfer but its own limit.

@@ -25,9 +25,9 @@ pub use data::{
 };
 pub use options::ProbeOptions;
 
-use exports::{Doors, answered};
-use registrations::{Places, portmap_dump, rpcbind_dump};
-use v4::Talk;
+use exports::{MountServices, find_answered};
+use registrations::{Addresses, portmap_dump, rpcbind_dump};
+use v4::Conversation;
 
 /// Why there is no probe at all.
 #[derive(Debug, thiserror::Error)]
@@ -48,39 +48,42 @@ impl Probe {
     /// # Errors
     /// [`ProbeError`] when the server's name has no address; everything else is data.
     pub fn run(options: &ProbeOptions) -> Result<Self, ProbeError> {
-        let addresses = resolve(&options.host)?;
-        let address = reachable(&addresses, options);
+        let addresses = resolve_host(&options.host)?;
+        let address = find_reachable(&addresses, options);
         let portmapper = SocketAddr::new(address, options.portmap_port);
         let (portmap, rpcbind) = std::thread::scope(|scope| {
             let rpcbind = scope.spawn(|| rpcbind_dump(portmapper, options));
             let portmap = portmap_dump(portmapper, options);
-            (portmap, joined(rpcbind))
+            (portmap, join_thread(rpcbind))
         });
-        let places = Places::new(options, portmapper, &rpcbind, &portmap);
-        let (mut nfs, mut mount) = services::find(&places, options);
-        services::measure(&mut nfs, nfs3::PROGRAM, options);
-        services::measure(&mut mount, mount3::PROGRAM, options);
-        let minor_versions = minor_versions(&nfs, options);
-        let mut talk = talk(&nfs, &minor_versions, options);
-        let root = match &mut talk {
-            Ok(talk) => root(talk, &nfs, &minor_versions, options),
+        let places = Addresses::new(options, portmapper, &rpcbind, &portmap);
+        let (mut nfs, mut mount) = services::find_services(&places, options);
+        services::measure_services(&mut nfs, nfs3::PROGRAM, options);
+        services::measure_services(&mut mount, mount3::PROGRAM, options);
+        let minor_versions = ask_minor_versions(&nfs, options);
+        let mut conversation = start_conversation(|_| true, &nfs, &minor_versions, options);
+        let root = match &mut conversation {
+            Ok(conversation) => describe_root(conversation, &nfs, &minor_versions, options),
             Err(reason) => no_root(reason),
         };
-        let doors = Doors {
-            mount1: answered(&mount, 1),
-            mount3: answered(&mount, 3),
-            nfs2: answered(&nfs, 2),
-            nfs3: answered(&nfs, 3),
+        let services = MountServices {
+            mount1: find_answered(&mount, 1),
+            mount3: find_answered(&mount, 3),
+            nfs2: find_answered(&nfs, 2),
+            nfs3: find_answered(&nfs, 3),
         };
-        let mounted = exports::mounted(&doors, options);
-        let exports = exports::exports(&doors, &mut talk, options);
-        let listed = exports.as_ref().map_or(0, Vec::len);
+        let mounted = exports::list_mounted(&services, options);
+        let exports = exports::list_exports(&services, &mut conversation, options);
+        let listed = match &exports {
+            Ok(exports) => exports.len(),
+            Err(_) => 0,
+        };
         Ok(Self {
             host: options.host.clone(),
             addresses,
             address,
             exports_not_examined: listed.saturating_sub(options.exports_max),
-            tls: tls(&nfs, options),
+            tls: ask_for_tls(&nfs, options),
             portmap,
             rpcbind,
             nfs,
@@ -93,41 +96,55 @@ impl Probe {
     }
 }
 
-fn resolve(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
-    let name = |reason| ProbeError::Name { host: host.to_owned(), reason };
+fn resolve_host(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
     // Brackets are how an IPv6 address stands in a URL.
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let bare = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').unwrap_or(host),
+        None => host,
+    };
+    let found = match (bare, 0).to_socket_addrs() {
+        Ok(found) => found,
+        Err(reason) => return Err(ProbeError::Name { host: host.to_owned(), reason }),
+    };
     let mut addresses = Vec::new();
-    for address in (bare, 0).to_socket_addrs().map_err(name)? {
+    for address in found {
         if !addresses.contains(&address.ip()) {
             addresses.push(address.ip());
         }
     }
-    if addresses.is_empty() { Err(name(io::ErrorKind::NotFound.into())) } else { Ok(addresses) }
+    if addresses.is_empty() {
+        let reason = io::ErrorKind::NotFound.into();
+        return Err(ProbeError::Name { host: host.to_owned(), reason });
+    }
+    Ok(addresses)
 }
 
 /// Returns what a thread found; its panic, which would be a bug, is passed on.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The first address where NFS or the portmapper takes a connection; else the first of all.
-fn reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
-    let ports = [options.port.unwrap_or(nfs3::PORT), options.portmap_port];
-    let takes = |address: &&IpAddr| {
-        ports.iter().any(|port| {
-            let server = SocketAddr::new(**address, *port);
-            TcpStream::connect_timeout(&server, options.timeout).is_ok()
-        })
-    };
-    match addresses {
-        [only] => *only,
-        _ => *addresses.iter().find(takes).unwrap_or(&addresses[0]),
+/// Returns the first address where NFS or the portmapper takes a connection; else the first of all.
+fn find_reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
+    if let [only] = addresses {
+        return *only;
     }
+    for address in addresses {
+        for port in [options.port.unwrap_or(nfs3::PORT), options.portmap_port] {
+            let server = SocketAddr::new(*address, port);
+            if TcpStream::connect_timeout(&server, options.timeout).is_ok() {
+                return *address;
+            }
+        }
+    }
+    addresses[0]
 }
 
-fn minor_versions(nfs: &[Service], options: &ProbeOptions) -> Vec<(ProtocolVersion, Answer<bool>)> {
-    match answered_over_tcp(nfs, 4) {
+fn ask_minor_versions(
+    nfs: &[Service],
+    options: &ProbeOptions,
+) -> Vec<(ProtocolVersion, Answer<bool>)> {
+    match find_answered_over_tcp(nfs, 4) {
         Ok(address) => v4::minor_versions(address, options),
         Err(reason) => [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2]
             .map(|version| (version, Err(reason.clone())))
@@ -135,45 +152,45 @@ fn minor_versions(nfs: &[Service], options: &ProbeOptions) -> Vec<(ProtocolVersi
     }
 }
 
-fn answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
-    let tcp: Vec<_> =
-        services.iter().filter(|service| service.transport == Transport::Tcp).cloned().collect();
-    answered(&tcp, version).map(|(_, address)| address)
+fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
+    let mut over_tcp = Vec::new();
+    for service in services {
+        if service.transport == Transport::Tcp {
+            over_tcp.push(service.clone());
+        }
+    }
+    let (_, address) = find_answered(&over_tcp, version)?;
+    Ok(address)
 }
 
-/// Starts to talk NFS v4 in the lowest minor version that is spoken.
-fn talk(
+/// Starts to speak NFS v4 in the lowest minor version that is spoken and `wanted`.
+fn start_conversation(
+    wanted: fn(ProtocolVersion) -> bool,
     nfs: &[Service],
     minor_versions: &[(ProtocolVersion, Answer<bool>)],
     options: &ProbeOptions,
-) -> Answer<Talk> {
-    talk_in(|_| true, nfs, minor_versions, options)
-}
-
-/// Starts to talk NFS v4 in the lowest minor version that is spoken and `wanted`.
-fn talk_in(
-    wanted: impl Fn(ProtocolVersion) -> bool,
-    nfs: &[Service],
-    minor_versions: &[(ProtocolVersion, Answer<bool>)],
-    options: &ProbeOptions,
-) -> Answer<Talk> {
-    let address = answered_over_tcp(nfs, 4)?;
-    let mut spoken = minor_versions.iter().filter(|(_, spoken)| *spoken == Ok(true));
-    let found = spoken.find(|(version, _)| wanted(*version));
-    let (version, _) = found.ok_or(NoAnswer::NotRequested("no such minor version is spoken"))?;
-    Talk::start(address, *version, options)
+) -> Answer<Conversation> {
+    let address = find_answered_over_tcp(nfs, 4)?;
+    for (version, spoken) in minor_versions {
+        if *spoken == Ok(true) && wanted(*version) {
+            return Conversation::start(address, *version, options);
+        }
+    }
+    Err(NoAnswer::NotRequested("no such minor version is spoken"))
 }
 
 /// Asks for the root, and its flavors in a version that can tell them, if there is one.
-fn root(
-    talk: &mut Talk,
+fn describe_root(
+    conversation: &mut Conversation,
     nfs: &[Service],
     minor_versions: &[(ProtocolVersion, Answer<bool>)],
     options: &ProbeOptions,
 ) -> V4Root {
-    let mut root = talk.root();
-    if !talk.version().has_sessions()
-        && let Ok(mut other) = talk_in(ProtocolVersion::has_sessions, nfs, minor_versions, options)
+    let mut root = conversation.describe_root();
+    // SECINFO_NO_NAME, the question for the flavors of a handle, is there since v4.1.
+    if !conversation.version().has_sessions()
+        && let Ok(mut other) =
+            start_conversation(ProtocolVersion::has_sessions, nfs, minor_versions, options)
     {
         root.flavors = other.root_flavors();
     }
@@ -191,13 +208,20 @@ fn no_root(reason: &NoAnswer) -> V4Root {
 
 /// Asks for TLS in a version that answers over TCP, or at least is refused for its credential: a
 /// server may take nothing without TLS.
-fn tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
-    let over_tcp = nfs.iter().filter(|service| service.transport == Transport::Tcp);
-    let is_there = |service: &&Service| match &service.null {
-        Ok(_) | Err(NoAnswer::Rpc(RpcError::Authentication(_))) => service.address.is_some(),
-        Err(_) => false,
-    };
-    let found = over_tcp.filter(is_there).max_by_key(|service| service.null.is_ok());
+fn ask_for_tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
+    let mut refused = None;
+    let mut answered = None;
+    for service in nfs {
+        if service.transport != Transport::Tcp || service.address.is_none() {
+            continue;
+        }
+        match &service.null {
+            Ok(_) => answered = Some(service),
+            Err(NoAnswer::Rpc(RpcError::Authentication(_))) => refused = Some(service),
+            Err(_) => {}
+        }
+    }
+    let found = answered.or(refused);
     let service = found.ok_or(NoAnswer::NotRequested("no version of NFS answers over TCP"))?;
     let address = service.address.ok_or(NoAnswer::NotRequested("no port is known"))?;
     services::offers_tls(address, service.version, options)

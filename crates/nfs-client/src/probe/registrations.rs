@@ -1,6 +1,6 @@
 //! Registrations of the portmapper, and where they lead.
 //!
-//! Portmap v2 and rpcbind v4 (or v3) are both queried for everything they have. [`Places`] then
+//! Portmap v2 and rpcbind v4 (or v3) are both queried for everything they have. [`Addresses`] then
 //! says where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
 
 use std::net::SocketAddr;
@@ -32,23 +32,34 @@ const NAMES: [(u32, &str); 10] = [
     (100_227, "nfs_acl"),
 ];
 
-fn name(program: u32) -> Option<&'static str> {
-    NAMES.iter().find(|(number, _)| *number == program).map(|(_, name)| *name)
+fn usual_name(program: u32) -> Option<&'static str> {
+    for (number, name) in NAMES {
+        if number == program {
+            return Some(name);
+        }
+    }
+    None
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Asks over TCP, and over UDP where that brings nothing.
-fn over_any<T>(
+/// Asks over TCP, and over UDP where that brings nothing; TCP's reason is the one to report.
+fn ask_over_any<T>(
     server: SocketAddr,
     options: &ProbeOptions,
-    mut ask: impl FnMut(&mut Asker) -> Answer<T>,
+    ask: fn(&mut Asker) -> Answer<T>,
 ) -> Answer<T> {
-    let mut over =
-        |transport| Asker::connect(transport, server, options).and_then(|mut a| ask(&mut a));
-    over(Transport::Tcp).or_else(|first| over(Transport::Udp).map_err(|_| first))
+    match Asker::connect(Transport::Tcp, server, options).and_then(|mut asker| ask(&mut asker)) {
+        Ok(answer) => Ok(answer),
+        Err(first) => {
+            let Ok(mut asker) = Asker::connect(Transport::Udp, server, options) else {
+                return Err(first);
+            };
+            ask(&mut asker).or(Err(first))
+        }
+    }
 }
 
 /// Asks portmap v2 for its list.
@@ -56,7 +67,7 @@ pub(super) fn portmap_dump(
     server: SocketAddr,
     options: &ProbeOptions,
 ) -> Answer<Vec<Registration>> {
-    over_any(server, options, |asker| {
+    ask_over_any(server, options, |asker| {
         asker.call(&Call::Portmap(portmap::Call::Dump), |results| {
             let mut found = Vec::new();
             portmap::Reply::decode_dump(results, |mapping| {
@@ -77,7 +88,7 @@ fn from_mapping(mapping: &portmap::Mapping) -> Registration {
     };
     Registration {
         program: mapping.program,
-        name: name(mapping.program),
+        name: usual_name(mapping.program),
         version: mapping.version,
         netid,
         address: String::new(),
@@ -91,7 +102,7 @@ pub(super) fn rpcbind_dump(
     server: SocketAddr,
     options: &ProbeOptions,
 ) -> Answer<Vec<Registration>> {
-    over_any(server, options, |asker| {
+    ask_over_any(server, options, |asker| {
         let version_4 = rpcbind_list(asker, &Call::Rpcbind4(rpcbind::Call::Dump));
         match version_4 {
             Err(NoAnswer::VersionMismatch { .. }) => {
@@ -117,7 +128,7 @@ fn rpcbind_list(asker: &mut Asker, call: &Call<'_>) -> Answer<Vec<Registration>>
 fn from_listed(listed: &rpcbind::Registration<'_>) -> Registration {
     Registration {
         program: listed.program,
-        name: name(listed.program),
+        name: usual_name(listed.program),
         version: listed.version,
         netid: text(listed.netid),
         address: text(listed.address),
@@ -128,67 +139,78 @@ fn from_listed(listed: &rpcbind::Registration<'_>) -> Registration {
 
 /// The addresses at which services are looked for.
 #[derive(Debug)]
-pub(super) struct Places<'a> {
+pub(super) struct Addresses<'a> {
     options: &'a ProbeOptions,
     /// The server, at the port of the portmapper.
     server: SocketAddr,
     lists: [&'a [Registration]; 2],
 }
 
-impl<'a> Places<'a> {
+impl<'a> Addresses<'a> {
     pub(super) fn new(
         options: &'a ProbeOptions,
         server: SocketAddr,
         rpcbind: &'a Answer<Vec<Registration>>,
         portmap: &'a Answer<Vec<Registration>>,
     ) -> Self {
-        let list = |answer: &'a Answer<Vec<Registration>>| answer.as_deref().unwrap_or_default();
-        Self { options, server, lists: [list(rpcbind), list(portmap)] }
+        // Rpcbind goes first: it has the addresses of IPv6 too.
+        let rpcbind = rpcbind.as_deref().unwrap_or_default();
+        let portmap = portmap.as_deref().unwrap_or_default();
+        Self { options, server, lists: [rpcbind, portmap] }
     }
 
     /// Returns the address at which a version of NFS is looked for.
-    pub(super) fn nfs(&self, version: u32, transport: Transport) -> SocketAddr {
-        let usual = || self.any_port(nfs3::PROGRAM).unwrap_or(nfs3::PORT);
-        let given = self.options.port;
-        let port = given.or_else(|| self.port(nfs3::PROGRAM, version, transport));
-        self.at(port.unwrap_or_else(usual))
+    pub(super) fn of_nfs(&self, version: u32, transport: Transport) -> SocketAddr {
+        if let Some(given) = self.options.port {
+            return self.with_port(given);
+        }
+        let registered = self.find_port(nfs3::PROGRAM, version, transport);
+        let port = registered.or(self.find_any_port(nfs3::PROGRAM));
+        self.with_port(port.unwrap_or(nfs3::PORT))
     }
 
     /// Returns the addresses at which a version of MOUNT is looked for, in the order of asking.
-    pub(super) fn mount(&self, version: u32, transport: Transport) -> Vec<SocketAddr> {
-        let registered = self.port(mount3::PROGRAM, version, transport);
-        let registered = registered.or_else(|| self.any_port(mount3::PROGRAM));
-        let beside = self.nfs(3, transport).port();
-        let ports = match (self.options.mount_port, self.options.port) {
-            (Some(given), _) => vec![given],
+    pub(super) fn of_mount(&self, version: u32, transport: Transport) -> Vec<SocketAddr> {
+        if let Some(given) = self.options.mount_port {
+            return vec![self.with_port(given)];
+        }
+        let registered = self.find_port(mount3::PROGRAM, version, transport);
+        let registered = registered.or(self.find_any_port(mount3::PROGRAM));
+        let nfs_port = self.of_nfs(3, transport).port();
+        match (self.options.port, registered) {
             // A server with a port of its own may stand beside another one's portmapper.
-            (None, Some(given)) => [Some(given), registered].into_iter().flatten().collect(),
-            (None, None) => vec![registered.unwrap_or(beside)],
-        };
-        ports.into_iter().map(|port| self.at(port)).collect()
+            (Some(given), Some(port)) => vec![self.with_port(given), self.with_port(port)],
+            (Some(given), None) => vec![self.with_port(given)],
+            (None, port) => vec![self.with_port(port.unwrap_or(nfs_port))],
+        }
     }
 
-    fn at(&self, port: u16) -> SocketAddr {
+    fn with_port(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.server.ip(), port)
     }
 
-    fn port(&self, program: u32, version: u32, transport: Transport) -> Option<u16> {
-        let udp = transport == Transport::Udp;
-        let netid = NetId::of(udp, self.server.ip()).name();
-        let mut all = self.lists.iter().flat_map(|list| list.iter());
-        let found = all.find(|listed| {
+    fn find_port(&self, program: u32, version: u32, transport: Transport) -> Option<u16> {
+        let netid = NetId::of(transport == Transport::Udp, self.server.ip()).name();
+        for listed in self.lists.into_iter().flatten() {
             // Portmap v2 knows one kind of address only.
             let fits = listed.netid == netid
                 || listed.address.is_empty() && listed.netid == transport.name();
-            (listed.program, listed.version) == (program, version) && fits
-        });
-        found.and_then(|listed| listed.port).filter(|port| *port != 0)
+            if (listed.program, listed.version) == (program, version) && fits {
+                // Port 0 is how the portmapper says that it does not know.
+                return listed.port.filter(|port| *port != 0);
+            }
+        }
+        None
     }
 
-    /// The port of any version of a program, over any transport.
-    fn any_port(&self, program: u32) -> Option<u16> {
-        let mut all = self.lists.iter().flat_map(|list| list.iter());
-        all.find(|listed| listed.program == program).and_then(|listed| listed.port)
+    /// Returns the port of any version of a program, over any transport.
+    fn find_any_port(&self, program: u32) -> Option<u16> {
+        for listed in self.lists.into_iter().flatten() {
+            if listed.program == program {
+                return listed.port;
+            }
+        }
+        None
     }
 }
 
@@ -217,15 +239,15 @@ mod tests {
         ]);
         let portmap = Ok(vec![listed(100_003, 2, "udp", "", 4)]);
         let options = ProbeOptions::new("h");
-        let v4 = Places::new(&options, "127.0.0.1:111".parse().unwrap(), &rpcbind, &portmap);
-        let v6 = Places::new(&options, "[::1]:111".parse().unwrap(), &rpcbind, &portmap);
-        assert_eq!(v4.nfs(3, Transport::Tcp).port(), 2);
-        assert_eq!(v6.nfs(3, Transport::Tcp).port(), 1);
-        assert_eq!(v4.nfs(2, Transport::Udp).port(), 4);
+        let v4 = Addresses::new(&options, "127.0.0.1:111".parse().unwrap(), &rpcbind, &portmap);
+        let v6 = Addresses::new(&options, "[::1]:111".parse().unwrap(), &rpcbind, &portmap);
+        assert_eq!(v4.of_nfs(3, Transport::Tcp).port(), 2);
+        assert_eq!(v6.of_nfs(3, Transport::Tcp).port(), 1);
+        assert_eq!(v4.of_nfs(2, Transport::Udp).port(), 4);
         // Not registered: where any version is.
-        assert_eq!(v4.nfs(4, Transport::Tcp).port(), 1);
-        assert_eq!(v4.mount(3, Transport::Udp)[0].port(), 3);
-        assert_eq!(v4.mount(1, Transport::Tcp)[0].port(), 3);
+        assert_eq!(v4.of_nfs(4, Transport::Tcp).port(), 1);
+        assert_eq!(v4.of_mount(3, Transport::Udp)[0].port(), 3);
+        assert_eq!(v4.of_mount(1, Transport::Tcp)[0].port(), 3);
     }
 
     #[test]
@@ -234,13 +256,14 @@ mod tests {
         let portmap = Ok(vec![listed(100_005, 3, "tcp", "", 635)]);
         let server = "127.0.0.1:111".parse().unwrap();
         let options = ProbeOptions { port: Some(4000), ..ProbeOptions::new("h") };
-        let places = Places::new(&options, server, &nothing, &portmap);
-        assert_eq!(places.nfs(3, Transport::Tcp).port(), 4000);
-        let ports: Vec<_> = places.mount(3, Transport::Tcp).iter().map(SocketAddr::port).collect();
+        let places = Addresses::new(&options, server, &nothing, &portmap);
+        assert_eq!(places.of_nfs(3, Transport::Tcp).port(), 4000);
+        let ports: Vec<_> =
+            places.of_mount(3, Transport::Tcp).iter().map(SocketAddr::port).collect();
         assert_eq!(ports, [4000, 635]);
         let options = ProbeOptions::new("h");
-        let places = Places::new(&options, server, &nothing, &nothing);
-        assert_eq!(places.nfs(3, Transport::Tcp).port(), 2049);
-        assert_eq!(places.mount(3, Transport::Tcp)[0].port(), 2049);
+        let places = Addresses::new(&options, server, &nothing, &nothing);
+        assert_eq!(places.of_nfs(3, Transport::Tcp).port(), 2049);
+        assert_eq!(places.of_mount(3, Transport::Tcp)[0].port(), 2049);
     }
 }

@@ -3,6 +3,7 @@
 //! **Source:** RFC 5531 section 9 (NULL, PROG_MISMATCH), RFC 9289 section 4.1 (AUTH_TLS).
 
 use std::net::SocketAddr;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use nfs_proto::rpc::{AUTH_TLS, Credential, ProcedureId};
@@ -10,41 +11,47 @@ use nfs_proto::{mount3, nfs3};
 
 use super::ask::Asker;
 use super::data::{Answer, NoAnswer, RoundTrip, Service, Transport};
-use super::joined;
+use super::join_thread;
 use super::options::ProbeOptions;
-use super::registrations::Places;
-use crate::transport::says_starttls;
+use super::registrations::Addresses;
+use crate::transport::offers_starttls;
 
 /// Samples of a round trip at most, whatever is queried.
 const SAMPLES_MAX: u32 = 10_000;
 
 /// Asks NULL of every version of NFS and MOUNT over both transports, all at the same time.
-pub(super) fn find(places: &Places<'_>, options: &ProbeOptions) -> (Vec<Service>, Vec<Service>) {
-    let all = |versions: [u32; 3]| {
-        versions.into_iter().flat_map(|version| {
-            Transport::ALL.into_iter().map(move |transport| (version, transport))
-        })
-    };
+pub(super) fn find_services(
+    addresses: &Addresses<'_>,
+    options: &ProbeOptions,
+) -> (Vec<Service>, Vec<Service>) {
+    // What does not answer costs its whole timeout: one after the other that would be half a minute.
     std::thread::scope(|scope| {
-        let nfs: Vec<_> = all([2, 3, 4])
-            .map(|(version, transport)| {
-                let address = vec![places.nfs(version, transport)];
-                scope.spawn(move || first(nfs3::PROGRAM, version, transport, &address, options))
-            })
-            .collect();
-        let mount: Vec<_> = all([1, 2, 3])
-            .map(|(version, transport)| {
-                let addresses = places.mount(version, transport);
-                scope.spawn(move || first(mount3::PROGRAM, version, transport, &addresses, options))
-            })
-            .collect();
-        let all = |threads: Vec<_>| threads.into_iter().map(joined).collect();
-        (all(nfs), all(mount))
+        let (mut nfs, mut mount) = (Vec::new(), Vec::new());
+        for version in [2, 3, 4] {
+            for transport in Transport::ALL {
+                let address = vec![addresses.of_nfs(version, transport)];
+                let ask = move || ask_null(nfs3::PROGRAM, version, transport, &address, options);
+                nfs.push(scope.spawn(ask));
+            }
+        }
+        for version in [1, 2, 3] {
+            for transport in Transport::ALL {
+                let addresses = addresses.of_mount(version, transport);
+                let ask =
+                    move || ask_null(mount3::PROGRAM, version, transport, &addresses, options);
+                mount.push(scope.spawn(ask));
+            }
+        }
+        (join_all(nfs), join_all(mount))
     })
 }
 
+fn join_all(threads: Vec<ScopedJoinHandle<'_, Service>>) -> Vec<Service> {
+    threads.into_iter().map(join_thread).collect()
+}
+
 /// Asks one version at several addresses until one answers; else the last one counts.
-fn first(
+fn ask_null(
     program: u32,
     version: u32,
     transport: Transport,
@@ -55,8 +62,8 @@ fn first(
     let mut service = Service { version, transport, address: None, null };
     for address in addresses {
         service.address = Some(*address);
-        service.null = Asker::connect(transport, *address, options)
-            .and_then(|mut asker| round_trip(&mut asker, ProcedureId::null(program, version), 1));
+        let null_call = ProcedureId::null(program, version);
+        service.null = connect_and_time(transport, *address, null_call, 1, options);
         if service.null.is_ok() {
             break;
         }
@@ -64,15 +71,25 @@ fn first(
     service
 }
 
+/// Connects, and times NULL calls over the connection.
+fn connect_and_time(
+    transport: Transport,
+    address: SocketAddr,
+    null_call: ProcedureId,
+    samples: u32,
+    options: &ProbeOptions,
+) -> Answer<RoundTrip> {
+    let mut asker = Asker::connect(transport, address, options)?;
+    time_round_trips(&mut asker, null_call, samples)
+}
+
 /// Measures all that answered, one after the other, so that none disturbs another.
-pub(super) fn measure(services: &mut [Service], program: u32, options: &ProbeOptions) {
+pub(super) fn measure_services(services: &mut [Service], program: u32, options: &ProbeOptions) {
     for service in services {
         if let (Ok(_), Some(address)) = (&service.null, service.address) {
+            let null = ProcedureId::null(program, service.version);
             let measured =
-                Asker::connect(service.transport, address, options).and_then(|mut asker| {
-                    let null = ProcedureId::null(program, service.version);
-                    round_trip(&mut asker, null, options.samples)
-                });
+                connect_and_time(service.transport, address, null, options.samples, options);
             // It did answer before: only better numbers replace those.
             if measured.is_ok() {
                 service.null = measured;
@@ -83,17 +100,17 @@ pub(super) fn measure(services: &mut [Service], program: u32, options: &ProbeOpt
 
 /// Times NULL calls one after the other; the first of several only warms the connection.
 #[expect(clippy::disallowed_methods, reason = "a probe takes its own samples")]
-fn round_trip(asker: &mut Asker, null_call: ProcedureId, samples: u32) -> Answer<RoundTrip> {
-    let mut null = || {
+fn time_round_trips(asker: &mut Asker, null_call: ProcedureId, samples: u32) -> Answer<RoundTrip> {
+    let samples = samples.clamp(1, SAMPLES_MAX);
+    let warm_ups = u32::from(samples > 1);
+    let mut times = Vec::with_capacity(samples as usize);
+    for call in 0..warm_ups + samples {
         let start = Instant::now();
         asker.ask(null_call, |_| {}, |_| Ok(()))?;
-        Ok(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    };
-    let samples = samples.clamp(1, SAMPLES_MAX);
-    if samples > 1 {
-        null()?;
+        if call >= warm_ups {
+            times.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
     }
-    let mut times = (0..samples).map(|_| null()).collect::<Answer<Vec<u64>>>()?;
     times.sort_unstable();
     let median_ns = times[(times.len() - 1) / 2];
     Ok(RoundTrip { samples, least_ns: times[0], median_ns })
@@ -108,5 +125,5 @@ pub(super) fn offers_tls(
     let mut asker = Asker::connect(Transport::Tcp, address, options)?;
     let credential = Credential::Other { flavor: AUTH_TLS };
     let reply = asker.exchange(ProcedureId::null(nfs3::PROGRAM, version), credential, |_| {})?;
-    says_starttls(&reply).map_err(NoAnswer::Malformed)
+    offers_starttls(&reply).map_err(NoAnswer::Malformed)
 }

@@ -1,7 +1,7 @@
 //! NFS v4: minor versions, and what the root and the exports say.
 //!
 //! A compound of PUTROOTFH alone tells whether a minor version is spoken: with sessions it fails
-//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Talk`] then asks in
+//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Conversation`] then asks in
 //! the lowest minor version there is, v4.0 without any state, others in a session that is
 //! destroyed at the end.
 //!
@@ -45,18 +45,25 @@ pub(super) fn minor_versions(
     address: SocketAddr,
     options: &ProbeOptions,
 ) -> Vec<(ProtocolVersion, Answer<bool>)> {
-    let versions = [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2];
-    versions.map(|version| (version, speaks(address, version, options))).into()
+    let mut answers = Vec::new();
+    for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
+        answers.push((version, speaks_version(address, version, options)));
+    }
+    answers
 }
 
-fn speaks(address: SocketAddr, version: ProtocolVersion, options: &ProbeOptions) -> Answer<bool> {
+fn speaks_version(
+    address: SocketAddr,
+    version: ProtocolVersion,
+    options: &ProbeOptions,
+) -> Answer<bool> {
     let mut asker = Asker::connect(Transport::Tcp, address, options)?;
-    let requested = compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
+    let requested = call_compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
     Ok(requested? != Status::MinorVersMismatch)
 }
 
 /// Makes a compound and has `done` look at its reply, whatever its status.
-fn compound<T>(
+fn call_compound<T>(
     asker: &mut Asker,
     version: ProtocolVersion,
     ops: &[Op<'_>],
@@ -77,7 +84,7 @@ fn compound<T>(
 
 /// A conversation in one minor version.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct Conversation {
     asker: Asker,
     version: ProtocolVersion,
     session: Option<Session>,
@@ -90,19 +97,19 @@ struct Session {
     sequence: u32,
 }
 
-impl Talk {
-    /// Starts to talk in a version that is spoken.
+impl Conversation {
+    /// Starts to conversation in a version that is spoken.
     pub(super) fn start(
         address: SocketAddr,
         version: ProtocolVersion,
         options: &ProbeOptions,
     ) -> Answer<Self> {
         let asker = Asker::connect(Transport::Tcp, address, options)?;
-        let mut talk = Self { asker, version, session: None };
+        let mut conversation = Self { asker, version, session: None };
         if version.has_sessions() {
-            talk.session = Some(talk.make_session()?);
+            conversation.session = Some(conversation.make_session()?);
         }
-        Ok(talk)
+        Ok(conversation)
     }
 
     pub(super) fn version(&self) -> ProtocolVersion {
@@ -110,13 +117,16 @@ impl Talk {
     }
 
     /// Asks for the attributes of the root.
-    pub(super) fn root(&mut self) -> V4Root {
-        let found = self.limits(&[]);
-        let limits = found.as_ref().map(|(limits, _)| *limits).map_err(Clone::clone);
-        let lease_seconds = found.and_then(|(_, lease)| {
-            lease.ok_or(NoAnswer::NotRequested("the server does not tell its lease"))
-        });
-        V4Root { limits, lease_seconds, names: self.names(), flavors: self.root_flavors() }
+    pub(super) fn describe_root(&mut self) -> V4Root {
+        let (limits, lease_seconds) = match self.limits_at(&[]) {
+            Ok((limits, Some(seconds))) => (Ok(limits), Ok(seconds)),
+            Ok((limits, None)) => {
+                let reason = NoAnswer::NotRequested("the server does not tell its lease");
+                (Ok(limits), Err(reason))
+            }
+            Err(reason) => (Err(reason.clone()), Err(reason)),
+        };
+        V4Root { limits, lease_seconds, names: self.root_names(), flavors: self.root_flavors() }
     }
 
     /// Flavors of the root.
@@ -124,17 +134,17 @@ impl Talk {
         if !self.version.has_sessions() {
             return Err(NoAnswer::NotRequested("v4.0 has no SECINFO_NO_NAME"));
         }
-        self.flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
+        self.list_flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
     }
 
     /// Limits of the file system at a path of names, and the lease in seconds where it is stated.
-    pub(super) fn limits(&mut self, names: &[&[u8]]) -> Answer<(Limits, Option<u32>)> {
-        let mut ops = walk(names);
+    pub(super) fn limits_at(&mut self, names: &[&[u8]]) -> Answer<(Limits, Option<u32>)> {
+        let mut ops = walk_from_root(names);
         ops.push(Op::Getattr { request: LIMITS });
-        self.ask(&ops, |ok| {
+        self.ask_for(&ops, |ok| {
             let OpOk::Getattr { attributes } = ok else { return Ok(None) };
             let found = attributes.decode_values()?;
-            Ok(Some((limits(&found), found.lease_seconds)))
+            Ok(Some((limits_from(&found), found.lease_seconds)))
         })
     }
 
@@ -143,21 +153,21 @@ impl Talk {
         let Some((name, above)) = names.split_last() else {
             return Err(NoAnswer::NotRequested("the export is the root"));
         };
-        let mut ops = walk(above);
+        let mut ops = walk_from_root(above);
         ops.push(Op::Secinfo { name });
-        self.flavors(&ops)
+        self.list_flavors(&ops)
     }
 
-    fn flavors(&mut self, ops: &[Op<'_>]) -> Answer<Vec<Flavor>> {
-        self.ask(ops, |ok| match ok {
+    fn list_flavors(&mut self, ops: &[Op<'_>]) -> Answer<Vec<Flavor>> {
+        self.ask_for(ops, |ok| match ok {
             OpOk::Secinfo { flavors } | OpOk::SecinfoNoName { flavors } => {
-                Ok(Some(flavors.iter().map(flavor).collect()))
+                Ok(Some(flavors.iter().map(flavor_of).collect()))
             }
             _ => Ok(None),
         })
     }
 
-    fn names(&mut self) -> Answer<Vec<String>> {
+    fn root_names(&mut self) -> Answer<Vec<String>> {
         let readdir = Op::Readdir {
             cookie: 0,
             verifier: Verifier::default(),
@@ -165,22 +175,27 @@ impl Talk {
             maxcount: LISTING_BYTES,
             request: Bitmap::EMPTY,
         };
-        self.ask(&[Op::Putrootfh, readdir], |ok| {
+        self.ask_for(&[Op::Putrootfh, readdir], |ok| {
             let OpOk::Readdir { entries, .. } = ok else { return Ok(None) };
-            let name = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-            Ok(Some(entries.iter().take(NAMES_MAX).map(|entry| name(entry.name)).collect()))
+            let mut names = Vec::new();
+            for entry in entries.iter().take(NAMES_MAX) {
+                names.push(String::from_utf8_lossy(entry.name).into_owned());
+            }
+            Ok(Some(names))
         })
     }
 
     /// Carries out operations, in the session where there is one, and has `pick` look at each
     /// result until it finds what was requested.
-    fn ask<T>(
+    fn ask_for<T>(
         &mut self,
         ops: &[Op<'_>],
         mut pick: impl FnMut(OpOk<'_>) -> Result<Option<T>, DecodeError>,
     ) -> Answer<T> {
         let mut all = Vec::with_capacity(ops.len() + 1);
         if let Some(session) = &mut self.session {
+            // One slot, used by one call after the other: its sequence number grows by one with
+            // each, and no reply is kept, since nothing here changes anything.
             session.sequence += 1;
             all.push(Op::Sequence {
                 session: session.id,
@@ -191,7 +206,7 @@ impl Talk {
             });
         }
         all.extend_from_slice(ops);
-        let found = compound(&mut self.asker, self.version, &all, |reply| {
+        let found = call_compound(&mut self.asker, self.version, &all, |reply| {
             let mut results = reply.results();
             while let Some(result) = results.next_result()? {
                 match result.ok() {
@@ -216,7 +231,7 @@ impl Talk {
             protection: StateProtection::None,
             implementation: None,
         };
-        let (client, sequence) = self.ask(&[exchange_id], |ok| match ok {
+        let (client, sequence) = self.ask_for(&[exchange_id], |ok| match ok {
             OpOk::ExchangeId { client, sequence, .. } => Ok(Some((client, sequence))),
             _ => Ok(None),
         })?;
@@ -239,7 +254,7 @@ impl Talk {
             callback_program: 0,
             security: List::build(&mut scratch, [CallbackSecurity::None]),
         };
-        let id = self.ask(&[create], |ok| match ok {
+        let id = self.ask_for(&[create], |ok| match ok {
             OpOk::CreateSession { session, .. } => Ok(Some(session)),
             _ => Ok(None),
         })?;
@@ -247,23 +262,27 @@ impl Talk {
     }
 }
 
-impl Drop for Talk {
+impl Drop for Conversation {
     /// Leaves nothing behind; a server that does not take it back forgets it with the lease.
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
-            let _ = self.ask(&[Op::DestroySession { session: session.id }], |_| Ok(Some(())));
-            let _ = self.ask(&[Op::DestroyClientid { client: session.client }], |_| Ok(Some(())));
+            let _ = self.ask_for(&[Op::DestroySession { session: session.id }], |_| Ok(Some(())));
+            let _ =
+                self.ask_for(&[Op::DestroyClientid { client: session.client }], |_| Ok(Some(())));
         }
     }
 }
 
 /// The operations that lead from the root down a path.
-fn walk<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
-    let down = names.iter().map(|name| Op::Lookup { name });
-    std::iter::once(Op::Putrootfh).chain(down).collect()
+fn walk_from_root<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
+    let mut ops = vec![Op::Putrootfh];
+    for name in names {
+        ops.push(Op::Lookup { name });
+    }
+    ops
 }
 
-fn limits(found: &Attributes<'_>) -> Limits {
+fn limits_from(found: &Attributes<'_>) -> Limits {
     Limits {
         read_bytes_max: found.read_bytes_max.unwrap_or(0),
         write_bytes_max: found.write_bytes_max.unwrap_or(0),
@@ -272,7 +291,7 @@ fn limits(found: &Attributes<'_>) -> Limits {
     }
 }
 
-fn flavor(flavor: SecurityFlavor<'_>) -> Flavor {
+fn flavor_of(flavor: SecurityFlavor<'_>) -> Flavor {
     Flavor(match flavor {
         SecurityFlavor::Plain(number) => number,
         SecurityFlavor::Gss(info) => KERBEROS.saturating_add(info.service),

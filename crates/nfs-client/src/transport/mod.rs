@@ -4,6 +4,7 @@
 //! the only thing here that waits, and never longer than its limit.
 //! **Source:** RFC 5531 section 10, tcp(7), udp(7).
 
+mod deadline;
 mod open;
 mod tls;
 
@@ -13,9 +14,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-pub(crate) use open::{Attempt, Opening, Route, begin, connected, go_on, open};
+pub(crate) use open::{
+    Attempt, Opening, Route, begin_opening, connect_socket, continue_opening, open_transport,
+};
 pub use tls::Tls;
-pub(crate) use tls::{Refused, TlsStream, refuses_certificate, says_starttls};
+pub(crate) use tls::{Refused, TlsStream, offers_starttls, refuses_certificate};
 
 /// A connected socket.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ impl Transport {
         if let Self::Tls(stream) = self {
             return stream.receive(space);
         }
-        Ok(recv(self.as_fd(), space, RecvFlags::empty()).map(|(_, len)| len)?)
+        Ok(recv(self.as_fd(), space, RecvFlags::empty())?.1)
     }
 
     /// Passes over as many bytes of the stream as `space` has; only TLS writes to it.
@@ -51,7 +54,7 @@ impl Transport {
         if let Self::Tls(stream) = self {
             return stream.receive(space);
         }
-        Ok(recv(self.as_fd(), space, RecvFlags::TRUNC).map(|(_, len)| len)?)
+        Ok(recv(self.as_fd(), space, RecvFlags::TRUNC)?.1)
     }
 
     /// Tells whether bytes wait here that the socket has not taken.
@@ -73,7 +76,7 @@ impl Transport {
         }
     }
 
-    /// Returns the congestion control in effect, where there is one.
+    /// Returns the effective congestion control, where there is one.
     pub(crate) fn congestion_control(&self) -> io::Result<Option<String>> {
         match self {
             Self::Tcp(_) | Self::Tls(_) => {

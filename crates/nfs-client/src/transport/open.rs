@@ -1,31 +1,29 @@
 //! How a socket is opened: from a reserved port where requested, within a limit of time.
 //!
-//! [`open`] gives a [`Transport`] with all options set, under TLS where that was queried; this is
-//! the only place that waits for a peer. [`begin`] and [`go_on`] do the same without waiting, as
+//! [`open_transport`] gives a [`Transport`] with all options set, under TLS where that was queried; this is
+//! the only place that waits for a peer. [`begin_opening`] and [`continue_opening`] do the same without waiting, as
 //! far as there is no TLS.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use model::Proto;
-use nfs_proto::client::ProtocolVersion;
 use nfs_proto::rpc::ProcedureId;
-use nfs_proto::{mount1, mount3, nfs3};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     set_socket_recv_buffer_size, set_tcp_congestion, set_tcp_nodelay, socket_error,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
-use super::tls::Deadline;
+use super::deadline::{Deadline, wait_for};
 use super::{Refused, Tls, TlsStream, Transport, refuses_certificate};
 use crate::error::MountError;
-use crate::interrupt::{Interrupt, LOOK_EVERY};
-use crate::locate::{MOUNT, PORTMAPPER};
+use crate::interrupt::Interrupt;
 use crate::options::MountOptions;
+use crate::service::{MOUNT, PORTMAPPER, program_of};
 
 /// Ports that only a privileged process may call from and that no service has by custom.
 ///
@@ -69,34 +67,36 @@ pub(crate) enum Attempt {
 }
 
 /// Opens a socket with the options that every connection has.
-pub(crate) fn open(opening: &Opening<'_>) -> Result<Transport, MountError> {
-    let fd = connected(&opening.route()).map_err(|reason| opening.failed(reason))?;
-    finish(fd, opening)
+pub(crate) fn open_transport(opening: &Opening<'_>) -> Result<Transport, MountError> {
+    match connect_socket(&opening.route_to()) {
+        Ok(fd) => configure_socket(fd, opening),
+        Err(reason) => Err(opening.error_of(reason)),
+    }
 }
 
 /// Begins to open a socket, without waiting for the server: but under TLS, whose handshake waits.
-pub(crate) fn begin(opening: &Opening<'_>) -> Result<Attempt, MountError> {
+pub(crate) fn begin_opening(opening: &Opening<'_>) -> Result<Attempt, MountError> {
     if opening.options.tls.is_some() {
-        return open(opening).map(Attempt::Open);
+        return open_transport(opening).map(Attempt::Open);
     }
-    match begun(&opening.route()).map_err(|reason| opening.failed(reason))? {
-        (fd, true) => finish(fd, opening).map(Attempt::Open),
-        (fd, false) => Ok(Attempt::InProgress(fd)),
+    match begin_connecting(&opening.route_to()) {
+        Ok((fd, true)) => configure_socket(fd, opening).map(Attempt::Open),
+        Ok((fd, false)) => Ok(Attempt::InProgress(fd)),
+        Err(reason) => Err(opening.error_of(reason)),
     }
 }
 
-/// Goes on with what [`begin`] has begun.
-pub(crate) fn go_on(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
-    let answered = wait_for(fd.as_fd(), PollFlags::OUT, Duration::ZERO, &Interrupt::default());
-    match answered.and_then(|()| socket_error(&fd)?.map_err(io::Error::from)) {
-        Ok(()) => finish(fd, opening).map(Attempt::Open),
+/// Goes on with what [`begin_opening`] has begun.
+pub(crate) fn continue_opening(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
+    match connect_result(&fd, Duration::ZERO, &Interrupt::default()) {
+        Ok(()) => configure_socket(fd, opening).map(Attempt::Open),
         Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::InProgress(fd)),
-        Err(error) => Err(opening.failed(error)),
+        Err(error) => Err(opening.error_of(error)),
     }
 }
 
 impl Opening<'_> {
-    fn route(&self) -> Route {
+    fn route_to(&self) -> Route {
         let Self { server, options, timeout, .. } = *self;
         Route {
             server,
@@ -107,7 +107,7 @@ impl Opening<'_> {
         }
     }
 
-    fn failed(&self, reason: io::Error) -> MountError {
+    fn error_of(&self, reason: io::Error) -> MountError {
         let Self { service, server, timeout, .. } = *self;
         if let Some(why) = self.options.interrupt.reason() {
             return MountError::Interrupted { service, server, why };
@@ -121,39 +121,36 @@ impl Opening<'_> {
 }
 
 /// Gives a connected socket its options, and puts it under TLS where that was queried.
-fn finish(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
+fn configure_socket(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, .. } = *opening;
-    let socket = |reason: io::Error| MountError::Socket { server, reason };
     if options.proto == Proto::Udp {
         // Room for the replies to all calls in flight; the system may grant less.
         let _ = set_socket_recv_buffer_size(&fd, DATAGRAM_ROOM_BYTES);
         return Ok(Transport::Udp(UdpSocket::from(fd)));
     }
-    set_tcp_nodelay(&fd, true).map_err(|errno| socket(errno.into()))?;
-    if let Some(name) = &options.congestion_control {
-        set_tcp_congestion(&fd, name).map_err(|errno| MountError::CongestionControl {
-            name: name.clone(),
-            reason: errno.into(),
-        })?;
+    // Nagle's algorithm would hold a small call back until the reply to the one before it.
+    if let Err(errno) = set_tcp_nodelay(&fd, true) {
+        return Err(MountError::Socket { server, reason: errno.into() });
+    }
+    if let Some(name) = &options.congestion_control
+        && let Err(errno) = set_tcp_congestion(&fd, name)
+    {
+        return Err(MountError::CongestionControl { name: name.clone(), reason: errno.into() });
     }
     let stream = TcpStream::from(fd);
     match &options.tls {
-        Some(tls) if service != PORTMAPPER => protected(stream, tls, opening),
+        Some(tls) if service != PORTMAPPER => start_tls(stream, tls, opening),
         _ => Ok(Transport::Tcp(stream)),
     }
 }
 
 /// Puts a stream under TLS. MOUNT may be without: servers in a kernel have theirs in a daemon that
 /// does not know TLS.
-fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
+fn start_tls(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, timeout } = *opening;
-    let (program, version) = match (service, options.version) {
-        (MOUNT, ProtocolVersion::V2) => (mount1::PROGRAM, mount1::VERSION),
-        (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
-        (_, version) => (nfs3::PROGRAM, version.program_version()),
-    };
+    let (program, version) = program_of(service, options);
     let null_call = ProcedureId::null(program, version);
-    let deadline = Deadline::after(timeout, options.interrupt.clone());
+    let deadline = Deadline::after_timeout(timeout, options.interrupt.clone());
     let started = TlsStream::start(stream, null_call, tls, &options.host, &deadline);
     let (stream, refused) = match started {
         Ok(stream) => return Ok(Transport::Tls(stream)),
@@ -166,7 +163,7 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         Refused::Certificate(reason) => {
             MountError::Untrusted { server, reason: reason.to_string() }
         }
-        Refused::Failed(reason) if options.interrupt.reason().is_some() => opening.failed(reason),
+        Refused::Failed(reason) if options.interrupt.reason().is_some() => opening.error_of(reason),
         Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
             MountError::NoAnswer { service, server, timeout }
         }
@@ -178,21 +175,30 @@ fn protected(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
 }
 
 /// Returns a nonblocking socket that is connected.
-pub(crate) fn connected(route: &Route) -> io::Result<OwnedFd> {
-    let (fd, is_connected) = begun(route)?;
+pub(crate) fn connect_socket(route: &Route) -> io::Result<OwnedFd> {
+    let (fd, is_connected) = begin_connecting(route)?;
     if !is_connected {
-        wait_for(fd.as_fd(), PollFlags::OUT, route.timeout, &route.interrupt)?;
-        socket_error(&fd)??;
+        connect_result(&fd, route.timeout, &route.interrupt)?;
     }
     Ok(fd)
 }
 
+/// Waits for the end of a connect, and returns how it ended.
+fn connect_result(fd: &OwnedFd, timeout: Duration, interrupt: &Interrupt) -> io::Result<()> {
+    // A socket that becomes writable has connected or failed; which of both is its SO_ERROR, as
+    // connect(2) describes under EINPROGRESS.
+    wait_for(fd.as_fd(), PollFlags::OUT, timeout, interrupt)?;
+    socket_error(fd)??;
+    Ok(())
+}
+
 /// Returns a nonblocking socket that is connected or about to be, and which of both.
-fn begun(route: &Route) -> io::Result<(OwnedFd, bool)> {
+fn begin_connecting(route: &Route) -> io::Result<(OwnedFd, bool)> {
     if !route.resvport {
         return connect_from(route, None);
     }
     let mut last = io::Error::from(ErrorKind::AddrInUse);
+    // From the top, as kernels do: the low ones are closest to the ports of services.
     for port in RESERVED_PORTS.rev() {
         match connect_from(route, Some(port)) {
             Err(error) if is_taken(&error) => last = error,
@@ -226,29 +232,5 @@ fn connect_from(route: &Route, port: Option<u16>) -> io::Result<(OwnedFd, bool)>
         Ok(()) => Ok((fd, true)),
         Err(Errno::INPROGRESS) => Ok((fd, false)),
         Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Waits until a socket is ready, or fails with `TimedOut`, also where the caller wants no more.
-pub(super) fn wait_for(
-    fd: BorrowedFd<'_>,
-    flags: PollFlags,
-    timeout: Duration,
-    interrupt: &Interrupt,
-) -> io::Result<()> {
-    let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    let mut left = timeout;
-    loop {
-        let step = left.min(LOOK_EVERY);
-        left -= step;
-        let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(step.subsec_nanos()) };
-        match poll(&mut fds, Some(&wait)) {
-            Ok(0) if left.is_zero() || interrupt.reason().is_some() => {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(errno) => return Err(errno.into()),
-        }
     }
 }

@@ -8,10 +8,8 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use model::TlsOptions;
 use nfs_proto::rpc::{AUTH_TLS, CallHeader, Credential, ProcedureId, RPC_VERSION, STARTTLS};
@@ -23,8 +21,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use super::open::wait_for;
-use crate::interrupt::Interrupt;
+use super::deadline::Deadline;
 
 /// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
 const ALPN_SUNRPC: &[u8] = b"sunrpc";
@@ -75,16 +72,19 @@ impl Tls {
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, Refused> {
-        let make = || client_config(&self.0.options);
-        self.0.config.get_or_init(make).clone().map_err(Refused::Trust)
+        // Read once, by the first connection that needs it, and its failure is kept too.
+        let config = self.0.config.get_or_init(|| client_config(&self.0.options));
+        config.clone().map_err(Refused::Trust)
     }
 
     /// The name that the certificate of a host must be for.
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
         let requested = self.0.options.server_name.as_deref().unwrap_or(host);
         let bare = requested.trim_start_matches('[').trim_end_matches(']');
-        let unusable = |error| Refused::Trust(format!("server name `{requested}`: {error}"));
-        ServerName::try_from(bare.to_owned()).map_err(unusable)
+        match ServerName::try_from(bare.to_owned()) {
+            Ok(name) => Ok(name),
+            Err(error) => Err(Refused::Trust(format!("server name `{requested}`: {error}"))),
+        }
     }
 }
 
@@ -119,16 +119,7 @@ impl TlsStream {
         host: &str,
         deadline: &Deadline,
     ) -> Result<Self, (TcpStream, Refused)> {
-        let begin = |stream: &TcpStream| -> Result<ClientConnection, Refused> {
-            let (config, name) = (trust.config()?, trust.server_name(host)?);
-            if !ask(stream, null_call, deadline)? {
-                return Err(Refused::NotOffered);
-            }
-            let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
-            tls.set_buffer_limit(Some(BUFFER_BYTES));
-            Ok(tls)
-        };
-        let mut this = match begin(&stream) {
+        let mut this = match begin_tls(&stream, null_call, trust, host, deadline) {
             Ok(tls) => Self { stream, tls: Box::new(tls) },
             Err(refused) => return Err((stream, refused)),
         };
@@ -142,7 +133,7 @@ impl TlsStream {
     /// neither.
     pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let taken = self.tls.writer().write_vectored(pieces)?;
-        match self.push() {
+        match self.send_encrypted() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             Err(error) if taken == 0 => Err(error),
             _ => Ok(taken),
@@ -156,12 +147,14 @@ impl TlsStream {
             match self.tls.reader().read(&mut space[filled..]) {
                 Ok(0) => break,
                 Ok(len) => filled += len,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => match self.pull() {
-                    Ok(()) => {}
-                    // What is wrong with the stream shows again when there is nothing else.
-                    Err(_) if filled > 0 => break,
-                    Err(error) => return Err(error),
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    match self.receive_encrypted() {
+                        Ok(()) => {}
+                        // What is wrong with the stream shows again when there is nothing else.
+                        Err(_) if filled > 0 => break,
+                        Err(error) => return Err(error),
+                    }
+                }
                 Err(_) if filled > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -176,27 +169,31 @@ impl TlsStream {
 
     fn shake_hands(&mut self, deadline: &Deadline) -> Result<(), Refused> {
         while self.tls.is_handshaking() || self.tls.wants_write() {
-            let sent = deadline.retry(&self.stream, PollFlags::OUT, || {
+            deadline.retry_until_ready(&self.stream, PollFlags::OUT, || {
                 if self.tls.wants_write() { self.tls.write_tls(&mut &self.stream) } else { Ok(0) }
-            });
-            sent?;
+            })?;
             if self.tls.wants_write() || !self.tls.is_handshaking() {
                 continue;
             }
-            let read = || self.tls.read_tls(&mut &self.stream);
-            if deadline.retry(&self.stream, PollFlags::IN, read)? == 0 {
+            let read = deadline.retry_until_ready(&self.stream, PollFlags::IN, || {
+                self.tls.read_tls(&mut &self.stream)
+            })?;
+            if read == 0 {
                 return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
             }
-            self.tls.process_new_packets().map_err(|error| match error {
-                rustls::Error::InvalidCertificate(reason) => Refused::Certificate(reason),
-                error => Refused::Failed(io::Error::other(error)),
-            })?;
+            match self.tls.process_new_packets() {
+                Ok(_) => {}
+                Err(rustls::Error::InvalidCertificate(reason)) => {
+                    return Err(Refused::Certificate(reason));
+                }
+                Err(error) => return Err(io::Error::other(error).into()),
+            }
         }
         Ok(())
     }
 
     /// Sends encrypted bytes until none are left, or fails with `WouldBlock`.
-    fn push(&mut self) -> io::Result<()> {
+    fn send_encrypted(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut &self.stream) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -208,12 +205,12 @@ impl TlsStream {
     }
 
     /// Receives and decrypts some bytes.
-    fn pull(&mut self) -> io::Result<()> {
+    fn receive_encrypted(&mut self) -> io::Result<()> {
         if self.tls.read_tls(&mut &self.stream)? == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         self.tls.process_new_packets().map_err(io::Error::other)?;
-        match self.push() {
+        match self.send_encrypted() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),
         }
@@ -224,8 +221,8 @@ impl TlsStream {
 /// first answer. **Source:** RFC 8446 section 6.2.
 pub(crate) fn refuses_certificate(error: &io::Error) -> bool {
     use rustls::AlertDescription as Alert;
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let Some(rustls::Error::AlertReceived(alert)) = inner else { return false };
+    let Some(inner) = error.get_ref() else { return false };
+    let Some(rustls::Error::AlertReceived(alert)) = inner.downcast_ref() else { return false };
     matches!(
         alert,
         Alert::CertificateRequired
@@ -242,8 +239,10 @@ pub(crate) fn refuses_certificate(error: &io::Error) -> bool {
 
 /// Tells whether the reply to a NULL call with AUTH_TLS promises TLS; one that denies the
 /// credential does not. `reply` is without its record mark.
-pub(crate) fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
+pub(crate) fn offers_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
     let mut reader = Reader::new(reply);
+    // The xid, the type (1: a reply), the state (0: accepted), then the verifier, whose body is the
+    // promise. The state of a denied credential means that the server knows no AUTH_TLS.
     reader.u32()?;
     match reader.u32()? {
         1 => {}
@@ -256,8 +255,30 @@ pub(crate) fn says_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
     Ok(reader.opaque(VERIFIER_BYTES_MAX)? == STARTTLS)
 }
 
-/// Makes the NULL call that asks for TLS and says what the answer was.
-fn ask(stream: &TcpStream, null_call: ProcedureId, deadline: &Deadline) -> io::Result<bool> {
+/// Prepares TLS on a stream whose server offers it, up to the handshake.
+fn begin_tls(
+    stream: &TcpStream,
+    null_call: ProcedureId,
+    trust: &Tls,
+    host: &str,
+    deadline: &Deadline,
+) -> Result<ClientConnection, Refused> {
+    // The files are read before anything is sent, so that their faults are reported as theirs.
+    let (config, name) = (trust.config()?, trust.server_name(host)?);
+    if !request_tls(stream, null_call, deadline)? {
+        return Err(Refused::NotOffered);
+    }
+    let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+    tls.set_buffer_limit(Some(BUFFER_BYTES));
+    Ok(tls)
+}
+
+/// Makes the NULL call that asks for TLS, and tells whether the server offers it.
+fn request_tls(
+    stream: &TcpStream,
+    null_call: ProcedureId,
+    deadline: &Deadline,
+) -> io::Result<bool> {
     let mut call = Vec::new();
     let mark = record::begin(&mut call);
     let header = CallHeader {
@@ -272,19 +293,23 @@ fn ask(stream: &TcpStream, null_call: ProcedureId, deadline: &Deadline) -> io::R
     record::end(&mut call, mark, 0);
     let mut rest = call.as_slice();
     while !rest.is_empty() {
-        let sent = deadline.retry(stream, PollFlags::OUT, || (&mut &*stream).write(rest))?;
+        let sent =
+            deadline.retry_until_ready(stream, PollFlags::OUT, || (&mut &*stream).write(rest))?;
         rest = &rest[sent..];
     }
     let mut inbox = record::Inbox::new(REPLY_BYTES_MAX);
     loop {
-        // Never a byte more than the reply: what follows it belongs to TLS.
+        // Never a byte more than the reply: what follows it belongs to TLS, and this inbox would
+        // swallow the start of the handshake.
         let mut byte = [0];
-        if deadline.retry(stream, PollFlags::IN, || (&mut &*stream).read(&mut byte))? == 0 {
+        if deadline.retry_until_ready(stream, PollFlags::IN, || (&mut &*stream).read(&mut byte))?
+            == 0
+        {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         inbox.push(&byte);
         if let Some(reply) = inbox.next_record().map_err(io::Error::other)? {
-            return says_starttls(reply).map_err(io::Error::other);
+            return offers_starttls(reply).map_err(io::Error::other);
         }
     }
 }
@@ -293,13 +318,13 @@ fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| error.to_string())?
-        .with_root_certificates(trusted(options.ca.as_deref())?);
+        .with_root_certificates(read_trusted(options.ca.as_deref())?);
     let mut config = match (&options.cert, &options.key) {
         (Some(cert), Some(key)) => {
-            let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", key.display());
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| describe(&error))?;
-            let own = builder.with_client_auth_cert(certificates(cert)?, private);
-            own.map_err(|error| describe(&error))?
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|e| file_fault(key, &e))?;
+            builder
+                .with_client_auth_cert(read_certificates(cert)?, private)
+                .map_err(|error| file_fault(key, &error))?
         }
         _ => builder.with_no_client_auth(),
     };
@@ -308,61 +333,33 @@ fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
 }
 
 /// Reads whom to trust: those in a file, or those of the system.
-fn trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
+fn read_trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = authorities else {
         // A system without certificates trusts no server, and the handshake fails with that reason.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
+    for certificate in read_certificates(path)? {
+        roots.add(certificate).map_err(|error| file_fault(path, &error))?;
     }
     Ok(roots)
 }
 
 /// Reads the certificates of a PEM file; there is at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let pem = CertificateDer::pem_file_iter(path).map_err(|error| describe(&error))?;
-    let all: Vec<_> = pem.collect::<Result<_, _>>().map_err(|error| describe(&error))?;
-    if all.is_empty() { Err(describe(&"it holds no certificate")) } else { Ok(all) }
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let mut certificates = Vec::new();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| file_fault(path, &e))? {
+        certificates.push(certificate.map_err(|error| file_fault(path, &error))?);
+    }
+    if certificates.is_empty() {
+        return Err(file_fault(path, &"it holds no certificate"));
+    }
+    Ok(certificates)
 }
 
-/// The instant at which opening gives up, unless the caller wants it to before.
-pub(crate) struct Deadline {
-    at: Instant,
-    interrupt: Interrupt,
-}
-
-impl Deadline {
-    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
-    pub(super) fn after(timeout: Duration, interrupt: Interrupt) -> Self {
-        Self { at: Instant::now() + timeout, interrupt }
-    }
-
-    /// Does something on a socket, waiting for it as often as it takes.
-    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
-    fn retry<T>(
-        &self,
-        stream: &TcpStream,
-        flags: PollFlags,
-        mut job: impl FnMut() -> io::Result<T>,
-    ) -> io::Result<T> {
-        loop {
-            match job() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let left = self.at.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(ErrorKind::TimedOut.into());
-                    }
-                    wait_for(stream.as_fd(), flags, left, &self.interrupt)?;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
-    }
+fn file_fault(path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
 }
 
 #[cfg(test)]
@@ -378,13 +375,13 @@ mod tests {
     #[test]
     fn only_the_verifier_offers_tls() {
         let yes = reply(&[9, 1, 0, 0, 8], b"STARTTLS\0\0\0\0");
-        assert_eq!(says_starttls(&yes), Ok(true));
-        assert_eq!(says_starttls(&reply(&[9, 1, 0, 0, 0, 0], b"")), Ok(false));
+        assert_eq!(offers_starttls(&yes), Ok(true));
+        assert_eq!(offers_starttls(&reply(&[9, 1, 0, 0, 0, 0], b"")), Ok(false));
         let other = reply(&[9, 1, 0, 0, 8], b"STARTSSL\0\0\0\0");
-        assert_eq!(says_starttls(&other), Ok(false));
+        assert_eq!(offers_starttls(&other), Ok(false));
         // Denied: AUTH_ERROR, AUTH_REJECTEDCRED.
-        assert_eq!(says_starttls(&reply(&[9, 1, 1, 1, 2], b"")), Ok(false));
-        assert!(says_starttls(&yes[..20]).is_err());
-        assert!(says_starttls(&reply(&[9, 0, 0], b"")).is_err());
+        assert_eq!(offers_starttls(&reply(&[9, 1, 1, 1, 2], b"")), Ok(false));
+        assert!(offers_starttls(&yes[..20]).is_err());
+        assert!(offers_starttls(&reply(&[9, 0, 0], b"")).is_err());
     }
 }

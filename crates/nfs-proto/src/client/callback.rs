@@ -34,20 +34,20 @@ impl Callbacks {
 
     /// Appends the answer to a call and returns true, unless it is no call that can be answered or
     /// too many answers wait for a server that does not read them.
-    pub(super) fn answer(&mut self, call: &[u8], session: SessionId) -> bool {
+    pub(super) fn answer_call(&mut self, call: &[u8], session: SessionId) -> bool {
         let mut reader = Reader::new(call);
         let header = CallHeader::decode(&mut reader);
         let Ok(header) = header else { return false };
         if self.answers.len() > CALLBACK_ANSWERS_BYTES_MAX {
             return false;
         }
-        let compound = decode(&header, reader);
+        let compound = decode_call(&header, reader);
         let mark = record::begin(&mut self.answers);
         let mut writer = Writer::new(&mut self.answers);
         let result = compound.map(drop);
         ReplyHeader { xid: header.xid, result }.encode(&mut writer);
         if let Ok(Some(compound)) = compound {
-            encode_callback_reply(&mut writer, compound.tag, results(&compound, session));
+            encode_callback_reply(&mut writer, compound.tag, carry_out_all(&compound, session));
         }
         record::end(&mut self.answers, mark, 0);
         true
@@ -55,7 +55,7 @@ impl Callbacks {
 }
 
 /// Decodes a call of the callback program; `None` is CB_NULL.
-fn decode<'a>(
+fn decode_call<'a>(
     header: &CallHeader<'_>,
     arguments: Reader<'a>,
 ) -> Result<Option<CallbackCompound<'a>>, RpcError> {
@@ -74,7 +74,7 @@ fn decode<'a>(
 }
 
 /// Carries the operations out, up to the first failure.
-fn results<'a>(
+fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
 ) -> impl Iterator<Item = CallbackResult<'a>> {

@@ -12,8 +12,7 @@
 //! sent twice times nothing; Linux, `net/sunrpc/xprt.c` and `timer.c`, whose kinds of calls and
 //! least timeout these are.
 
-use super::event::Kind;
-use super::operation::OperationKind;
+use super::operation::{Kind, OperationKind};
 use super::types::UdpWindow;
 
 /// The window is kept in parts of a call, so that it can grow by less than one.
@@ -55,14 +54,14 @@ impl Congestion {
     }
 
     /// Says whether one more call may be sent while so many are out.
-    pub(super) const fn allows(&self, out: usize) -> bool {
+    pub(super) const fn allows_call(&self, out: usize) -> bool {
         !self.is_adaptive || (out as u64) < (self.window / SCALE) as u64
     }
 
     /// Takes note of a reply to a call that was sent once, so long after it was sent.
-    pub(super) fn replied(&mut self, kind: Kind, round_trip_ns: u64) {
+    pub(super) fn note_reply(&mut self, kind: Kind, round_trip_ns: u64) {
         if let Some(estimate) = self.estimate_mut(kind) {
-            estimate.add(round_trip_ns);
+            estimate.add_sample(round_trip_ns);
         }
         let grows_by = if self.window < self.threshold {
             SCALE
@@ -119,7 +118,7 @@ struct RoundTrip {
 impl RoundTrip {
     /// Adds a sample with the weights of RFC 6298: an eighth to the mean, a quarter to the
     /// deviation, which is taken from the mean before this sample.
-    fn add(&mut self, sample_ns: u64) {
+    fn add_sample(&mut self, sample_ns: u64) {
         self.known = Some(match self.known {
             None => (sample_ns, sample_ns / 2),
             Some((mean, deviation)) => {
@@ -149,10 +148,10 @@ mod tests {
     #[test]
     fn the_window_doubles_until_a_loss_and_grows_by_one_a_window_after_it() {
         let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
-        assert!(congestion.allows(1) && !congestion.allows(2));
+        assert!(congestion.allows_call(1) && !congestion.allows_call(2));
         for expected in [4, 8, 16] {
             for _ in 0..calls(&congestion) {
-                congestion.replied(READ, MS);
+                congestion.note_reply(READ, MS);
             }
             assert_eq!(calls(&congestion), expected);
         }
@@ -164,18 +163,18 @@ mod tests {
         congestion.timed_out(25, 40);
         assert_eq!(calls(&congestion), 4);
         for _ in 0..5 {
-            congestion.replied(READ, MS);
+            congestion.note_reply(READ, MS);
         }
         assert_eq!(calls(&congestion), 5);
         for after in 1..20 {
             congestion.timed_out(after * 1_000, after * 1_000 + 1);
         }
-        assert!(calls(&congestion) == 1 && congestion.allows(0));
+        assert!(calls(&congestion) == 1 && congestion.allows_call(0));
         for _ in 0..10_000 {
-            congestion.replied(READ, MS);
+            congestion.note_reply(READ, MS);
         }
         assert_eq!(calls(&congestion), 64, "never more than there are slots");
-        assert!(Congestion::new(UdpWindow::Off, 4).allows(1_000_000));
+        assert!(Congestion::new(UdpWindow::Off, 4).allows_call(1_000_000));
     }
 
     #[test]
@@ -183,15 +182,15 @@ mod tests {
         let timeo_ns = 1_100 * MS;
         let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
         assert_eq!(congestion.timeout_ns(READ, timeo_ns), timeo_ns);
-        congestion.replied(READ, 100 * MS);
+        congestion.note_reply(READ, 100 * MS);
         // RFC 6298, 2.2: the first sample and four times half of it.
         assert_eq!(congestion.timeout_ns(READ, timeo_ns), 300 * MS);
         for _ in 0..100 {
-            congestion.replied(READ, MS);
+            congestion.note_reply(READ, MS);
         }
         assert_eq!(congestion.timeout_ns(READ, timeo_ns), TIMEOUT_NS_MIN);
         assert_eq!(congestion.timeout_ns(READ, 50 * MS), 50 * MS, "never above what was requested");
-        congestion.replied(COMMIT, MS);
+        congestion.note_reply(COMMIT, MS);
         assert_eq!(congestion.timeout_ns(COMMIT, timeo_ns), timeo_ns);
         let off = Congestion::new(UdpWindow::Off, 4);
         assert_eq!(off.timeout_ns(READ, timeo_ns), timeo_ns);

@@ -3,69 +3,17 @@
 //! [`Event`] carries the instants of its call and an [`Outcome`] that is small and `Copy`, the same
 //! for all versions; what is rare or large is decoded from the event on demand.
 
-use super::dialect;
 use super::file::File;
-use super::listing::Listing;
-use super::operation::OperationKind;
-use super::piece::Piece;
-use crate::error::{CallError, DecodeError};
+use super::operation::Kind;
+use crate::error::DecodeError;
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
-use crate::program::Call;
-use crate::rpc::ProcedureId;
+use crate::nfs4;
+use crate::status::CallError;
 use crate::version::ProtocolVersion;
 use crate::xdr::Reader;
-use crate::{mount3, nfs4, portmap};
 
 /// The attributes of a file. What a version or a server does not tell is 0.
 pub type Attributes = nfs3::Fattr;
-
-/// The kind of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A file operation.
-    File(OperationKind),
-    /// A call of any program, made as it is.
-    Raw {
-        /// The program's number.
-        program: u32,
-        /// Version of the program.
-        version: u32,
-        /// The procedure's number.
-        procedure: u32,
-    },
-}
-
-impl Kind {
-    /// A compound of version 4 that is made as it is.
-    pub const COMPOUND: Self =
-        Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
-
-    /// Returns what this call calls.
-    pub const fn of(call: &Call<'_>) -> Self {
-        let ProcedureId { program, version, procedure } = call.procedure_id();
-        Self::Raw { program, version, procedure }
-    }
-}
-
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Self::File(kind) => write!(f, "{kind}"),
-            Self::Raw { procedure: 0, .. } => f.write_str("NULL"),
-            Self::Raw { program: mount3::PROGRAM, procedure: 1, .. } => f.write_str("MNT"),
-            Self::Raw { program: mount3::PROGRAM, procedure: 3, .. } => f.write_str("UMNT"),
-            Self::Raw { program: mount3::PROGRAM, procedure: 5, .. } => f.write_str("EXPORT"),
-            Self::Raw { program: portmap::PROGRAM, version: 2, procedure: 3 } => {
-                f.write_str("GETPORT")
-            }
-            Self::Raw { program: portmap::PROGRAM, procedure: 3, .. } => f.write_str("GETADDR"),
-            Self::Raw { program: nfs3::PROGRAM, version: 4, .. } => f.write_str("COMPOUND"),
-            Self::Raw { program, version, procedure } => {
-                write!(f, "procedure {procedure} of program {program}, version {version}")
-            }
-        }
-    }
-}
 
 /// The result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +72,8 @@ pub enum Outcome {
         /// To be compared with that of a COMMIT.
         verifier: Verifier,
     },
-    /// The result of READ_PLUS: see [`Event::pieces`].
-    Pieces {
+    /// The result of READ_PLUS: see [`Event::segments`].
+    Segments {
         /// Whether the file ends here.
         eof: bool,
     },
@@ -179,30 +127,6 @@ impl<'a> Event<'a> {
             }
         }
         Err(self.result.err().unwrap_or(missing.into()))
-    }
-
-    /// Decodes the page that an [`Outcome::Listing`] brought.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
-    pub fn listing(&self) -> Result<Listing<'a>, DecodeError> {
-        dialect::listing(self.version, self.kind, self.body)
-    }
-
-    /// Decodes the target of the link that an [`Outcome::Target`] brought.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
-    pub fn target(&self) -> Result<&'a [u8], DecodeError> {
-        dialect::target(self.version, self.kind, self.body)
-    }
-
-    /// Decodes the data and the holes that an [`Outcome::Pieces`] brought, in their order.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
-    pub fn pieces(&self) -> Result<impl Iterator<Item = Piece<'a>> + use<'a>, DecodeError> {
-        dialect::segments(self.kind, self.body).map(|all| all.iter().map(Piece::from))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`Listing`] is iterated; names stay where they were received.
 
-use super::dialect;
 use super::event::Attributes;
+use super::file_attributes::read_described;
 use crate::nfs2;
 use crate::nfs3::{self, FileHandle, Verifier};
 use crate::nfs4;
@@ -97,8 +97,13 @@ impl<'a> Iterator for EntryIter<'a> {
             }
             Iter::V4(entries) => {
                 let nfs4::Entry { cookie, name, attributes } = entries.next()?;
-                let (fileid, attributes, handle) = dialect::entry(&attributes);
-                Some(Entry { fileid, name, cookie, attributes, handle })
+                // One entry whose attributes can't be read does not end the page: it keeps its name.
+                let Ok(described) = read_described(&attributes) else {
+                    return Some(Entry { fileid: 0, name, cookie, attributes: None, handle: None });
+                };
+                let fileid = described.attributes.fileid;
+                let attributes = if described.is_whole { Some(described.attributes) } else { None };
+                Some(Entry { fileid, name, cookie, attributes, handle: described.handle })
             }
         }
     }

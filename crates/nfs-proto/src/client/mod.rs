@@ -9,12 +9,13 @@
 
 mod callback;
 mod congestion;
+mod contents;
 mod dialect;
 mod event;
 mod file;
+mod file_attributes;
 mod listing;
 mod operation;
-mod piece;
 mod receive;
 mod recovery;
 mod resume;
@@ -24,14 +25,15 @@ mod slot;
 mod types;
 
 pub use crate::version::{ProtocolVersion, UnknownVersion};
-pub use event::{Attributes, Event, Kind, Outcome};
+pub use event::{Attributes, Event, Outcome};
 pub use file::{File, Stateid};
 pub use listing::{Entry, EntryIter, Listing};
-pub use operation::{Cursor, Data, OpenAccess, Operation, OperationKind, SeekWhat};
-pub use piece::Piece;
+pub use operation::{
+    Cursor, Data, Kind, OpenAccess, Operation, OperationKind, PayloadRange, SeekWhat,
+};
 pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
-    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadRange, PayloadWant, Pending,
-    Retry, StartError, UdpWindow,
+    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadWant, Pending, Retry,
+    StartError, UdpWindow,
 };

@@ -1,14 +1,25 @@
 //! One vocabulary of file operations for all versions of NFS.
 //!
-//! [`Operation`] says what to do; a session's dialect says it in its version. What a version lacks
+//! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version lacks
 //! is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes its
 //! place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in counters
 //! and messages.
 //! **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862.
 
 use super::file::File;
-use super::types::PayloadRange;
-use crate::nfs3::{CreateHow, MknodWhat, Sattr, StableHow, Verifier};
+use crate::nfs3::{self, CreateHow, MknodWhat, Sattr, StableHow, Verifier};
+use crate::program::Call;
+use crate::rpc::ProcedureId;
+use crate::{mount3, nfs4, portmap};
+
+/// A part of the pool that the socket layer sends WRITE payloads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PayloadRange {
+    /// Index of the first byte.
+    pub start: usize,
+    /// Length in bytes.
+    pub len: u32,
+}
 
 /// The payload of a WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,5 +250,53 @@ kinds! {
 impl std::fmt::Display for OperationKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// The kind of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A file operation.
+    File(OperationKind),
+    /// A call of any program, made as it is.
+    Raw {
+        /// The program's number.
+        program: u32,
+        /// Version of the program.
+        version: u32,
+        /// The procedure's number.
+        procedure: u32,
+    },
+}
+
+impl Kind {
+    /// A compound of version 4 that is made as it is.
+    pub const COMPOUND: Self =
+        Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
+
+    /// Returns what this call calls.
+    pub const fn of_call(call: &Call<'_>) -> Self {
+        let ProcedureId { program, version, procedure } = call.procedure_id();
+        Self::Raw { program, version, procedure }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::File(kind) => write!(f, "{kind}"),
+            Self::Raw { procedure: 0, .. } => f.write_str("NULL"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 1, .. } => f.write_str("MNT"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 3, .. } => f.write_str("UMNT"),
+            Self::Raw { program: mount3::PROGRAM, procedure: 5, .. } => f.write_str("EXPORT"),
+            Self::Raw { program: portmap::PROGRAM, version: 2, procedure: 3 } => {
+                f.write_str("GETPORT")
+            }
+            Self::Raw { program: portmap::PROGRAM, procedure: 3, .. } => f.write_str("GETADDR"),
+            Self::Raw { program: nfs3::PROGRAM, version: 4, .. } => f.write_str("COMPOUND"),
+            Self::Raw { program, version, procedure } => {
+                write!(f, "procedure {procedure} of program {program}, version {version}")
+            }
+        }
     }
 }

@@ -7,17 +7,18 @@
 //! section 11, RFC 1813 section 3.3.6.
 
 use super::dialect::{Dialect, Prefix};
-use super::event::{Completed, Kind, Outcome};
+use super::event::{Completed, Outcome};
 use super::file::File;
-use super::operation::OperationKind;
+use super::operation::{Kind, OperationKind};
 use super::slot::{Slot, SlotTable};
 use super::types::{Counters, PayloadMode, PayloadWant};
-use crate::error::{CallError, DecodeError, StreamError};
+use crate::error::{DecodeError, StreamError};
 use crate::limits::{
     CALLBACK_BYTES_MAX, MARK_BYTES, RECORD_BYTES_MAX, REPLY_HEAD_BYTES, TRANSFER_BYTES_MAX,
 };
 use crate::record::Mark;
 use crate::rpc::ReplyHeader;
+use crate::status::CallError;
 use crate::xdr::{Reader, pad_len};
 
 /// When to look at a reply for the first time: RPC header, status and the flag before attributes.
@@ -99,7 +100,7 @@ impl Receiver {
     }
 
     /// Takes at least one byte of `input`, none beyond the end of a record.
-    pub(super) fn take(
+    pub(super) fn take_input(
         &mut self,
         input: &[u8],
         context: Context<'_>,
@@ -114,7 +115,7 @@ impl Receiver {
                 let taken = input.len().min(*target - self.head.len());
                 self.head.extend_from_slice(&input[..taken]);
                 if self.head.len() == *target {
-                    self.look(context);
+                    self.inspect_head(context);
                 }
                 taken
             }
@@ -139,7 +140,7 @@ impl Receiver {
     }
 
     /// Forgets what has arrived of a record, since its stream is gone.
-    pub(super) fn reset(&mut self) {
+    pub(super) fn reset_stream(&mut self) {
         (self.mark_len, self.fragment_left) = (0, 0);
         (self.last, self.record_bytes) = (false, 0);
         self.state = State::Head(FIRST_LOOK_BYTES);
@@ -148,12 +149,12 @@ impl Receiver {
 
     /// Expects one record of `len` bytes, at least 1, without a mark.
     pub(super) fn begin_datagram(&mut self, len: usize) {
-        self.reset();
+        self.reset_stream();
         (self.fragment_left, self.last) = (len, true);
     }
 
     /// Returns the xid at the start of the record that ended last.
-    pub(super) fn xid(&self) -> Option<u32> {
+    pub(super) fn last_xid(&self) -> Option<u32> {
         Reader::new(&self.head).u32().ok()
     }
 
@@ -162,17 +163,17 @@ impl Receiver {
     }
 
     /// Returns the record that ended last, if it is a call of the server's.
-    pub(super) fn call(&self) -> Option<&[u8]> {
+    pub(super) fn callback_call(&self) -> Option<&[u8]> {
         (self.is_call() && matches!(self.state, State::Head(_))).then_some(&self.head)
     }
 
-    /// Tells whether a record is complete and waits for [`Receiver::finish`].
+    /// Tells whether a record is complete and waits for [`Receiver::finish_record`].
     pub(super) fn at_record_end(&self) -> bool {
         self.last && self.fragment_left == 0
     }
 
     /// Ends the record and returns the event it makes, or `None` for a reply without a call.
-    pub(super) fn finish(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
+    pub(super) fn finish_record(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
         let state = self.state;
         (self.last, self.record_bytes) = (false, 0);
         self.state = State::Head(FIRST_LOOK_BYTES);
@@ -184,7 +185,9 @@ impl Receiver {
                 let (slot, error) = fault?;
                 (slot, Err(error.into()), 0)
             }
-            State::Payload(payload) => (payload.slot, payload.outcome(), payload.received as u32),
+            State::Payload(payload) => {
+                (payload.slot, payload.outcome_of_read(), payload.received as u32)
+            }
             State::Head(_) => {
                 let slot = context.table.find_xid(whole.clone().u32().ok()?)?;
                 (slot, finish_head(header, reader, context, slot, &mut self.object), 0)
@@ -195,17 +198,17 @@ impl Receiver {
     }
 
     /// Returns the head from `at` on, until the next byte is taken.
-    pub(super) fn body(&self, at: usize) -> &[u8] {
+    pub(super) fn body_from(&self, at: usize) -> &[u8] {
         self.head.get(at..).unwrap_or_default()
     }
 
     /// Returns the file that a result is about, if the reply named it.
-    pub(super) fn object(&self, result: &Result<Outcome, CallError>) -> Option<&File> {
+    pub(super) fn named_file(&self, result: &Result<Outcome, CallError>) -> Option<&File> {
         self.object.as_ref().filter(|_| matches!(result, Ok(Outcome::Object { .. })))
     }
 
     /// Returns the first `len` payload bytes of a slot, if payloads are kept.
-    pub(super) fn kept(&self, slot: u32, len: u32) -> &[u8] {
+    pub(super) fn kept_payload(&self, slot: u32, len: u32) -> &[u8] {
         let at = slot as usize * self.kept_stride;
         let len = if self.kept_stride > 0 { len as usize } else { 0 };
         &self.kept[at..at + len]
@@ -238,7 +241,7 @@ impl Receiver {
     }
 
     /// Passes over the rest of the record, if it belongs to this slot.
-    pub(super) fn forget(&mut self, slot: u32) {
+    pub(super) fn forget_slot(&mut self, slot: u32) {
         match self.state {
             State::Payload(payload) if payload.slot == slot => self.state = State::Skip(None),
             State::Skip(Some((failed, _))) if failed == slot => self.state = State::Skip(None),
@@ -270,8 +273,8 @@ impl Receiver {
     }
 
     /// Decides how to go on, now that the head has what was waited for.
-    fn look(&mut self, context: Context<'_>) {
-        if context.dialect.backchannel().is_some() && self.is_call() {
+    fn inspect_head(&mut self, context: Context<'_>) {
+        if context.dialect.callback_session().is_some() && self.is_call() {
             let whole = self.head.len() < CALLBACK_BYTES_MAX;
             self.state = if whole { State::Head(CALLBACK_BYTES_MAX) } else { State::Skip(None) };
             return;
@@ -306,7 +309,7 @@ impl Receiver {
 
 impl Payload {
     /// Returns the outcome of the READ, if the record had all of the payload and nothing more.
-    fn outcome(&self) -> Result<Outcome, CallError> {
+    fn outcome_of_read(&self) -> Result<Outcome, CallError> {
         let pad = pad_len(self.len);
         if self.received + self.tail < self.len + pad {
             let left = self.received + self.tail;
@@ -329,7 +332,7 @@ fn finish_head(
 ) -> Result<Outcome, CallError> {
     header?.result.map_err(CallError::Rpc)?;
     let slot = context.table.get(index);
-    let outcome = context.dialect.outcome(index, slot, body, object)?;
+    let outcome = context.dialect.decode_outcome(index, slot, body, object)?;
     match outcome {
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())

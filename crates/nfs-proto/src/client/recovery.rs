@@ -6,14 +6,14 @@
 //! answers "later" is called again, within the session's patience. All of it is counted.
 //! **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
 
-use super::dialect::Next;
-use super::event::{Completed, Kind};
+use super::dialect::{Delivery, Next};
+use super::event::Completed;
+use super::operation::Kind;
 use super::session::{ANSWERS, Session, XID_AT};
 use super::slot::SlotState;
 use super::types::Framing;
-use crate::error::CallError;
 use crate::limits::{DELAY_NS_MAX, DELAY_NS_MIN, RETRANSMIT_NS_MAX};
-use crate::status::Status;
+use crate::status::{CallError, Status};
 
 impl Session {
     /// Returns when [`Session::handle_timeout`] has something to do at the earliest.
@@ -40,7 +40,7 @@ impl Session {
             if slot.retry_at_ns > now_ns {
                 self.timer_ns = self.timer_ns.min(slot.retry_at_ns);
             } else if slot.state == SlotState::Sent {
-                self.retransmit(index, now_ns);
+                self.retransmit_call(index, now_ns);
             } else {
                 self.ask_again(index);
             }
@@ -51,7 +51,7 @@ impl Session {
     /// [`CallError::Lost`] where they must not be made twice.
     pub fn reconnected(&mut self, now_ns: u64) {
         self.counters.reconnects += 1;
-        self.receiver.reset();
+        self.receiver.reset_stream();
         self.queue_offset = 0;
         self.queue.retain(|index| *index != ANSWERS);
         self.callbacks.clear();
@@ -67,7 +67,7 @@ impl Session {
                 self.queue.push_front(index);
                 self.counters.replays += 1;
             } else {
-                self.lose(index, now_ns);
+                self.lose_call(index, now_ns);
             }
         }
     }
@@ -85,24 +85,24 @@ impl Session {
     }
 
     /// Takes a reply: it ends its call, puts it off, or leads to a further one.
-    pub(super) fn answered(&mut self, completed: &Completed) {
+    pub(super) fn handle_reply(&mut self, completed: &Completed) {
         let index = completed.slot;
-        self.withdraw(index);
+        self.withdraw_from_queue(index);
         let slot = self.table.get(index);
         if self.framing == Framing::Datagram && !slot.resent {
             let round_trip_ns = completed.done_ns.saturating_sub(slot.last_sent_ns);
-            self.congestion.replied(slot.kind, round_trip_ns);
+            self.congestion.note_reply(slot.kind, round_trip_ns);
         }
         if let Kind::File(_) | Kind::COMPOUND = self.table.get(index).kind {
-            let body = self.receiver.body(completed.body_at);
+            let body = self.receiver.body_from(completed.body_at);
             let slot = self.table.get_mut(index);
-            if self.dialect.ended(index, slot, body) == Next::Again {
+            if self.dialect.note_reply(index, slot, body) == Next::Again {
                 self.counters.follow_ups += 1;
                 self.ask_again(index);
                 return;
             }
         }
-        if self.holds(completed) {
+        if self.hold_if_refused(completed) {
             return;
         }
         let slot = self.table.get_mut(index);
@@ -122,13 +122,13 @@ impl Session {
     }
 
     /// Ends a call whose reply will never come.
-    pub(super) fn lose(&mut self, index: u32, now_ns: u64) {
+    pub(super) fn lose_call(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
         slot.retry_at_ns = now_ns;
         self.table.set_state(index, SlotState::Lost);
         self.lost += 1;
         self.counters.lost_calls += 1;
-        self.dialect.gave_up(index, true);
+        self.dialect.abandon_call(index, Delivery::Sent);
     }
 
     /// Returns the next call that was lost, as an event.
@@ -145,7 +145,7 @@ impl Session {
     }
 
     /// Sends a datagram again, as it is: the server may know it by its xid.
-    fn retransmit(&mut self, index: u32, now_ns: u64) {
+    fn retransmit_call(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
         self.congestion.timed_out(slot.last_sent_ns, now_ns);
         if slot.retransmissions >= self.retry.retrans {
@@ -167,12 +167,12 @@ impl Session {
         let slot = self.table.get_mut(index);
         (slot.resent, slot.retransmissions) = (true, 0);
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
-        self.dialect.again(index, &mut slot.header);
-        self.enqueue(index);
+        self.dialect.prepare_resend(index, &mut slot.header);
+        self.enqueue_call(index);
     }
 
     /// Takes a call out of line whose reply arrived before its retransmission left.
-    fn withdraw(&mut self, index: u32) {
+    fn withdraw_from_queue(&mut self, index: u32) {
         if self.table.get(index).state == SlotState::Queued {
             self.queue.retain(|queued| *queued != index);
             self.table.set_state(index, SlotState::Sent);

@@ -6,14 +6,14 @@
 //! again in the new session, all else ends as [`CallError::Lost`].
 //! **Source:** RFC 8881 section 8.4.2, RFC 7530 section 9.6.2.
 
-use super::event::{Completed, Kind};
-use super::operation::OperationKind;
+use super::event::Completed;
+use super::operation::{Kind, OperationKind};
 use super::session::{Session, XID_AT};
 use super::slot::SlotState;
 use crate::status::Status;
 
 #[cfg(doc)]
-use crate::error::CallError;
+use crate::status::CallError;
 
 impl Session {
     /// Tells whether operations wait for a new binding; until then nothing should be sent.
@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// Returns how many calls were sent and have no reply yet.
-    pub fn awaited(&self) -> usize {
+    pub fn awaited_calls(&self) -> usize {
         self.table.in_use().filter(|slot| slot.state == SlotState::Sent).count()
     }
 
@@ -30,12 +30,12 @@ impl Session {
     /// has no calls in flight.
     pub fn resume(&mut self, now_ns: u64, fresh: &Self) {
         self.counters.rebinds += 1;
-        self.receiver.reset();
+        self.receiver.reset_stream();
         self.queue.clear();
         (self.queue_offset, self.unbound) = (0, 0);
         self.callbacks.clear();
-        self.dialect.resume(&fresh.dialect);
-        self.table.limit(fresh.table.limit_count());
+        self.dialect.adopt_binding(&fresh.dialect);
+        self.table.limit_to(fresh.table.limit_count());
         for index in self.table.indices() {
             if !self.is_answered(index) {
                 self.resume_slot(index, now_ns);
@@ -44,12 +44,15 @@ impl Session {
     }
 
     /// Holds an operation back whose session or client the server does not know.
-    pub(super) fn holds(&mut self, completed: &Completed) -> bool {
-        let slot = self.table.get_mut(completed.slot);
-        let is_operation = matches!(slot.kind, Kind::File(_));
-        let status = completed.result.err().and_then(|error| error.status());
-        let opens = matches!(slot.kind, Kind::File(OperationKind::Open | OperationKind::Create));
-        let held = is_operation && status.is_some_and(|status| refuses_client(status, opens));
+    pub(super) fn hold_if_refused(&mut self, completed: &Completed) -> bool {
+        let Err(error) = completed.result else { return false };
+        let Some(status) = error.status() else { return false };
+        // Raw calls belong to set-up and recovery, which handle such a refusal themselves.
+        let held = match self.table.get(completed.slot).kind {
+            Kind::File(OperationKind::Open | OperationKind::Create) => refuses_opener(status),
+            Kind::File(_) => is_unbound(status),
+            Kind::Raw { .. } => false,
+        };
         if held {
             self.table.set_state(completed.slot, SlotState::Unbound);
             self.unbound += 1;
@@ -68,27 +71,27 @@ impl Session {
             SlotState::Queued | SlotState::Unbound | SlotState::Waiting => harmless,
         };
         if !made_again {
-            self.lose(index, now_ns);
+            self.lose_call(index, now_ns);
             return;
         }
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
         slot.resent = slot.state != SlotState::Queued || slot.resent;
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
-        self.dialect.rebound(index, &mut slot.header);
+        self.dialect.rebind_call(index, &mut slot.header);
         if slot.state != SlotState::Waiting {
             self.counters.replays += u64::from(slot.resent);
-            self.enqueue(index);
+            self.enqueue_call(index);
         }
     }
 }
 
-/// Tells whether a server refuses the client and not what it asks for: of an OPEN, which names
+/// Tells whether a server refuses the client of an OPEN and not the open: since an OPEN names
 /// nothing else that could have run out, `Expired` says so too.
 ///
 /// **Source:** RFC 7530 sections 9.6.3.1 and 13.1.5.1.
-pub(super) const fn refuses_client(status: Status, opens: bool) -> bool {
-    is_unbound(status) || opens && matches!(status, Status::Expired)
+pub(super) const fn refuses_opener(status: Status) -> bool {
+    is_unbound(status) || matches!(status, Status::Expired)
 }
 
 /// Tells whether a server says that it does not know the session or the client.

@@ -14,7 +14,7 @@ impl Session {
     /// Makes room in every call for a payload of so many bytes that is copied, so that none of them
     /// allocates later.
     pub fn reserve_copies(&mut self, bytes: u32) {
-        self.table.reserve(bytes as usize);
+        self.table.reserve_headers(bytes as usize);
     }
 
     /// Tells whether bytes wait to be sent.
@@ -24,14 +24,14 @@ impl Session {
 
     /// Says whether the window has room: a stream has a window of its own below.
     fn may_send(&self) -> bool {
-        self.framing == Framing::Record || self.congestion.allows(self.table.sent_count())
+        self.framing == Framing::Record || self.congestion.allows_call(self.table.sent_count())
     }
 
     /// Iterates over what is to be sent next on a stream, for one vectored write.
     pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.queue.iter().enumerate().flat_map(|(position, index)| {
             let skip = if position == 0 { self.queue_offset } else { 0 };
-            self.pieces(*index, self.unframed() + skip)
+            self.chunks_of(*index, self.unframed_bytes() + skip)
         })
     }
 
@@ -39,7 +39,7 @@ impl Session {
     /// no room. After sending it state its length by [`Session::sent`].
     pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
         let next = self.queue.front().filter(|_| self.may_send());
-        next.into_iter().flat_map(|index| self.pieces(*index, self.unframed()))
+        next.into_iter().flat_map(|index| self.chunks_of(*index, self.unframed_bytes()))
     }
 
     /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
@@ -49,7 +49,7 @@ impl Session {
     /// When more bytes are stated than were offered.
     pub fn sent(&mut self, now_ns: u64, mut len: usize) {
         self.counters.wire_bytes_out += len as u64;
-        let unframed = self.unframed();
+        let unframed = self.unframed_bytes();
         while len > 0 {
             let index = *self.queue.front().expect("no more bytes sent than were offered");
             if index == ANSWERS {
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Completes the mark of an encoded call and puts it in line.
-    pub(super) fn enqueue(&mut self, index: u32) {
+    pub(super) fn enqueue_call(&mut self, index: u32) {
         let slot = self.table.get_mut(index);
         let external = slot.external_len();
         record::end(&mut slot.header, 0, external);
@@ -87,11 +87,11 @@ impl Session {
     }
 
     /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
-    fn pieces(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
+    fn chunks_of(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
         let pieces = if index == ANSWERS {
             [Some(Chunk::Bytes(&self.callbacks.bytes()[skip..])), None, None]
         } else {
-            self.table.get(index).chunks(skip)
+            self.table.get(index).chunks_after(skip)
         };
         pieces.into_iter().flatten()
     }
@@ -110,7 +110,7 @@ impl Session {
     }
 
     /// Bytes of a framed call that this transport leaves out.
-    fn unframed(&self) -> usize {
+    fn unframed_bytes(&self) -> usize {
         if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
     }
 }

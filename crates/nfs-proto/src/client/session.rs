@@ -9,14 +9,12 @@ use std::collections::VecDeque;
 
 use super::callback::Callbacks;
 use super::congestion::Congestion;
-use super::dialect::Dialect;
-use super::event::{Completed, Event, Kind};
-use super::operation::{Data, Operation};
+use super::dialect::{Delivery, Dialect};
+use super::event::{Completed, Event};
+use super::operation::{Data, Kind, Operation, PayloadRange};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
-use super::types::{
-    Binding, Config, Counters, Framing, PayloadRange, PayloadWant, Pending, Retry, StartError,
-};
+use super::types::{Binding, Config, Counters, Framing, PayloadWant, Pending, Retry, StartError};
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
@@ -65,13 +63,12 @@ impl Session {
     /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
         let template = &call_template(config.credential);
-        let datagrams = config.framing == Framing::Datagram;
         Self {
             dialect: Dialect::new(config.version, config.slots),
             framing: config.framing,
             retry: config.retry,
             congestion: Congestion::new(config.retry.udp_window, config.slots),
-            table: SlotTable::new(config.slots, config.xid_seed, template, datagrams),
+            table: SlotTable::new(config.slots, config.xid_seed, template, config.framing),
             queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,
             callbacks: Callbacks::default(),
@@ -102,8 +99,8 @@ impl Session {
         operation: &Operation<'_>,
     ) -> Result<(), StartError> {
         let kind = operation.kind();
-        let procedure = self.dialect.procedure(kind)?;
-        let (requested, payload_bytes, payload) = sizes(operation);
+        let procedure = self.dialect.procedure_of(kind)?;
+        let (requested, payload_bytes, payload) = transfer_sizes(operation);
         check_size(requested, self.receiver.payload_bytes_max())?;
         check_size(payload_bytes, TRANSFER_BYTES_MAX)?;
         let id = ProcedureId::new(nfs3::PROGRAM, self.version().program_version(), procedure);
@@ -119,7 +116,7 @@ impl Session {
             return Err(error);
         }
         self.expected_payload_bytes += u64::from(requested);
-        self.enqueue(index);
+        self.enqueue_call(index);
         Ok(())
     }
 
@@ -128,11 +125,11 @@ impl Session {
     /// # Errors
     /// [`StartError::Busy`] when no slot is free.
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        let index = self.take_slot(now_ns, tag, Kind::of(call), call.procedure_id())?;
+        let index = self.take_slot(now_ns, tag, Kind::of_call(call), call.procedure_id())?;
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));
-        self.enqueue(index);
+        self.enqueue_call(index);
         Ok(())
     }
 
@@ -145,7 +142,7 @@ impl Session {
     pub fn bind(&mut self, binding: &Binding) {
         assert!(binding.slots > 0, "a session has slots");
         self.dialect.bind(binding);
-        self.table.limit(binding.slots);
+        self.table.limit_to(binding.slots);
     }
 
     /// Returns the client that a connection of version 4 belongs to.
@@ -155,7 +152,7 @@ impl Session {
 
     /// Returns the session that a connection of v4.1 and later belongs to; zeros in others.
     pub fn session_id(&self) -> SessionId {
-        self.dialect.backchannel().unwrap_or_default()
+        self.dialect.callback_session().unwrap_or_default()
     }
 
     /// Returns the flags of the last SEQUENCE that was answered, see
@@ -176,7 +173,7 @@ impl Session {
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         self.dialect.encode_ops(index, ops, &mut slot.header);
-        self.enqueue(index);
+        self.enqueue_call(index);
         Ok(())
     }
 
@@ -190,7 +187,7 @@ impl Session {
         while self.completed.is_none() && taken < input.len() {
             let rest = &input[taken..];
             let context = Context { table: &self.table, dialect: &self.dialect };
-            taken += self.receiver.take(rest, context, &mut self.counters)?;
+            taken += self.receiver.take_input(rest, context, &mut self.counters)?;
             self.finish_record(now_ns);
         }
         self.counters.wire_bytes_in += taken as u64;
@@ -212,7 +209,7 @@ impl Session {
         let mut rest = datagram;
         while !rest.is_empty() {
             let context = Context { table: &self.table, dialect: &self.dialect };
-            let taken = self.receiver.take(rest, context, &mut self.counters);
+            let taken = self.receiver.take_input(rest, context, &mut self.counters);
             rest = &rest[taken.expect("only marks are refused, and a datagram has none")..];
         }
         self.finish_record(now_ns);
@@ -261,9 +258,9 @@ impl Session {
             sent_ns: slot.sent_ns,
             done_ns: completed.done_ns,
             result: completed.result,
-            body: self.receiver.body(completed.body_at),
-            payload: self.receiver.kept(completed.slot, completed.payload_bytes),
-            file: self.receiver.object(&completed.result),
+            body: self.receiver.body_from(completed.body_at),
+            payload: self.receiver.kept_payload(completed.slot, completed.payload_bytes),
+            file: self.receiver.named_file(&completed.result),
         })
     }
 
@@ -274,7 +271,10 @@ impl Session {
         let Some(index) = self.table.find_tag(tag).filter(|index| completed != Some(*index)) else {
             return false;
         };
-        let sent = self.table.get(index).state != SlotState::Queued;
+        let delivery = match self.table.get(index).state {
+            SlotState::Queued => Delivery::Unsent,
+            _ => Delivery::Sent,
+        };
         if let Some(position) = self.queue.iter().position(|queued| *queued == index) {
             if position == 0 && self.queue_offset > 0 {
                 return false;
@@ -283,8 +283,8 @@ impl Session {
         }
         self.lost -= usize::from(self.table.get(index).state == SlotState::Lost);
         self.unbound -= usize::from(self.table.get(index).state == SlotState::Unbound);
-        self.dialect.gave_up(index, sent);
-        self.receiver.forget(index);
+        self.dialect.abandon_call(index, delivery);
+        self.receiver.forget_slot(index);
         self.expected_payload_bytes -= u64::from(self.table.release(index).requested);
         true
     }
@@ -333,7 +333,7 @@ impl Session {
         kind: Kind,
         id: ProcedureId,
     ) -> Result<u32, StartError> {
-        let index = self.table.take().ok_or(StartError::Busy)?;
+        let index = self.table.take_free().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
@@ -349,14 +349,14 @@ impl Session {
         if self.framing == Framing::Datagram {
             return false;
         }
-        let Some(session) = self.dialect.backchannel() else { return false };
-        let Some(call) = self.receiver.call() else { return false };
-        let answered = self.callbacks.answer(call, session);
+        let Some(session) = self.dialect.callback_session() else { return false };
+        let Some(call) = self.receiver.callback_call() else { return false };
+        let answered = self.callbacks.answer_call(call, session);
         self.counters.callbacks += u64::from(answered);
         if answered && !self.queue.contains(&ANSWERS) {
             self.queue.push_back(ANSWERS);
         }
-        self.receiver.reset();
+        self.receiver.reset_stream();
         true
     }
 
@@ -366,8 +366,8 @@ impl Session {
             return;
         }
         let context = Context { table: &self.table, dialect: &self.dialect };
-        let Some(completed) = self.receiver.finish(now_ns, context) else {
-            let xid = self.receiver.xid();
+        let Some(completed) = self.receiver.finish_record(now_ns, context) else {
+            let xid = self.receiver.last_xid();
             let duplicate = xid.is_some_and(|xid| self.table.was_answered(xid));
             self.counters.duplicate_replies += u64::from(duplicate);
             self.counters.late_replies += u64::from(!duplicate);
@@ -375,12 +375,12 @@ impl Session {
         };
         self.counters.replies += 1;
         self.counters.malformed_replies += u64::from(completed.is_malformed());
-        self.answered(&completed);
+        self.handle_reply(&completed);
     }
 }
 
 /// Returns what a READ asks for, what a WRITE carries, and where that is if not in the call.
-fn sizes(operation: &Operation<'_>) -> (u32, u32, PayloadRange) {
+fn transfer_sizes(operation: &Operation<'_>) -> (u32, u32, PayloadRange) {
     match *operation {
         Operation::Read { count, .. } => (count, 0, PayloadRange::default()),
         Operation::Write { data: Data::Bytes(bytes), .. } => {

@@ -4,9 +4,8 @@
 //! high bits its generation, which grows with every use. A slot keeps its buffer between uses, and
 //! in it what all calls of a session begin with.
 
-use super::event::Kind;
-use super::operation::OperationKind;
-use super::types::{Chunk, PayloadRange};
+use super::operation::{Kind, OperationKind, PayloadRange};
+use super::types::{Chunk, Framing};
 use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
 use crate::xdr::pad_len;
 
@@ -99,7 +98,7 @@ impl Slot {
     }
 
     /// Returns what is to be sent after the first `skip` bytes.
-    pub(super) fn chunks(&self, skip: usize) -> [Option<Chunk<'_>>; 3] {
+    pub(super) fn chunks_after(&self, skip: usize) -> [Option<Chunk<'_>>; 3] {
         let header = self.header.get(skip..).unwrap_or_default();
         let skip = skip.saturating_sub(self.header.len());
         let len = self.payload.len as usize;
@@ -128,13 +127,12 @@ pub(super) struct SlotTable {
     index_bits: u32,
     /// Bytes that all calls begin with.
     template_bytes: usize,
-    /// Replies may overtake a retransmission.
-    datagrams: bool,
+    framing: Framing,
 }
 
 impl SlotTable {
     /// Makes `count` slots whose calls all begin with `template`, each with room for a usual one.
-    pub(super) fn new(count: usize, xid_seed: u32, template: &[u8], datagrams: bool) -> Self {
+    pub(super) fn new(count: usize, xid_seed: u32, template: &[u8], framing: Framing) -> Self {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {
             slots: (0..count).map(|_| Slot::new(xid_seed, template)).collect(),
@@ -144,12 +142,12 @@ impl SlotTable {
             limit: count as u32,
             index_bits: count.next_power_of_two().trailing_zeros(),
             template_bytes: template.len(),
-            datagrams,
+            framing,
         }
     }
 
     /// Makes room in every call for a payload of so many bytes that is copied.
-    pub(super) fn reserve(&mut self, bytes: usize) {
+    pub(super) fn reserve_headers(&mut self, bytes: usize) {
         for slot in &mut self.slots {
             slot.header.reserve(CALL_HEADER_BYTES + bytes);
         }
@@ -174,7 +172,7 @@ impl SlotTable {
     }
 
     /// Lets only the first `count` slots be taken from now on.
-    pub(super) fn limit(&mut self, count: u32) {
+    pub(super) fn limit_to(&mut self, count: u32) {
         self.free.clear();
         self.limit = count.min(self.slots.len() as u32);
         let free = |index: &u32| self.slots[*index as usize].state == SlotState::Free;
@@ -203,7 +201,7 @@ impl SlotTable {
     }
 
     /// Takes a free slot and gives it a fresh xid.
-    pub(super) fn take(&mut self) -> Option<u32> {
+    pub(super) fn take_free(&mut self) -> Option<u32> {
         let index = self.free.pop()?;
         self.used += 1;
         self.renew_xid(index);
@@ -247,7 +245,8 @@ impl SlotTable {
         let slot = self.slots.get(index as usize)?;
         let is_out = match slot.state {
             SlotState::Sent => true,
-            SlotState::Queued => self.datagrams && slot.resent,
+            // A call that waits to be sent again may be answered by the reply to its first copy.
+            SlotState::Queued => self.framing == Framing::Datagram && slot.resent,
             _ => false,
         };
         (is_out && slot.xid == xid).then_some(index)
@@ -276,15 +275,15 @@ mod tests {
 
     #[test]
     fn an_xid_is_found_only_while_its_call_is_out() {
-        let mut table = SlotTable::new(3, 7, b"template", false);
-        let index = table.take().unwrap();
+        let mut table = SlotTable::new(3, 7, b"template", Framing::Record);
+        let index = table.take_free().unwrap();
         let xid = table.get(index).xid;
         assert_eq!(table.find_xid(xid), None);
         table.set_state(index, SlotState::Sent);
         assert_eq!(table.find_xid(xid), Some(index));
         assert_eq!(table.find_xid(xid | 3), None, "index 3 of 3 slots");
         table.release(index);
-        assert_eq!(table.take(), Some(index));
+        assert_eq!(table.take_free(), Some(index));
         table.set_state(index, SlotState::Sent);
         assert_eq!(table.find_xid(xid), None, "an older generation");
     }
@@ -297,7 +296,7 @@ mod tests {
         assert_eq!(slot.wire_len(), 10 + 5 + 3);
         for skip in 0..=slot.wire_len() {
             let left: usize = slot
-                .chunks(skip)
+                .chunks_after(skip)
                 .into_iter()
                 .flatten()
                 .map(|chunk| match chunk {

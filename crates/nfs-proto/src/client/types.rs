@@ -2,8 +2,7 @@
 //!
 //! All plain data; the state machine is [`super::Session`].
 
-use super::event::Kind;
-use super::operation::OperationKind;
+use super::operation::{Kind, OperationKind, PayloadRange};
 use crate::nfs4::{ClientId, SessionId};
 use crate::rpc::Credential;
 use crate::version::ProtocolVersion;
@@ -117,15 +116,6 @@ pub struct Binding {
     /// Number that tells the owners of this connection's opens from those of other owners of the
     /// same client, v4.0.
     pub owner_base: u64,
-}
-
-/// A part of the pool that the socket layer sends WRITE payloads from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PayloadRange {
-    /// Index of the first byte.
-    pub start: usize,
-    /// Length in bytes.
-    pub len: u32,
 }
 
 /// Tells why a call was not started.

@@ -6,6 +6,7 @@
 use super::types::{SetTime, Time};
 use crate::error::DecodeError;
 use crate::nfs3::{self, Device, FileType};
+use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
 /// Bits of a mode that name the type of a file, with the type's number in `ftype`: the number of
@@ -67,41 +68,49 @@ impl Fattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 68;
 
-    /// Reads attributes from the wire.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when they are not all there or the type is none that is known.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let bytes = reader.array::<{ Self::WIRE_BYTES }>()?;
-        let word = |index: usize| {
-            let at = 4 * index;
-            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let time = |index: usize| Time { seconds: word(index), micros: word(index + 1) };
-        if word(0) > TYPE_NUMBER_MAX {
-            return Err(DecodeError::BadValue { what: "ftype", value: word(0) });
+    /// Returns the kind of object: what the mode says, else what the type's number says.
+    pub fn file_type(&self) -> FileType {
+        // The number can't tell a socket or a pipe; servers say those in the mode only.
+        for (file_type, bits, _) in TYPES {
+            if bits == self.mode & TYPE_MASK {
+                return file_type;
+            }
+        }
+        for (file_type, _, number) in TYPES {
+            if number == self.type_number {
+                return file_type;
+            }
+        }
+        FileType::Regular
+    }
+}
+
+impl Wire<'_> for Fattr {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let words = reader.words::<{ Self::WIRE_BYTES / 4 }>()?;
+        if words[0] > TYPE_NUMBER_MAX {
+            return Err(DecodeError::BadValue { what: "ftype", value: words[0] });
         }
         Ok(Self {
-            type_number: word(0),
-            mode: word(1),
-            nlink: word(2),
-            uid: word(3),
-            gid: word(4),
-            size: word(5),
-            block_bytes: word(6),
-            device: word(7),
-            blocks: word(8),
-            fsid: word(9),
-            fileid: word(10),
-            atime: time(11),
-            mtime: time(13),
-            ctime: time(15),
+            type_number: words[0],
+            mode: words[1],
+            nlink: words[2],
+            uid: words[3],
+            gid: words[4],
+            size: words[5],
+            block_bytes: words[6],
+            device: words[7],
+            blocks: words[8],
+            fsid: words[9],
+            fileid: words[10],
+            atime: Time { seconds: words[11], micros: words[12] },
+            mtime: Time { seconds: words[13], micros: words[14] },
+            ctime: Time { seconds: words[15], micros: words[16] },
         })
     }
 
-    /// Appends the attributes.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        let words = [
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.words([
             self.type_number,
             self.mode,
             self.nlink,
@@ -119,19 +128,7 @@ impl Fattr {
             self.mtime.micros,
             self.ctime.seconds,
             self.ctime.micros,
-        ];
-        let mut bytes = [0; Self::WIRE_BYTES];
-        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
-        }
-        writer.raw(&bytes);
-    }
-
-    /// Returns the kind of object: what the mode says, else what the type's number says.
-    pub fn file_type(&self) -> FileType {
-        let by_mode = TYPES.iter().find(|(_, bits, _)| *bits == self.mode & TYPE_MASK);
-        let by_number = || TYPES.iter().find(|(.., number)| *number == self.type_number);
-        by_mode.or_else(by_number).map_or(FileType::Regular, |(file_type, ..)| *file_type)
+        ]);
     }
 }
 
@@ -159,11 +156,13 @@ impl From<&Fattr> for nfs3::Fattr {
 /// Converts attributes; sizes that do not fit become the largest number, ids are folded.
 impl From<&nfs3::Fattr> for Fattr {
     fn from(attributes: &nfs3::Fattr) -> Self {
-        let saturate = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let fold = |id: u64| (id as u32) ^ ((id >> 32) as u32);
         let wanted = attributes.file_type;
-        let (_, bits, type_number) =
-            TYPES.into_iter().find(|(file_type, ..)| *file_type == wanted).unwrap_or(TYPES[0]);
+        let (mut bits, mut type_number) = (TYPES[0].1, TYPES[0].2);
+        for (file_type, type_bits, number) in TYPES {
+            if file_type == wanted {
+                (bits, type_number) = (type_bits, number);
+            }
+        }
         let device = match wanted {
             FileType::Fifo => FIFO_DEVICE,
             _ => attributes.device.major << 8 | attributes.device.minor & 0xff,
@@ -185,6 +184,17 @@ impl From<&nfs3::Fattr> for Fattr {
             ctime: attributes.ctime.into(),
         }
     }
+}
+
+/// Returns the number, or the largest that 32 bits can say.
+fn saturate(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// Folds an id of 64 bits. Ids are only compared, and of a file system's own ids (small numbers, or
+/// hashes) few fall together.
+fn fold(id: u64) -> u32 {
+    (id as u32) ^ ((id >> 32) as u32)
 }
 
 /// Attributes to set; what is `None` is left as it is. **Source:** RFC 1094 section 2.3.6, sattr.
@@ -217,27 +227,33 @@ impl Sattr {
     pub fn with_mode(mode: u32) -> Self {
         Self { mode: Some(mode), ..Self::default() }
     }
+}
 
-    /// Reads attributes to set.
-    ///
-    /// # Errors
-    /// [`DecodeError::Truncated`] when they are not all there.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut word = || reader.u32().map(|word| (word != Self::KEEP).then_some(word));
-        let (mode, uid, gid, size) = (word()?, word()?, word()?, word()?);
-        let mode = mode.filter(|mode| *mode != Self::KEEP_MODE);
-        let atime = SetTime::decode(reader)?;
-        Ok(Self { mode, uid, gid, size, atime, mtime: SetTime::decode(reader)? })
+impl Wire<'_> for Sattr {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let [mode, uid, gid, size] = reader.words::<4>()?;
+        Ok(Self {
+            mode: if mode == Self::KEEP_MODE { None } else { to_set(mode) },
+            uid: to_set(uid),
+            gid: to_set(gid),
+            size: to_set(size),
+            atime: SetTime::decode(reader)?,
+            mtime: SetTime::decode(reader)?,
+        })
     }
 
-    /// Appends attributes to set.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        for word in [self.mode, self.uid, self.gid, self.size] {
-            writer.u32(word.unwrap_or(Self::KEEP));
-        }
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let [mode, uid, gid, size] =
+            [self.mode, self.uid, self.gid, self.size].map(|word| word.unwrap_or(Self::KEEP));
+        writer.words([mode, uid, gid, size]);
         self.atime.encode(writer);
         self.mtime.encode(writer);
     }
+}
+
+/// Returns the value to set, or `None` for the word that leaves an attribute alone.
+fn to_set(word: u32) -> Option<u32> {
+    if word == Sattr::KEEP { None } else { Some(word) }
 }
 
 /// Converts attributes: where the time of data is to be the server's, so is that of access.
@@ -262,10 +278,8 @@ impl Sattr {
     /// Takes over attributes to set; `None` when the size is beyond [`super::FILE_BYTES_MAX`].
     pub fn from_v3(attributes: &nfs3::Sattr) -> Option<Self> {
         let size = match attributes.size {
-            Some(size) => {
-                let fits = u32::try_from(size).ok().filter(|size| *size <= super::FILE_BYTES_MAX);
-                Some(fits?)
-            }
+            Some(size) if size > u64::from(super::FILE_BYTES_MAX) => return None,
+            Some(size) => Some(size as u32),
             None => None,
         };
         Some(Self {

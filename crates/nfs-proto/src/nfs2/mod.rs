@@ -11,15 +11,13 @@ mod call;
 mod directory;
 mod procedure;
 mod reply;
-mod reply_codec;
 mod types;
 
 pub use attributes::{Fattr, Sattr};
 pub use call::{Call, WriteHead, encode_write_header};
-pub use directory::{Entries, EntriesBuilder, Entry, Iter};
+pub use directory::{Entries, Entry, Iter, page_of};
 pub use procedure::Procedure;
-pub use reply::{Listing, Object, ReadOk, Reply};
-pub use reply_codec::{ReadHead, decode_read_head, encode_read_header};
+pub use reply::{Listing, Object, ReadHead, ReadOk, Reply, decode_read_head, encode_read_header};
 pub use types::{FileHandle, SetTime, Statfs, Time};
 
 /// The program number of NFS. **Source:** RFC 1094 section 2.1.

@@ -1,105 +1,107 @@
 //! The results of every NFS v2 procedure.
 //!
-//! [`Reply`] is a view: link targets, READ payloads and entries stay where they were received. A
-//! READ whose payload is sent from elsewhere is encoded by [`super::encode_read_header`].
+//! [`Reply`] is a view: link targets, READ payloads and entries stay where they were received. All
+//! results have one shape, a status and on success the rest, so that the table is encoder and
+//! decoder at once. [`encode_read_header`] stops before the payload, [`decode_read_head`] finds it.
 //! **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
 
 use super::{Entries, Fattr, FileHandle, Procedure, Statfs};
 use crate::Status;
+use crate::error::DecodeError;
+use crate::limits::V2_TRANSFER_BYTES_MAX;
+use crate::wire::{Wire, by_code, wire_struct};
+use crate::xdr::{Reader, Writer};
 
-/// The object that LOOKUP found, or CREATE or MKDIR made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Object {
-    /// Handle of the object.
-    pub file: FileHandle,
-    /// Attributes of the object.
-    pub attributes: Fattr,
+wire_struct! {
+    /// The object that LOOKUP found, or CREATE or MKDIR made.
+    pub struct Object {
+        /// Handle of the object.
+        file: FileHandle,
+        /// Attributes of the object.
+        attributes: Fattr,
+    }
 }
 
-/// The data that READ read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadOk<'a> {
-    /// The file's attributes; its size tells where the file ends.
-    pub attributes: Fattr,
-    /// Payload of the reply.
-    pub data: &'a [u8],
+wire_struct! {
+    /// The data that READ read.
+    pub struct ReadOk<'a> {
+        /// The file's attributes; its size tells where the file ends.
+        attributes: Fattr,
+        /// Payload of the reply.
+        data: &'a [u8] where len <= V2_TRANSFER_BYTES_MAX,
+    }
 }
 
-/// A page of READDIR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listing<'a> {
-    /// Entries of this page.
-    pub entries: Entries<'a>,
-    /// Whether the directory ends here.
-    pub eof: bool,
+wire_struct! {
+    /// A page of READDIR.
+    pub struct Listing<'a> {
+        /// Entries of this page.
+        entries: Entries<'a>,
+        /// Whether the directory ends here.
+        eof: bool,
+    }
 }
 
-/// A reply with its results. An error is never [`Status::Ok`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply<'a> {
-    /// The result of NULL, which is empty.
-    Null,
-    /// The file's attributes.
-    Getattr(Result<Fattr, Status>),
-    /// The file's attributes after the change.
-    Setattr(Result<Fattr, Status>),
-    /// The result of ROOT, which is empty.
-    Root,
-    /// The object that was found.
-    Lookup(Result<Object, Status>),
-    /// The target of the link.
-    Readlink(Result<&'a [u8], Status>),
-    /// The data that was read.
-    Read(Result<ReadOk<'a>, Status>),
-    /// The result of WRITECACHE, which is empty.
-    Writecache,
-    /// The file's attributes after the write.
-    Write(Result<Fattr, Status>),
-    /// The object that was made.
-    Create(Result<Object, Status>),
-    /// The result of REMOVE, which is empty.
-    Remove(Result<(), Status>),
-    /// The result of RENAME, which is empty.
-    Rename(Result<(), Status>),
-    /// The result of LINK, which is empty.
-    Link(Result<(), Status>),
-    /// The result of SYMLINK, which is empty.
-    Symlink(Result<(), Status>),
-    /// The object that was made.
-    Mkdir(Result<Object, Status>),
-    /// The result of RMDIR, which is empty.
-    Rmdir(Result<(), Status>),
-    /// A page of entries.
-    Readdir(Result<Listing<'a>, Status>),
-    /// The fill state.
-    Statfs(Result<Statfs, Status>),
+by_code! {
+    /// A reply with its results. An error is never [`Status::Ok`].
+    pub enum Reply<'a>: Procedure, procedure {
+        /// The result of NULL, which is empty.
+        Null,
+        /// The file's attributes.
+        Getattr(result: Result<Fattr, Status>),
+        /// The file's attributes after the change.
+        Setattr(result: Result<Fattr, Status>),
+        /// The result of ROOT, which is empty.
+        Root,
+        /// The object that was found.
+        Lookup(result: Result<Object, Status>),
+        /// The target of the link.
+        Readlink(result: Result<&'a [u8], Status>),
+        /// The data that was read.
+        Read(result: Result<ReadOk<'a>, Status>),
+        /// The result of WRITECACHE, which is empty.
+        Writecache,
+        /// The file's attributes after the write.
+        Write(result: Result<Fattr, Status>),
+        /// The object that was made.
+        Create(result: Result<Object, Status>),
+        /// The result of REMOVE, which is empty.
+        Remove(result: Result<(), Status>),
+        /// The result of RENAME, which is empty.
+        Rename(result: Result<(), Status>),
+        /// The result of LINK, which is empty.
+        Link(result: Result<(), Status>),
+        /// The result of SYMLINK, which is empty.
+        Symlink(result: Result<(), Status>),
+        /// The object that was made.
+        Mkdir(result: Result<Object, Status>),
+        /// The result of RMDIR, which is empty.
+        Rmdir(result: Result<(), Status>),
+        /// A page of entries.
+        Readdir(result: Result<Listing<'a>, Status>),
+        /// The fill state.
+        Statfs(result: Result<Statfs, Status>),
+    }
+}
+
+impl<'a> Reply<'a> {
+    /// Reads the results of `procedure`, which must be all that is left.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the results are not as the RFC defines them.
+    pub fn decode(procedure: Procedure, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let reply = Self::decode_body(procedure, &mut reader)?;
+        reader.finish()?;
+        reply.ok_or(DecodeError::BadValue { what: "the procedure", value: procedure.number() })
+    }
+
+    /// Appends the results.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        self.encode_body(writer);
+    }
 }
 
 impl Reply<'_> {
-    /// Returns the procedure that gives these results.
-    pub const fn procedure(&self) -> Procedure {
-        match self {
-            Self::Null => Procedure::Null,
-            Self::Getattr(_) => Procedure::Getattr,
-            Self::Setattr(_) => Procedure::Setattr,
-            Self::Root => Procedure::Root,
-            Self::Lookup(_) => Procedure::Lookup,
-            Self::Readlink(_) => Procedure::Readlink,
-            Self::Read(_) => Procedure::Read,
-            Self::Writecache => Procedure::Writecache,
-            Self::Write(_) => Procedure::Write,
-            Self::Create(_) => Procedure::Create,
-            Self::Remove(_) => Procedure::Remove,
-            Self::Rename(_) => Procedure::Rename,
-            Self::Link(_) => Procedure::Link,
-            Self::Symlink(_) => Procedure::Symlink,
-            Self::Mkdir(_) => Procedure::Mkdir,
-            Self::Rmdir(_) => Procedure::Rmdir,
-            Self::Readdir(_) => Procedure::Readdir,
-            Self::Statfs(_) => Procedure::Statfs,
-        }
-    }
-
     /// Returns how the call ended.
     ///
     /// # Errors
@@ -146,4 +148,40 @@ impl Reply<'_> {
             Procedure::Statfs => Self::Statfs(Err(status)),
         }
     }
+}
+
+/// The results that precede the payload of a successful READ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadHead {
+    /// The file's attributes; its size tells where the file ends.
+    pub attributes: Fattr,
+    /// The length of the payload, in bytes; not compared with any limit.
+    pub len: u32,
+}
+
+/// Appends the results of a successful READ up to its payload; the caller sends the `len` payload
+/// bytes and [`crate::xdr::pad_len`] zero bytes after them.
+pub fn encode_read_header(writer: &mut Writer<'_>, attributes: &Fattr, len: u32) {
+    writer.u32(Status::Ok.number());
+    attributes.encode(writer);
+    writer.u32(len);
+}
+
+/// Reads the results of a READ up to its payload, or returns `None` when the READ failed.
+///
+/// # Errors
+/// [`DecodeError::Truncated`] says how many bytes are missing where more may come; any other error
+/// is final.
+pub fn decode_read_head(reader: &mut Reader<'_>) -> Result<Option<ReadHead>, DecodeError> {
+    if reader.u32()? != Status::Ok.number() {
+        return Ok(None);
+    }
+    // All that precedes the payload is requested at once: asking field by field would cost a
+    // receive for each of them.
+    let (needed, left) = (Fattr::WIRE_BYTES + 4, reader.remaining());
+    if left < needed {
+        return Err(DecodeError::Truncated { needed, left });
+    }
+    let attributes = Fattr::decode(reader)?;
+    Ok(Some(ReadHead { attributes, len: reader.u32()? }))
 }

@@ -4,6 +4,7 @@
 
 use crate::error::DecodeError;
 use crate::nfs3;
+use crate::wire::{Wire, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// The server's opaque name of a file: always 32 bytes. **Source:** RFC 1094 section 2.3.3.
@@ -25,18 +26,17 @@ impl FileHandle {
     pub const fn as_slice(&self) -> &[u8] {
         &self.0
     }
+}
 
-    /// Reads a handle.
-    ///
-    /// # Errors
-    /// [`DecodeError::Truncated`] when it is not all there.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        reader.array::<{ Self::BYTES }>().map(|bytes| Self(*bytes))
+impl Wire<'_> for FileHandle {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        <[u8; Self::BYTES]>::decode(reader).map(Self)
     }
 
-    /// Appends the handle.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        writer.raw(&self.0);
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        self.0.encode(writer);
     }
 }
 
@@ -50,28 +50,14 @@ impl std::fmt::Debug for FileHandle {
     }
 }
 
-/// An instant of the server's clock. **Source:** RFC 1094 section 2.3.4, timeval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Time {
-    /// Seconds since 1970-01-01 UTC.
-    pub seconds: u32,
-    /// Microseconds within the second, below 1,000,000.
-    pub micros: u32,
-}
-
-impl Time {
-    /// Reads an instant.
-    ///
-    /// # Errors
-    /// [`DecodeError::Truncated`] when it is not all there.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { seconds: reader.u32()?, micros: reader.u32()? })
-    }
-
-    /// Appends the instant.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u32(self.seconds);
-        writer.u32(self.micros);
+wire_struct! {
+    /// An instant of the server's clock. **Source:** RFC 1094 section 2.3.4, timeval.
+    #[derive(Hash, PartialOrd, Ord, Default)]
+    pub struct Time {
+        /// Seconds since 1970-01-01 UTC.
+        seconds: u32,
+        /// Microseconds within the second, below 1,000,000.
+        micros: u32,
     }
 }
 
@@ -105,8 +91,10 @@ pub enum SetTime {
 
 impl SetTime {
     const SERVER_MICROS: u32 = 1_000_000;
+}
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl Wire<'_> for SetTime {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(match Time::decode(reader)? {
             Time { seconds: u32::MAX, .. } | Time { micros: u32::MAX, .. } => Self::Keep,
             Time { micros: Self::SERVER_MICROS, .. } => Self::Server,
@@ -114,8 +102,8 @@ impl SetTime {
         })
     }
 
-    pub(super) fn encode(self, writer: &mut Writer<'_>) {
-        let time = match self {
+    fn encode(&self, writer: &mut Writer<'_>) {
+        let time = match *self {
             Self::Keep => Time { seconds: u32::MAX, micros: u32::MAX },
             Self::Server => Time { seconds: 0, micros: Self::SERVER_MICROS },
             Self::Client(time) => time,
@@ -144,38 +132,20 @@ impl From<nfs3::SetTime> for SetTime {
     }
 }
 
-/// The fill state of a file system. **Source:** RFC 1094 section 2.2.18.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statfs {
-    /// The best size of a READ or WRITE, in bytes.
-    pub transfer_bytes: u32,
-    /// The size of a block, in bytes.
-    pub block_bytes: u32,
-    /// Blocks in all.
-    pub blocks: u32,
-    /// Number of free blocks.
-    pub free_blocks: u32,
-    /// Free blocks that an ordinary user may use.
-    pub available_blocks: u32,
-}
-
-impl Statfs {
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            transfer_bytes: reader.u32()?,
-            block_bytes: reader.u32()?,
-            blocks: reader.u32()?,
-            free_blocks: reader.u32()?,
-            available_blocks: reader.u32()?,
-        })
-    }
-
-    pub(super) fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u32(self.transfer_bytes);
-        writer.u32(self.block_bytes);
-        writer.u32(self.blocks);
-        writer.u32(self.free_blocks);
-        writer.u32(self.available_blocks);
+wire_struct! {
+    /// The fill state of a file system. **Source:** RFC 1094 section 2.2.18.
+    #[derive(Default)]
+    pub struct Statfs {
+        /// The best size of a READ or WRITE, in bytes.
+        transfer_bytes: u32,
+        /// The size of a block, in bytes.
+        block_bytes: u32,
+        /// Blocks in all.
+        blocks: u32,
+        /// Number of free blocks.
+        free_blocks: u32,
+        /// Free blocks that an ordinary user may use.
+        available_blocks: u32,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::types::{Device, FileType, Time};
 use crate::error::DecodeError;
+use crate::wire::{Wire, wire_choice, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// The attributes of a file. **Source:** RFC 1813 section 2.6, fattr3.
@@ -42,54 +43,44 @@ pub struct Fattr {
 impl Fattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 84;
+}
 
-    /// Reads attributes from the wire.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when they are not all there or the file type is unknown.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let bytes = reader.array::<{ Self::WIRE_BYTES }>()?;
-        let word = |index: usize| {
-            let at = 4 * index;
-            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let double = |index: usize| u64::from(word(index)) << 32 | u64::from(word(index + 1));
-        let time = |index: usize| Time { seconds: word(index), nanos: word(index + 1) };
+impl Wire<'_> for Fattr {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let words = reader.words::<{ Self::WIRE_BYTES / 4 }>()?;
         Ok(Self {
-            file_type: FileType::from_number(word(0))?,
-            mode: word(1),
-            nlink: word(2),
-            uid: word(3),
-            gid: word(4),
-            size: double(5),
-            used: double(7),
-            device: Device { major: word(9), minor: word(10) },
-            fsid: double(11),
-            fileid: double(13),
-            atime: time(15),
-            mtime: time(17),
-            ctime: time(19),
+            file_type: FileType::from_number(words[0])?,
+            mode: words[1],
+            nlink: words[2],
+            uid: words[3],
+            gid: words[4],
+            size: join(words[5], words[6]),
+            used: join(words[7], words[8]),
+            device: Device { major: words[9], minor: words[10] },
+            fsid: join(words[11], words[12]),
+            fileid: join(words[13], words[14]),
+            atime: Time { seconds: words[15], nanos: words[16] },
+            mtime: Time { seconds: words[17], nanos: words[18] },
+            ctime: Time { seconds: words[19], nanos: words[20] },
         })
     }
 
-    /// Appends the attributes.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        let high = |value: u64| (value >> 32) as u32;
-        let words = [
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.words([
             self.file_type.number(),
             self.mode,
             self.nlink,
             self.uid,
             self.gid,
-            high(self.size),
+            high_half(self.size),
             self.size as u32,
-            high(self.used),
+            high_half(self.used),
             self.used as u32,
             self.device.major,
             self.device.minor,
-            high(self.fsid),
+            high_half(self.fsid),
             self.fsid as u32,
-            high(self.fileid),
+            high_half(self.fileid),
             self.fileid as u32,
             self.atime.seconds,
             self.atime.nanos,
@@ -97,160 +88,82 @@ impl Fattr {
             self.mtime.nanos,
             self.ctime.seconds,
             self.ctime.nanos,
-        ];
-        let mut bytes = [0; Self::WIRE_BYTES];
-        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word.to_be_bytes());
-        }
-        writer.raw(&bytes);
-    }
-
-    /// Reads attributes that may be absent. **Source:** RFC 1813 section 2.6, post_op_attr.
-    ///
-    /// # Errors
-    /// As [`Fattr::decode`].
-    pub fn decode_optional(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
-        if reader.bool("attributes_follow")? { Self::decode(reader).map(Some) } else { Ok(None) }
-    }
-
-    /// Appends attributes that may be absent.
-    pub fn encode_optional(attributes: Option<&Self>, writer: &mut Writer<'_>) {
-        writer.bool(attributes.is_some());
-        if let Some(attributes) = attributes {
-            attributes.encode(writer);
-        }
+        ]);
     }
 }
 
-/// Attributes from before an operation. **Source:** RFC 1813 section 2.6, wcc_attr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WccAttr {
-    /// Size in bytes.
-    pub size: u64,
-    /// Last change of the data.
-    pub mtime: Time,
-    /// Last change of the attributes.
-    pub ctime: Time,
+/// Joins the two words of a 64-bit integer, the more significant first.
+fn join(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
-/// Attributes from before and after an operation. **Source:** RFC 1813 section 2.6, wcc_data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WccData {
-    /// From before, where the server could tell atomically.
-    pub before: Option<WccAttr>,
-    /// Attributes from after the call.
-    pub after: Option<Fattr>,
+fn high_half(value: u64) -> u32 {
+    (value >> 32) as u32
 }
 
-impl WccData {
-    /// Reads both halves.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when they are not all there.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let before = if reader.bool("attributes_follow")? {
-            let size = reader.u64()?;
-            Some(WccAttr { size, mtime: Time::decode(reader)?, ctime: Time::decode(reader)? })
-        } else {
-            None
-        };
-        Ok(Self { before, after: Fattr::decode_optional(reader)? })
-    }
-
-    /// Appends both halves.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        writer.bool(self.before.is_some());
-        if let Some(before) = &self.before {
-            writer.u64(before.size);
-            before.mtime.encode(writer);
-            before.ctime.encode(writer);
-        }
-        Fattr::encode_optional(self.after.as_ref(), writer);
+wire_struct! {
+    /// Attributes from before an operation. **Source:** RFC 1813 section 2.6, wcc_attr.
+    #[derive(Default)]
+    pub struct WccAttr {
+        /// Size in bytes.
+        size: u64,
+        /// Last change of the data.
+        mtime: Time,
+        /// Last change of the attributes.
+        ctime: Time,
     }
 }
 
-/// How a time is to be set. **Source:** RFC 1813 section 2.6, time_how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SetTime {
-    /// Left as it is.
-    #[default]
-    Keep,
-    /// Set to the server's clock.
-    Server,
-    /// Set to this instant.
-    Client(Time),
-}
-
-impl SetTime {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        match reader.u32()? {
-            0 => Ok(Self::Keep),
-            1 => Ok(Self::Server),
-            2 => Time::decode(reader).map(Self::Client),
-            value => Err(DecodeError::BadValue { what: "time_how", value }),
-        }
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Keep => writer.u32(0),
-            Self::Server => writer.u32(1),
-            Self::Client(time) => {
-                writer.u32(2);
-                time.encode(writer);
-            }
-        }
+// Weak cache consistency: where the attributes from before are those that a client has cached, the
+// change was its own and its cache still holds. A server that can't read them atomically with the
+// operation leaves them out. RFC 1813 section 2.6.
+wire_struct! {
+    /// Attributes from before and after an operation. **Source:** RFC 1813 section 2.6, wcc_data.
+    #[derive(Default)]
+    pub struct WccData {
+        /// From before, where the server could tell atomically.
+        before: Option<WccAttr>,
+        /// Attributes from after the call.
+        after: Option<Fattr>,
     }
 }
 
-/// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6, sattr3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sattr {
-    /// Permission bits of the file.
-    pub mode: Option<u32>,
-    /// Number of the owner.
-    pub uid: Option<u32>,
-    /// Number of the group.
-    pub gid: Option<u32>,
-    /// Size in bytes.
-    pub size: Option<u64>,
-    /// Time of the last access.
-    pub atime: SetTime,
-    /// Last change of the data.
-    pub mtime: SetTime,
+wire_choice! {
+    /// How a time is to be set. **Source:** RFC 1813 section 2.6, time_how.
+    #[derive(Default)]
+    pub enum SetTime("time_how") {
+        /// Left as it is.
+        #[default]
+        0 => Keep,
+        /// Set to the server's clock.
+        1 => Server,
+        /// Set to this instant.
+        2 => Client(time: Time),
+    }
+}
+
+wire_struct! {
+    /// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6, sattr3.
+    #[derive(Default)]
+    pub struct Sattr {
+        /// Permission bits of the file.
+        mode: Option<u32>,
+        /// Number of the owner.
+        uid: Option<u32>,
+        /// Number of the group.
+        gid: Option<u32>,
+        /// Size in bytes.
+        size: Option<u64>,
+        /// Time of the last access.
+        atime: SetTime,
+        /// Last change of the data.
+        mtime: SetTime,
+    }
 }
 
 impl Sattr {
     /// Sets nothing but the permission bits.
     pub fn with_mode(mode: u32) -> Self {
         Self { mode: Some(mode), ..Self::default() }
-    }
-
-    /// Reads attributes to set.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when they are not all there.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut word = |what| reader.bool(what)?.then(|| reader.u32()).transpose();
-        let (mode, uid, gid) = (word("set_mode")?, word("set_uid")?, word("set_gid")?);
-        let size = reader.bool("set_size")?.then(|| reader.u64()).transpose()?;
-        let atime = SetTime::decode(reader)?;
-        Ok(Self { mode, uid, gid, size, atime, mtime: SetTime::decode(reader)? })
-    }
-
-    /// Appends attributes to set.
-    pub fn encode(&self, writer: &mut Writer<'_>) {
-        for word in [self.mode, self.uid, self.gid] {
-            writer.bool(word.is_some());
-            if let Some(word) = word {
-                writer.u32(word);
-            }
-        }
-        writer.bool(self.size.is_some());
-        if let Some(size) = self.size {
-            writer.u64(size);
-        }
-        self.atime.encode(writer);
-        self.mtime.encode(writer);
     }
 }

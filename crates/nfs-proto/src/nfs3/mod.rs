@@ -11,21 +11,19 @@ mod directory;
 mod fsinfo;
 mod procedure;
 mod reply;
-mod reply_decode;
-mod reply_encode;
-
 mod types;
 
 pub use crate::status::Status;
 pub use attributes::{Fattr, Sattr, SetTime, WccAttr, WccData};
 pub use call::{Call, CreateHow, MknodWhat, encode_write_header};
 pub use directory::{
-    Entries, EntriesBuilder, EntriesPlus, EntriesPlusBuilder, Entry, EntryPlus, Iter, IterPlus,
+    Entries, EntriesPlus, Entry, EntryPlus, Iter, IterPlus, page_of, page_plus_of,
 };
 pub use fsinfo::{Fsinfo, Fsstat, Pathconf};
 pub use procedure::Procedure;
-pub use reply::{Created, Listing, ListingPlus, Object, ReadOk, Reply, WriteOk};
-pub use reply_encode::encode_read_header;
+pub use reply::{
+    Created, Listing, ListingPlus, Object, ReadOk, Reply, WriteOk, encode_read_header,
+};
 pub use types::{Device, FileHandle, FileType, StableHow, Time, Verifier};
 
 /// The program number of NFS. **Source:** RFC 1813 section 2.1.

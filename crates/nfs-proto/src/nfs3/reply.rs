@@ -1,31 +1,40 @@
 //! The results of every NFS v3 procedure.
 //!
 //! [`Reply`] is a view: link targets, READ payloads and entries stay where they were received.
-//! Each variant holds the attributes that come with success and failure alike, and a `result`. A
-//! READ whose payload is sent from elsewhere is encoded by [`super::encode_read_header`].
+//! Each variant holds the attributes that come with success and failure alike, and a `result`. The
+//! table is encoder and decoder at once. A READ whose payload is sent from elsewhere is encoded by
+//! [`encode_read_header`].
 //! **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
 
+use super::types::HANDLE_MAX;
 use super::{
     Entries, EntriesPlus, Fattr, FileHandle, Fsinfo, Fsstat, Pathconf, Procedure, StableHow,
     Status, Verifier, WccData,
 };
+use crate::error::DecodeError;
+use crate::limits::TRANSFER_BYTES_MAX;
+use crate::wire::{Wire, wire_struct};
+use crate::xdr::{Reader, Writer};
 
-/// The object that LOOKUP found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Object {
-    /// Handle of the object.
-    pub file: FileHandle,
-    /// Its attributes, where the server gave them.
-    pub attributes: Option<Fattr>,
+wire_struct! {
+    /// The object that LOOKUP found.
+    pub struct Object {
+        /// Handle of the object.
+        file: FileHandle where len <= HANDLE_MAX,
+        /// Its attributes, where the server gave them.
+        attributes: Option<Fattr>,
+    }
 }
 
-/// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Created {
-    /// Its handle, where the server gave it.
-    pub file: Option<FileHandle>,
-    /// Its attributes, where the server gave them.
-    pub attributes: Option<Fattr>,
+wire_struct! {
+    /// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
+    #[derive(Default)]
+    pub struct Created {
+        /// Its handle, where the server gave it.
+        file: Option<FileHandle> where len <= HANDLE_MAX,
+        /// Its attributes, where the server gave them.
+        attributes: Option<Fattr>,
+    }
 }
 
 /// The data that READ read; the count on the wire is the length of `data`.
@@ -37,146 +46,210 @@ pub struct ReadOk<'a> {
     pub data: &'a [u8],
 }
 
-/// The result of a WRITE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteOk {
-    /// Number of bytes written.
-    pub count: u32,
-    /// How durable they are.
-    pub committed: StableHow,
-    /// Changes when the server may have lost uncommitted data.
-    pub verifier: Verifier,
+impl<'a> Wire<'a> for ReadOk<'a> {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let count = reader.u32()?;
+        let eof = reader.bool("eof")?;
+        let data = reader.opaque(TRANSFER_BYTES_MAX)?;
+        if count as usize != data.len() {
+            return Err(DecodeError::BadValue { what: "count of a READ", value: count });
+        }
+        Ok(Self { eof, data })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.data.len() as u32);
+        writer.bool(self.eof);
+        writer.opaque(self.data);
+    }
 }
 
-/// A page of READDIR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listing<'a> {
-    /// Tells whether cookies are still valid.
-    pub verifier: Verifier,
-    /// Entries of this page.
-    pub entries: Entries<'a>,
-    /// Whether the directory ends here.
-    pub eof: bool,
+wire_struct! {
+    /// The result of a WRITE.
+    pub struct WriteOk {
+        /// Number of bytes written.
+        count: u32,
+        /// How durable they are.
+        committed: StableHow,
+        /// Changes when the server may have lost uncommitted data.
+        verifier: Verifier,
+    }
 }
 
-/// A page of READDIRPLUS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListingPlus<'a> {
-    /// Tells whether cookies are still valid.
-    pub verifier: Verifier,
-    /// Entries of this page.
-    pub entries: EntriesPlus<'a>,
-    /// Whether the directory ends here.
-    pub eof: bool,
+wire_struct! {
+    /// A page of READDIR.
+    pub struct Listing<'a> {
+        /// Tells whether cookies are still valid.
+        verifier: Verifier,
+        /// Entries of this page.
+        entries: Entries<'a>,
+        /// Whether the directory ends here.
+        eof: bool,
+    }
 }
 
-/// A reply with its results. The error of a `result` is never [`Status::Ok`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are named as the results are in the RFC")]
-pub enum Reply<'a> {
-    /// The result of NULL, which is empty.
-    Null,
+wire_struct! {
+    /// A page of READDIRPLUS.
+    pub struct ListingPlus<'a> {
+        /// Tells whether cookies are still valid.
+        verifier: Verifier,
+        /// Entries of this page.
+        entries: EntriesPlus<'a>,
+        /// Whether the directory ends here.
+        eof: bool,
+    }
+}
+
+/// Makes the enum of replies from lines of `Procedure { attributes } -> result { attributes }`:
+/// the status comes first, then the attributes that a failure has too, then the results of success;
+/// of LOOKUP and the creating procedures the directory's attributes stand behind those instead.
+macro_rules! replies {
+    ($($(#[$meta:meta])* $variant:ident $({ $($before:ident: $before_type:ty),+ })?
+        -> $ok:ty $({ $after:ident: $after_type:ty })?;)*) => {
+        /// A reply with its results. The error of a `result` is never [`Status::Ok`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the fields are named as the results are in the RFC")]
+        pub enum Reply<'a> {
+            /// The result of NULL, which is empty.
+            Null,
+            $($(#[$meta])* $variant {
+                $($($before: $before_type,)+)?
+                result: Result<$ok, Status>,
+                $($after: $after_type,)?
+            },)*
+        }
+
+        impl<'a> Reply<'a> {
+            /// Returns the procedure that gives these results.
+            pub const fn procedure(&self) -> Procedure {
+                match self {
+                    Self::Null => Procedure::Null,
+                    $(Self::$variant { .. } => Procedure::$variant,)*
+                }
+            }
+
+            /// Returns a reply that fails with `status` and carries no attributes.
+            ///
+            /// NULL can't fail; its reply stays what it is.
+            pub fn failure(procedure: Procedure, status: Status) -> Self {
+                match procedure {
+                    Procedure::Null => Self::Null,
+                    $(Procedure::$variant => Self::$variant {
+                        $($($before: <$before_type>::default(),)+)?
+                        result: Err(status),
+                        $($after: <$after_type>::default(),)?
+                    },)*
+                }
+            }
+
+            fn decode_results(
+                procedure: Procedure,
+                reader: &mut Reader<'a>,
+            ) -> Result<Self, DecodeError> {
+                if procedure == Procedure::Null {
+                    return Ok(Self::Null);
+                }
+                let status = Status::decode(reader)?;
+                Ok(match procedure {
+                    Procedure::Null => Self::Null,
+                    // The fields are read in the order in which they are written here.
+                    $(Procedure::$variant => Self::$variant {
+                        $($($before: <$before_type as Wire<'_>>::decode(reader)?,)+)?
+                        result: status.decode_ok(reader)?,
+                        $($after: <$after_type as Wire<'_>>::decode(reader)?,)?
+                    },)*
+                })
+            }
+
+            /// Appends the results.
+            pub fn encode(&self, writer: &mut Writer<'_>) {
+                match self {
+                    Self::Null => {}
+                    $(Self::$variant { result, $($($before,)+)? $($after,)? } => {
+                        Status::of_result(result).encode(writer);
+                        $($($before.encode(writer);)+)?
+                        if let Ok(ok) = result {
+                            Wire::encode(ok, writer);
+                        }
+                        $($after.encode(writer);)?
+                    })*
+                }
+            }
+        }
+    };
+}
+
+replies! {
     /// The file's attributes.
-    Getattr { result: Result<Fattr, Status> },
+    Getattr -> Fattr;
     /// The change of the file.
-    Setattr { wcc: WccData, result: Result<(), Status> },
+    Setattr { wcc: WccData } -> ();
     /// The object that was found.
-    Lookup { dir: Option<Fattr>, result: Result<Object, Status> },
+    Lookup -> Object { dir: Option<Fattr> };
     /// The bits of [`super::access`] that are granted.
-    Access { attributes: Option<Fattr>, result: Result<u32, Status> },
+    Access { attributes: Option<Fattr> } -> u32;
     /// The target of the link.
-    Readlink { attributes: Option<Fattr>, result: Result<&'a [u8], Status> },
+    Readlink { attributes: Option<Fattr> } -> &'a [u8];
     /// The data that was read.
-    Read { attributes: Option<Fattr>, result: Result<ReadOk<'a>, Status> },
+    Read { attributes: Option<Fattr> } -> ReadOk<'a>;
     /// The number of bytes that were written.
-    Write { wcc: WccData, result: Result<WriteOk, Status> },
+    Write { wcc: WccData } -> WriteOk;
     /// The object that was made.
-    Create { dir: WccData, result: Result<Created, Status> },
+    Create -> Created { dir: WccData };
     /// The object that was made.
-    Mkdir { dir: WccData, result: Result<Created, Status> },
+    Mkdir -> Created { dir: WccData };
     /// The object that was made.
-    Symlink { dir: WccData, result: Result<Created, Status> },
+    Symlink -> Created { dir: WccData };
     /// The object that was made.
-    Mknod { dir: WccData, result: Result<Created, Status> },
+    Mknod -> Created { dir: WccData };
     /// The change of the directory.
-    Remove { dir: WccData, result: Result<(), Status> },
+    Remove { dir: WccData } -> ();
     /// The change of the parent directory.
-    Rmdir { dir: WccData, result: Result<(), Status> },
+    Rmdir { dir: WccData } -> ();
     /// The changes of both directories.
-    Rename { from_dir: WccData, to_dir: WccData, result: Result<(), Status> },
+    Rename { from_dir: WccData, to_dir: WccData } -> ();
     /// The file's attributes and the change of the directory.
-    Link { attributes: Option<Fattr>, dir: WccData, result: Result<(), Status> },
+    Link { attributes: Option<Fattr>, dir: WccData } -> ();
     /// A page of entries.
-    Readdir { dir: Option<Fattr>, result: Result<Listing<'a>, Status> },
+    Readdir { dir: Option<Fattr> } -> Listing<'a>;
     /// A page of entries with attributes and handles.
-    Readdirplus { dir: Option<Fattr>, result: Result<ListingPlus<'a>, Status> },
+    Readdirplus { dir: Option<Fattr> } -> ListingPlus<'a>;
     /// The fill state.
-    Fsstat { attributes: Option<Fattr>, result: Result<Fsstat, Status> },
+    Fsstat { attributes: Option<Fattr> } -> Fsstat;
     /// Limits of the file system.
-    Fsinfo { attributes: Option<Fattr>, result: Result<Fsinfo, Status> },
+    Fsinfo { attributes: Option<Fattr> } -> Fsinfo;
     /// The POSIX limits.
-    Pathconf { attributes: Option<Fattr>, result: Result<Pathconf, Status> },
+    Pathconf { attributes: Option<Fattr> } -> Pathconf;
     /// The verifier of the data that is now durable.
-    Commit { wcc: WccData, result: Result<Verifier, Status> },
+    Commit { wcc: WccData } -> Verifier;
 }
 
-impl Reply<'_> {
-    /// Returns the procedure that gives these results.
-    pub const fn procedure(&self) -> Procedure {
-        match self {
-            Self::Null => Procedure::Null,
-            Self::Getattr { .. } => Procedure::Getattr,
-            Self::Setattr { .. } => Procedure::Setattr,
-            Self::Lookup { .. } => Procedure::Lookup,
-            Self::Access { .. } => Procedure::Access,
-            Self::Readlink { .. } => Procedure::Readlink,
-            Self::Read { .. } => Procedure::Read,
-            Self::Write { .. } => Procedure::Write,
-            Self::Create { .. } => Procedure::Create,
-            Self::Mkdir { .. } => Procedure::Mkdir,
-            Self::Symlink { .. } => Procedure::Symlink,
-            Self::Mknod { .. } => Procedure::Mknod,
-            Self::Remove { .. } => Procedure::Remove,
-            Self::Rmdir { .. } => Procedure::Rmdir,
-            Self::Rename { .. } => Procedure::Rename,
-            Self::Link { .. } => Procedure::Link,
-            Self::Readdir { .. } => Procedure::Readdir,
-            Self::Readdirplus { .. } => Procedure::Readdirplus,
-            Self::Fsstat { .. } => Procedure::Fsstat,
-            Self::Fsinfo { .. } => Procedure::Fsinfo,
-            Self::Pathconf { .. } => Procedure::Pathconf,
-            Self::Commit { .. } => Procedure::Commit,
-        }
-    }
-
-    /// Returns a reply that fails with `status` and carries no attributes.
+impl<'a> Reply<'a> {
+    /// Reads the results of `procedure`, which must be all that is left.
     ///
-    /// NULL can't fail; its reply is unchanged.
-    pub fn failure(procedure: Procedure, status: Status) -> Self {
-        let (wcc, dir, attributes) = (WccData::default(), WccData::default(), None);
-        match procedure {
-            Procedure::Null => Self::Null,
-            Procedure::Getattr => Self::Getattr { result: Err(status) },
-            Procedure::Setattr => Self::Setattr { wcc, result: Err(status) },
-            Procedure::Lookup => Self::Lookup { dir: None, result: Err(status) },
-            Procedure::Access => Self::Access { attributes, result: Err(status) },
-            Procedure::Readlink => Self::Readlink { attributes, result: Err(status) },
-            Procedure::Read => Self::Read { attributes, result: Err(status) },
-            Procedure::Write => Self::Write { wcc, result: Err(status) },
-            Procedure::Create => Self::Create { dir, result: Err(status) },
-            Procedure::Mkdir => Self::Mkdir { dir, result: Err(status) },
-            Procedure::Symlink => Self::Symlink { dir, result: Err(status) },
-            Procedure::Mknod => Self::Mknod { dir, result: Err(status) },
-            Procedure::Remove => Self::Remove { dir, result: Err(status) },
-            Procedure::Rmdir => Self::Rmdir { dir, result: Err(status) },
-            Procedure::Rename => Self::Rename { from_dir: dir, to_dir: dir, result: Err(status) },
-            Procedure::Link => Self::Link { attributes, dir, result: Err(status) },
-            Procedure::Readdir => Self::Readdir { dir: None, result: Err(status) },
-            Procedure::Readdirplus => Self::Readdirplus { dir: None, result: Err(status) },
-            Procedure::Fsstat => Self::Fsstat { attributes, result: Err(status) },
-            Procedure::Fsinfo => Self::Fsinfo { attributes, result: Err(status) },
-            Procedure::Pathconf => Self::Pathconf { attributes, result: Err(status) },
-            Procedure::Commit => Self::Commit { wcc, result: Err(status) },
-        }
+    /// # Errors
+    /// [`DecodeError`] when the results are not as the RFC defines them.
+    pub fn decode(procedure: Procedure, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let reply = Self::decode_results(procedure, &mut reader)?;
+        reader.finish()?;
+        Ok(reply)
     }
+}
+
+/// Appends the results of a successful READ up to its payload; the caller sends the `len` payload
+/// bytes and [`crate::xdr::pad_len`] zero bytes after them.
+pub fn encode_read_header(
+    writer: &mut Writer<'_>,
+    attributes: Option<&Fattr>,
+    eof: bool,
+    len: u32,
+) {
+    writer.u32(Status::Ok.number());
+    writer.bool(attributes.is_some());
+    if let Some(attributes) = attributes {
+        attributes.encode(writer);
+    }
+    writer.u32(len);
+    writer.bool(eof);
+    writer.u32(len);
 }

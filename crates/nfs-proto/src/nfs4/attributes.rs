@@ -7,10 +7,10 @@
 
 use super::bitmap::Bitmap;
 use super::types::{Fsid, SetTime, Time};
-use super::wire::Wire;
 use crate::error::DecodeError;
 use crate::nfs3::{Device, FileHandle, FileType};
 use crate::status::Status;
+use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
 /// Attributes as they are on the wire. **Source:** RFC 7530 section 2.2.7, fattr4.
@@ -278,7 +278,7 @@ impl Attributes<'_> {
         let requested = requested.intersection(Self::UNDERSTOOD);
         if !self.encode_all(requested, writer) {
             writer.truncate_to(start);
-            self.encode_all(self.present(requested), writer);
+            self.encode_all(self.present_among(requested), writer);
         }
     }
 
@@ -296,12 +296,12 @@ impl Attributes<'_> {
     /// Writes those of the `requested` attributes that there are to `scratch`, which is cleared.
     pub fn to_fattr<'s>(&self, requested: Bitmap, scratch: &'s mut Vec<u8>) -> Fattr<'s> {
         scratch.clear();
-        let mask = self.present(requested);
+        let mask = self.present_among(requested);
         self.encode_values(mask, &mut Writer::new(scratch));
         Fattr { mask, values: scratch }
     }
 
-    fn present(&self, requested: Bitmap) -> Bitmap {
+    fn present_among(&self, requested: Bitmap) -> Bitmap {
         let mut mask = Bitmap::EMPTY;
         for number in requested.iter().filter(|number| self.encode_one(*number, None)) {
             mask = mask.with(number);

@@ -4,8 +4,8 @@
 //! is held as the last of them, which stands for all unknown numbers. On the wire trailing zero
 //! words are left out.
 
-use super::wire::Wire;
 use crate::error::DecodeError;
+use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
 /// The words kept.

@@ -8,11 +8,11 @@ use super::attributes::Fattr;
 use super::bitmap::Bitmap;
 use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
-use super::wire::{List, by_code};
 use crate::error::DecodeError;
 use crate::limits::COMPOUND_TAG_BYTES_MAX;
 use crate::nfs3::FileHandle;
 use crate::status::Status;
+use crate::wire::{List, by_code};
 use crate::xdr::{Reader, Writer};
 
 /// The number of the callback program that clients of this crate ask to be called by; it is their
@@ -84,7 +84,7 @@ callback_codes! {
 
 by_code! {
     /// A callback operation with its arguments.
-    pub enum CallbackOp<'a>: CallbackCode {
+    pub enum CallbackOp<'a>: CallbackCode, code {
         /// Asks for attributes of a file under a write delegation.
         Getattr { file: FileHandle, request: Bitmap },
         /// Recalls a delegation.
@@ -109,7 +109,7 @@ by_code! {
 
 by_code! {
     /// The results of a callback operation that succeeded.
-    pub enum CallbackOk<'a>: CallbackCode {
+    pub enum CallbackOk<'a>: CallbackCode, code {
         /// Attributes of the file.
         Getattr { attributes: Fattr<'a> },
         /// The result of RECALL, which is empty.

@@ -2,9 +2,9 @@
 //!
 //! **Source:** RFC 7531, RFC 5662, RFC 7863.
 
-use super::wire::{Wire, wire_struct};
 use crate::error::DecodeError;
 use crate::nfs3::{Device, FileType};
+use crate::wire::{Wire, wire_choice, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// Kinds of content, of SEEK and READ_PLUS. **Source:** RFC 7863, data_content4.
@@ -111,76 +111,24 @@ impl<'a> Wire<'a> for SecurityFlavor<'a> {
     }
 }
 
-/// A part of what READ_PLUS found. **Source:** RFC 7863, read_plus_content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Segment<'a> {
-    /// Bytes at this offset.
-    Data(u64, &'a [u8]),
-    /// A hole at this offset, of this length in bytes.
-    Hole(u64, u64),
-}
-
-impl<'a> Wire<'a> for Segment<'a> {
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            content::DATA => Self::Data(reader.u64()?, Wire::decode(reader)?),
-            content::HOLE => Self::Hole(reader.u64()?, reader.u64()?),
-            value => return Err(DecodeError::BadValue { what: "data_content4", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Data(offset, data) => {
-                writer.u32(content::DATA);
-                writer.u64(*offset);
-                writer.opaque(data);
-            }
-            Self::Hole(offset, length) => {
-                writer.u32(content::HOLE);
-                writer.u64(*offset);
-                writer.u64(*length);
-            }
-        }
+wire_choice! {
+    /// A part of what READ_PLUS found. **Source:** RFC 7863, read_plus_content.
+    pub enum Segment<'a>("data_content4") {
+        /// Bytes at this offset.
+        0 => Data(offset: u64, bytes: &'a [u8]),
+        /// A hole at this offset, of this length in bytes.
+        1 => Hole(offset: u64, length: u64),
     }
 }
 
-/// The location of another server. **Source:** RFC 7863, netloc4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetLocation<'a> {
-    /// A server by its name.
-    Name(&'a [u8]),
-    /// A server by its URL.
-    Url(&'a [u8]),
-    /// By address: netid and universal address.
-    Address(&'a [u8], &'a [u8]),
-}
-
-impl<'a> Wire<'a> for NetLocation<'a> {
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            1 => Self::Name(Wire::decode(reader)?),
-            2 => Self::Url(Wire::decode(reader)?),
-            3 => Self::Address(Wire::decode(reader)?, Wire::decode(reader)?),
-            value => return Err(DecodeError::BadValue { what: "netloc_type4", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Name(name) => {
-                writer.u32(1);
-                writer.opaque(name);
-            }
-            Self::Url(url) => {
-                writer.u32(2);
-                writer.opaque(url);
-            }
-            Self::Address(netid, address) => {
-                writer.u32(3);
-                writer.opaque(netid);
-                writer.opaque(address);
-            }
-        }
+wire_choice! {
+    /// The location of another server. **Source:** RFC 7863, netloc4.
+    pub enum NetLocation<'a>("netloc_type4") {
+        /// A server by its name.
+        1 => Name(name: &'a [u8]),
+        /// A server by its URL.
+        2 => Url(url: &'a [u8]),
+        /// By address: netid and universal address.
+        3 => Address(netid: &'a [u8], address: &'a [u8]),
     }
 }

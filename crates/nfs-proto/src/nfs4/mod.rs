@@ -20,7 +20,6 @@ mod prefix;
 mod result;
 mod session;
 mod types;
-mod wire;
 
 pub use attributes::{Attributes, Fattr, attribute};
 pub use bitmap::Bitmap;
@@ -30,7 +29,7 @@ pub use callback::{
 };
 pub use compound::{BadOp, Compound, CompoundBuilder, CompoundReply, Ops, ReplyBuilder, Results};
 pub use data::{CreateKind, GssInfo, NetLocation, SecurityFlavor, Segment, content};
-pub use directory::{Entries, EntriesBuilder, Entry, Iter};
+pub use directory::{Entries, Entry, Iter, NewEntry, page_of};
 pub use op::{Op, encode_write_header};
 pub use opcode::OpCode;
 pub use open::{Ace, Claim, Delegation, NoDelegation, OpenHow, SpaceLimit, open_result, share};
@@ -46,9 +45,9 @@ pub use types::{
     ChangeInfo, ClientId, ClientOwner, Denied, Fsid, LockType, Locker, NetAddress, SessionId,
     SetTime, StateOwner, Stateid, Time,
 };
-pub use wire::{List, Wire};
 
 pub use crate::nfs3::{Device, FileHandle, FileType, StableHow, Verifier, access};
+pub use crate::wire::{List, Wire};
 
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer};

@@ -14,14 +14,14 @@ use super::session::{CallbackSecurity, ChannelAttributes, Implementation, StateP
 use super::types::{
     ClientId, ClientOwner, LockType, Locker, NetAddress, SessionId, StateOwner, Stateid,
 };
-use super::wire::{List, Wire, by_code};
 use crate::error::DecodeError;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
+use crate::wire::{List, Wire, by_code};
 use crate::xdr::{Reader, Writer};
 
 by_code! {
     /// An operation with its arguments.
-    pub enum Op<'a>: OpCode {
+    pub enum Op<'a>: OpCode, code {
         /// Asks which bits of [`crate::nfs3::access`] are granted on the current object.
         Access { access: u32 },
         /// Closes an open of the current file.

@@ -4,9 +4,9 @@
 
 use super::attributes::Fattr;
 use super::types::Stateid;
-use super::wire::{Wire, wire_enum, wire_struct};
 use crate::error::DecodeError;
 use crate::nfs3::Verifier;
+use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// Bits of `share_access` and `share_deny`. **Source:** RFC 7531, RFC 5662.
@@ -90,65 +90,23 @@ impl<'a> Wire<'a> for OpenHow<'a> {
     }
 }
 
-/// The file that is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim<'a> {
-    /// A name in the current directory.
-    Name(&'a [u8]),
-    /// The current file, as it was open before the server restarted, with this delegation type.
-    Previous(u32),
-    /// A name in the current directory, by a delegation that is held.
-    DelegateCurrent(Stateid, &'a [u8]),
-    /// A name in the current directory, by a delegation from before the client restarted.
-    DelegatePrevious(&'a [u8]),
-    /// The current file, since v4.1.
-    Current,
-    /// The current file, by a delegation that is held, since v4.1.
-    DelegateCurrentFile(Stateid),
-    /// The current file, by a delegation from before the client restarted, since v4.1.
-    DelegatePreviousFile,
-}
-
-impl<'a> Wire<'a> for Claim<'a> {
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            0 => Self::Name(Wire::decode(reader)?),
-            1 => Self::Previous(reader.u32()?),
-            2 => Self::DelegateCurrent(Stateid::decode(reader)?, Wire::decode(reader)?),
-            3 => Self::DelegatePrevious(Wire::decode(reader)?),
-            4 => Self::Current,
-            5 => Self::DelegateCurrentFile(Stateid::decode(reader)?),
-            6 => Self::DelegatePreviousFile,
-            value => return Err(DecodeError::BadValue { what: "open_claim_type4", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Name(name) => {
-                writer.u32(0);
-                writer.opaque(name);
-            }
-            Self::Previous(delegation) => {
-                writer.u32(1);
-                writer.u32(*delegation);
-            }
-            Self::DelegateCurrent(stateid, name) => {
-                writer.u32(2);
-                stateid.encode(writer);
-                writer.opaque(name);
-            }
-            Self::DelegatePrevious(name) => {
-                writer.u32(3);
-                writer.opaque(name);
-            }
-            Self::Current => writer.u32(4),
-            Self::DelegateCurrentFile(stateid) => {
-                writer.u32(5);
-                stateid.encode(writer);
-            }
-            Self::DelegatePreviousFile => writer.u32(6),
-        }
+wire_choice! {
+    /// The file that is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
+    pub enum Claim<'a>("open_claim_type4") {
+        /// A name in the current directory.
+        0 => Name(name: &'a [u8]),
+        /// The current file, as it was open before the server restarted, with this delegation type.
+        1 => Previous(delegation: u32),
+        /// A name in the current directory, by a delegation that is held.
+        2 => DelegateCurrent(stateid: Stateid, name: &'a [u8]),
+        /// A name in the current directory, by a delegation from before the client restarted.
+        3 => DelegatePrevious(name: &'a [u8]),
+        /// The current file, since v4.1.
+        4 => Current,
+        /// The current file, by a delegation that is held, since v4.1.
+        5 => DelegateCurrentFile(stateid: Stateid),
+        /// The current file, by a delegation from before the client restarted, since v4.1.
+        6 => DelegatePreviousFile,
     }
 }
 
@@ -190,14 +148,15 @@ wire_enum! {
     }
 }
 
-/// How much may be written under a delegation before the server must be consulted.
-/// **Source:** RFC 7531, nfs_space_limit4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpaceLimit {
-    /// Up to this file size, in bytes.
-    Size(u64),
-    /// So many blocks of so many bytes.
-    Blocks(u32, u32),
+wire_choice! {
+    /// How much may be written under a delegation before the server must be consulted.
+    /// **Source:** RFC 7531, nfs_space_limit4.
+    pub enum SpaceLimit("limit_by4") {
+        /// Up to this file size, in bytes.
+        1 => Size(bytes: u64),
+        /// So many blocks of so many bytes.
+        2 => Blocks(blocks: u32, bytes: u32),
+    }
 }
 
 /// The delegation that OPEN granted. **Source:** RFC 7531 open_delegation4, RFC 5662.
@@ -277,30 +236,6 @@ impl<'a> Wire<'a> for Delegation<'a> {
                 if matches!(why, NoDelegation::Contention | NoDelegation::Resource) {
                     writer.bool(*will);
                 }
-            }
-        }
-    }
-}
-
-impl Wire<'_> for SpaceLimit {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            1 => Self::Size(reader.u64()?),
-            2 => Self::Blocks(reader.u32()?, reader.u32()?),
-            value => return Err(DecodeError::BadValue { what: "limit_by4", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Size(bytes) => {
-                writer.u32(1);
-                writer.u64(*bytes);
-            }
-            Self::Blocks(blocks, bytes) => {
-                writer.u32(2);
-                writer.u32(*blocks);
-                writer.u32(*bytes);
             }
         }
     }

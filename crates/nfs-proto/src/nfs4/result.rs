@@ -13,15 +13,15 @@ use super::opcode::OpCode;
 use super::open::Delegation;
 use super::session::{ChannelAttributes, Implementation, StateProtectionReply};
 use super::types::{ChangeInfo, ClientId, Denied, NetAddress, SessionId, Stateid};
-use super::wire::{List, Wire, by_code};
 use crate::error::DecodeError;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
 use crate::status::Status;
+use crate::wire::{List, Wire, by_code};
 use crate::xdr::{Reader, Writer};
 
 by_code! {
     /// The results of an operation that succeeded.
-    pub enum OpOk<'a>: OpCode {
+    pub enum OpOk<'a>: OpCode, code {
         /// Rights that are known, and those of them that are granted.
         Access { supported: u32, access: u32 },
         /// The stateid, which is not valid any more.

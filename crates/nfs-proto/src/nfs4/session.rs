@@ -4,9 +4,9 @@
 
 use super::bitmap::Bitmap;
 use super::types::{SessionId, Time};
-use super::wire::{List, Wire, wire_struct};
 use crate::error::DecodeError;
 use crate::rpc::AuthSys;
+use crate::wire::{List, Wire, wire_choice, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// Bits of EXCHANGE_ID's flags. **Source:** RFC 8881 section 18.35.
@@ -166,70 +166,25 @@ impl Wire<'_> for StateProtection {
     }
 }
 
-/// How a server protects the state. **Source:** RFC 8881 section 18.35, state_protect4_r.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StateProtectionReply {
-    /// Not at all.
-    None,
-    /// By the machine's credential.
-    MachineCredential(ProtectedOps),
-}
-
-impl Wire<'_> for StateProtectionReply {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            0 => Self::None,
-            1 => Self::MachineCredential(ProtectedOps::decode(reader)?),
-            value => return Err(DecodeError::BadValue { what: "state_protect_how4", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::None => writer.u32(0),
-            Self::MachineCredential(operations) => {
-                writer.u32(1);
-                operations.encode(writer);
-            }
-        }
+wire_choice! {
+    /// How a server protects the state. **Source:** RFC 8881 section 18.35, state_protect4_r.
+    pub enum StateProtectionReply("state_protect_how4") {
+        /// Not at all.
+        0 => None,
+        /// By the machine's credential.
+        1 => MachineCredential(operations: ProtectedOps),
     }
 }
 
-/// The credential of callbacks. **Source:** RFC 8881 section 18.36, callback_sec_parms4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallbackSecurity<'a> {
-    /// An anonymous caller.
-    None,
-    /// A user of the server's machine.
-    Sys(AuthSys<'a>),
-    /// RPCSEC_GSS: service, handle of the server and of the client.
-    Gss(u32, &'a [u8], &'a [u8]),
-}
-
-impl<'a> Wire<'a> for CallbackSecurity<'a> {
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(match reader.u32()? {
-            0 => Self::None,
-            1 => Self::Sys(AuthSys::decode_fields(reader)?),
-            6 => Self::Gss(reader.u32()?, Wire::decode(reader)?, Wire::decode(reader)?),
-            value => return Err(DecodeError::BadValue { what: "callback flavor", value }),
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::None => writer.u32(0),
-            Self::Sys(sys) => {
-                writer.u32(1);
-                sys.encode(writer);
-            }
-            Self::Gss(service, server, client) => {
-                writer.u32(6);
-                writer.u32(*service);
-                writer.opaque(server);
-                writer.opaque(client);
-            }
-        }
+wire_choice! {
+    /// The credential of callbacks. **Source:** RFC 8881 section 18.36, callback_sec_parms4.
+    pub enum CallbackSecurity<'a>("callback flavor") {
+        /// An anonymous caller.
+        0 => None,
+        /// A user of the server's machine.
+        1 => Sys(sys: AuthSys<'a>),
+        /// RPCSEC_GSS: service, handle of the server and of the client.
+        6 => Gss(service: u32, server: &'a [u8], client: &'a [u8]),
     }
 }
 

@@ -3,18 +3,20 @@
 //! All are `Copy`; names stay where they were received. **Source:** RFC 7530 sections 2 and 9,
 //! RFC 8881 sections 3.3 and 8.2.
 
-use super::wire::{Wire, wire_enum, wire_struct};
 use crate::error::DecodeError;
 use crate::nfs3;
+use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
-/// Names a state (open, lock, delegation) and its version. **Source:** RFC 8881 section 3.3.12.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Stateid {
-    /// Grows with every change of the state; 0 means the newest, in v4.1.
-    pub seqid: u32,
-    /// Names the state.
-    pub other: [u8; 12],
+wire_struct! {
+    /// Names a state (open, lock, delegation) and its version. **Source:** RFC 8881 section 3.3.12.
+    #[derive(Hash, Default)]
+    pub struct Stateid {
+        /// Grows with every change of the state; 0 means the newest, in v4.1.
+        seqid: u32,
+        /// Names the state.
+        other: [u8; 12],
+    }
 }
 
 impl Stateid {
@@ -37,19 +39,6 @@ impl Stateid {
     }
 }
 
-impl Wire<'_> for Stateid {
-    #[inline]
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { seqid: reader.u32()?, other: *reader.array::<12>()? })
-    }
-
-    #[inline]
-    fn encode(&self, writer: &mut Writer<'_>) {
-        writer.u32(self.seqid);
-        writer.raw(&self.other);
-    }
-}
-
 /// Names a session of v4.1. **Source:** RFC 8881 section 2.10.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SessionId(pub [u8; 16]);
@@ -57,12 +46,12 @@ pub struct SessionId(pub [u8; 16]);
 impl Wire<'_> for SessionId {
     #[inline]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        reader.array::<16>().map(|bytes| Self(*bytes))
+        Wire::decode(reader).map(Self)
     }
 
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.raw(&self.0);
+        self.0.encode(writer);
     }
 }
 
@@ -89,6 +78,19 @@ pub struct Time {
     pub nanos: u32,
 }
 
+impl Wire<'_> for Time {
+    #[inline]
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { seconds: reader.u64()?.cast_signed(), nanos: reader.u32()? })
+    }
+
+    #[inline]
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.seconds.cast_unsigned());
+        writer.u32(self.nanos);
+    }
+}
+
 impl From<nfs3::Time> for Time {
     fn from(time: nfs3::Time) -> Self {
         Self { seconds: i64::from(time.seconds), nanos: time.nanos }
@@ -103,32 +105,13 @@ impl From<Time> for nfs3::Time {
     }
 }
 
-/// How a time is to be set. **Source:** RFC 7530 section 2.2.2, settime4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SetTime {
-    /// Set to the server's clock.
-    Server,
-    /// Set to this instant.
-    Client(Time),
-}
-
-impl Wire<'_> for SetTime {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        match reader.u32()? {
-            0 => Ok(Self::Server),
-            1 => Time::decode(reader).map(Self::Client),
-            value => Err(DecodeError::BadValue { what: "time_how4", value }),
-        }
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::Server => writer.u32(0),
-            Self::Client(time) => {
-                writer.u32(1);
-                time.encode(writer);
-            }
-        }
+wire_choice! {
+    /// How a time is to be set. **Source:** RFC 7530 section 2.2.2, settime4.
+    pub enum SetTime("time_how4") {
+        /// Set to the server's clock.
+        0 => Server,
+        /// Set to this instant.
+        1 => Client(time: Time),
     }
 }
 
@@ -200,59 +183,31 @@ wire_enum! {
     }
 }
 
-/// Who locks: an owner new to the file, or one with a lock stateid.
-/// **Source:** RFC 7531, locker4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Locker<'a> {
-    /// The first lock of this owner on this file.
-    New {
-        /// Sequence number of the open's owner, v4.0.
-        open_seqid: u32,
-        /// Stateid of the open.
-        open: Stateid,
-        /// First sequence number of the lock's owner, v4.0.
-        lock_seqid: u32,
-        /// The lock's owner.
-        owner: StateOwner<'a>,
-    },
-    /// A further lock.
-    Existing {
-        /// Stateid of the lock.
-        lock: Stateid,
-        /// Sequence number of the lock's owner, v4.0.
-        lock_seqid: u32,
-    },
-}
-
-impl<'a> Wire<'a> for Locker<'a> {
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        Ok(if reader.bool("new_lock_owner")? {
-            Self::New {
-                open_seqid: reader.u32()?,
-                open: Stateid::decode(reader)?,
-                lock_seqid: reader.u32()?,
-                owner: StateOwner::decode(reader)?,
-            }
-        } else {
-            Self::Existing { lock: Stateid::decode(reader)?, lock_seqid: reader.u32()? }
-        })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        match self {
-            Self::New { open_seqid, open, lock_seqid, owner } => {
-                writer.bool(true);
-                writer.u32(*open_seqid);
-                open.encode(writer);
-                writer.u32(*lock_seqid);
-                owner.encode(writer);
-            }
-            Self::Existing { lock, lock_seqid } => {
-                writer.bool(false);
-                lock.encode(writer);
-                writer.u32(*lock_seqid);
-            }
-        }
+// The first lock of an owner ties it to an open, so that a server can order its locks after that
+// open; further ones name the lock stateid alone. The sequence numbers order them in v4.0, and are
+// 0 in a session, whose slots do that. RFC 7530 section 9.1.7, RFC 8881 section 8.13.
+wire_choice! {
+    /// Who locks: an owner new to the file, or one with a lock stateid.
+    /// **Source:** RFC 7531, locker4.
+    pub enum Locker<'a>("new_lock_owner") {
+        /// The first lock of this owner on this file.
+        1 => New {
+            /// Sequence number of the open's owner, v4.0.
+            open_seqid: u32,
+            /// Stateid of the open.
+            open: Stateid,
+            /// First sequence number of the lock's owner, v4.0.
+            lock_seqid: u32,
+            /// The lock's owner.
+            owner: StateOwner<'a>,
+        },
+        /// A further lock.
+        0 => Existing {
+            /// Stateid of the lock.
+            lock: Stateid,
+            /// Sequence number of the lock's owner, v4.0.
+            lock_seqid: u32,
+        },
     }
 }
 

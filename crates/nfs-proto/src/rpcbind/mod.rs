@@ -10,8 +10,10 @@ mod call;
 mod reply;
 
 pub use address::{NetId, UniversalAddress};
-pub use call::{Call, Netbuf, Registration, RemoteCall};
+pub use call::{Call, Netbuf, Registration};
 pub use reply::{AddressEntry, Reply};
+
+pub use crate::portmap::RemoteCall;
 
 /// The program number. **Source:** RFC 1833 section 2.1.
 pub const PROGRAM: u32 = crate::portmap::PROGRAM;

@@ -5,45 +5,31 @@
 use super::{Netbuf, Registration};
 use crate::error::DecodeError;
 use crate::limits::RPCBIND_TEXT_BYTES_MAX;
+use crate::portmap::{decode_each, encode_each};
+use crate::wire::{Wire, wire_struct};
 use crate::xdr::{Reader, Writer};
 
-/// One address of GETADDRLIST. **Source:** RFC 1833 section 2.1, rpcb_entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressEntry<'a> {
-    /// The universal address.
-    pub address: &'a [u8],
-    /// The transport's name.
-    pub netid: &'a [u8],
-    /// One of [`AddressEntry::DATAGRAMS`] and [`AddressEntry::STREAM`].
-    pub semantics: u32,
-    /// The protocol family, such as `inet` or `inet6`.
-    pub family: &'a [u8],
-    /// The protocol, such as `tcp` or `udp`.
-    pub protocol: &'a [u8],
+wire_struct! {
+    /// One address of GETADDRLIST. **Source:** RFC 1833 section 2.1, rpcb_entry.
+    pub struct AddressEntry<'a> {
+        /// The universal address.
+        address: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
+        /// The transport's name.
+        netid: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
+        /// One of [`AddressEntry::DATAGRAMS`] and [`AddressEntry::STREAM`].
+        semantics: u32,
+        /// The protocol family, such as `inet` or `inet6`.
+        family: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
+        /// The protocol, such as `tcp` or `udp`.
+        protocol: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
+    }
 }
 
-impl<'a> AddressEntry<'a> {
+impl AddressEntry<'_> {
     /// Connectionless. **Source:** RFC 1833 section 2.1, NC_TPI_CLTS.
     pub const DATAGRAMS: u32 = 1;
     /// A stream with an orderly end. **Source:** RFC 1833 section 2.1, NC_TPI_COTS_ORD.
     pub const STREAM: u32 = 3;
-
-    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let address = reader.opaque(RPCBIND_TEXT_BYTES_MAX)?;
-        let netid = reader.opaque(RPCBIND_TEXT_BYTES_MAX)?;
-        let semantics = reader.u32()?;
-        let family = reader.opaque(RPCBIND_TEXT_BYTES_MAX)?;
-        let protocol = reader.opaque(RPCBIND_TEXT_BYTES_MAX)?;
-        Ok(Self { address, netid, semantics, family, protocol })
-    }
-
-    fn encode(&self, writer: &mut Writer<'_>) {
-        writer.opaque(self.address);
-        writer.opaque(self.netid);
-        writer.u32(self.semantics);
-        writer.opaque(self.family);
-        writer.opaque(self.protocol);
-    }
 }
 
 /// A reply with its results.
@@ -70,10 +56,8 @@ impl Reply<'_> {
     ///
     /// # Errors
     /// [`DecodeError`] when the results are not one boolean.
-    pub fn decode_done(mut reader: Reader<'_>) -> Result<bool, DecodeError> {
-        let done = reader.bool("rpcbind result")?;
-        reader.finish()?;
-        Ok(done)
+    pub fn decode_done(reader: Reader<'_>) -> Result<bool, DecodeError> {
+        decode_only(reader)
     }
 
     /// Reads the results of GETADDR, GETVERSADDR and TADDR2UADDR; empty means none.
@@ -90,20 +74,16 @@ impl Reply<'_> {
     ///
     /// # Errors
     /// [`DecodeError`] when the results are not one number.
-    pub fn decode_time(mut reader: Reader<'_>) -> Result<u32, DecodeError> {
-        let seconds = reader.u32()?;
-        reader.finish()?;
-        Ok(seconds)
+    pub fn decode_time(reader: Reader<'_>) -> Result<u32, DecodeError> {
+        decode_only(reader)
     }
 
     /// Reads the results of UADDR2TADDR.
     ///
     /// # Errors
     /// [`DecodeError`] when the results are not one buffer.
-    pub fn decode_binary(mut reader: Reader<'_>) -> Result<Netbuf<'_>, DecodeError> {
-        let netbuf = Netbuf::decode(&mut reader)?;
-        reader.finish()?;
-        Ok(netbuf)
+    pub fn decode_binary(reader: Reader<'_>) -> Result<Netbuf<'_>, DecodeError> {
+        decode_only(reader)
     }
 
     /// Calls `each` for every registration in the results of DUMP.
@@ -111,13 +91,10 @@ impl Reply<'_> {
     /// # Errors
     /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_dump<'a>(
-        mut reader: Reader<'a>,
-        mut each: impl FnMut(Registration<'a>),
+        reader: Reader<'a>,
+        each: impl FnMut(Registration<'a>),
     ) -> Result<(), DecodeError> {
-        while reader.bool("registration_follows")? {
-            each(Registration::decode(&mut reader)?);
-        }
-        reader.finish()
+        decode_each(reader, each)
     }
 
     /// Calls `each` for every address in the results of GETADDRLIST.
@@ -125,13 +102,10 @@ impl Reply<'_> {
     /// # Errors
     /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
     pub fn decode_addresses<'a>(
-        mut reader: Reader<'a>,
-        mut each: impl FnMut(AddressEntry<'a>),
+        reader: Reader<'a>,
+        each: impl FnMut(AddressEntry<'a>),
     ) -> Result<(), DecodeError> {
-        while reader.bool("address_follows")? {
-            each(AddressEntry::decode(&mut reader)?);
-        }
-        reader.finish()
+        decode_each(reader, each)
     }
 
     /// Appends the results.
@@ -142,20 +116,15 @@ impl Reply<'_> {
             Self::Address(text) => writer.opaque(text),
             Self::Time(seconds) => writer.u32(*seconds),
             Self::Binary(netbuf) => netbuf.encode(writer),
-            Self::Dump(registrations) => {
-                for registration in *registrations {
-                    writer.bool(true);
-                    registration.encode(writer);
-                }
-                writer.bool(false);
-            }
-            Self::Addresses(entries) => {
-                for entry in *entries {
-                    writer.bool(true);
-                    entry.encode(writer);
-                }
-                writer.bool(false);
-            }
+            Self::Dump(registrations) => encode_each(registrations, writer),
+            Self::Addresses(entries) => encode_each(entries, writer),
         }
     }
+}
+
+/// Reads results that are one value.
+fn decode_only<'a, T: Wire<'a>>(mut reader: Reader<'a>) -> Result<T, DecodeError> {
+    let value = T::decode(&mut reader)?;
+    reader.finish()?;
+    Ok(value)
 }

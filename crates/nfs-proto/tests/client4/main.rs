@@ -15,9 +15,9 @@ use nfs_proto::client::{
 };
 use nfs_proto::nfs3::{CreateHow, Sattr, StableHow, Verifier};
 use nfs_proto::nfs4::{
-    self, Attributes, CallbackOp, ChangeInfo, ClientId, Compound, Delegation, EntriesBuilder,
-    FileHandle, FileType, List, Op, OpCode, OpOk, OpResult, ReplyBuilder, SessionId, Stateid,
-    attribute, encode_callback, open_result,
+    self, Attributes, CallbackOp, ChangeInfo, ClientId, Compound, Delegation, FileHandle, FileType,
+    List, Op, OpCode, OpOk, OpResult, ReplyBuilder, SessionId, Stateid, attribute, encode_callback,
+    open_result,
 };
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::rpc::{CallHeader, Credential};

@@ -1,6 +1,5 @@
 //! What the session says for each operation, and how it understands the reply.
 
-use nfs_proto::client::Piece;
 use nfs_proto::nfs4::Segment;
 
 use super::*;
@@ -98,9 +97,14 @@ fn a_listing_comes_with_ids_and_if_requested_with_all() {
     assert!(request.contains(attribute::FILEHANDLE) && request.contains(attribute::RDATTR_ERROR));
     assert_eq!(maxcount, 999);
     let mut scratch = Vec::new();
-    let mut entries = EntriesBuilder::new(&mut scratch, 0, 999);
+    let mut entries = nfs4::page_of(&mut scratch, 0, 999);
     let with_handle = Attributes { file: Some(handle(b"entry")), ..attributes() };
-    assert!(entries.push(3, b"name", &with_handle, request));
+    assert!(entries.push(&nfs4::NewEntry {
+        cookie: 3,
+        name: b"name",
+        attributes: &with_handle,
+        requested: request,
+    }));
     let entries = entries.finish();
     let page = OpOk::Readdir { verifier: Verifier(*b"verifier"), entries, eof: true };
     answer(&mut session, &seen, &[PUTFH, OpResult::Ok(page)]);
@@ -123,10 +127,9 @@ fn data_and_holes_come_one_after_the_other() {
     let segments = List::build(&mut scratch, found);
     answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::ReadPlus { eof: true, segments })]);
     let event = session.poll_event().unwrap();
-    assert_eq!(event.result, Ok(Outcome::Pieces { eof: true }));
-    let pieces: Vec<_> = event.pieces().unwrap().collect();
-    let data = Piece::Data { offset: 3, bytes: b"abc" };
-    assert_eq!(pieces, [data, Piece::Hole { offset: 6, len: 50 }]);
+    assert_eq!(event.result, Ok(Outcome::Segments { eof: true }));
+    let pieces: Vec<_> = event.segments().unwrap().collect();
+    assert_eq!(pieces, found);
     assert!(event.listing().is_err());
 
     let seen = start(&mut session, &Operation::ReadPlus { file: &file(), offset: 3, count: 90 });

@@ -40,7 +40,7 @@ fn refused_operations_wait_and_go_on_in_another_session() {
         refuse(&mut session, seen, Status::BadSession);
     }
     assert!(session.is_unbound() && !session.has_event());
-    assert_eq!((session.awaited(), session.oldest_pending_ns()), (0, Some(0)));
+    assert_eq!((session.awaited_calls(), session.oldest_pending_ns()), (0, Some(0)));
 
     session.resume(3, &fresh(ProtocolVersion::V4_1));
     assert!(!session.is_unbound() && !session.has_event());

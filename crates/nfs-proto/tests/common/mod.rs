@@ -4,9 +4,9 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use nfs_proto::nfs3::{
-    Call, CreateHow, Created, Device, EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, Fattr,
-    FileHandle, FileType, Fsinfo, Fsstat, Listing, ListingPlus, MknodWhat, Object, Pathconf,
-    ReadOk, Reply, Sattr, SetTime, StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
+    Call, CreateHow, Created, Device, Entry, EntryPlus, Fattr, FileHandle, FileType, Fsinfo,
+    Fsstat, Listing, ListingPlus, MknodWhat, Object, Pathconf, ReadOk, Reply, Sattr, SetTime,
+    StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
 };
 
 /// Decodes hexadecimal words, blanks and line ends ignored.
@@ -155,7 +155,7 @@ pub fn failures() -> Vec<Reply<'static>> {
 }
 
 fn listing(scratch: &mut Vec<u8>) -> Listing<'_> {
-    let mut builder = EntriesBuilder::new(scratch, 4096);
+    let mut builder = nfs_proto::nfs3::page_of(scratch, 4096);
     assert!(builder.push(&Entry { fileid: 0x1_0000_0002, name: b"a", cookie: 3 }));
     assert!(builder.push(&Entry { fileid: 4, name: b"bcde", cookie: 0x5_0000_0006 }));
     Listing { verifier: Verifier(*b"cookvrf1"), entries: builder.finish(), eof: true }
@@ -163,7 +163,7 @@ fn listing(scratch: &mut Vec<u8>) -> Listing<'_> {
 
 fn listing_plus(scratch: &mut Vec<u8>) -> ListingPlus<'_> {
     let entry = Entry { fileid: 1, name: b"a", cookie: 2 };
-    let mut builder = EntriesPlusBuilder::new(scratch, 4096, 4096);
+    let mut builder = nfs_proto::nfs3::page_plus_of(scratch, 4096, 4096);
     let full = EntryPlus { entry, attributes: Some(fattr()), file: Some(file()) };
     assert!(builder.push(&full));
     assert!(builder.push(&EntryPlus { entry, attributes: None, file: None }));

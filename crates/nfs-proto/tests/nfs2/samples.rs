@@ -1,8 +1,7 @@
 //! One call and one reply of every procedure, each field with a value of its own.
 
 use nfs_proto::nfs2::{
-    Call, EntriesBuilder, Entry, Fattr, FileHandle, Listing, Object, ReadOk, Reply, Sattr, SetTime,
-    Statfs, Time,
+    Call, Entry, Fattr, FileHandle, Listing, Object, ReadOk, Reply, Sattr, SetTime, Statfs, Time,
 };
 
 /// A handle whose bytes all differ from those of [`file`].
@@ -106,7 +105,7 @@ pub fn replies(names: &mut Vec<u8>) -> Vec<Reply<'_>> {
 }
 
 fn listing(scratch: &mut Vec<u8>) -> Listing<'_> {
-    let mut builder = EntriesBuilder::new(scratch, 4096);
+    let mut builder = nfs_proto::nfs2::page_of(scratch, 4096);
     assert!(builder.push(&Entry { fileid: 2, name: b"a", cookie: 3 }));
     assert!(builder.push(&Entry { fileid: 4, name: b"bcde", cookie: 5 }));
     Listing { entries: builder.finish(), eof: true }

@@ -6,10 +6,7 @@
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
-use nfs_proto::nfs3::{
-    EntriesBuilder, EntriesPlusBuilder, Entry, EntryPlus, Listing as WireListing, ListingPlus,
-    Reply, Status, Verifier,
-};
+use nfs_proto::nfs3::{Entry, EntryPlus, Listing as WireListing, ListingPlus, Reply, Status, Verifier, page_of, page_plus_of};
 use nfs_proto::server::encode_nfs3_reply;
 
 use super::Service;
@@ -63,7 +60,7 @@ impl Service {
                 return Reply::Readdir { dir, result: Err(self.count(error)) };
             }
         };
-        let mut builder = EntriesBuilder::new(page, count);
+        let mut builder = page_of(page, count);
         let fitted = listing.entries.iter().take_while(|entry| builder.push(&wire(entry))).count();
         let result = self.page_end(&listing, fitted).map(|eof| WireListing {
             verifier: self.shared.cookie_verifier(),
@@ -89,7 +86,7 @@ impl Service {
                 return Reply::Readdirplus { dir, result: Err(self.count(error)) };
             }
         };
-        let mut builder = EntriesPlusBuilder::new(page, dircount, maxcount);
+        let mut builder = page_plus_of(page, dircount, maxcount);
         let mut push = |entry: &ListedEntry| {
             let attributes = self.shared.fs.attributes(entry.id).ok();
             builder.push(&EntryPlus {

@@ -9,15 +9,15 @@ mod v2;
 mod v3;
 mod v4;
 
-use super::event::{Kind, Outcome};
+use super::event::Outcome;
 use super::file::File;
 use super::listing::Listing;
-use super::operation::{Operation, OperationKind};
+use super::operation::{Kind, Operation, OperationKind};
 use super::slot::Slot;
 use super::types::{Binding, StartError};
-use crate::error::{CallError, DecodeError};
+use crate::error::DecodeError;
 use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId};
-use crate::status::Status;
+use crate::status::{CallError, Status};
 use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
@@ -31,6 +31,15 @@ pub(super) enum Prefix {
 
 /// The content of a whole reply: an outcome or a status, unless it is malformed.
 pub(super) type Answer = Result<Result<Outcome, Status>, DecodeError>;
+
+/// Whether a call that is given up may have reached the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// No byte of it was sent.
+    Unsent,
+    /// It was sent, so that the server may have carried it out.
+    Sent,
+}
 
 /// How it goes on after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +68,13 @@ impl Dialect {
     }
 
     /// Returns the number of the procedure that does this operation, if there is one.
-    pub(super) fn procedure(&self, kind: OperationKind) -> Result<u32, StartError> {
+    pub(super) fn procedure_of(&self, kind: OperationKind) -> Result<u32, StartError> {
         let number = match self.version {
-            ProtocolVersion::V2 => v2::procedure(kind).map(crate::nfs2::Procedure::number),
-            ProtocolVersion::V3 => v3::procedure(kind).map(crate::nfs3::Procedure::number),
-            version if v4::has(version, kind) => Some(u32::from(kind != OperationKind::Null)),
+            ProtocolVersion::V2 => v2::procedure_of(kind).map(crate::nfs2::Procedure::number),
+            ProtocolVersion::V3 => v3::procedure_of(kind).map(crate::nfs3::Procedure::number),
+            version if v4::has_operation(version, kind) => {
+                Some(u32::from(kind != OperationKind::Null))
+            }
             _ => None,
         };
         number.ok_or(StartError::Unsupported { kind, version: self.version })
@@ -86,14 +97,14 @@ impl Dialect {
     }
 
     /// Takes over the binding of another connection of the same version.
-    pub(super) fn resume(&mut self, fresh: &Self) {
-        self.v4.resume(&fresh.v4);
+    pub(super) fn adopt_binding(&mut self, fresh: &Self) {
+        self.v4.adopt_binding(&fresh.v4);
     }
 
     /// Adapts a slot's call that was made for an earlier binding to the present one.
-    pub(super) fn rebound(&mut self, slot: u32, header: &mut Vec<u8>) {
+    pub(super) fn rebind_call(&mut self, slot: u32, header: &mut Vec<u8>) {
         if self.version.is_stateful() {
-            self.v4.rebound(slot, header);
+            self.v4.rebind_call(slot, header);
         }
     }
 
@@ -103,7 +114,7 @@ impl Dialect {
     }
 
     /// Returns the session that a server calls back in, where it does so on the same connection.
-    pub(super) fn backchannel(&self) -> Option<SessionId> {
+    pub(super) fn callback_session(&self) -> Option<SessionId> {
         self.version.has_sessions().then(|| self.v4.session())
     }
 
@@ -133,21 +144,25 @@ impl Dialect {
 
     /// Takes note of the end of a slot's call; `results` is what followed the RPC header, of a READ
     /// without its payload.
-    pub(super) fn ended(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> Next {
-        if self.version.is_stateful() { self.v4.ended(slot, call, results) } else { Next::Done }
+    pub(super) fn note_reply(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> Next {
+        if self.version.is_stateful() {
+            self.v4.note_reply(slot, call, results)
+        } else {
+            Next::Done
+        }
     }
 
     /// Adapts a slot's call that was answered to being sent again.
-    pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
+    pub(super) fn prepare_resend(&mut self, slot: u32, header: &mut Vec<u8>) {
         if self.version.is_stateful() {
-            self.v4.again(slot, header);
+            self.v4.prepare_resend(slot, header);
         }
     }
 
     /// Takes note that the reply to a slot's call will never be seen, if it was sent at all.
-    pub(super) fn gave_up(&mut self, slot: u32, sent: bool) {
+    pub(super) fn abandon_call(&mut self, slot: u32, delivery: Delivery) {
         if self.version.is_stateful() {
-            self.v4.gave_up(slot, sent);
+            self.v4.abandon_call(slot, delivery);
         }
     }
 
@@ -163,13 +178,13 @@ impl Dialect {
         match self.version {
             ProtocolVersion::V2 => v2::read_prefix(slot, results),
             ProtocolVersion::V3 => v3::read_prefix(results),
-            version => v4::read_prefix(version.has_sessions(), results),
+            version => v4::read_prefix(version, results),
         }
     }
 
     /// Decodes the results of an accepted call, which are all that is left; the file of an
     /// [`Outcome::Object`] goes into `object`.
-    pub(super) fn outcome(
+    pub(super) fn decode_outcome(
         &self,
         index: u32,
         slot: &Slot,
@@ -177,10 +192,14 @@ impl Dialect {
         object: &mut Option<File>,
     ) -> Result<Outcome, CallError> {
         let answer = match (slot.kind, self.version) {
-            (Kind::File(kind), ProtocolVersion::V2) => v2::answer(slot, kind, results, object),
-            (Kind::File(kind), ProtocolVersion::V3) => v3::answer(kind, results, object),
-            (Kind::File(kind), _) => v4::outcome(kind, self.v4.owner_of(index), results, object),
-            (Kind::COMPOUND, _) => compound(results),
+            (Kind::File(kind), ProtocolVersion::V2) => {
+                v2::decode_answer(slot, kind, results, object)
+            }
+            (Kind::File(kind), ProtocolVersion::V3) => v3::decode_answer(kind, results, object),
+            (Kind::File(kind), _) => {
+                v4::decode_outcome(kind, self.v4.owner_of(index), results, object)
+            }
+            (Kind::COMPOUND, _) => compound_outcome(results),
             (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
         };
         answer?.map_err(|status| CallError::Status(status.spoken(self.version)))
@@ -188,48 +207,50 @@ impl Dialect {
 }
 
 /// Tells how a compound ended that was made as it is; its results are left to the caller.
-fn compound(results: Reader<'_>) -> Answer {
+fn compound_outcome(results: Reader<'_>) -> Answer {
     Ok(match CompoundReply::decode(results)?.status {
         Status::Ok => Ok(Outcome::Raw),
         status => Err(status),
     })
 }
 
-/// Returns what an entry of version 4 has: id, attributes and handle.
-pub(super) use v4::entry;
-
 /// Decodes a page of a directory.
-pub(super) fn listing(
+pub(super) fn decode_listing(
     version: ProtocolVersion,
     kind: Kind,
     body: &[u8],
 ) -> Result<Listing<'_>, DecodeError> {
     match (version, kind) {
-        (ProtocolVersion::V2, Kind::File(OperationKind::Readdir)) => v2::listing(body),
-        (ProtocolVersion::V3, Kind::File(kind)) => v3::listing(kind, body),
-        (_, Kind::File(OperationKind::Readdir | OperationKind::ReaddirPlus)) => v4::listing(body),
+        (ProtocolVersion::V2, Kind::File(OperationKind::Readdir)) => v2::decode_listing(body),
+        (ProtocolVersion::V3, Kind::File(kind)) => v3::decode_listing(kind, body),
+        (_, Kind::File(OperationKind::Readdir | OperationKind::ReaddirPlus)) => {
+            v4::decode_listing(body)
+        }
         _ => Err(not_a("listing")),
     }
 }
 
 /// Decodes the target of a symbolic link.
-pub(super) fn target(
+pub(super) fn decode_target(
     version: ProtocolVersion,
     kind: Kind,
     body: &[u8],
 ) -> Result<&[u8], DecodeError> {
     match (version, kind) {
-        (ProtocolVersion::V2, Kind::File(OperationKind::Readlink)) => v2::target(body),
-        (ProtocolVersion::V3, Kind::File(OperationKind::Readlink)) => v3::target(body),
-        (_, Kind::File(OperationKind::Readlink)) => v4::target(body),
+        (ProtocolVersion::V2, Kind::File(OperationKind::Readlink)) => v2::decode_target(body),
+        (ProtocolVersion::V3, Kind::File(OperationKind::Readlink)) => v3::decode_target(body),
+        (_, Kind::File(OperationKind::Readlink)) => v4::decode_target(body),
         _ => Err(not_a("link target")),
     }
 }
 
 /// Decodes what READ_PLUS found.
-pub(super) fn segments(kind: Kind, body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
+pub(super) fn decode_segments(
+    kind: Kind,
+    body: &[u8],
+) -> Result<List<'_, Segment<'_>>, DecodeError> {
     match kind {
-        Kind::File(OperationKind::ReadPlus) => v4::segments(body),
+        Kind::File(OperationKind::ReadPlus) => v4::decode_segments(body),
         _ => Err(not_a("data and holes")),
     }
 }

@@ -20,7 +20,7 @@ use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 2 has one.
-pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
+pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
     Some(match kind {
         OperationKind::Null => Procedure::Null,
         OperationKind::Getattr => Procedure::Getattr,
@@ -45,35 +45,37 @@ pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
 /// Appends the arguments, up to a payload that is sent from elsewhere.
 pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
     if let Operation::Write { file, offset, data, .. } = *operation {
-        let len = small(data.len() as u32)?;
-        let head = WriteHead { file: handle(file)?, offset: reach(offset, len)?, len };
+        let len = check_transfer_size(data.len() as u32)?;
+        let head = WriteHead { file: handle_of(file)?, offset: check_reach(offset, len)?, len };
         nfs2::encode_write_header(writer, &head);
         if let Data::Bytes(data) = data {
             writer.fixed(data);
         }
         return Ok(());
     }
-    call(operation)?.encode(writer);
+    call_of(operation)?.encode(writer);
     Ok(())
 }
 
 /// Says an operation as a call.
-fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Null => Call::Null,
-        Operation::Getattr { file } => Call::Getattr { file: handle(file)? },
+        Operation::Getattr { file } => Call::Getattr { file: handle_of(file)? },
         Operation::Setattr { file, attributes } => {
-            Call::Setattr { file: handle(file)?, attributes: sattr(&attributes)? }
+            Call::Setattr { file: handle_of(file)?, attributes: sattr_of(&attributes)? }
         }
-        Operation::Readlink { file } => Call::Readlink { file: handle(file)? },
-        Operation::Read { file, offset, count } => {
-            Call::Read { file: handle(file)?, offset: reach(offset, 0)?, count: small(count)? }
-        }
+        Operation::Readlink { file } => Call::Readlink { file: handle_of(file)? },
+        Operation::Read { file, offset, count } => Call::Read {
+            file: handle_of(file)?,
+            offset: check_reach(offset, 0)?,
+            count: check_transfer_size(count)?,
+        },
         Operation::Readdir { dir, cursor, bytes } => {
             // Cookies are those of this version and so have 32 bits.
-            Call::Readdir { dir: handle(dir)?, cookie: cursor.cookie as u32, count: bytes }
+            Call::Readdir { dir: handle_of(dir)?, cookie: cursor.cookie as u32, count: bytes }
         }
-        Operation::Fsstat { root } => Call::Statfs { file: handle(root)? },
+        Operation::Fsstat { root } => Call::Statfs { file: handle_of(root)? },
         _ => return named_call(operation),
     })
 }
@@ -82,45 +84,45 @@ fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
 fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
-            Call::Lookup { dir: handle(dir)?, name }
+            Call::Lookup { dir: handle_of(dir)?, name }
         }
         Operation::Create { dir, name, how } => {
             // Version 2 has one way of creating, the unchecked one.
             let (CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes)) = how else {
-                return Err(unsupported(operation));
+                return Err(unsupported_error(operation));
             };
-            Call::Create { dir: handle(dir)?, name, attributes: sattr(&attributes)? }
+            Call::Create { dir: handle_of(dir)?, name, attributes: sattr_of(&attributes)? }
         }
         Operation::Mkdir { dir, name, attributes } => {
-            Call::Mkdir { dir: handle(dir)?, name, attributes: sattr(&attributes)? }
+            Call::Mkdir { dir: handle_of(dir)?, name, attributes: sattr_of(&attributes)? }
         }
         Operation::Symlink { dir, name, attributes, target } => {
-            Call::Symlink { dir: handle(dir)?, name, target, attributes: sattr(&attributes)? }
+            Call::Symlink { dir: handle_of(dir)?, name, target, attributes: sattr_of(&attributes)? }
         }
-        Operation::Remove { dir, name } => Call::Remove { dir: handle(dir)?, name },
-        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle(dir)?, name },
+        Operation::Remove { dir, name } => Call::Remove { dir: handle_of(dir)?, name },
+        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle_of(dir)?, name },
         Operation::Rename { from_dir, from, to_dir, to } => {
-            Call::Rename { from_dir: handle(from_dir)?, from, to_dir: handle(to_dir)?, to }
+            Call::Rename { from_dir: handle_of(from_dir)?, from, to_dir: handle_of(to_dir)?, to }
         }
         Operation::Link { file, dir, name } => {
-            Call::Link { file: handle(file)?, dir: handle(dir)?, name }
+            Call::Link { file: handle_of(file)?, dir: handle_of(dir)?, name }
         }
-        _ => return Err(unsupported(operation)),
+        _ => return Err(unsupported_error(operation)),
     })
 }
 
-fn unsupported(operation: &Operation<'_>) -> StartError {
+fn unsupported_error(operation: &Operation<'_>) -> StartError {
     StartError::Unsupported { kind: operation.kind(), version: ProtocolVersion::V2 }
 }
 
-fn handle(file: &File) -> Result<FileHandle, StartError> {
+fn handle_of(file: &File) -> Result<FileHandle, StartError> {
     let bytes = file.handle.as_slice();
     let right = <[u8; FileHandle::BYTES]>::try_from(bytes);
     right.map(FileHandle).map_err(|_| StartError::Handle { bytes: bytes.len() })
 }
 
 /// Returns an offset whose `len` bytes end where this version can still tell.
-fn reach(offset: u64, len: u32) -> Result<u32, StartError> {
+fn check_reach(offset: u64, len: u32) -> Result<u32, StartError> {
     let (end, max) = (offset.saturating_add(u64::from(len)), u64::from(FILE_BYTES_MAX));
     if end > max {
         return Err(StartError::FileTooLarge { end, max });
@@ -128,17 +130,17 @@ fn reach(offset: u64, len: u32) -> Result<u32, StartError> {
     Ok(offset as u32)
 }
 
-fn small(bytes: u32) -> Result<u32, StartError> {
+fn check_transfer_size(bytes: u32) -> Result<u32, StartError> {
     let max = V2_TRANSFER_BYTES_MAX;
     if bytes > max { Err(StartError::TooLarge { bytes, max }) } else { Ok(bytes) }
 }
 
-fn sattr(attributes: &nfs3::Sattr) -> Result<Sattr, StartError> {
+fn sattr_of(attributes: &nfs3::Sattr) -> Result<Sattr, StartError> {
     Ok(Sattr {
         mode: attributes.mode,
         uid: attributes.uid,
         gid: attributes.gid,
-        size: attributes.size.map(|size| reach(size, 0)).transpose()?,
+        size: attributes.size.map(|size| check_reach(size, 0)).transpose()?,
         atime: attributes.atime.into(),
         mtime: attributes.mtime.into(),
     })
@@ -156,17 +158,17 @@ pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix,
 }
 
 /// Decodes the results of an operation, which are all that is left.
-pub(super) fn answer(
+pub(super) fn decode_answer(
     slot: &Slot,
     kind: OperationKind,
     results: Reader<'_>,
     file: &mut Option<File>,
 ) -> Answer {
-    let procedure = procedure(kind).ok_or_else(|| not_a("version 2 reply"))?;
-    Ok(outcome(slot, &Reply::decode(procedure, results)?, file))
+    let procedure = procedure_of(kind).ok_or_else(|| not_a("version 2 reply"))?;
+    Ok(outcome_of(slot, &Reply::decode(procedure, results)?, file))
 }
 
-fn outcome(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
+fn outcome_of(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
     Ok(match *reply {
         Reply::Null | Reply::Root | Reply::Writecache => Outcome::Done,
         Reply::Setattr(result) => result.map(|_| Outcome::Done)?,
@@ -199,11 +201,11 @@ fn outcome(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result<Ou
             let (committed, verifier) = (StableHow::FileSync, Verifier::default());
             Outcome::Written { count: slot.payload_bytes, committed, verifier }
         }
-        Reply::Statfs(result) => Outcome::Fsstat(fsstat(&result?)),
+        Reply::Statfs(result) => Outcome::Fsstat(fsstat_of(&result?)),
     })
 }
 
-fn fsstat(statfs: &Statfs) -> Fsstat {
+fn fsstat_of(statfs: &Statfs) -> Fsstat {
     let bytes = |blocks: u32| u64::from(blocks) * u64::from(statfs.block_bytes);
     Fsstat {
         total_bytes: bytes(statfs.blocks),
@@ -214,7 +216,7 @@ fn fsstat(statfs: &Statfs) -> Fsstat {
 }
 
 /// Decodes a page of a directory.
-pub(super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+pub(super) fn decode_listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
     match Reply::decode(Procedure::Readdir, Reader::new(body))? {
         Reply::Readdir(Ok(page)) => Ok(Listing {
             verifier: Verifier::default(),
@@ -226,7 +228,7 @@ pub(super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
 }
 
 /// Decodes the target of a symbolic link.
-pub(super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
+pub(super) fn decode_target(body: &[u8]) -> Result<&[u8], DecodeError> {
     match Reply::decode(Procedure::Readlink, Reader::new(body))? {
         Reply::Readlink(Ok(target)) => Ok(target),
         _ => Err(not_a("link target")),

@@ -15,7 +15,7 @@ use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
 /// Returns the procedure that does this operation, if version 3 has one.
-pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
+pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
     Some(match kind {
         OperationKind::Null => Procedure::Null,
         OperationKind::Getattr => Procedure::Getattr,
@@ -52,45 +52,45 @@ pub(super) const fn procedure(kind: OperationKind) -> Option<Procedure> {
 pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Result<(), StartError> {
     let call = match *operation {
         Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
-            nfs3::encode_write_header(writer, handle(file)?, offset, stable, payload.len);
+            nfs3::encode_write_header(writer, handle_of(file)?, offset, stable, payload.len);
             return Ok(());
         }
         Operation::Write { file, offset, stable, data: Data::Bytes(data) } => {
-            Call::Write { file: handle(file)?, offset, stable, data }
+            Call::Write { file: handle_of(file)?, offset, stable, data }
         }
-        _ => call(operation)?,
+        _ => call_of(operation)?,
     };
     call.encode(writer);
     Ok(())
 }
 
 /// Returns an operation as a call; a WRITE is encoded by [`encode`] itself.
-fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
+fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Null => Call::Null,
-        Operation::Getattr { file } => Call::Getattr { file: handle(file)? },
+        Operation::Getattr { file } => Call::Getattr { file: handle_of(file)? },
         Operation::Setattr { file, attributes } => {
-            Call::Setattr { file: handle(file)?, attributes, guard: None }
+            Call::Setattr { file: handle_of(file)?, attributes, guard: None }
         }
-        Operation::Access { file, access } => Call::Access { file: handle(file)?, access },
-        Operation::Readlink { file } => Call::Readlink { file: handle(file)? },
+        Operation::Access { file, access } => Call::Access { file: handle_of(file)?, access },
+        Operation::Readlink { file } => Call::Readlink { file: handle_of(file)? },
         Operation::Read { file, offset, count } => {
-            Call::Read { file: handle(file)?, offset, count }
+            Call::Read { file: handle_of(file)?, offset, count }
         }
         Operation::Readdir { dir, cursor, bytes } => {
             let (cookie, verifier) = (cursor.cookie, cursor.verifier);
-            Call::Readdir { dir: handle(dir)?, cookie, verifier, count: bytes }
+            Call::Readdir { dir: handle_of(dir)?, cookie, verifier, count: bytes }
         }
         Operation::ReaddirPlus { dir, cursor, bytes } => {
             let (cookie, verifier) = (cursor.cookie, cursor.verifier);
-            let dir = handle(dir)?;
+            let dir = handle_of(dir)?;
             Call::Readdirplus { dir, cookie, verifier, dircount: bytes, maxcount: bytes }
         }
-        Operation::Fsstat { root } => Call::Fsstat { root: handle(root)? },
-        Operation::Fsinfo { root } => Call::Fsinfo { root: handle(root)? },
-        Operation::Pathconf { file } => Call::Pathconf { file: handle(file)? },
+        Operation::Fsstat { root } => Call::Fsstat { root: handle_of(root)? },
+        Operation::Fsinfo { root } => Call::Fsinfo { root: handle_of(root)? },
+        Operation::Pathconf { file } => Call::Pathconf { file: handle_of(file)? },
         Operation::Commit { file, offset, count } => {
-            Call::Commit { file: handle(file)?, offset, count }
+            Call::Commit { file: handle_of(file)?, offset, count }
         }
         _ => return named_call(operation),
     })
@@ -100,23 +100,23 @@ fn call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
 fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
-            Call::Lookup { dir: handle(dir)?, name }
+            Call::Lookup { dir: handle_of(dir)?, name }
         }
-        Operation::Create { dir, name, how } => Call::Create { dir: handle(dir)?, name, how },
+        Operation::Create { dir, name, how } => Call::Create { dir: handle_of(dir)?, name, how },
         Operation::Mkdir { dir, name, attributes } => {
-            Call::Mkdir { dir: handle(dir)?, name, attributes }
+            Call::Mkdir { dir: handle_of(dir)?, name, attributes }
         }
         Operation::Symlink { dir, name, attributes, target } => {
-            Call::Symlink { dir: handle(dir)?, name, attributes, target }
+            Call::Symlink { dir: handle_of(dir)?, name, attributes, target }
         }
-        Operation::Mknod { dir, name, what } => Call::Mknod { dir: handle(dir)?, name, what },
-        Operation::Remove { dir, name } => Call::Remove { dir: handle(dir)?, name },
-        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle(dir)?, name },
+        Operation::Mknod { dir, name, what } => Call::Mknod { dir: handle_of(dir)?, name, what },
+        Operation::Remove { dir, name } => Call::Remove { dir: handle_of(dir)?, name },
+        Operation::Rmdir { dir, name } => Call::Rmdir { dir: handle_of(dir)?, name },
         Operation::Rename { from_dir, from, to_dir, to } => {
-            Call::Rename { from_dir: handle(from_dir)?, from, to_dir: handle(to_dir)?, to }
+            Call::Rename { from_dir: handle_of(from_dir)?, from, to_dir: handle_of(to_dir)?, to }
         }
         Operation::Link { file, dir, name } => {
-            Call::Link { file: handle(file)?, dir: handle(dir)?, name }
+            Call::Link { file: handle_of(file)?, dir: handle_of(dir)?, name }
         }
         _ => {
             let kind = operation.kind();
@@ -125,7 +125,7 @@ fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     })
 }
 
-fn handle(file: &File) -> Result<&[u8], StartError> {
+fn handle_of(file: &File) -> Result<&[u8], StartError> {
     let handle = file.handle.as_slice();
     if handle.len() > V3_FILE_HANDLE_BYTES_MAX {
         return Err(StartError::Handle { bytes: handle.len() });
@@ -151,12 +151,16 @@ pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError>
 }
 
 /// Decodes the results of an operation, which are all that is left.
-pub(super) fn answer(kind: OperationKind, results: Reader<'_>, file: &mut Option<File>) -> Answer {
-    let procedure = procedure(kind).ok_or_else(|| not_a("version 3 reply"))?;
-    Ok(outcome(&Reply::decode(procedure, results)?, file))
+pub(super) fn decode_answer(
+    kind: OperationKind,
+    results: Reader<'_>,
+    file: &mut Option<File>,
+) -> Answer {
+    let procedure = procedure_of(kind).ok_or_else(|| not_a("version 3 reply"))?;
+    Ok(outcome_of(&Reply::decode(procedure, results)?, file))
 }
 
-fn outcome(reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
+fn outcome_of(reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status> {
     Ok(match *reply {
         Reply::Null => Outcome::Done,
         Reply::Setattr { result, .. }
@@ -201,8 +205,8 @@ fn outcome(reply: &Reply<'_>, file: &mut Option<File>) -> Result<Outcome, Status
 }
 
 /// Decodes a page of a directory.
-pub(super) fn listing(kind: OperationKind, body: &[u8]) -> Result<Listing<'_>, DecodeError> {
-    let procedure = procedure(kind).ok_or_else(|| not_a("listing"))?;
+pub(super) fn decode_listing(kind: OperationKind, body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+    let procedure = procedure_of(kind).ok_or_else(|| not_a("listing"))?;
     match Reply::decode(procedure, Reader::new(body))? {
         Reply::Readdir { result: Ok(page), .. } => Ok(Listing {
             verifier: page.verifier,
@@ -219,7 +223,7 @@ pub(super) fn listing(kind: OperationKind, body: &[u8]) -> Result<Listing<'_>, D
 }
 
 /// Decodes the target of a symbolic link.
-pub(super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
+pub(super) fn decode_target(body: &[u8]) -> Result<&[u8], DecodeError> {
     match Reply::decode(Procedure::Readlink, Reader::new(body))? {
         Reply::Readlink { result: Ok(target), .. } => Ok(target),
         _ => Err(not_a("link target")),

@@ -7,7 +7,7 @@
 
 use nfs_proto::Status;
 use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
-use nfs_proto::nfs2::{EntriesBuilder, Entry, FileHandle, Listing, Reply};
+use nfs_proto::nfs2::{Entry, FileHandle, Listing, Reply, page_of};
 use nfs_proto::server::encode_reply;
 
 use super::convert::status;
@@ -53,7 +53,7 @@ impl Service {
 
 /// Builds a page; an error where not even one entry of several fits.
 fn fill<'p>(found: &fs::Listing, count: u32, page: &'p mut Vec<u8>) -> Result<Listing<'p>, Status> {
-    let mut builder = EntriesBuilder::new(page, count);
+    let mut builder = page_of(page, count);
     let mut fitted = 0;
     for entry in &found.entries {
         let Ok(cookie) = u32::try_from(entry.cookie) else { break };

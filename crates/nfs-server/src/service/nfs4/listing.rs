@@ -7,8 +7,9 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    Attributes as WireAttributes, Bitmap, EntriesBuilder, OpOk, Verifier, attribute as number,
+    Attributes as WireAttributes, Bitmap, NewEntry, OpOk, Verifier, attribute as number, page_of,
 };
+use nfs_proto::wire::ChainBuilder;
 
 use super::attributes::{Owners, check_readable};
 use super::names::v4_status;
@@ -61,7 +62,7 @@ impl Service {
         let listing = self.shared.fs.list(directory, cookie.max(RESERVED_COOKIE), fits);
         let listing = listing.map_err(v4_status)?;
         let mut page = std::mem::take(&mut self.page);
-        let mut builder = EntriesBuilder::new(&mut page, dircount, maxcount as u32);
+        let mut builder = page_of(&mut page, dircount, maxcount as u32);
         let push = |entry: &&ListedEntry| self.push_entry(entry, run, request, &mut builder);
         let taken = listing.entries.iter().take_while(push).count();
         let all = taken == listing.entries.len();
@@ -85,7 +86,7 @@ impl Service {
         entry: &ListedEntry,
         run: &Run<'_>,
         asked: Bitmap,
-        builder: &mut EntriesBuilder<'_>,
+        builder: &mut ChainBuilder<'_>,
     ) -> bool {
         let found = match self.shared.fs.attributes(entry.id) {
             Ok(found) => found,
@@ -93,7 +94,12 @@ impl Service {
         };
         let owners = Owners::of(&found);
         let told = self.wire_attributes(&found, &owners, entry.id, run.minor, asked);
-        builder.push(entry.cookie, &entry.name, &told, asked)
+        builder.push(&NewEntry {
+        cookie: entry.cookie,
+        name: &entry.name,
+        attributes: &told,
+        requested: asked,
+    })
     }
 }
 
@@ -101,11 +107,16 @@ fn gone(
     error: FsError,
     entry: &ListedEntry,
     asked: Bitmap,
-    builder: &mut EntriesBuilder<'_>,
+    builder: &mut ChainBuilder<'_>,
 ) -> bool {
     if !asked.contains(number::RDATTR_ERROR) {
         return true;
     }
     let told = WireAttributes { read_error: Some(v4_status(error)), ..WireAttributes::default() };
-    builder.push(entry.cookie, &entry.name, &told, asked)
+    builder.push(&NewEntry {
+        cookie: entry.cookie,
+        name: &entry.name,
+        attributes: &told,
+        requested: asked,
+    })
 }

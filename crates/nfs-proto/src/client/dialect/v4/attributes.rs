@@ -1,19 +1,10 @@
 //! Attributes between version 4 and the vocabulary of all versions.
 //!
-//! What is requested is exactly what the vocabulary has. Owners that are no numbers become the
-//! anonymous id of AUTH_SYS, and what a server does not tell is 0. **Source:** RFC 7530 section 5.
+//! What is requested is exactly what the vocabulary has, and what a server does not state is 0.
+//! **Source:** RFC 7530 section 5.
 
-use super::super::super::event;
-use crate::error::DecodeError;
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, Sattr};
-use crate::nfs4::{
-    Attributes, Bitmap, Device, Fattr, FileHandle, FileType, NumericOwner, SetTime, Time, Wire,
-    attribute, owner_number,
-};
-use crate::xdr::Reader;
-
-/// The user and group of an owner who has no number here.
-const UNKNOWN_ID: u32 = 65_534;
+use crate::nfs4::{Attributes, Bitmap, NumericOwner, SetTime, attribute};
 
 /// Attributes from which those of a file are made.
 pub(super) const FILE: Bitmap = Bitmap::of(&[
@@ -70,67 +61,8 @@ pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::NO_TRUNC,
 ]);
 
-/// The attributes that are read of a file or a directory entry.
-pub(super) struct Described {
-    pub(super) attributes: event::Attributes,
-    /// Whether there are attributes beyond the id.
-    pub(super) is_whole: bool,
-    pub(super) handle: Option<FileHandle>,
-}
-
-/// Reads the attributes of a file, and its handle where there is one.
-pub(super) fn describe(fattr: &Fattr<'_>) -> Result<Described, DecodeError> {
-    let mut handle = None;
-    let mut attributes = NOTHING;
-    fattr.visit(|number, reader| {
-        let to = &mut attributes;
-        match number {
-            attribute::TYPE => to.file_type = Wire::decode(reader)?,
-            attribute::SIZE => to.size = reader.u64()?,
-            attribute::FSID => to.fsid = reader.u64()? ^ reader.u64()?,
-            attribute::FILEHANDLE => handle = Some(Wire::decode(reader)?),
-            attribute::FILEID => to.fileid = reader.u64()?,
-            attribute::MODE => to.mode = reader.u32()?,
-            attribute::NUMLINKS => to.nlink = reader.u32()?,
-            attribute::OWNER => to.uid = number_of(reader)?,
-            attribute::OWNER_GROUP => to.gid = number_of(reader)?,
-            attribute::RAWDEV => to.device = Wire::decode(reader)?,
-            attribute::SPACE_USED => to.used = reader.u64()?,
-            attribute::TIME_ACCESS => to.atime = Time::decode(reader)?.into(),
-            attribute::TIME_METADATA => to.ctime = Time::decode(reader)?.into(),
-            attribute::TIME_MODIFY => to.mtime = Time::decode(reader)?.into(),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    })?;
-    let is_whole = fattr.mask().contains(attribute::TYPE);
-    Ok(Described { attributes, is_whole, handle })
-}
-
-/// Attributes of a file of which a server tells nothing.
-const NOTHING: event::Attributes = event::Attributes {
-    file_type: FileType::Regular,
-    mode: 0,
-    nlink: 0,
-    uid: 0,
-    gid: 0,
-    size: 0,
-    used: 0,
-    device: Device { major: 0, minor: 0 },
-    fsid: 0,
-    fileid: 0,
-    atime: nfs3::Time { seconds: 0, nanos: 0 },
-    mtime: nfs3::Time { seconds: 0, nanos: 0 },
-    ctime: nfs3::Time { seconds: 0, nanos: 0 },
-};
-
-fn number_of(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
-    let owner: &[u8] = Wire::decode(reader)?;
-    Ok(owner_number(owner).unwrap_or(UNKNOWN_ID))
-}
-
 /// Returns the fill state of a file system.
-pub(super) fn fsstat(attributes: &Attributes<'_>) -> Fsstat {
+pub(super) fn fsstat_from(attributes: &Attributes<'_>) -> Fsstat {
     Fsstat {
         total_bytes: attributes.total_bytes.unwrap_or_default(),
         free_bytes: attributes.free_bytes.unwrap_or_default(),
@@ -143,11 +75,20 @@ pub(super) fn fsstat(attributes: &Attributes<'_>) -> Fsstat {
 }
 
 /// Returns the limits of a file system; version 4 has no preferred sizes beside the largest.
-pub(super) fn fsinfo(attributes: &Attributes<'_>) -> Fsinfo {
-    let bytes =
-        |bytes: Option<u64>| bytes.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-    let (read, write) = (bytes(attributes.read_bytes_max), bytes(attributes.write_bytes_max));
-    let property = |flag: Option<bool>, bit| if flag == Some(true) { bit } else { 0 };
+pub(super) fn fsinfo_from(attributes: &Attributes<'_>) -> Fsinfo {
+    let read = saturate(attributes.read_bytes_max);
+    let write = saturate(attributes.write_bytes_max);
+    let mut properties = 0;
+    for (flag, bit) in [
+        (attributes.link_support, Fsinfo::LINK),
+        (attributes.symlink_support, Fsinfo::SYMLINK),
+        (attributes.homogeneous, Fsinfo::HOMOGENEOUS),
+        (attributes.can_set_time, Fsinfo::CAN_SET_TIME),
+    ] {
+        if flag == Some(true) {
+            properties |= bit;
+        }
+    }
     Fsinfo {
         read_bytes_max: read,
         read_bytes_preferred: read,
@@ -158,15 +99,17 @@ pub(super) fn fsinfo(attributes: &Attributes<'_>) -> Fsinfo {
         directory_bytes_preferred: read,
         file_bytes_max: attributes.file_bytes_max.unwrap_or_default(),
         time_delta: attributes.time_delta.unwrap_or_default().into(),
-        properties: property(attributes.link_support, Fsinfo::LINK)
-            | property(attributes.symlink_support, Fsinfo::SYMLINK)
-            | property(attributes.homogeneous, Fsinfo::HOMOGENEOUS)
-            | property(attributes.can_set_time, Fsinfo::CAN_SET_TIME),
+        properties,
     }
 }
 
+/// Returns a size as 32 bits can say it; 0 where the server does not state one.
+fn saturate(bytes: Option<u64>) -> u32 {
+    u32::try_from(bytes.unwrap_or(0)).unwrap_or(u32::MAX)
+}
+
 /// Returns the POSIX limits of a file system.
-pub(super) fn pathconf(attributes: &Attributes<'_>) -> Pathconf {
+pub(super) fn pathconf_from(attributes: &Attributes<'_>) -> Pathconf {
     Pathconf {
         links_max: attributes.links_max.unwrap_or_default(),
         name_bytes_max: attributes.name_bytes_max.unwrap_or_default(),
@@ -181,25 +124,29 @@ pub(super) fn pathconf(attributes: &Attributes<'_>) -> Pathconf {
 pub(super) struct Owner(Option<NumericOwner>, Option<NumericOwner>);
 
 impl Owner {
-    pub(super) fn of(attributes: &Sattr) -> Self {
+    pub(super) fn of_attributes(attributes: &Sattr) -> Self {
         Self(attributes.uid.map(NumericOwner::new), attributes.gid.map(NumericOwner::new))
     }
 }
 
 /// Returns attributes to set; `owner` is that of the same attributes.
 pub(super) fn to_set<'o>(attributes: &Sattr, owner: &'o Owner) -> Attributes<'o> {
-    let time = |time: nfs3::SetTime| match time {
-        nfs3::SetTime::Keep => None,
-        nfs3::SetTime::Server => Some(SetTime::Server),
-        nfs3::SetTime::Client(time) => Some(SetTime::Client(time.into())),
-    };
     Attributes {
         mode: attributes.mode,
         size: attributes.size,
         owner: owner.0.as_ref().map(NumericOwner::as_slice),
         owner_group: owner.1.as_ref().map(NumericOwner::as_slice),
-        set_atime: time(attributes.atime),
-        set_mtime: time(attributes.mtime),
+        set_atime: set_time(attributes.atime),
+        set_mtime: set_time(attributes.mtime),
         ..Attributes::default()
+    }
+}
+
+/// Returns how v4 sets a time; what is kept is no attribute of the call.
+fn set_time(time: nfs3::SetTime) -> Option<SetTime> {
+    match time {
+        nfs3::SetTime::Keep => None,
+        nfs3::SetTime::Server => Some(SetTime::Server),
+        nfs3::SetTime::Client(time) => Some(SetTime::Client(time.into())),
     }
 }

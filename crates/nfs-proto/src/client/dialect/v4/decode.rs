@@ -6,6 +6,7 @@
 
 use super::super::super::event::Outcome;
 use super::super::super::file::File;
+use super::super::super::file_attributes::read_described;
 use super::super::super::listing::{Entries, Listing};
 use super::super::super::operation::OperationKind;
 use super::super::{Answer, Prefix, not_a};
@@ -14,6 +15,7 @@ use crate::error::DecodeError;
 use crate::nfs4::{
     self, Attributes, CompoundReply, Fattr, FileHandle, List, OpOk, OpResult, Segment, Stateid,
 };
+use crate::version::ProtocolVersion;
 use crate::xdr::Reader;
 
 /// Bytes of a successful reply up to the payload of its READ, in v4.0 and with a SEQUENCE: status,
@@ -24,10 +26,10 @@ const SEQUENCE_BYTES: usize = 2 * 4 + 16 + 5 * 4;
 /// Looks for the payload in the results of a READ. It asks for all that precedes one at once; a
 /// reply that is shorter has none.
 pub(in super::super) fn read_prefix(
-    has_sessions: bool,
+    version: ProtocolVersion,
     mut reader: Reader<'_>,
 ) -> Result<Prefix, DecodeError> {
-    let needed = READ_HEAD_BYTES + if has_sessions { SEQUENCE_BYTES } else { 0 };
+    let needed = READ_HEAD_BYTES + if version.has_sessions() { SEQUENCE_BYTES } else { 0 };
     if reader.remaining() < needed {
         return Err(DecodeError::Truncated { needed, left: reader.remaining() });
     }
@@ -48,7 +50,7 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     /// Walks the results of a compound that succeeded.
-    fn walk(reply: &CompoundReply<'a>) -> Result<Self, DecodeError> {
+    fn from_reply(reply: &CompoundReply<'a>) -> Result<Self, DecodeError> {
         let mut found = Self::default();
         let mut results = reply.results();
         while let Some(result) = results.next_result()? {
@@ -69,24 +71,24 @@ impl<'a> Found<'a> {
         Ok(found)
     }
 
-    fn attributes(&self) -> Result<Fattr<'a>, DecodeError> {
+    fn found_attributes(&self) -> Result<Fattr<'a>, DecodeError> {
         self.attributes.ok_or_else(|| not_a("attributes"))
     }
 
-    fn values(&self) -> Result<Attributes<'a>, DecodeError> {
-        self.attributes()?.decode_values()
+    fn decode_values(&self) -> Result<Attributes<'a>, DecodeError> {
+        self.found_attributes()?.decode_values()
     }
 
-    fn object(&self, owner: u32, file: &mut Option<File>) -> Result<Outcome, DecodeError> {
+    fn object_outcome(&self, owner: u32, file: &mut Option<File>) -> Result<Outcome, DecodeError> {
         let handle = self.file.ok_or_else(|| not_a("a handle"))?;
         *file = Some(File { handle, stateid: self.stateid.unwrap_or_default(), owner });
-        let attributes = Some(attributes::describe(&self.attributes()?)?.attributes);
+        let attributes = Some(read_described(&self.found_attributes()?)?.attributes);
         Ok(Outcome::Object { attributes })
     }
 }
 
 /// Decodes the results of an operation, which are all that is left; `owner` is that of an OPEN.
-pub(in super::super) fn outcome(
+pub(in super::super) fn decode_outcome(
     kind: OperationKind,
     owner: u32,
     results: Reader<'_>,
@@ -100,37 +102,37 @@ pub(in super::super) fn outcome(
     if reply.status != crate::Status::Ok {
         return Ok(Err(reply.status));
     }
-    let found = Found::walk(&reply)?;
+    let found = Found::from_reply(&reply)?;
     Ok(Ok(match (kind, found.last) {
         (OperationKind::Lookup, Some(OpOk::Getattr { .. }))
         | (
             OperationKind::Mkdir | OperationKind::Symlink | OperationKind::Mknod,
             Some(OpOk::Getattr { .. }),
-        ) => found.object(0, file)?,
+        ) => found.object_outcome(0, file)?,
         (OperationKind::Open | OperationKind::Create, Some(OpOk::Getattr { .. }))
             if found.stateid.is_some() =>
         {
-            found.object(owner, file)?
+            found.object_outcome(owner, file)?
         }
         (OperationKind::Getattr, Some(OpOk::Getattr { .. })) => {
-            Outcome::Attributes(attributes::describe(&found.attributes()?)?.attributes)
+            Outcome::Attributes(read_described(&found.found_attributes()?)?.attributes)
         }
         (OperationKind::Fsstat, Some(OpOk::Getattr { .. })) => {
-            Outcome::Fsstat(attributes::fsstat(&found.values()?))
+            Outcome::Fsstat(attributes::fsstat_from(&found.decode_values()?))
         }
         (OperationKind::Fsinfo, Some(OpOk::Getattr { .. })) => {
-            Outcome::Fsinfo(attributes::fsinfo(&found.values()?))
+            Outcome::Fsinfo(attributes::fsinfo_from(&found.decode_values()?))
         }
         (OperationKind::Pathconf, Some(OpOk::Getattr { .. })) => {
-            Outcome::Pathconf(attributes::pathconf(&found.values()?))
+            Outcome::Pathconf(attributes::pathconf_from(&found.decode_values()?))
         }
-        (kind, Some(last)) => plain(kind, &last).ok_or_else(|| not_a("the result"))?,
+        (kind, Some(last)) => plain_outcome(kind, &last).ok_or_else(|| not_a("the result"))?,
         (_, None) => return Err(not_a("a result")),
     }))
 }
 
 /// Returns the outcome that the last result alone tells.
-fn plain(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
+fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
     Some(match (kind, last) {
         (OperationKind::Setattr, OpOk::Setattr { .. })
         | (OperationKind::Remove | OperationKind::Rmdir, OpOk::Remove { .. })
@@ -159,19 +161,19 @@ fn plain(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
             Outcome::Listing
         }
         (OperationKind::Readlink, OpOk::Readlink { .. }) => Outcome::Target,
-        (OperationKind::ReadPlus, OpOk::ReadPlus { eof, .. }) => Outcome::Pieces { eof: *eof },
+        (OperationKind::ReadPlus, OpOk::ReadPlus { eof, .. }) => Outcome::Segments { eof: *eof },
         _ => return None,
     })
 }
 
-fn last(body: &[u8]) -> Result<OpOk<'_>, DecodeError> {
+fn last_result(body: &[u8]) -> Result<OpOk<'_>, DecodeError> {
     let reply = CompoundReply::decode(Reader::new(body))?;
-    Found::walk(&reply)?.last.ok_or_else(|| not_a("a result"))
+    Found::from_reply(&reply)?.last.ok_or_else(|| not_a("a result"))
 }
 
 /// Decodes a page of a directory.
-pub(in super::super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
-    match last(body)? {
+pub(in super::super) fn decode_listing(body: &[u8]) -> Result<Listing<'_>, DecodeError> {
+    match last_result(body)? {
         OpOk::Readdir { verifier, entries, eof } => {
             Ok(Listing { verifier, eof, entries: Entries::V4(entries) })
         }
@@ -180,26 +182,17 @@ pub(in super::super) fn listing(body: &[u8]) -> Result<Listing<'_>, DecodeError>
 }
 
 /// Decodes the target of a symbolic link.
-pub(in super::super) fn target(body: &[u8]) -> Result<&[u8], DecodeError> {
-    match last(body)? {
+pub(in super::super) fn decode_target(body: &[u8]) -> Result<&[u8], DecodeError> {
+    match last_result(body)? {
         OpOk::Readlink { target } => Ok(target),
         _ => Err(not_a("link target")),
     }
 }
 
 /// Decodes what READ_PLUS found.
-pub(in super::super) fn segments(body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
-    match last(body)? {
+pub(in super::super) fn decode_segments(body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
+    match last_result(body)? {
         OpOk::ReadPlus { segments, .. } => Ok(segments),
         _ => Err(not_a("data and holes")),
     }
-}
-
-/// Returns the attributes of an entry as all versions have them, and its handle.
-pub(in super::super::super) fn entry(
-    attributes: &Fattr<'_>,
-) -> (u64, Option<super::super::super::event::Attributes>, Option<FileHandle>) {
-    let Ok(described) = attributes::describe(attributes) else { return (0, None, None) };
-    let attributes = described.attributes;
-    (attributes.fileid, described.is_whole.then_some(attributes), described.handle)
 }

@@ -29,35 +29,35 @@ pub(super) struct Compound<'c> {
 }
 
 impl Compound<'_> {
-    fn putfh(&mut self, file: &File) {
+    fn push_putfh(&mut self, file: &File) {
         self.builder.push(&Op::Putfh { file: file.handle });
     }
 
     /// Makes the first file saved and the second current.
-    fn pair(&mut self, saved: &File, current: &File) {
-        self.putfh(saved);
+    fn push_saved_and_current(&mut self, saved: &File, current: &File) {
+        self.push_putfh(saved);
         self.builder.push(&Op::Savefh);
-        self.putfh(current);
+        self.push_putfh(current);
     }
 
     /// Asks for the handle and attributes of what is current now.
-    fn describe(&mut self) {
+    fn push_description(&mut self) {
         self.builder.push(&Op::Getfh);
         self.builder.push(&Op::Getattr { request: FILE });
     }
 
     /// Creates an object that is not a regular file.
-    fn create(&mut self, dir: &File, name: &[u8], kind: CreateKind<'_>, attributes: &Sattr) {
-        let owner = Owner::of(attributes);
-        self.putfh(dir);
+    fn push_create(&mut self, dir: &File, name: &[u8], kind: CreateKind<'_>, attributes: &Sattr) {
+        let owner = Owner::of_attributes(attributes);
+        self.push_putfh(dir);
         let attributes = to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, self.scratch);
         self.builder.push(&Op::Create { kind, name, attributes });
-        self.describe();
+        self.push_description();
     }
 
     /// Opens a name and returns where the sequence number stands.
-    fn open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
-        self.putfh(dir);
+    fn push_open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
+        self.push_putfh(dir);
         let seqid_at = self.builder.position() + SEQID_AT;
         let want = if self.version.has_sessions() { share::WANT_NO_DELEGATION } else { 0 };
         self.builder.push(&Op::Open {
@@ -68,22 +68,22 @@ impl Compound<'_> {
             how,
             claim: Claim::Name(name),
         });
-        self.describe();
+        self.push_description();
         seqid_at
     }
 
-    fn open_create(&mut self, dir: &File, name: &[u8], how: &CreateHow) -> usize {
+    fn push_open_create(&mut self, dir: &File, name: &[u8], how: &CreateHow) -> usize {
         let mut scratch = std::mem::take(self.scratch);
         let seqid_at = match how {
             CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => {
-                let owner = Owner::of(attributes);
+                let owner = Owner::of_attributes(attributes);
                 let attributes =
                     to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, &mut scratch);
                 let how = match how {
                     CreateHow::Unchecked(_) => OpenHow::Unchecked(attributes),
                     _ => OpenHow::Guarded(attributes),
                 };
-                self.open(dir, name, share::BOTH, how)
+                self.push_open(dir, name, share::BOTH, how)
             }
             CreateHow::Exclusive(verifier) => {
                 let how = if self.version.has_sessions() {
@@ -91,7 +91,7 @@ impl Compound<'_> {
                 } else {
                     OpenHow::Exclusive(*verifier)
                 };
-                self.open(dir, name, share::BOTH, how)
+                self.push_open(dir, name, share::BOTH, how)
             }
         };
         *self.scratch = scratch;
@@ -100,13 +100,20 @@ impl Compound<'_> {
 }
 
 /// Refuses what the minor version lacks.
-pub(super) fn check(version: ProtocolVersion, operation: &Operation<'_>) -> Result<(), StartError> {
+pub(super) fn check_supported(
+    version: ProtocolVersion,
+    operation: &Operation<'_>,
+) -> Result<(), StartError> {
     let kind = operation.kind();
-    if has(version, kind) { Ok(()) } else { Err(StartError::Unsupported { kind, version }) }
+    if has_operation(version, kind) {
+        Ok(())
+    } else {
+        Err(StartError::Unsupported { kind, version })
+    }
 }
 
 /// Tells whether the minor version has an operation.
-pub(in super::super) fn has(version: ProtocolVersion, kind: OperationKind) -> bool {
+pub(in super::super) fn has_operation(version: ProtocolVersion, kind: OperationKind) -> bool {
     let newer = matches!(
         kind,
         OperationKind::Allocate
@@ -120,7 +127,10 @@ pub(in super::super) fn has(version: ProtocolVersion, kind: OperationKind) -> bo
 
 /// Appends an operation, up to an external payload, and returns where the sequence number of an
 /// owner stands if there is one.
-pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) -> Option<usize> {
+pub(super) fn encode_operation(
+    compound: &mut Compound<'_>,
+    operation: &Operation<'_>,
+) -> Option<usize> {
     match *operation {
         Operation::Open { dir, name, access } => {
             let access = match access {
@@ -128,19 +138,19 @@ pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) 
                 OpenAccess::Write => share::WRITE,
                 OpenAccess::Both => share::BOTH,
             };
-            return Some(compound.open(dir, name, access, OpenHow::NoCreate));
+            return Some(compound.push_open(dir, name, access, OpenHow::NoCreate));
         }
         Operation::Create { dir, name, ref how } => {
-            return Some(compound.open_create(dir, name, how));
+            return Some(compound.push_open_create(dir, name, how));
         }
         Operation::Close { file } => {
-            compound.putfh(file);
+            compound.push_putfh(file);
             let seqid_at = compound.builder.position() + SEQID_AT;
             compound.builder.push(&Op::Close { seqid: compound.seqid, stateid: file.stateid });
             return Some(seqid_at);
         }
         Operation::Copy { from, from_offset, to, to_offset, len } => {
-            compound.pair(from, to);
+            compound.push_saved_and_current(from, to);
             compound.builder.push(&Op::Copy {
                 source: from.stateid,
                 destination: to.stateid,
@@ -152,16 +162,16 @@ pub(super) fn operation(compound: &mut Compound<'_>, operation: &Operation<'_>) 
                 servers: List::default(),
             });
         }
-        _ => data(compound, operation),
+        _ => encode_data_operation(compound, operation),
     }
     None
 }
 
 /// Appends an operation on the data of a file, or hands it on.
-fn data(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+fn encode_data_operation(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     let (file, op) = match *operation {
         Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
-            compound.putfh(file);
+            compound.push_putfh(file);
             return compound.builder.push_with(|writer| {
                 encode_write_header(writer, &file.stateid, offset, stable, payload.len);
             });
@@ -189,32 +199,32 @@ fn data(compound: &mut Compound<'_>, operation: &Operation<'_>) {
         Operation::ReadPlus { file, offset, count } => {
             (file, Op::ReadPlus { stateid: file.stateid, offset, count })
         }
-        _ => return names(compound, operation),
+        _ => return encode_name_operation(compound, operation),
     };
-    compound.putfh(file);
+    compound.push_putfh(file);
     compound.builder.push(&op);
 }
 
 /// Appends an operation on names or attributes, or hands it on.
-fn names(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+fn encode_name_operation(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     match *operation {
         Operation::Lookup { dir, name } => {
-            compound.putfh(dir);
+            compound.push_putfh(dir);
             compound.builder.push(&Op::Lookup { name });
-            compound.describe();
+            compound.push_description();
         }
         Operation::Setattr { file, ref attributes } => {
-            let owner = Owner::of(attributes);
+            let owner = Owner::of_attributes(attributes);
             let attributes =
                 to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, compound.scratch);
             compound.builder.push(&Op::Putfh { file: file.handle });
             compound.builder.push(&Op::Setattr { stateid: file.stateid, attributes });
         }
         Operation::Mkdir { dir, name, ref attributes } => {
-            compound.create(dir, name, CreateKind::Directory, attributes);
+            compound.push_create(dir, name, CreateKind::Directory, attributes);
         }
         Operation::Symlink { dir, name, ref attributes, target } => {
-            compound.create(dir, name, CreateKind::Symlink(target), attributes);
+            compound.push_create(dir, name, CreateKind::Symlink(target), attributes);
         }
         Operation::Mknod { dir, name, what } => {
             let (kind, attributes) = match what {
@@ -226,52 +236,56 @@ fn names(compound: &mut Compound<'_>, operation: &Operation<'_>) {
                 MknodWhat::Fifo(attributes) => (CreateKind::Fifo, attributes),
                 MknodWhat::Other(other) => (CreateKind::Other(other.number()), Sattr::default()),
             };
-            compound.create(dir, name, kind, &attributes);
+            compound.push_create(dir, name, kind, &attributes);
         }
         Operation::Remove { dir, name } | Operation::Rmdir { dir, name } => {
-            compound.putfh(dir);
+            compound.push_putfh(dir);
             compound.builder.push(&Op::Remove { name });
         }
         Operation::Rename { from_dir, from, to_dir, to } => {
-            compound.pair(from_dir, to_dir);
+            compound.push_saved_and_current(from_dir, to_dir);
             compound.builder.push(&Op::Rename { from, to });
         }
         Operation::Link { file, dir, name } => {
-            compound.pair(file, dir);
+            compound.push_saved_and_current(file, dir);
             compound.builder.push(&Op::Link { name });
         }
-        _ => questions(compound, operation),
+        _ => encode_query(compound, operation),
     }
 }
 
 /// Appends an operation that changes nothing.
-fn questions(compound: &mut Compound<'_>, operation: &Operation<'_>) {
+fn encode_query(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     let (file, op) = match *operation {
         Operation::Getattr { file } => (file, Op::Getattr { request: FILE }),
         Operation::Access { file, access } => (file, Op::Access { access }),
         Operation::Readlink { file } => (file, Op::Readlink),
         Operation::Readdir { dir, cursor, bytes } => {
-            (dir, readdir(cursor.cookie, cursor.verifier, bytes, ENTRY))
+            (dir, readdir_op(cursor.cookie, cursor.verifier, bytes, ENTRY))
         }
         Operation::ReaddirPlus { dir, cursor, bytes } => {
-            (dir, readdir(cursor.cookie, cursor.verifier, bytes, ENTRY_PLUS))
+            (dir, readdir_op(cursor.cookie, cursor.verifier, bytes, ENTRY_PLUS))
         }
         Operation::Fsstat { root } => (root, Op::Getattr { request: FSSTAT }),
         Operation::Fsinfo { root } => (root, Op::Getattr { request: FSINFO }),
         Operation::Pathconf { file } => (file, Op::Getattr { request: PATHCONF }),
         _ => unreachable!("{:?} is no operation of v4: a session refuses it", operation.kind()),
     };
-    compound.putfh(file);
+    compound.push_putfh(file);
     compound.builder.push(&op);
 }
 
-fn readdir(cookie: u64, verifier: Verifier, bytes: u32, request: Bitmap) -> Op<'static> {
+fn readdir_op(cookie: u64, verifier: Verifier, bytes: u32, request: Bitmap) -> Op<'static> {
     Op::Readdir { cookie, verifier, dircount: bytes, maxcount: bytes, request }
 }
 
 /// Appends the compound that confirms an open of v4.0, and returns where its sequence number
 /// stands, which is not filled in. It asks for what the OPEN had requested.
-pub(super) fn open_confirm(header: &mut Vec<u8>, file: FileHandle, stateid: Stateid) -> usize {
+pub(super) fn encode_open_confirm(
+    header: &mut Vec<u8>,
+    file: FileHandle,
+    stateid: Stateid,
+) -> usize {
     let mut builder = CompoundBuilder::new(header, b"", 0);
     builder.push(&Op::Putfh { file });
     let seqid_at = builder.position() + 4 + Stateid::WIRE_BYTES;

@@ -12,17 +12,18 @@ mod decode;
 mod encode;
 mod owners;
 
-pub(in super::super) use decode::entry;
-pub(super) use decode::{listing, outcome, read_prefix, segments, target};
-pub(super) use encode::has;
+pub(super) use decode::{
+    decode_listing, decode_outcome, decode_segments, decode_target, read_prefix,
+};
+pub(super) use encode::has_operation;
 
-use owners::{Owners, advances};
+use owners::{Owners, advances_seqid};
 
 use super::super::operation::{Operation, OperationKind};
-use super::super::resume::refuses_client;
+use super::super::resume::{is_unbound, refuses_opener};
 use super::super::slot::Slot;
 use super::super::types::{Binding, StartError};
-use super::Next;
+use super::{Delivery, Next};
 use crate::nfs4::{
     ClientId, CompoundBuilder, CompoundReply, Op, OpCode, OpOk, OpResult, SessionId, open_result,
 };
@@ -103,7 +104,7 @@ impl State {
 
     /// Takes over the binding of another connection, its sequence numbers included. The calls of
     /// this one stay as they are.
-    pub(super) fn resume(&mut self, fresh: &Self) {
+    pub(super) fn adopt_binding(&mut self, fresh: &Self) {
         self.client = fresh.client;
         self.session = fresh.session;
         self.highest_slot = fresh.highest_slot;
@@ -118,12 +119,12 @@ impl State {
 
     /// Adapts a slot's call that was made for an earlier binding to the present one: an open gets
     /// an owner of the present client.
-    pub(super) fn rebound(&mut self, slot: u32, header: &mut Vec<u8>) {
+    pub(super) fn rebind_call(&mut self, slot: u32, header: &mut Vec<u8>) {
         let state = &mut self.slots[slot as usize];
         if state.opens && state.owner.is_some() {
-            let owner = self.owners.take();
+            let owner = self.owners.take_idle();
             state.owner = Some(owner);
-            let (client, name) = (self.client.0.to_be_bytes(), self.owners.name(owner));
+            let (client, name) = (self.client.0.to_be_bytes(), self.owners.name_of(owner));
             let mut set = |at: usize, bytes: &[u8]| {
                 // An OPEN_CONFIRM has neither; it will be refused.
                 if let Some(place) = header.get_mut(at..at + bytes.len()) {
@@ -133,7 +134,7 @@ impl State {
             set(state.seqid_at + CLIENT_AFTER, &client);
             set(state.seqid_at + NAME_AFTER, &name);
         }
-        self.again(slot, header);
+        self.prepare_resend(slot, header);
     }
 
     pub(super) const fn client(&self) -> ClientId {
@@ -160,20 +161,20 @@ impl State {
         operation: &Operation<'_>,
         header: &mut Vec<u8>,
     ) -> Result<(), StartError> {
-        self.forget(slot);
+        self.release_last_call(slot);
         if operation.kind() == OperationKind::Null {
             return Ok(());
         }
-        encode::check(self.version, operation)?;
+        encode::check_supported(self.version, operation)?;
         let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
         let owner = match operation {
             Operation::Close { file } => Some(file.owner),
-            _ => opens.then(|| self.owners.take()),
+            _ => opens.then(|| self.owners.take_idle()),
         };
         let state = &mut self.slots[slot as usize];
         (state.owner, state.opens) = (owner, opens);
-        let mut compound = self.begin(slot, header, !operation.is_idempotent());
-        let seqid_at = encode::operation(&mut compound, operation);
+        let mut compound = self.begin_compound(slot, header, !operation.is_idempotent());
+        let seqid_at = encode::encode_operation(&mut compound, operation);
         compound.builder.finish();
         self.slots[slot as usize].seqid_at = seqid_at.unwrap_or_default();
         Ok(())
@@ -181,7 +182,7 @@ impl State {
 
     /// Appends a compound of these operations, after a SEQUENCE where one belongs.
     pub(super) fn encode_ops(&mut self, slot: u32, ops: &[Op<'_>], header: &mut Vec<u8>) {
-        self.forget(slot);
+        self.release_last_call(slot);
         let alone = ops.first().is_some_and(|op| {
             matches!(
                 op.code(),
@@ -200,7 +201,7 @@ impl State {
             }
             builder.finish();
         } else {
-            let mut compound = self.begin(slot, header, true);
+            let mut compound = self.begin_compound(slot, header, true);
             for op in ops {
                 compound.builder.push(op);
             }
@@ -209,7 +210,7 @@ impl State {
     }
 
     /// Starts a compound, and puts SEQUENCE first where there are sessions.
-    fn begin<'c>(
+    fn begin_compound<'c>(
         &'c mut self,
         slot: u32,
         header: &'c mut Vec<u8>,
@@ -230,41 +231,41 @@ impl State {
             });
         }
         let owner = state.owner.unwrap_or_default();
-        let seqid = if self.version.has_sessions() { 0 } else { self.owners.seqid(owner) };
+        let seqid = if self.version.has_sessions() { 0 } else { self.owners.seqid_of(owner) };
         encode::Compound {
             builder,
             version: self.version,
             client: self.client,
-            owner: self.owners.name(owner),
+            owner: self.owners.name_of(owner),
             seqid,
             scratch: &mut self.scratch,
         }
     }
 
     /// Forgets the last call of a slot; an owner that was left to it can be used again.
-    fn forget(&mut self, slot: u32) {
+    fn release_last_call(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.sequenced_at = None;
         let owner = state.owner.take().filter(|_| state.opens);
         if let Some(owner) = owner {
-            self.owners.give_back(owner);
+            self.owners.release(owner);
         }
     }
 
     /// Takes note of the reply to a slot's call.
-    pub(super) fn ended(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
+    pub(super) fn note_reply(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
         let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
         let state = &self.slots[index as usize];
         let (sequenced, owned) = (state.sequenced_at.is_some(), state.owner.is_some());
-        if sequenced && self.sequence_ended(index, &reply) == Next::Again {
+        if sequenced && self.note_sequence(index, &reply) == Next::Again {
             return Next::Again;
         }
-        if owned { self.owner_ended(index, call, &reply) } else { Next::Done }
+        if owned { self.note_owner_reply(index, call, &reply) } else { Next::Done }
     }
 
     /// A slot's sequence number moves on if its SEQUENCE was accepted.
     /// **Source:** RFC 8881 section 2.10.6.1.
-    fn sequence_ended(&mut self, index: u32, reply: &CompoundReply<'_>) -> Next {
+    fn note_sequence(&mut self, index: u32, reply: &CompoundReply<'_>) -> Next {
         let state = &mut self.slots[index as usize];
         match reply.results().next_result() {
             Ok(Some(OpResult::Ok(OpOk::Sequence { flags, .. }))) => {
@@ -283,16 +284,16 @@ impl State {
 
     /// An owner's sequence number moves on with most answers, and its first open is confirmed.
     /// **Source:** RFC 7530 sections 9.1.7 and 16.18.
-    fn owner_ended(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
+    fn note_owner_reply(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
         let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
         let mut results = reply.results();
         let (mut flags, mut stateid, mut file, mut closed) = (0, None, None, false);
         while let Ok(Some(result)) = results.next_result() {
             let code = result.code();
             if matches!(code, OpCode::Open | OpCode::OpenConfirm | OpCode::Close)
-                && advances(result.status())
+                && advances_seqid(result.status())
             {
-                self.owners.advance(owner);
+                self.owners.advance_seqid(owner);
             }
             match result {
                 OpResult::Ok(OpOk::Open { stateid: opened, flags: reported, .. }) => {
@@ -309,43 +310,44 @@ impl State {
         {
             let state = &mut self.slots[index as usize];
             call.header.truncate(state.arguments_at);
-            state.seqid_at = encode::open_confirm(&mut call.header, file, stateid);
+            state.seqid_at = encode::encode_open_confirm(&mut call.header, file, stateid);
             return Next::Again;
         }
         let later = matches!(reply.status, Status::Jukebox | Status::Grace);
         let opens = self.slots[index as usize].opens;
-        if !later && !refuses_client(reply.status, opens) {
+        let refused = if opens { refuses_opener(reply.status) } else { is_unbound(reply.status) };
+        if !later && !refused {
             self.slots[index as usize].owner = None;
             // An owner belongs to its open until that is closed.
             if closed || (stateid.is_none() && opens) {
-                self.owners.give_back(owner);
+                self.owners.release(owner);
             }
         }
         Next::Done
     }
 
     /// Adapts a slot's call that was answered to being sent again.
-    pub(super) fn again(&mut self, slot: u32, header: &mut Vec<u8>) {
+    pub(super) fn prepare_resend(&mut self, slot: u32, header: &mut Vec<u8>) {
         let state = &self.slots[slot as usize];
         let mut writer = Writer::new(header);
         if let Some(at) = state.sequenced_at {
             writer.set_u32(at + SEQUENCE_AT, state.sequence);
             header[at + SESSION_AT..at + SEQUENCE_AT].copy_from_slice(&self.session.0);
         } else if let Some(owner) = state.owner {
-            writer.set_u32(state.seqid_at, self.owners.seqid(owner));
+            writer.set_u32(state.seqid_at, self.owners.seqid_of(owner));
         }
     }
 
     /// Takes note that the reply to a slot's call will never be seen. One that was sent counts as
     /// received; an owner whose sequence number is unknown is never used again.
-    pub(super) fn gave_up(&mut self, slot: u32, sent: bool) {
+    pub(super) fn abandon_call(&mut self, slot: u32, delivery: Delivery) {
         let state = &mut self.slots[slot as usize];
         let owner = state.owner.take().filter(|_| state.opens);
-        if sent {
+        if delivery == Delivery::Sent {
             let moves = u32::from(state.sequenced_at.is_some());
             state.sequence = state.sequence.wrapping_add(moves);
         } else if let Some(owner) = owner {
-            self.owners.give_back(owner);
+            self.owners.release(owner);
         }
     }
 

@@ -38,7 +38,7 @@ impl Owners {
     }
 
     /// Takes an owner without an open.
-    pub(super) fn take(&mut self) -> u32 {
+    pub(super) fn take_idle(&mut self) -> u32 {
         self.idle.pop().unwrap_or_else(|| {
             self.seqids.push(1);
             self.seqids.len() as u32 - 1
@@ -46,24 +46,24 @@ impl Owners {
     }
 
     /// Lets an owner be taken again.
-    pub(super) fn give_back(&mut self, owner: u32) {
+    pub(super) fn release(&mut self, owner: u32) {
         if (owner as usize) < self.seqids.len() {
             self.idle.push(owner);
         }
     }
 
-    pub(super) fn seqid(&self, owner: u32) -> u32 {
+    pub(super) fn seqid_of(&self, owner: u32) -> u32 {
         self.seqids.get(owner as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn advance(&mut self, owner: u32) {
+    pub(super) fn advance_seqid(&mut self, owner: u32) {
         if let Some(seqid) = self.seqids.get_mut(owner as usize) {
             *seqid = seqid.wrapping_add(1);
         }
     }
 
     /// Returns the name the server knows an owner by.
-    pub(super) fn name(&self, owner: u32) -> [u8; OWNER_BYTES] {
+    pub(super) fn name_of(&self, owner: u32) -> [u8; OWNER_BYTES] {
         let mut name = [0; OWNER_BYTES];
         name[..8].copy_from_slice(&self.base.to_be_bytes());
         name[8..].copy_from_slice(&owner.to_be_bytes());
@@ -73,7 +73,7 @@ impl Owners {
 
 /// Tells whether an answer moves the owner's sequence number on.
 /// **Source:** RFC 7530 section 9.1.7.
-pub(super) const fn advances(status: Status) -> bool {
+pub(super) const fn advances_seqid(status: Status) -> bool {
     !matches!(
         status,
         Status::StaleClientId

@@ -7,14 +7,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nfs_proto::client::{Counters, Event, Kind, Operation, ProtocolVersion, Session, StartError};
+use nfs_proto::client::{
+    Counters, Event, File, Kind, OpenAccess, Operation, Outcome, ProtocolVersion, Session,
+    StartError,
+};
+use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
-use crate::connection::{Connection, ConnectionOptions, Target, target};
+use super::{Connection, ConnectionOptions, Target, target_of};
 use crate::error::{CallFailure, ConnectionError, MountError, Silence};
-use crate::interrupt::LOOK_EVERY;
+use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
 use crate::scratch::Scratch;
 
@@ -34,13 +38,13 @@ impl Control {
         server: SocketAddr,
         options: &MountOptions,
     ) -> Result<Self, MountError> {
-        let target = Arc::new(target(service, server, options));
+        let target = Arc::new(target_of(service, server, options));
         let connection_options = ConnectionOptions {
             keep_payload: Some(TRANSFER_BYTES_DEFAULT),
             reconnect: false,
             ..ConnectionOptions::default()
         };
-        let connection = Connection::to(&target, options.version, &connection_options)?;
+        let connection = Connection::connect_to(&target, options.version, &connection_options)?;
         Ok(Self::over(connection))
     }
 
@@ -87,7 +91,7 @@ impl Control {
     ) -> Result<T, CallFailure> {
         let now_ns = self.now_ns();
         let started = self.session().start_call(now_ns, 0, call);
-        self.finish(Kind::of(call), started, |event| Ok(done(event)?))
+        self.finish_call(Kind::of_call(call), started, |event| Ok(done(event)?))
     }
 
     /// Makes a compound of version 4 and has `done` look at its successful end.
@@ -98,7 +102,7 @@ impl Control {
     ) -> Result<T, CallFailure> {
         let now_ns = self.now_ns();
         let started = self.session().start_ops(now_ns, 0, ops);
-        self.finish(Kind::COMPOUND, started, done)
+        self.finish_call(Kind::COMPOUND, started, done)
     }
 
     /// Does a file operation and has `done` look at its successful end.
@@ -108,22 +112,57 @@ impl Control {
         done: impl FnOnce(&Event<'_>) -> Result<T, DecodeError>,
     ) -> Result<T, CallFailure> {
         let started = self.connection.start(self.now_ns(), 0, operation);
-        self.finish(Kind::File(operation.kind()), started, |event| Ok(done(event)?))
+        self.finish_call(Kind::File(operation.kind()), started, |event| Ok(done(event)?))
     }
 
-    fn finish<T>(
+    /// Finds a name in a directory.
+    pub(crate) fn lookup(&mut self, dir: &File, name: &[u8]) -> Result<File, CallFailure> {
+        self.operate(&Operation::Lookup { dir, name }, named_file)
+    }
+
+    /// Opens a file that exists.
+    pub(crate) fn open_file(
+        &mut self,
+        dir: &File,
+        name: &[u8],
+        access: OpenAccess,
+    ) -> Result<File, CallFailure> {
+        self.operate(&Operation::Open { dir, name, access }, named_file)
+    }
+
+    /// Gets the limits of a file system.
+    pub(crate) fn fsinfo(&mut self, root: &File) -> Result<Fsinfo, CallFailure> {
+        // Version 2 has no FSINFO; its one limit is that of the protocol. A server that speaks it
+        // at all answers GETATTR, which shows that the handle is good.
+        if self.version() == ProtocolVersion::V2 {
+            self.operate(&Operation::Getattr { file: root }, |_| Ok(()))?;
+            let file_bytes_max = nfs_proto::nfs2::FILE_BYTES_MAX.into();
+            return Ok(Fsinfo { file_bytes_max, ..Fsinfo::default() });
+        }
+        self.operate(&Operation::Fsinfo { root }, |event| match event.result {
+            Ok(Outcome::Fsinfo(fsinfo)) => Ok(fsinfo),
+            _ => Err(DecodeError::BadValue { what: "FSINFO", value: 0 }),
+        })
+    }
+
+    fn finish_call<T>(
         &mut self,
         call: Kind,
         started: Result<(), StartError>,
         done: impl FnOnce(&Event<'_>) -> Result<T, CallError>,
     ) -> Result<T, CallFailure> {
         let server = self.server();
-        started.map_err(|reason| CallFailure::NotStarted { call, server, reason })?;
+        if let Err(reason) = started {
+            return Err(CallFailure::NotStarted { call, server, reason });
+        }
         let mut done = Some(done);
         let mut answer = None;
-        let result = self.transfer(call, &mut |event| {
+        let result = self.transfer_until_event(call, &mut |event| {
             if let Some(done) = done.take() {
-                answer = Some(event.result.and_then(|_| done(event)));
+                answer = Some(match event.result {
+                    Ok(_) => done(event),
+                    Err(error) => Err(error),
+                });
             }
         });
         if let Err(failure) = result {
@@ -131,12 +170,15 @@ impl Control {
             return Err(failure);
         }
         // A transfer ends with an event; were there none, the call had no answer.
-        let answer = answer.unwrap_or(Err(CallError::Lost));
-        answer.map_err(|error| CallFailure::Answered { call, server, error })
+        match answer {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(CallFailure::Answered { call, server, error }),
+            None => Err(CallFailure::Answered { call, server, error: CallError::Lost }),
+        }
     }
 
     /// Sends what is to be sent and receives until an event was passed on.
-    fn transfer(
+    fn transfer_until_event(
         &mut self,
         call: Kind,
         events: &mut dyn FnMut(&Event<'_>),
@@ -144,9 +186,12 @@ impl Control {
         let (server, timeout) = (self.server(), self.target.options.timeout);
         let deadline = now() + timeout;
         let started = self.started;
-        let clock = || nanoseconds(started);
+        // The session's clock: nanoseconds since this connection was opened.
+        let clock = || nanoseconds_since(started);
         let before = *self.connection.counters();
         loop {
+            // The deadline is that of the whole call: a server that sends a byte now and then, or
+            // answers "later" for ever, does not extend it.
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() {
                 let silence = silence_since(&before, self.connection.counters());
@@ -155,21 +200,21 @@ impl Control {
             if let Some(why) = self.target.options.interrupt.reason() {
                 return Err(CallFailure::Interrupted { call, server, why });
             }
-            let wait = left.min(LOOK_EVERY);
+            let wait = left.min(POLL_INTERVAL);
             match self.connection.wait(&mut self.scratch, &clock, wait, events) {
                 Ok(0) => {}
                 Ok(_) => return Ok(()),
-                Err(error) => return Err(failure(call, error)),
+                Err(error) => return Err(failure_of(call, error)),
             }
         }
     }
 
     fn now_ns(&self) -> u64 {
-        nanoseconds(self.started)
+        nanoseconds_since(self.started)
     }
 }
 
-fn failure(call: Kind, error: ConnectionError) -> CallFailure {
+fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
     match error {
         ConnectionError::ConnectionLost { server, reason, .. } => {
             CallFailure::Lost { call, server, reason }
@@ -181,6 +226,14 @@ fn failure(call: Kind, error: ConnectionError) -> CallFailure {
             let (timeout, silence) = (Duration::from_nanos(waited_ns), Silence::Nothing);
             CallFailure::TimedOut { call, server, timeout, silence }
         }
+    }
+}
+
+/// Returns the file that a reply named.
+fn named_file(event: &Event<'_>) -> Result<File, DecodeError> {
+    match event.file {
+        Some(file) => Ok(*file),
+        None => Err(DecodeError::BadValue { what: "handle_follows", value: 0 }),
     }
 }
 
@@ -205,6 +258,6 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn nanoseconds(since: Instant) -> u64 {
-    now().saturating_duration_since(since).as_nanos() as u64
+fn nanoseconds_since(start: Instant) -> u64 {
+    now().saturating_duration_since(start).as_nanos() as u64
 }

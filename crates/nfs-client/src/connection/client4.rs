@@ -14,12 +14,12 @@ use nfs_proto::client::{Binding, Event, ProtocolVersion};
 use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
-    Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, List, NetAddress, Op,
-    OpCode, OpOk, StateProtection, attribute, create_session, exchange,
+    self, Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, List, NetAddress, Op,
+    OpCode, OpOk, StateProtection, attribute, exchange,
 };
 use nfs_proto::{CallError, DecodeError, Status};
 
-use crate::control::Control;
+use super::Control;
 use crate::error::CallFailure;
 use crate::options::TRANSFER_BYTES_DEFAULT;
 
@@ -70,6 +70,8 @@ impl Client4 {
         control: &mut Control,
         machine_name: &str,
     ) -> Result<Self, CallFailure> {
+        // The name must differ between processes and the verifier between lives of one: the server
+        // discards all state of a name that comes with another verifier. RFC 8881 section 2.4.
         let random = RandomState::new().hash_one(std::process::id());
         let record = Record {
             client: ClientId::default(),
@@ -84,7 +86,7 @@ impl Client4 {
             verifier: Verifier(random.to_be_bytes()),
             record: Mutex::new(record),
         };
-        client.introduce_to(control, &mut client.record())?;
+        client.introduce_to(control, &mut client.lock_record())?;
         Ok(client)
     }
 
@@ -107,7 +109,7 @@ impl Client4 {
         control: &mut Control,
         former: ClientId,
     ) -> Result<(), CallFailure> {
-        let mut record = self.record();
+        let mut record = self.lock_record();
         // Of several connections only the first one to come here has to introduce it.
         let forgotten = if self.version.has_sessions() {
             match self.join_as(control, &mut record) {
@@ -125,12 +127,14 @@ impl Client4 {
 
     /// Makes a connection a part of this client.
     pub(crate) fn join(&self, control: &mut Control) -> Result<Granted, CallFailure> {
-        self.join_as(control, &mut self.record())
+        self.join_as(control, &mut self.lock_record())
     }
 
     fn join_as(&self, control: &mut Control, record: &mut Record) -> Result<Granted, CallFailure> {
         let slots = control.slots() as u32;
         record.connections += 1;
+        // Opens of one owner are merged by the server, and in v4.0 its calls take turns. Each
+        // connection numbers its owners from a base of its own, so that none meets another's.
         let mut binding = Binding {
             client: record.client,
             owner_base: record.connections * OWNERS_PER_CONNECTION,
@@ -139,17 +143,20 @@ impl Client4 {
         };
         let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
-            let channel = create(control, record, slots, &mut binding)?;
+            let channel = create_session(control, record, slots, &mut binding)?;
+            // CREATE_SESSION has a sequence number of its own for each client, so that a retry makes
+            // no second session: RFC 8881 section 18.36.4.
             record.sequence += 1;
-            let payload = |bytes: u32| bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096);
-            granted.read_bytes = payload(channel.response_bytes_max);
-            granted.write_bytes = payload(channel.request_bytes_max);
+            granted.read_bytes = payload_bytes(channel.response_bytes_max);
+            granted.write_bytes = payload_bytes(channel.request_bytes_max);
         }
         control.session().bind(&binding);
         if self.version.has_sessions() && !record.complete {
+            // The server grants nothing that might conflict with a reclaim before this client has
+            // said that it has none; without it OPEN would be answered GRACE. RFC 8881 section 18.51.
             let complete = Op::ReclaimComplete { one_fs: false };
             let result =
-                control.compound(&[complete], |event| check(event, OpCode::ReclaimComplete));
+                control.compound(&[complete], |event| check_result(event, OpCode::ReclaimComplete));
             match result {
                 // A client that the server knew already need not say it twice.
                 Err(failure) if failure.status() == Some(Status::CompleteAlready) => {}
@@ -157,13 +164,14 @@ impl Client4 {
             }
             record.complete = true;
         }
-        record.lease = lease(control)?;
+        record.lease = get_lease(control)?;
         Ok(granted)
     }
 
-    /// How often an idle connection renews the lease.
-    pub(crate) fn renewal(&self) -> Duration {
-        self.record().lease / 3
+    /// Returns how often an idle connection renews the lease.
+    pub(crate) fn renewal_interval(&self) -> Duration {
+        // Two renewals may be lost before the lease is: RFC 7530 section 9.5 leaves the rate open.
+        self.lock_record().lease / 3
     }
 
     /// Takes leave of the server, which forgets the client then.
@@ -172,12 +180,12 @@ impl Client4 {
             return Ok(());
         }
         let session = control.session().session_id();
-        let client = self.record().client;
+        let client = self.lock_record().client;
         control.compound(&[Op::DestroySession { session }], |event| {
-            check(event, OpCode::DestroySession)
+            check_result(event, OpCode::DestroySession)
         })?;
         let destroyed = control.compound(&[Op::DestroyClientid { client }], |event| {
-            check(event, OpCode::DestroyClientid)
+            check_result(event, OpCode::DestroyClientid)
         });
         match destroyed {
             // Other connections had sessions; the server forgets them with the lease.
@@ -186,7 +194,7 @@ impl Client4 {
         }
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn lock_record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,7 +212,7 @@ fn exchange_id(
     };
     control.compound(&[op], |event| match event.result_of(OpCode::ExchangeId)? {
         OpOk::ExchangeId { client, sequence, .. } => Ok((client, sequence)),
-        _ => Err(unexpected()),
+        _ => Err(unexpected_result()),
     })
 }
 
@@ -220,16 +228,21 @@ fn set_client_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Client
     let (client, confirm) =
         control.compound(&[op], |event| match event.result_of(OpCode::Setclientid)? {
             OpOk::Setclientid { client, confirm } => Ok((client, confirm)),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_result()),
         })?;
     let op = Op::SetclientidConfirm { client, confirm };
-    control.compound(&[op], |event| check(event, OpCode::SetclientidConfirm))?;
+    control.compound(&[op], |event| check_result(event, OpCode::SetclientidConfirm))?;
     Ok(client)
+}
+
+/// Returns the largest payload of a message of a channel; never less than any server can carry.
+fn payload_bytes(message_bytes: u32) -> u32 {
+    message_bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096)
 }
 
 /// Makes a session and returns the limits of its fore channel.
 /// **Source:** RFC 8881 section 18.36.
-fn create(
+fn create_session(
     control: &mut Control,
     record: &Record,
     slots: u32,
@@ -254,7 +267,7 @@ fn create(
     let op = Op::CreateSession {
         client: record.client,
         sequence: record.sequence,
-        flags: create_session::CONNECTION_BACKCHANNEL,
+        flags: nfs4::create_session::CONNECTION_BACKCHANNEL,
         fore,
         back,
         callback_program: CALLBACK_PROGRAM,
@@ -263,7 +276,7 @@ fn create(
     let (session, granted) =
         control.compound(&[op], |event| match event.result_of(OpCode::CreateSession)? {
             OpOk::CreateSession { session, fore, .. } => Ok((session, fore)),
-            _ => Err(unexpected()),
+            _ => Err(unexpected_result()),
         })?;
     binding.session = session;
     binding.slots = granted.requests_max.clamp(1, slots);
@@ -271,23 +284,23 @@ fn create(
 }
 
 /// Asks for how long the server keeps a client that is silent.
-fn lease(control: &mut Control) -> Result<Duration, CallFailure> {
+fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
     let request = Bitmap::of(&[attribute::LEASE_TIME]);
     let seconds =
         control.compound(&[Op::Putrootfh, Op::Getattr { request }], |event| {
             match event.result_of(OpCode::Getattr)? {
                 OpOk::Getattr { attributes } => Ok(attributes.decode_values()?.lease_seconds),
-                _ => Err(unexpected()),
+                _ => Err(unexpected_result()),
             }
         })?;
     Ok(Duration::from_secs(u64::from(seconds.unwrap_or(90).max(3))))
 }
 
 /// Checks that an operation with nothing to tell succeeded.
-fn check(event: &Event<'_>, code: OpCode) -> Result<(), CallError> {
+fn check_result(event: &Event<'_>, code: OpCode) -> Result<(), CallError> {
     event.result_of(code).map(drop)
 }
 
-fn unexpected() -> CallError {
+fn unexpected_result() -> CallError {
     DecodeError::BadValue { what: "the result", value: 0 }.into()
 }

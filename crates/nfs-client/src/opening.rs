@@ -1,0 +1,70 @@
+//! Connections of a mount: opened for load, and files opened on them.
+//!
+//! The part of [`Connection`] that blocks. A connection of version 4 joins the mount's client, or a
+//! client of its own where it has an identity of its own.
+//! **Source:** RFC 8881 section 2.10, RFC 7530 section 9.1.
+
+use std::sync::Arc;
+
+use nfs_proto::client::{File, OpenAccess};
+
+use crate::connection::{
+    CALLS_MAX, Client4, Connection, ConnectionOptions, Control, RENEWAL_SLOTS,
+};
+use crate::error::{CallFailure, MountError};
+use crate::mount::Mount;
+use crate::service::{NFS, explain};
+
+impl Connection {
+    /// Opens a connection to the server of a mount and creates all buffers it will use.
+    ///
+    /// # Errors
+    /// [`MountError`] as for mounting.
+    pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
+        let Some(client) = mount.client() else {
+            return Self::connect_to(mount.target(), mount.version(), options);
+        };
+        // The lease is renewed in a slot of its own, so that no call of the caller's is in its way.
+        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
+        let with_renewal = ConnectionOptions { slots, ..options.clone() };
+        let connection = Self::connect_to(mount.target(), mount.version(), &with_renewal)?;
+        let mut control = Control::over(connection);
+        let client = join_connection(&mut control, client, options)
+            .map_err(|failure| explain(NFS, mount.options(), failure))?;
+        let mut connection = control.into_connection();
+        connection.set_client(client, options.slots.min(CALLS_MAX));
+        Ok(connection)
+    }
+
+    /// Opens files that exist, each a name in a directory, as opens of this connection's own: in
+    /// v4.0 no other one can close them. Blocks, with no call in flight.
+    ///
+    /// # Errors
+    /// [`CallFailure`]; the connection is closed then.
+    pub fn with_opens<'a>(
+        self,
+        names: impl Iterator<Item = (&'a File, Vec<u8>)>,
+        access: OpenAccess,
+    ) -> Result<(Self, Vec<File>), CallFailure> {
+        let mut control = Control::over(self);
+        let mut opened = Vec::new();
+        for (dir, name) in names {
+            opened.push(control.open_file(dir, &name, access)?);
+        }
+        Ok((control.into_connection(), opened))
+    }
+}
+
+/// Makes a connection a part of the mount's client, or of a new one where it has an identity.
+fn join_connection(
+    control: &mut Control,
+    of_mount: &Arc<Client4>,
+    options: &ConnectionOptions,
+) -> Result<Arc<Client4>, CallFailure> {
+    let client = match &options.identity {
+        None => Arc::clone(of_mount),
+        Some(identity) => Arc::new(Client4::introduce(control, &identity.machine_name)?),
+    };
+    client.join(control)?;
+    Ok(client)
+}

@@ -1,0 +1,77 @@
+//! Names of the services of a server, and what a failed call to one means for mounting.
+//!
+//! [`explain`] turns the failure of a call into the [`MountError`] that says most about its cause.
+//! **Source:** RFC 5531 section 9 (PROG_UNAVAIL, PROG_MISMATCH), RFC 8881 section 2.7 (minor
+//! versions).
+
+use std::io::ErrorKind;
+
+use nfs_proto::client::ProtocolVersion;
+use nfs_proto::{CallError, RpcError, Status, mount1, mount3, nfs3, portmap};
+
+use crate::error::{CallFailure, MountError, Silence};
+use crate::options::MountOptions;
+use crate::transport::refuses_certificate;
+
+pub(crate) const NFS: &str = "NFS";
+pub(crate) const MOUNT: &str = "MOUNT";
+pub(crate) const PORTMAPPER: &str = "the portmapper";
+
+/// Returns the program and version of a service.
+pub(crate) fn program_of(service: &'static str, options: &MountOptions) -> (u32, u32) {
+    match (service, options.version) {
+        (NFS, version) => (nfs3::PROGRAM, version.program_version()),
+        // MOUNT has no version 2 of its own handles: version 1 belongs to NFS 2, version 3 to NFS 3.
+        (MOUNT, ProtocolVersion::V2) => (mount1::PROGRAM, mount1::VERSION),
+        (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
+        _ => (portmap::PROGRAM, portmap::VERSION),
+    }
+}
+
+/// Turns a failure of a call into the error of mounting that says most.
+pub(crate) fn explain(
+    service: &'static str,
+    options: &MountOptions,
+    failure: CallFailure,
+) -> MountError {
+    match failure {
+        CallFailure::TimedOut { server, timeout, silence: Silence::Nothing, .. } => {
+            MountError::NoAnswer { service, server, timeout }
+        }
+        CallFailure::Interrupted { server, why, .. } => {
+            MountError::Interrupted { service, server, why }
+        }
+        // Under TLS 1.3 a server refuses a certificate after the handshake: the connection works
+        // at first and is lost with the first call.
+        CallFailure::Lost { server, reason, .. } if refuses_certificate(&reason) => {
+            MountError::ClientCertificate { server, reason: reason.to_string() }
+        }
+        // Over UDP a port without a socket shows as an error of the first call, not of connecting.
+        CallFailure::Lost { server, reason, .. }
+            if reason.kind() == ErrorKind::ConnectionRefused =>
+        {
+            MountError::Connect { service, server, reason }
+        }
+        CallFailure::Answered {
+            server,
+            error: CallError::Rpc(RpcError::ProgramMismatch { low, high }),
+            ..
+        } => {
+            let (_, requested) = program_of(service, options);
+            MountError::Version { service, server, requested, low, high }
+        }
+        CallFailure::Answered {
+            server,
+            error: CallError::Rpc(RpcError::ProgramUnavailable),
+            ..
+        } => MountError::NotOffered { service, server },
+        // All of version 4 is one RPC version: that a minor version is missing is said by the
+        // compound's status.
+        CallFailure::Answered { server, error, .. }
+            if error.status() == Some(Status::MinorVersMismatch) =>
+        {
+            MountError::MinorVersion { server, requested: options.version }
+        }
+        failure => MountError::Call { service, failure: Box::new(failure) },
+    }
+}

@@ -1,0 +1,39 @@
+//! What is decoded of an event on demand: listings, link targets, data and holes.
+//!
+//! These are large or rare, so that an [`Event`] holds the bytes of its reply and not the values.
+//! They were checked when the reply was received; here they are decoded again.
+
+use super::dialect;
+use super::event::Event;
+use super::listing::Listing;
+use crate::error::DecodeError;
+use crate::nfs4::Segment;
+
+#[cfg(doc)]
+use super::event::Outcome;
+
+impl<'a> Event<'a> {
+    /// Decodes the page that an [`Outcome::Listing`] brought.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn listing(&self) -> Result<Listing<'a>, DecodeError> {
+        dialect::decode_listing(self.version, self.kind, self.body)
+    }
+
+    /// Decodes the target of the link that an [`Outcome::Target`] brought.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn target(&self) -> Result<&'a [u8], DecodeError> {
+        dialect::decode_target(self.version, self.kind, self.body)
+    }
+
+    /// Decodes the data and the holes that an [`Outcome::Segments`] brought, in their order.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when this is the event of another operation.
+    pub fn segments(&self) -> Result<impl Iterator<Item = Segment<'a>> + use<'a>, DecodeError> {
+        dialect::decode_segments(self.kind, self.body).map(|all| all.iter())
+    }
+}
