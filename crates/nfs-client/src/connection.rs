@@ -204,8 +204,8 @@ impl Connection {
         };
         match received {
             Ok(count) => {
-                // Only a reply shows that the connection is of use again: a socket that connects and
-                // is closed at once must not start the pauses over.
+                // Only a reply shows that the connection is of use again: a socket that connects
+                // and is closed at once must not start the pauses over.
                 if count > 0 && !self.forgotten {
                     self.trouble = None;
                 }

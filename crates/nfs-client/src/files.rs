@@ -182,8 +182,8 @@ impl Mount {
     pub fn read(&mut self, file: File, offset: u64, len: usize) -> Result<Vec<u8>, CallFailure> {
         let mut data = Vec::new();
         while data.len() < len {
-            // A short READ is no end of the file: a server may return fewer bytes than were requested
-            // (RFC 1813 section 3.3.6), and the rest is requested again.
+            // A short READ is no end of the file: a server may return fewer bytes than were
+            // requested (RFC 1813 section 3.3.6), and the rest is requested again.
             let count = (len - data.len()).min(self.rsize() as usize) as u32;
             let offset = offset + data.len() as u64;
             let read = Operation::Read { file: &file, offset, count };

@@ -77,8 +77,8 @@ impl Link {
     /// Sends what the socket takes.
     pub(crate) fn flush(&mut self, pool: &[u8], clock: &dyn Fn() -> u64) -> Result<(), Broken> {
         while self.wants_write() {
-            // The clock is read before the write: the time in which the system copies the data belongs
-            // to the call.
+            // The clock is read before the write: the time in which the system copies the data
+            // belongs to the call.
             let now_ns = clock();
             match self.send_some(pool) {
                 Ok(len) => {
@@ -133,7 +133,7 @@ impl Link {
                 self.note_progress(now_ns);
             }
             count += ended;
-            // Fewer bytes than there was space for: the socket is empty, and asking it once more would
+            // Fewer bytes than there was space for: the socket is empty, and another receive would
             // only return EWOULDBLOCK.
             if len < requested {
                 return Ok(count);

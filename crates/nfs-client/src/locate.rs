@@ -132,7 +132,7 @@ fn query_portmapper(
     let portmapper = with_port(server, options.portmap_port);
     let mut control = Control::connect(PORTMAPPER, portmapper, options)?;
     let (program, version) = program_of(service, options);
-    // Portmap v2 knows ports of IPv4 only. What is registered for IPv6 is asked for as a universal
+    // Portmap v2 knows ports of IPv4 only. What is registered for IPv6 is requested as a universal
     // address, which rpcbind introduced: RFC 1833 section 2.
     let port = if server.is_ipv6() {
         let netid = NetId::of(options.proto == Proto::Udp, server.ip());

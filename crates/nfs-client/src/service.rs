@@ -21,7 +21,7 @@ pub(crate) const PORTMAPPER: &str = "the portmapper";
 pub(crate) fn program_of(service: &'static str, options: &MountOptions) -> (u32, u32) {
     match (service, options.version) {
         (NFS, version) => (nfs3::PROGRAM, version.program_version()),
-        // MOUNT has no version 2 of its own handles: version 1 belongs to NFS 2, version 3 to NFS 3.
+        // MOUNT 1 returns handles of NFS 2, and MOUNT 3 those of NFS 3.
         (MOUNT, ProtocolVersion::V2) => (mount1::PROGRAM, mount1::VERSION),
         (MOUNT, _) => (mount3::PROGRAM, mount3::VERSION),
         _ => (portmap::PROGRAM, portmap::VERSION),
@@ -65,7 +65,7 @@ pub(crate) fn explain(
             error: CallError::Rpc(RpcError::ProgramUnavailable),
             ..
         } => MountError::NotOffered { service, server },
-        // All of version 4 is one RPC version: that a minor version is missing is said by the
+        // All of version 4 is one RPC version: that a minor version is missing is stated by the
         // compound's status.
         CallFailure::Answered { server, error, .. }
             if error.status() == Some(Status::MinorVersMismatch) =>

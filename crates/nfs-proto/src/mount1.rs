@@ -40,6 +40,8 @@ impl Reply<'_> {
     pub fn decode_mnt(
         mut reader: Reader<'_>,
     ) -> Result<Result<FileHandle, MountStatus>, DecodeError> {
+        // The status of version 1 is a UNIX error number; those that a server sends have the
+        // numbers of version 3. RFC 1094 appendix A.
         let result = match reader.u32()? {
             0 => Ok(FileHandle::decode(&mut reader)?),
             number => Err(MountStatus::from_number(number)),

@@ -116,6 +116,8 @@ pub(crate) fn decode_each<'a, T: Wire<'a>>(
     mut reader: Reader<'a>,
     mut each: impl FnMut(T),
 ) -> Result<(), DecodeError> {
+    // XDR writes a list of unknown length as nested optionals: a word 1 before each element, and 0
+    // where the list ends. Nothing announces its length, so that it can only be walked.
     while reader.bool("element_follows")? {
         each(T::decode(&mut reader)?);
     }

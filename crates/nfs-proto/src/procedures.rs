@@ -39,6 +39,7 @@ macro_rules! procedures {
             /// must not be carried out twice. WRITE may: the same data at the same place changes
             /// nothing. **Source:** RFC 1813 section 4.4.
             pub const fn is_once_only(self) -> bool {
+                // The word in the table becomes this constant: `false || ONCE_ONLY`.
                 const ONCE_ONLY: bool = true;
                 match self {
                     $(Self::$name => false $(|| $once_only)?,)+

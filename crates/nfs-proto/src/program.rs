@@ -180,6 +180,9 @@ impl Offered {
     /// [`RpcError::ProgramMismatch`] with the lowest and the highest version that is offered, or
     /// [`RpcError::ProgramUnavailable`] when there is none.
     pub fn check(self, program: u32, version: u32) -> Result<(), RpcError> {
+        // PROG_MISMATCH names the lowest and the highest version that is there, so that a client
+        // can choose another one; versions between may be missing. PROG_UNAVAIL is the answer only
+        // where no version is there. RFC 5531 section 9.
         let mut range: Option<(u32, u32)> = None;
         for (known, found, offered) in self.table() {
             if known != program || !offered {

@@ -71,6 +71,7 @@ impl Frame {
     /// # Errors
     /// When it is none, or announces more than [`RAW_BYTES_MAX`].
     pub fn from_bytes(bytes: [u8; FRAME_BYTES]) -> Result<Self, NoFrame> {
+        // Sixteen bytes are one integer: kind, length and tag are cut out of it by shifts.
         let whole = u128::from_be_bytes(bytes);
         let (word, len, tag) = ((whole >> 96) as u32, (whole >> 64) as u32, whole as u64);
         let kinds = [Kind::Ping, Kind::Put, Kind::Get];

@@ -47,6 +47,8 @@ pub fn begin(out: &mut Vec<u8>) -> usize {
 /// Completes the mark at `at`: the record is what follows it in `out`, and `external` bytes that
 /// are sent after `out`, padding included.
 pub fn end(out: &mut [u8], at: usize, external: usize) {
+    // The mark goes before the record and its length is known last. One fragment for each record: a
+    // sender that knows the length has no use for more.
     let len = out.len() - at - MARK_BYTES + external;
     debug_assert!(len <= RECORD_BYTES_MAX, "a record of {len} bytes");
     out[at..at + MARK_BYTES].copy_from_slice(&Mark { len, last: true }.to_bytes());
@@ -118,6 +120,8 @@ impl Inbox {
     /// nothing has to be moved.
     pub fn free_space(&mut self, min: usize) -> &mut [u8] {
         let min = min.max(1);
+        // First the bytes that were consumed make space; only a record that is longer than the
+        // buffer makes it grow.
         if self.buffer.len() - self.filled < min {
             self.compact();
         }
@@ -126,6 +130,9 @@ impl Inbox {
             let len = (self.buffer.len() * 2).max(self.filled + min);
             self.buffer.resize(len, 0);
         }
+        // A large fragment is received up to its last byte and no further. What follows it then
+        // starts at the front of an empty buffer, and a WRITE payload is never moved to make space
+        // for the next call. Small records are received many at a time.
         let missing = self.missing_bytes();
         let len = if missing < LARGE_FRAGMENT_BYTES { INPUT_BYTES_START } else { missing };
         let end = self.buffer.len().min(self.filled + len.max(min));
@@ -143,6 +150,8 @@ impl Inbox {
         if buffer.len() <= self.buffer.len() {
             return;
         }
+        // Only what waits is copied, which is little between two records: so one large buffer
+        // serves all connections of a thread in turn.
         self.compact();
         buffer[..self.filled].copy_from_slice(&self.buffer[..self.filled]);
         std::mem::swap(&mut self.buffer, buffer);
@@ -180,6 +189,8 @@ impl Inbox {
     /// # Errors
     /// [`StreamError::RecordTooLong`]; the stream can't be used any further.
     pub fn next_record(&mut self) -> Result<Option<&[u8]>, StreamError> {
+        // Everything was consumed: starting over at the front costs nothing, moving bytes later
+        // would.
         if self.parsed == self.filled && self.record_start == self.record_end {
             (self.record_start, self.record_end, self.parsed, self.filled) = (0, 0, 0, 0);
         }
@@ -218,6 +229,9 @@ impl Inbox {
             return Ok(None);
         };
         let mark = Mark::from_bytes(*mark);
+        // The limit counts the record and not the fragment: a peer may send any number of small
+        // fragments (RFC 5531 section 11 sets no bound), and the sum is what has to be held. It is
+        // checked before the fragment has arrived, so that a mark alone makes nothing grow.
         let bytes = self.record_end - self.record_start + mark.len;
         if bytes > self.record_bytes_max {
             return Err(StreamError::RecordTooLong { bytes, max: self.record_bytes_max });
@@ -228,6 +242,8 @@ impl Inbox {
         }
         self.fragments += 1;
         self.parsed = body + mark.len;
+        // The first fragment is left in its place. Further ones are moved down over the marks
+        // between them, so that the record is one slice, each byte being moved once at most.
         if self.record_start == self.record_end {
             (self.record_start, self.record_end) = (body, self.parsed);
         } else {

@@ -37,6 +37,7 @@ impl ProcedureId {
 /// The RPC version spoken here. **Source:** RFC 5531 section 9.
 pub const RPC_VERSION: u32 = 2;
 
+// The discriminants of rpc_msg and reply_body. RFC 5531 section 9.
 const MESSAGE_CALL: u32 = 0;
 const MESSAGE_REPLY: u32 = 1;
 const REPLY_ACCEPTED: u32 = 0;
@@ -103,6 +104,8 @@ impl<'a> Wire<'a> for AuthSys<'a> {
         let machine_name = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
         let uid = reader.u32()?;
         let gid = reader.u32()?;
+        // Sixteen groups are the limit of the protocol and not of this crate: a call with more is
+        // malformed, and never cut, which would change what its user may do.
         let len = reader.u32()?;
         if len as usize > GROUPS_MAX {
             return Err(DecodeError::TooLong { len, max: GROUPS_MAX as u32 });
@@ -214,6 +217,8 @@ impl<'a> CallHeader<'a> {
             MESSAGE_CALL => {}
             value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
         }
+        // Of another RPC version only the first three words are known to mean the same. They are
+        // enough for the answer, RPC_MISMATCH, which needs the xid.
         let rpc_version = reader.u32()?;
         if rpc_version != RPC_VERSION {
             let credential = Ok(Credential::None);
@@ -223,6 +228,9 @@ impl<'a> CallHeader<'a> {
         let version = reader.u32()?;
         let procedure = reader.u32()?;
         let credential = Credential::decode(reader);
+        // The verifier of a call proves something under RPCSEC_GSS only; for AUTH_NONE and AUTH_SYS
+        // it is empty. It is passed over, whatever its flavor. A credential that can't be read
+        // leaves the reader within its body, so that nothing behind it has a place any more.
         if credential.is_ok() {
             reader.u32()?;
             reader.opaque(AUTH_BYTES_MAX)?;
@@ -263,6 +271,8 @@ impl ReplyHeader {
             MESSAGE_REPLY => {}
             value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
         }
+        // Accepted means that the credential was; whether the call was carried out is stated by the
+        // accept state behind the verifier. A denial has no verifier and no results.
         let result = match reader.u32()? {
             REPLY_ACCEPTED => decode_accepted(reader)?,
             REPLY_DENIED => Err(decode_denied(reader)?),
@@ -303,6 +313,7 @@ impl ReplyHeader {
 
 fn encode_accepted(writer: &mut Writer<'_>, accept_stat: u32) {
     writer.u32(REPLY_ACCEPTED);
+    // Credential and verifier have one encoding, opaque_auth: flavor and body.
     Credential::None.encode(writer);
     writer.u32(accept_stat);
 }

@@ -123,6 +123,9 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
         let credential = Credential::None;
         Ok(Request { xid, credential, body: Err(error), record })
     };
+    // Refusals go from the outside in, as RFC 5531 section 9 orders them: the version of RPC, the
+    // credential, then program, version and procedure. Bytes that are no call at all have no xid to
+    // answer to, and end the connection.
     if header.rpc_version != RPC_VERSION {
         return refuse(RpcError::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION });
     }
@@ -167,6 +170,8 @@ pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
 pub fn encode_starttls_reply(out: &mut Vec<u8>, xid: u32) {
     let mark = record::begin(out);
     let mut writer = Writer::new(out);
+    // A client recognizes TLS by the verifier's body alone, which is why this reply is not written
+    // by `ReplyHeader`.
     // Reply, accepted, a verifier of AUTH_NONE with the token, success.
     for word in [xid, 1, 0, AUTH_NONE] {
         writer.u32(word);

@@ -314,6 +314,7 @@ impl Status {
             (ProtocolVersion::V3, Self::Ok) => "NFS3_OK",
             (ProtocolVersion::V3, status) => status.name_in_v3(),
             (_, Self::Ok) => "NFS4_OK",
+            // Two numbers were renamed between the versions and kept their meaning.
             (_, Self::Access) => "NFS4ERR_ACCESS",
             (_, Self::Jukebox) => "NFS4ERR_DELAY",
             (_, status) => status.name_in_v4(),
@@ -322,6 +323,8 @@ impl Status {
 
     /// Returns the name in v3, or in v4 where v3 has no such status.
     pub const fn name(self) -> &'static str {
+        // Numbers up to 10008 were defined by v3 with the meaning that v4 kept. Above, the names
+        // are those of v4 and its minor versions.
         let last = Self::Jukebox.number();
         let is_v3 = self.number() <= last || matches!(self, Self::Other(_));
         self.name_in(if is_v3 { ProtocolVersion::V3 } else { ProtocolVersion::V4_0 })

@@ -225,6 +225,8 @@ macro_rules! by_code {
                             $(($crate::wire::read_field!(reader $(, $item_max)?)))?
                             $({ $($field: $crate::wire::read_field!(reader $(, $field_max)?)),+ })?
                     ),)*
+                    // Codes without a variant are operations that are known by number only: a
+                    // server answers them NOTSUPP, a client counts their results as malformed.
                     #[allow(unreachable_patterns, reason = "a table may have all codes")]
                     _ => return Ok(None),
                 }))
@@ -580,10 +582,10 @@ pub(crate) const fn opaque_bytes(len: usize) -> usize {
 
 /// Builds a page of a directory within the sizes that its caller has requested.
 ///
-/// READDIR bounds the whole reply (`count`, `maxcount`), READDIRPLUS and v4 also the part of it that
-/// is names (`dircount`). A page that is too small for even one entry is an error of its own
-/// (TOOSMALL), which the caller answers when nothing was appended and entries are left.
-/// **Source:** RFC 1813 sections 3.3.16 and 3.3.17, RFC 7530 section 16.24.
+/// READDIR bounds the whole reply (`count`, `maxcount`), READDIRPLUS and v4 also the part of it
+/// that is names (`dircount`). A page that is too small for even one entry is an error of its own
+/// (TOOSMALL), which the caller answers when nothing was appended and entries are left. **Source:**
+/// RFC 1813 sections 3.3.16 and 3.3.17, RFC 7530 section 16.24.
 #[derive(Debug)]
 pub struct ChainBuilder<'b> {
     out: &'b mut Vec<u8>,

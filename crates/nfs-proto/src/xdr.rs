@@ -10,6 +10,8 @@ use crate::error::DecodeError;
 
 /// Returns how many zero bytes follow an opaque of `len` bytes. **Source:** RFC 4506 section 4.10.
 pub const fn pad_len(len: usize) -> usize {
+    // Two's complement: -len modulo 4 is what is missing to the next multiple of four, and 0 for a
+    // multiple itself, without a branch.
     len.wrapping_neg() & 3
 }
 
@@ -106,7 +108,8 @@ impl<'a> Reader<'a> {
     /// [`DecodeError`] when it is longer than `max` or not all there.
     #[inline]
     pub fn opaque(&mut self, max: u32) -> Result<&'a [u8], DecodeError> {
-        // The limit goes first, so that the error names it; the bytes that are there bound the rest.
+        // The limit goes first, so that the error names it; the bytes that are there bound the
+        // rest.
         let len = self.u32()?;
         if len > max {
             return Err(DecodeError::TooLong { len, max });
@@ -216,6 +219,8 @@ impl<'b> Writer<'b> {
     #[inline]
     pub fn fixed(&mut self, bytes: &[u8]) {
         self.raw(bytes);
+        // Receivers must not look at padding, but some compare whole messages (a server that looks
+        // for repeated calls by checksum): it is always zero.
         self.raw(&[0; 3][..pad_len(bytes.len())]);
     }
 

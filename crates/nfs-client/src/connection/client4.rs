@@ -144,8 +144,8 @@ impl Client4 {
         let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
             let channel = create_session(control, record, slots, &mut binding)?;
-            // CREATE_SESSION has a sequence number of its own for each client, so that a retry makes
-            // no second session: RFC 8881 section 18.36.4.
+            // CREATE_SESSION has a sequence number of its own for each client, so that a retry
+            // makes no second session: RFC 8881 section 18.36.4.
             record.sequence += 1;
             granted.read_bytes = payload_bytes(channel.response_bytes_max);
             granted.write_bytes = payload_bytes(channel.request_bytes_max);
@@ -153,7 +153,8 @@ impl Client4 {
         control.session().bind(&binding);
         if self.version.has_sessions() && !record.complete {
             // The server grants nothing that might conflict with a reclaim before this client has
-            // said that it has none; without it OPEN would be answered GRACE. RFC 8881 section 18.51.
+            // stated that it has none; without it OPEN would be answered GRACE. RFC 8881 section
+            // 18.51.
             let complete = Op::ReclaimComplete { one_fs: false };
             let result =
                 control.compound(&[complete], |event| check_result(event, OpCode::ReclaimComplete));

@@ -89,9 +89,9 @@ impl Connection {
         if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
         }
-        // In a session every call begins with SEQUENCE, which renews the lease: only an idle one has
-        // to be renewed. Before v4.1 the calls that renew are those with an open's stateid, and RENEW
-        // is sent at its time whatever else is. RFC 8881 section 8.3, RFC 7530 section 9.5.
+        // In a session every call begins with SEQUENCE, which renews the lease: only an idle one
+        // has to be renewed. Before v4.1 the calls that renew are those with an open's stateid, and
+        // RENEW is sent at its time whatever else is. RFC 8881 section 8.3, RFC 7530 section 9.5.
         let has_sessions = self.link.session.version().has_sessions();
         Some(if has_sessions { last_ns.max(self.link.progress_ns) } else { last_ns } + every_ns)
     }
@@ -160,8 +160,9 @@ impl Connection {
             identity: self.identity.clone(),
             ..ConnectionOptions::default()
         };
-        // The new session is made on a connection of its own, with blocking calls; then its socket and
-        // its binding replace those of this connection, whose calls in flight are adapted to it.
+        // The new session is made on a connection of its own, with blocking calls; then its socket
+        // and its binding replace those of this connection, whose calls in flight are adapted to
+        // it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
         let former = session.client();
         let mut control = Control::over(fresh);
@@ -195,8 +196,8 @@ impl Connection {
         if !may_recover {
             return Err(self.error_of(broken));
         }
-        // The first attempt is made at once, since most losses are restarts of a moment. Each further
-        // one waits twice as long as the one before.
+        // The first attempt is made at once, since most losses are restarts of a moment. Each
+        // further one waits twice as long as the one before.
         let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });

@@ -24,7 +24,8 @@ pub(super) fn find_services(
     addresses: &Addresses<'_>,
     options: &ProbeOptions,
 ) -> (Vec<Service>, Vec<Service>) {
-    // What does not answer costs its whole timeout: one after the other that would be half a minute.
+    // What does not answer costs its whole timeout: one after the other that would be half a
+    // minute.
     std::thread::scope(|scope| {
         let (mut nfs, mut mount) = (Vec::new(), Vec::new());
         for version in [2, 3, 4] {

@@ -1,8 +1,8 @@
 //! NFS v4: minor versions, and what the root and the exports say.
 //!
 //! A compound of PUTROOTFH alone tells whether a minor version is spoken: with sessions it fails
-//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Conversation`] then asks in
-//! the lowest minor version there is, v4.0 without any state, others in a session that is
+//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Conversation`] then
+//! asks in the lowest minor version there is, v4.0 without any state, others in a session that is
 //! destroyed at the end.
 //!
 //! **Source:** RFC 7530 sections 15.2 and 16, RFC 8881 sections 2.10 and 18.

@@ -1,8 +1,8 @@
 //! How a socket is opened: from a reserved port where requested, within a limit of time.
 //!
-//! [`open_transport`] gives a [`Transport`] with all options set, under TLS where that was queried; this is
-//! the only place that waits for a peer. [`begin_opening`] and [`continue_opening`] do the same without waiting, as
-//! far as there is no TLS.
+//! [`open_transport`] gives a [`Transport`] with all options set, under TLS where that was queried;
+//! this is the only place that waits for a peer. [`begin_opening`] and [`continue_opening`] do the
+//! same without waiting, as far as there is no TLS.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -198,7 +198,7 @@ fn begin_connecting(route: &Route) -> io::Result<(OwnedFd, bool)> {
         return connect_from(route, None);
     }
     let mut last = io::Error::from(ErrorKind::AddrInUse);
-    // From the top, as kernels do: the low ones are closest to the ports of services.
+    // From the top down: services have their ports at the low end.
     for port in RESERVED_PORTS.rev() {
         match connect_from(route, Some(port)) {
             Err(error) if is_taken(&error) => last = error,

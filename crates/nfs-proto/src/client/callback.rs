@@ -38,6 +38,7 @@ impl Callbacks {
         let mut reader = Reader::new(call);
         let header = CallHeader::decode(&mut reader);
         let Ok(header) = header else { return false };
+        // A server that calls and never reads the answers would make them grow without end.
         if self.answers.len() > CALLBACK_ANSWERS_BYTES_MAX {
             return false;
         }
@@ -95,6 +96,8 @@ fn carry_out_all<'a>(
 fn carry_out<'a>(op: &CallbackOp<'a>, ours: SessionId) -> CallbackResult<'a> {
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
+            // A connection belongs to one session here. A callback of another one is answered
+            // BADSESSION, as RFC 8881 section 20.9 has it.
             if session != ours {
                 return CallbackResult::Failed(op.code(), Status::BadSession);
             }

@@ -63,6 +63,8 @@ impl Congestion {
         if let Some(estimate) = self.estimate_mut(kind) {
             estimate.add_sample(round_trip_ns);
         }
+        // Slow start: one call more for each reply doubles the window with each round trip. RFC
+        // 5681 section 3.1.
         let grows_by = if self.window < self.threshold {
             SCALE
         } else {
@@ -78,6 +80,7 @@ impl Congestion {
         if sent_ns < self.halved_ns {
             return;
         }
+        // Halved, and never below one call: with none out no reply could open it again.
         self.window = (self.window / 2).max(SCALE);
         self.threshold = self.window;
         self.halved_ns = now_ns;
@@ -91,6 +94,9 @@ impl Congestion {
             Kind::File(OperationKind::Write) => &self.writes,
             _ => return timeo_ns,
         };
+        // Never below the least timeout, since a server that is busy for some milliseconds has lost
+        // nothing; never above what the user has set, which is the patience with a call whose time
+        // is not known.
         match estimate.timeout_ns() {
             Some(estimated_ns) if self.is_adaptive => {
                 estimated_ns.max(TIMEOUT_NS_MIN).min(timeo_ns)
@@ -120,8 +126,12 @@ impl RoundTrip {
     /// deviation, which is taken from the mean before this sample.
     fn add_sample(&mut self, sample_ns: u64) {
         self.known = Some(match self.known {
+            // RFC 6298 section 2.2: half of the first sample stands for a deviation that is not
+            // known yet.
             None => (sample_ns, sample_ns / 2),
             Some((mean, deviation)) => {
+                // RFC 6298 section 2.3: the deviation is taken from the mean before this sample, so
+                // that it is updated first.
                 let off = mean.abs_diff(sample_ns);
                 ((7 * mean + sample_ns) / 8, (3 * deviation + off) / 4)
             }

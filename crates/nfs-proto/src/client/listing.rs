@@ -97,7 +97,8 @@ impl<'a> Iterator for EntryIter<'a> {
             }
             Iter::V4(entries) => {
                 let nfs4::Entry { cookie, name, attributes } = entries.next()?;
-                // One entry whose attributes can't be read does not end the page: it keeps its name.
+                // One entry whose attributes can't be read does not end the page: it keeps its
+                // name.
                 let Ok(described) = read_described(&attributes) else {
                     return Some(Entry { fileid: 0, name, cookie, attributes: None, handle: None });
                 };

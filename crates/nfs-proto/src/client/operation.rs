@@ -1,10 +1,9 @@
 //! One vocabulary of file operations for all versions of NFS.
 //!
-//! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version lacks
-//! is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes its
-//! place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in counters
-//! and messages.
-//! **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862.
+//! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version
+//! lacks is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes
+//! its place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in
+//! counters and messages. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862.
 
 use super::file::File;
 use crate::nfs3::{self, CreateHow, MknodWhat, Sattr, StableHow, Verifier};
@@ -176,6 +175,9 @@ impl Operation<'_> {
     /// time; OPEN and CLOSE change what the server knows of the client.
     pub const fn is_idempotent(&self) -> bool {
         match self {
+            // A repeated CREATE in exclusive mode succeeds with the same verifier, but only while
+            // the server still has it; counting it as idempotent would turn a lost reply into EXIST
+            // now and then.
             Self::Create { how, .. } => matches!(how, CreateHow::Unchecked(_)),
             Self::Mkdir { .. }
             | Self::Symlink { .. }

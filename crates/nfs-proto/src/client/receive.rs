@@ -22,6 +22,8 @@ use crate::status::CallError;
 use crate::xdr::{Reader, pad_len};
 
 /// When to look at a reply for the first time: RPC header, status and the flag before attributes.
+// The shortest reply with results: xid, type, state, an empty verifier and the accept state are 24
+// bytes. A shorter one is a refusal, and ends before this much has arrived.
 const FIRST_LOOK_BYTES: usize = 24 + 4 + 4;
 
 /// The place in a record that the receiver has reached.
@@ -119,6 +121,8 @@ impl Receiver {
                 }
                 taken
             }
+            // The payload is counted, and kept where the mode says so; it never passes through
+            // `head`.
             State::Payload(payload) if payload.received < payload.len => {
                 let taken = input.len().min(payload.len - payload.received);
                 if self.kept_stride > 0 {
@@ -257,6 +261,8 @@ impl Receiver {
         if self.mark_len < MARK_BYTES {
             return Ok(taken);
         }
+        // The first fragment of a record. The head of the reply before it was kept until now, since
+        // an event borrows its body from there.
         if self.record_bytes == 0 {
             self.head.clear();
         }
@@ -274,17 +280,23 @@ impl Receiver {
 
     /// Decides how to go on, now that the head has what was waited for.
     fn inspect_head(&mut self, context: Context<'_>) {
+        // A server of v4.1 calls back on the connection of its client, so that both directions
+        // share the stream; the second word tells calls from replies. RFC 8881 section 2.10.3.1.
         if context.dialect.callback_session().is_some() && self.is_call() {
             let whole = self.head.len() < CALLBACK_BYTES_MAX;
             self.state = if whole { State::Head(CALLBACK_BYTES_MAX) } else { State::Skip(None) };
             return;
         }
         let xid = Reader::new(&self.head).u32().unwrap_or_default();
+        // No call has this xid: it was given up, or answered before. Its bytes are passed over
+        // without being kept.
         let Some(index) = context.table.find_xid(xid) else {
             self.state = State::Skip(None);
             return;
         };
         let slot = context.table.get(index);
+        // Only READ has a payload that is worth finding early. All other replies are collected as a
+        // whole and decoded at once.
         if slot.kind != Kind::File(OperationKind::Read) {
             self.state = State::Head(usize::MAX);
             return;
@@ -295,6 +307,8 @@ impl Receiver {
             }
             // Decoding the whole reply finds the error again.
             Err(_) | Ok(Prefix::Other) => State::Head(usize::MAX),
+            // A server that sends more than was requested would overrun the buffer of the slot. The
+            // call fails, and the connection remains usable: the record's end is known.
             Ok(Prefix::Payload { len, .. }) if len > slot.requested => {
                 let error = DecodeError::TooLong { len, max: slot.requested };
                 State::Skip(Some((index, error)))
@@ -310,6 +324,8 @@ impl Receiver {
 impl Payload {
     /// Returns the outcome of the READ, if the record had all of the payload and nothing more.
     fn outcome_of_read(&self) -> Result<Outcome, CallError> {
+        // The record must hold the payload and its padding and nothing else; what is missing or too
+        // much makes the reply malformed, though its data may have been delivered.
         let pad = pad_len(self.len);
         if self.received + self.tail < self.len + pad {
             let left = self.received + self.tail;
@@ -334,6 +350,7 @@ fn finish_head(
     let slot = context.table.get(index);
     let outcome = context.dialect.decode_outcome(index, slot, body, object)?;
     match outcome {
+        // A count above what was sent would be counted as data that never existed.
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())
         }

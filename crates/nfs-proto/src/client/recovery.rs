@@ -27,6 +27,8 @@ impl Session {
             return;
         }
         self.timer_ns = u64::MAX;
+        // One timer for all slots: it is the earliest of theirs, and found again by walking them.
+        // That is done at most once for each timeout and never for a reply.
         for index in self.table.indices() {
             let slot = self.table.get(index);
             let timed = match slot.state {
@@ -59,11 +61,17 @@ impl Session {
             if self.table.get(index).state != SlotState::Sent || self.is_answered(index) {
                 continue;
             }
+            // A session's server keeps the reply of each slot and answers a repeated sequence
+            // number from there (RFC 8881 section 2.10.6.1), so that any call may be sent again.
+            // Without sessions a call that was carried out before the loss would be carried out
+            // twice.
             let exactly_once = self.dialect.is_exactly_once(index);
             let slot = self.table.get_mut(index);
             if slot.idempotent || exactly_once {
                 slot.resent = true;
                 self.table.set_state(index, SlotState::Queued);
+                // Before calls that were never sent, so that the oldest ones are not the last to be
+                // answered.
                 self.queue.push_front(index);
                 self.counters.replays += 1;
             } else {
@@ -77,6 +85,8 @@ impl Session {
         if self.framing == Framing::Datagram {
             let slot = self.table.get_mut(index);
             let first_ns = self.congestion.timeout_ns(slot.kind, self.retry.timeo_ns);
+            // Each retransmission waits twice as long as the one before (nfs(5), `timeo`), since a
+            // server that is overloaded is not helped by more calls.
             let wait_ns = first_ns.saturating_mul(1 << slot.retransmissions.min(16));
             slot.last_sent_ns = now_ns;
             slot.retry_at_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
@@ -89,6 +99,8 @@ impl Session {
         let index = completed.slot;
         self.withdraw_from_queue(index);
         let slot = self.table.get(index);
+        // Karn's rule: the reply to a call that was sent twice may belong to either copy, so that
+        // its time says nothing about the round trip. RFC 6298 section 3.
         if self.framing == Framing::Datagram && !slot.resent {
             let round_trip_ns = completed.done_ns.saturating_sub(slot.last_sent_ns);
             self.congestion.note_reply(slot.kind, round_trip_ns);
@@ -107,6 +119,9 @@ impl Session {
         }
         let slot = self.table.get_mut(index);
         slot.answered_xid = Some(slot.xid);
+        // JUKEBOX and DELAY say that the server is fetching the data, GRACE that it waits for
+        // reclaims after a restart. The call is made again later, within the patience of its user,
+        // and counted.
         let wait_ns = (DELAY_NS_MIN << slot.delays.min(16)).min(DELAY_NS_MAX);
         let retry_at_ns = completed.done_ns.saturating_add(wait_ns);
         let patient = retry_at_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
@@ -148,6 +163,8 @@ impl Session {
     fn retransmit_call(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
         self.congestion.timed_out(slot.last_sent_ns, now_ns);
+        // A major timeout: after so many retransmissions the waits start over from the first one,
+        // as those of a hard mount do.
         if slot.retransmissions >= self.retry.retrans {
             slot.retransmissions = 0;
             self.counters.major_timeouts += 1;
@@ -163,6 +180,8 @@ impl Session {
 
     /// Makes a call again that was answered: with another xid, or a server would remember it.
     fn ask_again(&mut self, index: u32) {
+        // A retransmission keeps its xid, so that the server's reply cache recognizes it. This call
+        // was answered: with the same xid that answer would come again.
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
         (slot.resent, slot.retransmissions) = (true, 0);

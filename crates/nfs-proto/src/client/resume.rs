@@ -65,6 +65,9 @@ impl Session {
         let slot = self.table.get(index);
         // A call that was refused for its session was not made, unless an earlier copy of it was.
         let harmless = index < limit && (slot.idempotent || !slot.resent);
+        // Calls in flight may have been carried out by the server before it forgot the session;
+        // only idempotent ones can be made again. Those that it has refused, or that were never
+        // sent, have done nothing.
         let made_again = match slot.state {
             SlotState::Free | SlotState::Lost => return,
             SlotState::Sent => index < limit && slot.idempotent,
@@ -76,6 +79,8 @@ impl Session {
         }
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
+        // A call that was still queued has not been sent, so that its time begins with the write to
+        // come.
         slot.resent = slot.state != SlotState::Queued || slot.resent;
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
         self.dialect.rebind_call(index, &mut slot.header);

@@ -29,6 +29,7 @@ impl Session {
 
     /// Iterates over what is to be sent next on a stream, for one vectored write.
     pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
+        // Only the first call of the queue can have left in part: a stream takes bytes in order.
         self.queue.iter().enumerate().flat_map(|(position, index)| {
             let skip = if position == 0 { self.queue_offset } else { 0 };
             self.chunks_of(*index, self.unframed_bytes() + skip)
@@ -57,9 +58,14 @@ impl Session {
                 continue;
             }
             let slot = self.table.get_mut(index);
+            // The service time of a call begins with the write that sent its first byte, and is not
+            // begun again by a retransmission: what the server took to answer at all is what is
+            // measured.
             if self.queue_offset == 0 && !slot.resent {
                 slot.sent_ns = now_ns;
             }
+            // A write may end within a call. What is left of it goes first next time, and no reply
+            // is accepted before its last byte is out.
             let left = slot.wire_len() - unframed - self.queue_offset;
             if len < left {
                 self.queue_offset += len;

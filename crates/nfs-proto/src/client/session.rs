@@ -184,6 +184,8 @@ impl Session {
     /// [`StreamError`]: close the connection.
     pub fn handle_input(&mut self, now_ns: u64, input: &[u8]) -> Result<usize, StreamError> {
         let mut taken = 0;
+        // At most one event waits. Its body is borrowed from the receiver's buffer, so that no
+        // further byte may be taken before it was.
         while self.completed.is_none() && taken < input.len() {
             let rest = &input[taken..];
             let context = Context { table: &self.table, dialect: &self.dialect };
@@ -275,6 +277,8 @@ impl Session {
             SlotState::Queued => Delivery::Unsent,
             _ => Delivery::Sent,
         };
+        // A call of which a part was sent can't be withdrawn: the rest of its bytes must follow, or
+        // the stream would lose its records.
         if let Some(position) = self.queue.iter().position(|queued| *queued == index) {
             if position == 0 && self.queue_offset > 0 {
                 return false;
@@ -333,6 +337,8 @@ impl Session {
         kind: Kind,
         id: ProcedureId,
     ) -> Result<u32, StartError> {
+        // The start of every call, up to its arguments, is the same but for four words; it was
+        // encoded when the session was made, and only those words are written here.
         let index = self.table.take_free().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
@@ -367,6 +373,8 @@ impl Session {
         }
         let context = Context { table: &self.table, dialect: &self.dialect };
         let Some(completed) = self.receiver.finish_record(now_ns, context) else {
+            // A second reply to the last call of a slot is a duplicate: the server or the network
+            // has sent it twice. All others are late, to calls that were given up.
             let xid = self.receiver.last_xid();
             let duplicate = xid.is_some_and(|xid| self.table.was_answered(xid));
             self.counters.duplicate_replies += u64::from(duplicate);

@@ -136,6 +136,8 @@ impl SlotTable {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {
             slots: (0..count).map(|_| Slot::new(xid_seed, template)).collect(),
+            // The free slots are a stack: a slot that was just used has its buffer in the cache.
+            // The lowest index is on top, since a v4.1 server may retire high ones.
             free: (0..count as u32).rev().collect(),
             used: 0,
             sent: 0,
@@ -176,6 +178,7 @@ impl SlotTable {
         self.free.clear();
         self.limit = count.min(self.slots.len() as u32);
         let free = |index: &u32| self.slots[*index as usize].state == SlotState::Free;
+        // Slots that are in use above a lowered limit finish their calls, and are then left out.
         self.free.extend((0..self.limit).rev().filter(free));
     }
 
@@ -218,6 +221,9 @@ impl SlotTable {
     pub(super) fn renew_xid(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
+        // A reply finds its slot by the low bits of its xid, without a search. The high bits differ
+        // between the calls of a slot, so that the late reply to an earlier one is not taken for an
+        // answer: with 64 slots the same xid returns after 2^26 calls of that slot.
         slot.xid = slot.generation << self.index_bits | index;
     }
 
@@ -233,6 +239,7 @@ impl SlotTable {
         self.sent -= usize::from(slot.state == SlotState::Sent);
         slot.state = SlotState::Free;
         self.used -= 1;
+        // A slot above the limit, which the server has withdrawn meanwhile, is not used again.
         if index < self.limit {
             self.free.push(index);
         }

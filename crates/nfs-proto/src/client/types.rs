@@ -60,6 +60,7 @@ pub enum UdpWindow {
 impl Default for Retry {
     fn default() -> Self {
         Self {
+            // 1.1 s for the first wait and three retransmissions are what nfs(5) states for UDP.
             timeo_ns: 1_100_000_000,
             retrans: 3,
             patience_ns: 30_000_000_000,

@@ -231,6 +231,8 @@ impl Sattr {
 
 impl Wire<'_> for Sattr {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        // Version 2 has no flags for what is to be set: the value of all ones, which no mode, id or
+        // size has, says that it is not.
         let [mode, uid, gid, size] = reader.words::<4>()?;
         Ok(Self {
             mode: if mode == Self::KEEP_MODE { None } else { to_set(mode) },

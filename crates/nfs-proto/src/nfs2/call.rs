@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// READ of v2 ends with a total that no server uses; clients send the count once more.
+/// READ of v2 ends with a total that no server uses; clients send the count again.
 mod read_arguments {
     use super::{Call, DecodeError, FileHandle, Reader, Wire, Writer};
 

@@ -125,7 +125,7 @@ impl Reply<'_> {
 
     /// Returns a reply that fails with `status`.
     ///
-    /// NULL, ROOT and WRITECACHE can't fail; their replies stay what they are.
+    /// NULL, ROOT and WRITECACHE can't fail; their replies are unchanged.
     pub fn failure(procedure: Procedure, status: Status) -> Self {
         match procedure {
             Procedure::Null => Self::Null,

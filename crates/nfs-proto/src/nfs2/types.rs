@@ -95,6 +95,7 @@ impl SetTime {
 
 impl Wire<'_> for SetTime {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        // Either word may be all ones: clients of 16-bit descent fill only one of the two.
         Ok(match Time::decode(reader)? {
             Time { seconds: u32::MAX, .. } | Time { micros: u32::MAX, .. } => Self::Keep,
             Time { micros: Self::SERVER_MICROS, .. } => Self::Server,

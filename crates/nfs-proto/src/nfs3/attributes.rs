@@ -143,7 +143,8 @@ wire_choice! {
 }
 
 wire_struct! {
-    /// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6, sattr3.
+    /// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6,
+    /// sattr3.
     #[derive(Default)]
     pub struct Sattr {
         /// Permission bits of the file.

@@ -48,6 +48,8 @@ pub struct ReadOk<'a> {
 
 impl<'a> Wire<'a> for ReadOk<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        // `count` and the length of the opaque are the same number twice; where they differ neither
+        // is believed.
         let count = reader.u32()?;
         let eof = reader.bool("eof")?;
         let data = reader.opaque(TRANSFER_BYTES_MAX)?;
@@ -130,7 +132,7 @@ macro_rules! replies {
 
             /// Returns a reply that fails with `status` and carries no attributes.
             ///
-            /// NULL can't fail; its reply stays what it is.
+            /// NULL can't fail; its reply is unchanged.
             pub fn failure(procedure: Procedure, status: Status) -> Self {
                 match procedure {
                     Procedure::Null => Self::Null,

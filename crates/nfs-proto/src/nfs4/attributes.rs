@@ -33,6 +33,8 @@ impl<'a> Fattr<'a> {
     pub fn decode_values(&self) -> Result<Attributes<'a>, DecodeError> {
         let mut attributes = Attributes::default();
         let mut reader = Reader::new(self.values);
+        // The values stand one behind the other in the order of their numbers, without lengths: an
+        // unknown number leaves no way to find the next value. RFC 7530 section 2.2.7.
         for number in self.mask.iter() {
             attributes.decode_one(number, &mut reader)?;
         }
@@ -273,6 +275,8 @@ attributes! {
 impl Attributes<'_> {
     /// Appends those of the `requested` attributes that there are, as a fattr4.
     pub fn encode(&self, requested: Bitmap, writer: &mut Writer<'_>) {
+        // The mask must name exactly what follows; which attributes a file lacks shows when they
+        // are written.
         // Mostly all of them are there, so that one pass will do.
         let start = writer.position();
         let requested = requested.intersection(Self::UNDERSTOOD);
@@ -285,6 +289,8 @@ impl Attributes<'_> {
     /// Appends all of these attributes as a fattr4; tells whether there are all.
     fn encode_all(&self, mask: Bitmap, writer: &mut Writer<'_>) -> bool {
         mask.encode(writer);
+        // The length of the values precedes them and is filled in at the end. It is a multiple of
+        // four by itself, so that the opaque needs no padding.
         let len_at = writer.position();
         writer.u32(0);
         let all = mask.iter().all(|number| self.encode_one(number, Some(&mut *writer)));

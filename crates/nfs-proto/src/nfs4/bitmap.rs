@@ -101,6 +101,9 @@ impl Wire<'_> for Bitmap {
         let mut bits = 0;
         for index in 0..words {
             let word = reader.u32()?;
+            // A client may ask for attributes of minor versions to come. That it did is remembered
+            // by one bit, which makes a request for "nothing but unknown ones" differ from an empty
+            // one; the words themselves are not kept.
             if index < WORDS {
                 bits |= u128::from(word) << (32 * index);
             } else if word != 0 {
@@ -112,6 +115,7 @@ impl Wire<'_> for Bitmap {
 
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
+        // Trailing words of zeros are left out, so that a set has one encoding.
         let words = WORDS - self.0.leading_zeros() / 32;
         writer.u32(words);
         for index in 0..words {

@@ -208,6 +208,8 @@ impl<'a> CallbackCompound<'a> {
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
         let (minor, ident, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        // A count that the rest of the message can't hold is refused before anything is carried
+        // out, as for a compound.
         let (needed, left) = ((count as usize).saturating_mul(4), reader.remaining());
         if needed > left {
             return Err(DecodeError::Truncated { needed, left });
@@ -233,6 +235,8 @@ impl<'a> Iterator for CallbackOps<'a> {
     type Item = Result<CallbackOp<'a>, (CallbackCode, Status)>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // As of a compound, the first operation that is bad ends the callback: nothing tells where
+        // the next one would begin.
         self.left = self.left.checked_sub(1)?;
         let code = self.reader.u32().ok().and_then(CallbackCode::from_number);
         let in_minor = |code: &CallbackCode| code.is_in_minor(self.minor);

@@ -19,6 +19,10 @@ use crate::xdr::{Reader, Writer};
 const OP_BYTES_MIN: usize = 4;
 
 fn check_count(count: u32, reader: &Reader<'_>) -> Result<(), DecodeError> {
+    // The count comes from the network. A message that is too short even for the numbers of its
+    // operations is malformed as a whole (GARBAGE_ARGS); what is wrong within an operation is
+    // answered under that operation (BADXDR), after those before it were carried out. RFC 7530
+    // section 15.2.
     let needed = (count as usize).saturating_mul(OP_BYTES_MIN);
     let left = reader.remaining();
     if needed > left { Err(DecodeError::Truncated { needed, left }) } else { Ok(()) }
@@ -100,6 +104,8 @@ impl<'a> Iterator for Ops<'a> {
     type Item = Result<Op<'a>, BadOp>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // None behind a bad operation is decoded. Its arguments have no length of their own, so
+        // that where the next one begins is known only if they are understood.
         self.left = self.left.checked_sub(1)?;
         let bad = |code, status| Some(Err(BadOp { code, status }));
         let number = self.reader.u32().ok();
@@ -108,6 +114,9 @@ impl<'a> Iterator for Ops<'a> {
             self.left = 0;
             return bad(OpCode::Illegal, Status::OpIllegal);
         };
+        // Three answers, as RFC 8881 section 2.7 tells them apart: OP_ILLEGAL for a number that
+        // this minor version does not define, NOTSUPP for one that it defines and this server
+        // lacks, BADXDR for arguments that can't be read.
         let decoded = if code.is_obsolete_in(self.minor) {
             Ok(None)
         } else {
@@ -255,6 +264,8 @@ pub struct ReplyBuilder<'b> {
 impl<'b> ReplyBuilder<'b> {
     /// Starts a reply with the call's tag after what `out` already holds.
     pub fn new(out: &'b mut Vec<u8>, tag: &[u8]) -> Self {
+        // Status and count precede the results and are known at the end: their places are kept free
+        // and filled in by `finish`.
         let start = out.len();
         let mut writer = Writer::new(out);
         writer.u32(0);
@@ -276,6 +287,8 @@ impl<'b> ReplyBuilder<'b> {
 
     /// Appends a result.
     pub fn push(&mut self, result: &OpResult<'_>) {
+        // A compound ends at its first failure, so that the status of the last result is that of
+        // the whole reply.
         self.status = result.status();
         self.push_with(|writer| result.encode(writer));
     }

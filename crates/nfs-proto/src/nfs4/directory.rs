@@ -56,6 +56,8 @@ pub type Iter<'a> = ChainIter<'a, Entry<'a>>;
 /// Starts an empty page in `scratch`, which is cleared: at most `dircount` bytes of names and
 /// cookies (0 means no such limit), and `maxcount` bytes in all.
 pub fn page_of(scratch: &mut Vec<u8>, dircount: u32, maxcount: u32) -> ChainBuilder<'_> {
+    // RFC 7530 section 16.24.4: a server may ignore `dircount`, and 0 is how clients say that they
+    // have no opinion.
     let names_budget = if dircount == 0 { usize::MAX } else { dircount as usize };
     ChainBuilder::with_budget(scratch, maxcount.saturating_sub(RESOK_BYTES), names_budget)
 }

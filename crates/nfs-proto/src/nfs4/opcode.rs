@@ -6,6 +6,7 @@
 //! NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
 
 /// Changes a file, a directory or the state of a client.
+// Traits of an operation, as bits; the table's last column joins them.
 const CHANGES: u8 = 1;
 /// Carries the sequence number of an owner in v4.0.
 const OWNER_SEQID: u8 = 2;

@@ -54,6 +54,8 @@ pub enum OpenHow<'a> {
 
 impl<'a> Wire<'a> for OpenHow<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        // Two discriminants, one in the other: whether OPEN creates, and how. NoCreate has no body
+        // at all.
         match reader.u32()? {
             0 => return Ok(Self::NoCreate),
             1 => {}
@@ -206,6 +208,9 @@ impl<'a> Wire<'a> for Delegation<'a> {
                 permissions: Ace::decode(reader)?,
             },
             3 => {
+                // Only two of the reasons have a flag behind them: whether the server will push a
+                // delegation later (contention), or signal when it has resources again. RFC 8881
+                // section 18.16.3.
                 let why = NoDelegation::decode(reader)?;
                 let flagged = matches!(why, NoDelegation::Contention | NoDelegation::Resource);
                 Self::NoneExt(why, flagged && reader.bool("server_will")?)

@@ -5,6 +5,8 @@
 /// Returns the number of an owner such as `1000` or `1000@example.org`, or `None` for a name.
 pub fn owner_number(owner: &[u8]) -> Option<u32> {
     let digits = owner.split(|byte| *byte == b'@').next()?;
+    // "007" and "+7" are names and not numbers: a number has one spelling, or two names would be
+    // one user.
     let canonical = matches!(digits, [b'0'] | [b'1'..=b'9', ..]);
     if !canonical || digits.len() > 10 {
         return None;

@@ -32,6 +32,8 @@ pub fn read_prefix(reader: &mut Reader<'_>) -> Result<Option<ReadPrefix>, Decode
         return Ok(None);
     }
     reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+    // A client's READ is SEQUENCE, PUTFH, READ or the last two. Anything else, and any failure on
+    // the way, has no payload that could be found ahead of the rest.
     for _ in 0..reader.u32()? {
         let code = OpCode::from_number(reader.u32()?);
         if reader.u32()? != Status::Ok.number() {

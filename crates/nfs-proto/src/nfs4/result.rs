@@ -238,6 +238,9 @@ impl<'a> OpResult<'a> {
         let number = reader.u32()?;
         let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
         let code = OpCode::from_number(number).ok_or(unknown)?;
+        // Most failures are a status and nothing else. These few say more: the conflicting lock,
+        // the attributes that were set before the failure, who else uses the client id, and what of
+        // a COPY can't be had.
         let status = Status::decode(reader)?;
         Ok(match (code, status) {
             (_, Status::Ok) => Self::Ok(OpOk::decode_body(code, reader)?.ok_or(unknown)?),

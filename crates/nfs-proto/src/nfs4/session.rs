@@ -141,6 +141,8 @@ impl Wire<'_> for StateProtection {
             1 => Self::MachineCredential(ProtectedOps::decode(reader)?),
             2 => {
                 let operations = ProtectedOps::decode(reader)?;
+                // The hash and encryption algorithms, then window and number of handles: read to
+                // find the end.
                 List::<&[u8]>::decode(reader)?;
                 List::<&[u8]>::decode(reader)?;
                 reader.array::<8>()?;

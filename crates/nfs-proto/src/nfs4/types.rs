@@ -126,6 +126,8 @@ wire_struct! {
     }
 }
 
+// A client that knows the value from before, and sees that no change was made between, may keep its
+// cache of the directory and only move on to the value from after: RFC 7530 section 2.2.3.
 wire_struct! {
     /// A directory's change attribute around an operation. **Source:** RFC 7530 section 2.2.3.
     #[derive(Default)]
@@ -185,7 +187,7 @@ wire_enum! {
 
 // The first lock of an owner ties it to an open, so that a server can order its locks after that
 // open; further ones name the lock stateid alone. The sequence numbers order them in v4.0, and are
-// 0 in a session, whose slots do that. RFC 7530 section 9.1.7, RFC 8881 section 8.13.
+// 0 in a session, whose slots do that. RFC 7530 section 9.1.7, RFC 8881 section 8.8.
 wire_choice! {
     /// Who locks: an owner new to the file, or one with a lock stateid.
     /// **Source:** RFC 7531, locker4.

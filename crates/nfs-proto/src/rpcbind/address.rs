@@ -73,6 +73,8 @@ impl UniversalAddress {
     /// Prints an address; the scope of an IPv6 address has no place in it.
     pub fn new(address: SocketAddr) -> Self {
         let mut printed = Self { text: [0; Self::BYTES_MAX], len: 0 };
+        // The port stands behind the address in two decimal bytes, which keeps one syntax for IPv4
+        // and IPv6: the last two dots always belong to the port.
         let [high, low] = address.port().to_be_bytes();
         write!(printed, "{}.{high}.{low}", address.ip()).expect("the text fits its longest form");
         printed

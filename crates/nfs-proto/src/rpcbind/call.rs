@@ -81,6 +81,8 @@ impl<'a> Call<'a> {
         procedure: u32,
         reader: Reader<'a>,
     ) -> Result<Option<Self>, DecodeError> {
+        // Version 4 only adds procedures, so that one table serves both; a call of a later one in
+        // version 3 is PROC_UNAVAIL and never decoded.
         if version != VERSION_4 && procedure > LAST_OF_VERSION_3 {
             return Ok(None);
         }

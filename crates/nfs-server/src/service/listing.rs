@@ -6,7 +6,10 @@
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
-use nfs_proto::nfs3::{Entry, EntryPlus, Listing as WireListing, ListingPlus, Reply, Status, Verifier, page_of, page_plus_of};
+use nfs_proto::nfs3::{
+    Entry, EntryPlus, Listing as WireListing, ListingPlus, Reply, Status, Verifier, page_of,
+    page_plus_of,
+};
 use nfs_proto::server::encode_nfs3_reply;
 
 use super::Service;

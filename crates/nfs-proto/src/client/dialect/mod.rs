@@ -82,6 +82,7 @@ impl Dialect {
 
     /// Tells whether an operation may be made twice in this version.
     pub(super) fn is_idempotent(&self, operation: &Operation<'_>) -> bool {
+        // Before v4 an OPEN is a LOOKUP, which may be made twice.
         let opens_nothing = !self.version.is_stateful() && operation.kind() == OperationKind::Open;
         operation.is_idempotent() || opens_nothing
     }

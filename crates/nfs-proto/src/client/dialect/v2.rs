@@ -150,6 +150,8 @@ fn sattr_of(attributes: &nfs3::Sattr) -> Result<Sattr, StartError> {
 pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
     Ok(match nfs2::decode_read_head(&mut reader)? {
         Some(head) => {
+            // Version 2 has no end-of-file flag: the file ends where the attributes of the reply
+            // say so.
             let eof = slot.offset + u64::from(head.len) >= u64::from(head.attributes.size);
             Prefix::Payload { len: head.len, eof }
         }
@@ -198,6 +200,8 @@ fn outcome_of(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result
         }
         Reply::Write(result) => {
             result?;
+            // Each WRITE of version 2 is on stable storage before its reply (RFC 1094 section
+            // 2.2.9), so that there is nothing to commit.
             let (committed, verifier) = (StableHow::FileSync, Verifier::default());
             Outcome::Written { count: slot.payload_bytes, committed, verifier }
         }

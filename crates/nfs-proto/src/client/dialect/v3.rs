@@ -84,6 +84,8 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         Operation::ReaddirPlus { dir, cursor, bytes } => {
             let (cookie, verifier) = (cursor.cookie, cursor.verifier);
             let dir = handle_of(dir)?;
+            // `dircount` bounds names alone, and servers differ in how they count it; set to the
+            // whole reply it never cuts a page short.
             Call::Readdirplus { dir, cookie, verifier, dircount: bytes, maxcount: bytes }
         }
         Operation::Fsstat { root } => Call::Fsstat { root: handle_of(root)? },
@@ -139,6 +141,8 @@ pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError>
         return Ok(Prefix::Other);
     }
     let attributes = if reader.bool("attributes_follow")? { Fattr::WIRE_BYTES } else { 0 };
+    // Count, end of file and the length of the opaque stand between the attributes and the payload.
+    // All of it is requested at once.
     let needed = attributes + 4 + 4 + 4;
     if reader.remaining() < needed {
         return Err(DecodeError::Truncated { needed, left: reader.remaining() });

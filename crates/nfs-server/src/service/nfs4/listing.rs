@@ -95,11 +95,11 @@ impl Service {
         let owners = Owners::of(&found);
         let told = self.wire_attributes(&found, &owners, entry.id, run.minor, asked);
         builder.push(&NewEntry {
-        cookie: entry.cookie,
-        name: &entry.name,
-        attributes: &told,
-        requested: asked,
-    })
+            cookie: entry.cookie,
+            name: &entry.name,
+            attributes: &told,
+            requested: asked,
+        })
     }
 }
 

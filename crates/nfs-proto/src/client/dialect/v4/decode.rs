@@ -29,6 +29,8 @@ pub(in super::super) fn read_prefix(
     version: ProtocolVersion,
     mut reader: Reader<'_>,
 ) -> Result<Prefix, DecodeError> {
+    // The whole head is requested in one piece. A failed READ is shorter: its reply ends first, and
+    // is decoded as a whole.
     let needed = READ_HEAD_BYTES + if version.has_sessions() { SEQUENCE_BYTES } else { 0 };
     if reader.remaining() < needed {
         return Err(DecodeError::Truncated { needed, left: reader.remaining() });

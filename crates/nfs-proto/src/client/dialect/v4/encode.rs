@@ -59,6 +59,9 @@ impl Compound<'_> {
     fn push_open(&mut self, dir: &File, name: &[u8], access: u32, how: OpenHow<'_>) -> usize {
         self.push_putfh(dir);
         let seqid_at = self.builder.position() + SEQID_AT;
+        // A delegation would have to be returned when the server recalls it. This client wants
+        // none, and since v4.1 it can say so; before, its callback address leads nowhere, and no
+        // server grants one.
         let want = if self.version.has_sessions() { share::WANT_NO_DELEGATION } else { 0 };
         self.builder.push(&Op::Open {
             seqid: self.seqid,
@@ -86,6 +89,9 @@ impl Compound<'_> {
                 self.push_open(dir, name, share::BOTH, how)
             }
             CreateHow::Exclusive(verifier) => {
+                // EXCLUSIVE4 stores its verifier in the file's times, and a SETATTR has to repair
+                // them. EXCLUSIVE4_1 carries attributes of its own and needs none: RFC 8881 section
+                // 18.16.3.
                 let how = if self.version.has_sessions() {
                     OpenHow::ExclusiveWith(*verifier, Fattr::default())
                 } else {

@@ -95,6 +95,8 @@ impl State {
     pub(super) fn bind(&mut self, binding: &Binding) {
         self.client = binding.client;
         self.session = binding.session;
+        // Each SEQUENCE states the highest slot in use, so that the server may forget the replies
+        // of those above. It is constant here: slots are granted once.
         self.highest_slot = binding.slots.saturating_sub(1);
         for slot in &mut self.slots {
             slot.sequence = 1;
@@ -167,12 +169,17 @@ impl State {
         }
         encode::check_supported(self.version, operation)?;
         let opens = matches!(operation, Operation::Open { .. } | Operation::Create { .. });
+        // An OPEN takes an owner that has no open, so that none waits for another (v4.0 takes an
+        // owner's calls one by one) and no CLOSE ends more than its own. A CLOSE goes on with the
+        // owner of its open.
         let owner = match operation {
             Operation::Close { file } => Some(file.owner),
             _ => opens.then(|| self.owners.take_idle()),
         };
         let state = &mut self.slots[slot as usize];
         (state.owner, state.opens) = (owner, opens);
+        // The server keeps the replies of what must not be carried out twice. Caching the reply of
+        // a READ would cost it the payload's memory for nothing. RFC 8881 section 2.10.6.1.3.
         let mut compound = self.begin_compound(slot, header, !operation.is_idempotent());
         let seqid_at = encode::encode_operation(&mut compound, operation);
         compound.builder.finish();
@@ -269,6 +276,8 @@ impl State {
         let state = &mut self.slots[index as usize];
         match reply.results().next_result() {
             Ok(Some(OpResult::Ok(OpOk::Sequence { flags, .. }))) => {
+                // The slot moved on: the server has accepted this number and expects the next one,
+                // whatever became of the operations behind SEQUENCE.
                 state.sequence = state.sequence.wrapping_add(1);
                 self.status_flags = flags;
                 Next::Done
@@ -305,6 +314,9 @@ impl State {
                 _ => {}
             }
         }
+        // The first open of an owner that the server of v4.0 does not know has to be confirmed with
+        // the owner's next sequence number, or the server drops it: the call of this slot becomes
+        // that OPEN_CONFIRM, and its reply ends the operation.
         if let (Some(stateid), Some(file)) = (stateid, file)
             && flags & open_result::CONFIRM != 0
         {

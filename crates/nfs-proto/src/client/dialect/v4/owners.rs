@@ -64,6 +64,8 @@ impl Owners {
 
     /// Returns the name the server knows an owner by.
     pub(super) fn name_of(&self, owner: u32) -> [u8; OWNER_BYTES] {
+        // The base differs between connections of one client and the number within a connection;
+        // the server compares the bytes and nothing else.
         let mut name = [0; OWNER_BYTES];
         name[..8].copy_from_slice(&self.base.to_be_bytes());
         name[8..].copy_from_slice(&owner.to_be_bytes());
@@ -74,6 +76,8 @@ impl Owners {
 /// Tells whether an answer moves the owner's sequence number on.
 /// **Source:** RFC 7530 section 9.1.7.
 pub(super) const fn advances_seqid(status: Status) -> bool {
+    // These failures are found before the server looks at the owner, so that its sequence number is
+    // still the old one on both sides. Moving on would make every later call BAD_SEQID.
     !matches!(
         status,
         Status::StaleClientId
