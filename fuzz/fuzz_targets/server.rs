@@ -1,4 +1,4 @@
 //! A whole server, over sockets.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|run: fuzz::server::Run<'_>| fuzz::server::check(&run));
+libfuzzer_sys::fuzz_target!(|run: fuzz::server::Run<'_>| fuzz::server::check_server(&run));

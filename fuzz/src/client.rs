@@ -102,6 +102,13 @@ struct Open {
     started_ns: u64,
 }
 
+/// How the payload of a READ is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PayloadWay {
+    ThroughSession,
+    PastSession,
+}
+
 struct Rig {
     session: Session,
     framing: Framing,
@@ -122,11 +129,11 @@ struct Rig {
 }
 
 /// Makes all steps and checks the session after each.
-pub fn check(run: &Run<'_>) {
+pub fn check_session(run: &Run<'_>) {
     let mut rig = Rig::new(run);
     for step in run.steps.iter().take(STEPS_MAX) {
-        rig.step(step);
-        rig.check();
+        rig.make_step(step);
+        rig.check_counters();
     }
 }
 
@@ -162,32 +169,35 @@ impl Rig {
         }
     }
 
-    fn step(&mut self, step: &Step<'_>) {
+    fn make_step(&mut self, step: &Step<'_>) {
         match *step {
-            Step::Start { kind, offset, count } => self.start(kind, offset, u32::from(count)),
-            Step::Send { bytes } => self.send(usize::from(bytes)),
+            Step::Start { kind, offset, count } => {
+                self.start_operation(kind, offset, u32::from(count));
+            }
+            Step::Send { bytes } => self.send_some(usize::from(bytes)),
             Step::Answer { call, results, fragment_bytes } => {
-                if let Some(xid) = self.call(call) {
+                if let Some(xid) = self.sent_xid(call) {
                     let mut reply = Vec::new();
                     let accepted = ReplyHeader { xid, result: Ok(()) };
                     accepted.encode(&mut Writer::new(&mut reply));
                     reply.extend_from_slice(results);
-                    self.deliver(&reply, usize::from(fragment_bytes));
+                    self.deliver_message(&reply, usize::from(fragment_bytes));
                 }
             }
             Step::AnswerRead { call, len, arrive, past } => {
-                if let Some(xid) = self.call(call) {
+                let way = if past { PayloadWay::PastSession } else { PayloadWay::ThroughSession };
+                if let Some(xid) = self.sent_xid(call) {
                     let reply = self.read_reply(xid, len);
                     let arrive = usize::from(arrive).min(reply.len());
                     match self.framing {
-                        Framing::Record => self.receive(&reply[..arrive], past),
-                        Framing::Datagram => self.deliver(&reply[4..], 0),
+                        Framing::Record => self.receive_stream(&reply[..arrive], way),
+                        Framing::Datagram => self.deliver_message(&reply[4..], 0),
                     }
                 }
             }
             Step::Bytes(bytes) => match self.framing {
-                Framing::Record => self.receive(bytes, false),
-                Framing::Datagram => self.deliver(bytes, 0),
+                Framing::Record => self.receive_stream(bytes, PayloadWay::ThroughSession),
+                Framing::Datagram => self.deliver_message(bytes, 0),
             },
             Step::Abandon { call } => {
                 let tag = self.open.keys().nth(usize::from(call)).copied();
@@ -195,7 +205,7 @@ impl Rig {
                     self.open.remove(&tag.expect("it was given up"));
                 }
             }
-            Step::Reconnect => self.reconnect(),
+            Step::Reconnect => self.make_new_connection(),
             Step::Wait { ticks } => {
                 self.now_ns += u64::from(ticks) * 10_000_000;
                 self.session.handle_timeout(self.now_ns);
@@ -208,11 +218,11 @@ impl Rig {
         }
     }
 
-    fn start(&mut self, kind: u8, offset: u64, count: u32) {
+    fn start_operation(&mut self, kind: u8, offset: u64, count: u32) {
         let file = File::from(FileHandle::from_slice(&[7; 32]).expect("32 bytes fit"));
         let count = count % (2 * PAYLOAD_BYTES_MAX);
         let subject = Subject { on: &file, to: &file, name: b"name", offset, count };
-        let operation = operation(kind, &subject);
+        let operation = make_operation(kind, &subject);
         let (tag, before) = (self.next_tag, self.session.in_flight());
         if self.session.start(self.now_ns, tag, &operation).is_err() {
             return assert_eq!(self.session.in_flight(), before, "a refusal takes no slot");
@@ -227,20 +237,20 @@ impl Rig {
     }
 
     /// Sends up to so many bytes of a stream, or one datagram.
-    fn send(&mut self, max: usize) {
+    fn send_some(&mut self, max: usize) {
         if self.broken {
             return;
         }
         let mut bytes = Vec::new();
         match self.framing {
             Framing::Record => {
-                self.session.outgoing().for_each(|chunk| append(&mut bytes, chunk));
+                self.session.outgoing().for_each(|chunk| append_chunk(&mut bytes, chunk));
                 bytes.truncate(max);
                 self.partial.extend_from_slice(&bytes);
                 self.note_records();
             }
             Framing::Datagram => {
-                self.session.outgoing_datagram().for_each(|chunk| append(&mut bytes, chunk));
+                self.session.outgoing_datagram().for_each(|chunk| append_chunk(&mut bytes, chunk));
                 self.sent.extend(bytes.first_chunk().map(|xid| u32::from_be_bytes(*xid)));
             }
         }
@@ -261,7 +271,7 @@ impl Rig {
         }
     }
 
-    fn call(&self, number: u8) -> Option<u32> {
+    fn sent_xid(&self, number: u8) -> Option<u32> {
         self.sent.iter().rev().nth(usize::from(number)).copied()
     }
 
@@ -281,13 +291,13 @@ impl Rig {
     }
 
     /// Hands a whole message over.
-    fn deliver(&mut self, message: &[u8], fragment_bytes: usize) {
+    fn deliver_message(&mut self, message: &[u8], fragment_bytes: usize) {
         match self.framing {
             Framing::Record => {
                 let mut stream = Vec::new();
                 let size = if fragment_bytes == 0 { usize::MAX } else { fragment_bytes };
                 append_fragmented(&mut stream, message, size);
-                self.receive(&stream, false);
+                self.receive_stream(&stream, PayloadWay::ThroughSession);
             }
             Framing::Datagram => {
                 self.bytes_in += message.len() as u64;
@@ -298,10 +308,10 @@ impl Rig {
     }
 
     /// Hands bytes of the stream over, and payload past the session where requested.
-    fn receive(&mut self, mut bytes: &[u8], past: bool) {
+    fn receive_stream(&mut self, mut bytes: &[u8], way: PayloadWay) {
         while !bytes.is_empty() && !self.broken {
             let taken = match self.session.payload_wanted() {
-                Some(want) if past => {
+                Some(want) if way == PayloadWay::PastSession => {
                     let len = want.len.min(bytes.len());
                     let space = self.session.payload_space();
                     assert!(space.is_empty() || space.len() >= want.len, "room for what is wanted");
@@ -331,7 +341,7 @@ impl Rig {
         }
     }
 
-    fn reconnect(&mut self) {
+    fn make_new_connection(&mut self) {
         self.take_events();
         self.session.reconnected(self.now_ns);
         self.partial.clear();
@@ -358,7 +368,7 @@ impl Rig {
         self.ended > before
     }
 
-    fn check(&self) {
+    fn check_counters(&self) {
         let (session, counters) = (&self.session, self.session.counters());
         assert_eq!(session.in_flight(), self.open.len());
         assert_eq!(session.free_slots() + session.in_flight(), self.slots);
@@ -385,7 +395,7 @@ impl Rig {
     }
 }
 
-fn append(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
+fn append_chunk(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
     match chunk {
         Chunk::Bytes(chunk) => bytes.extend_from_slice(chunk),
         Chunk::Pool(range) => bytes.resize(bytes.len() + range.len as usize, 0),
@@ -408,7 +418,7 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Makes one of all operations; each number makes one.
-pub(crate) fn operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'a> {
+pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'a> {
     let Subject { on: file, to: other, name, offset, count } = *subject;
     let (dir, attributes, len) = (file, Sattr::with_mode(0o644), u64::from(count));
     let (cursor, stable) = (Cursor::default(), StableHow::Unstable);

@@ -20,7 +20,7 @@ use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::Server;
 
-use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, start};
+use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, start_server};
 
 const STEPS_MAX: usize = 40;
 const OPS_MAX: usize = 12;
@@ -63,9 +63,10 @@ pub struct Step {
 }
 
 impl Step {
-    fn of(codes: &[OpCode], in_session: bool) -> Self {
-        let ops = codes.iter().map(|code| Choice::of(*code)).collect();
-        Self { in_session, again: false, slot: 0, ops }
+    /// Makes a compound of these operations without a SEQUENCE.
+    fn of_codes(codes: &[OpCode]) -> Self {
+        let ops = codes.iter().map(|code| Choice::of_code(*code)).collect();
+        Self { in_session: false, again: false, slot: 0, ops }
     }
 }
 
@@ -92,7 +93,7 @@ struct Known {
 
 impl Choice {
     /// Chooses an operation, with the first of the things that are known.
-    fn of(code: OpCode) -> Self {
+    fn of_code(code: OpCode) -> Self {
         let position = OpCode::ALL.iter().position(|it| *it == code).expect("one of all");
         Self { op: position as u8, which: 0, much: 0 }
     }
@@ -111,16 +112,16 @@ struct Rig {
 }
 
 /// Sends all compounds and checks each answer.
-pub fn check(run: &Run) {
-    let server = start();
-    let stream = Stream::open(server.address());
+pub fn check_compounds(run: &Run) {
+    let server = start_server();
+    let stream = Stream::connect_to(server.address());
     let minor = u32::from(run.minor % 3);
     let mut rig = Rig { server, stream, minor, xid: 0, known: Known::default() };
     if run.introduced {
         rig.introduce();
     }
     for step in run.steps.iter().take(STEPS_MAX) {
-        rig.step(step);
+        rig.send_step(step);
     }
     let memory = rig.server.memory_bytes();
     assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
@@ -134,18 +135,20 @@ impl Rig {
             _ => [OpCode::ExchangeId, OpCode::CreateSession],
         };
         for code in first {
-            self.step(&Step::of(&[code], false));
+            self.send_step(&Step::of_codes(&[code]));
         }
         if in_session {
-            self.step(&Step::of(&[OpCode::ReclaimComplete], true));
+            let step = Step::of_codes(&[OpCode::ReclaimComplete]);
+            self.send_step(&Step { in_session, ..step });
         }
-        self.step(&Step::of(&[OpCode::Putrootfh, OpCode::Getfh], in_session));
+        let step = Step::of_codes(&[OpCode::Putrootfh, OpCode::Getfh]);
+        self.send_step(&Step { in_session, ..step });
     }
 
-    fn step(&mut self, step: &Step) {
-        let record = self.record(step);
-        self.stream.send(&record, 0);
-        let reply = self.stream.receive();
+    fn send_step(&mut self, step: &Step) {
+        let record = self.build_call(step);
+        self.stream.send_record(&record, 0);
+        let reply = self.stream.receive_record();
         let mut reader = Reader::new(&reply);
         let header = ReplyHeader::decode(&mut reader).expect("a reply");
         assert_eq!((header.xid, header.result), (self.xid, Ok(())));
@@ -153,7 +156,7 @@ impl Rig {
         let (mut results, mut last) = (reply.results(), None);
         while let Some(result) = results.next_result().expect("a result that can be read") {
             last = Some(result.status());
-            self.known.learn(&result);
+            self.known.learn_from(&result);
         }
         results.finish().expect("nothing after the results");
         // A slot that is used again may answer what it answered before; so may one of a session
@@ -168,7 +171,7 @@ impl Rig {
         }
     }
 
-    fn record(&mut self, step: &Step) -> Vec<u8> {
+    fn build_call(&mut self, step: &Step) -> Vec<u8> {
         self.xid += 1;
         let mut record = call_header(self.xid, ProcedureId::new(nfs_proto::nfs4::PROGRAM, 4, 1));
         let mut compound = CompoundBuilder::new(&mut record, b"", self.minor);
@@ -189,8 +192,8 @@ impl Rig {
                 self.known.open_seqid += 1;
             }
             let parts = Parts { known: &self.known, choice: *choice, attributes, security };
-            let arguments = parts.arguments();
-            match parts.op(&arguments) {
+            let arguments = parts.any_arguments();
+            match parts.make_op(&arguments) {
                 Some(op) => compound.push(&op),
                 None => compound.push_with(|writer| {
                     writer.u32(code.number());
@@ -204,7 +207,7 @@ impl Rig {
 }
 
 impl Known {
-    fn learn(&mut self, result: &OpResult<'_>) {
+    fn learn_from(&mut self, result: &OpResult<'_>) {
         let OpResult::Ok(ok) = result else { return };
         match *ok {
             OpOk::Setclientid { client, confirm } => {
@@ -311,7 +314,7 @@ impl<'a> Parts<'a> {
 
     /// Returns arguments for an operation that has no arm below: a stateid, an offset and a length,
     /// then zeros.
-    fn arguments(&self) -> Vec<u8> {
+    fn any_arguments(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes);
         self.stateid().encode(&mut writer);
@@ -322,15 +325,15 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the operation of the choice, unless its arguments are not understood here.
-    fn op<'b>(&'b self, arguments: &'b [u8]) -> Option<Op<'b>> {
+    fn make_op<'b>(&'b self, arguments: &'b [u8]) -> Option<Op<'b>> {
         let code = self.choice.code();
-        let made = self.identity(code).or_else(|| self.place(code));
-        let made = made.or_else(|| self.state(code)).or_else(|| self.data(code));
-        let made = made.or_else(|| self.tree(code));
+        let made = self.identity_op(code).or_else(|| self.handle_op(code));
+        let made = made.or_else(|| self.state_op(code)).or_else(|| self.data_op(code));
+        let made = made.or_else(|| self.tree_op(code));
         made.or_else(|| Op::decode(code, &mut Reader::new(arguments)).ok().flatten())
     }
 
-    fn identity(&self, code: OpCode) -> Option<Op<'a>> {
+    fn identity_op(&self, code: OpCode) -> Option<Op<'a>> {
         let session = SessionId(self.known.session);
         Some(match code {
             OpCode::Setclientid => Op::Setclientid {
@@ -363,7 +366,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn place(&self, code: OpCode) -> Option<Op<'a>> {
+    fn handle_op(&self, code: OpCode) -> Option<Op<'a>> {
         let which = usize::from(self.choice.which);
         Some(match code {
             OpCode::Putfh => {
@@ -377,7 +380,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn state(&self, code: OpCode) -> Option<Op<'a>> {
+    fn state_op(&self, code: OpCode) -> Option<Op<'a>> {
         let (stateid, seqid) = (self.stateid(), self.known.open_seqid);
         let (offset, length) = (self.offset(), u64::from(self.choice.much));
         let lock_type = if self.choice.much & 1 == 0 { LockType::Read } else { LockType::Write };
@@ -402,7 +405,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn data(&self, code: OpCode) -> Option<Op<'a>> {
+    fn data_op(&self, code: OpCode) -> Option<Op<'a>> {
         let (stateid, offset) = (self.stateid(), self.offset());
         let (count, length) = (u32::from(self.choice.much), u64::from(self.choice.much));
         Some(match code {
@@ -429,7 +432,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn tree(&self, code: OpCode) -> Option<Op<'a>> {
+    fn tree_op(&self, code: OpCode) -> Option<Op<'a>> {
         let (name, attributes) = (self.name(), self.attributes);
         Some(match code {
             OpCode::Create if self.choice.much & 1 == 0 => {
@@ -468,10 +471,11 @@ mod tests {
             for introduced in [true, false] {
                 let mut steps = Vec::new();
                 for code in OpCode::ALL {
-                    steps.push(Step::of(&[OpCode::Putrootfh, *code], minor > 0));
+                    let step = Step::of_codes(&[OpCode::Putrootfh, *code]);
+                    steps.push(Step { in_session: minor > 0, ..step });
                 }
                 for some in steps.chunks(STEPS_MAX) {
-                    check(&Run { minor, introduced, steps: some.to_vec() });
+                    check_compounds(&Run { minor, introduced, steps: some.to_vec() });
                 }
             }
         }
@@ -484,10 +488,10 @@ mod tests {
         let security = List::decode(&mut Reader::new(&[0; 4])).unwrap();
         let mut made = 0;
         for code in OpCode::ALL {
-            let choice = Choice::of(*code);
+            let choice = Choice::of_code(*code);
             let parts = Parts { known: &known, choice, attributes, security };
-            let arguments = parts.arguments();
-            let Some(op) = parts.op(&arguments) else { continue };
+            let arguments = parts.any_arguments();
+            let Some(op) = parts.make_op(&arguments) else { continue };
             assert_eq!(op.code(), *code);
             made += 1;
         }

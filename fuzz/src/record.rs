@@ -41,7 +41,7 @@ pub struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn bytes(&self) -> Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, part) in self.parts.iter().enumerate() {
             match part {
@@ -60,7 +60,7 @@ impl Stream<'_> {
         bytes
     }
 
-    fn limit(&self) -> usize {
+    fn record_limit(&self) -> usize {
         match usize::from(self.record_bytes_max) {
             0 => RECORD_BYTES_MAX,
             limit => limit,
@@ -78,7 +78,7 @@ struct Found {
 }
 
 /// Reads a whole stream at once, as plainly as it can be written.
-fn model(mut stream: &[u8], record_bytes_max: usize) -> Found {
+fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
     let mut found = Found::default();
     let mut record = Vec::new();
     while let Some((mark, rest)) = stream.split_first_chunk::<MARK_BYTES>() {
@@ -100,12 +100,13 @@ fn model(mut stream: &[u8], record_bytes_max: usize) -> Found {
 }
 
 /// Cuts a stream into pieces and compares what the inbox finds with what the model finds.
-pub fn check(stream: &Stream<'_>) {
-    let bytes = stream.bytes();
-    let want = model(&bytes, stream.limit());
-    let mut inbox = Inbox::new(stream.limit());
+pub fn check_stream(stream: &Stream<'_>) {
+    let bytes = stream.to_bytes();
+    let want = read_at_once(&bytes, stream.record_limit());
+    let mut inbox = Inbox::new(stream.record_limit());
     let mut got = Found::default();
-    let ((), allocated) = allocated_by(|| feed(&mut inbox, &bytes, &stream.cuts, &mut got));
+    let ((), allocated) =
+        allocated_by(|| feed_in_pieces(&mut inbox, &bytes, &stream.cuts, &mut got));
     got.fragments = inbox.fragments();
     got.is_partial = !got.refused && inbox.is_partial();
     assert_eq!(got, want);
@@ -114,12 +115,12 @@ pub fn check(stream: &Stream<'_>) {
     assert!(allocated <= 8 * arrived as u64 + (256 << 10), "{allocated} bytes for {arrived}");
 }
 
-fn feed(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut Found) {
+fn feed_in_pieces(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut Found) {
     let mut cuts = cuts.iter().map(|len| usize::from(*len)).filter(|len| *len > 0);
     while !bytes.is_empty() {
         let (piece, rest) = bytes.split_at(cuts.next().unwrap_or(usize::MAX).min(bytes.len()));
         bytes = rest;
-        receive(inbox, piece);
+        receive_piece(inbox, piece);
         loop {
             match inbox.next_record() {
                 Ok(Some(record)) => got.records.push(record.to_vec()),
@@ -134,7 +135,7 @@ fn feed(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut Found) {
 }
 
 /// Every other piece comes the way that a socket brings it.
-fn receive(inbox: &mut Inbox, piece: &[u8]) {
+fn receive_piece(inbox: &mut Inbox, piece: &[u8]) {
     if piece.len().is_multiple_of(2) {
         return inbox.push(piece);
     }

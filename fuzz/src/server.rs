@@ -21,7 +21,7 @@ use nfs_proto::{mount3, nfs3};
 use nfs_server::{Portmap, Server, ServerConfig};
 use rustix::net::sockopt::set_socket_linger;
 
-use crate::client::{Subject, operation};
+use crate::client::{Subject, make_operation};
 
 /// The most that the store may take, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 1 << 20;
@@ -97,22 +97,22 @@ struct Rig {
 }
 
 /// Makes all steps and checks the server at the end.
-pub fn check(run: &Run<'_>) {
-    let mut rig = Rig::new(run.old);
+pub fn check_server(run: &Run<'_>) {
+    let mut rig = Rig::new(if run.old { ProtocolVersion::V2 } else { ProtocolVersion::V3 });
     for step in run.steps.iter().take(STEPS_MAX) {
-        rig.step(step);
+        rig.make_step(step);
     }
-    rig.check();
+    rig.check_at_end();
 }
 
 impl Rig {
-    fn new(old: bool) -> Self {
-        let server = start();
-        let stream = Stream::open(server.address());
+    fn new(version: ProtocolVersion) -> Self {
+        let server = start_server();
+        let stream = Stream::connect_to(server.address());
         let session = Session::new(&Config {
-            version: if old { ProtocolVersion::V2 } else { ProtocolVersion::V3 },
+            version,
             framing: Framing::Record,
-            credential: Credential::Sys(user()),
+            credential: Credential::Sys(root_user()),
             payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_MAX },
             ..Config::default()
         });
@@ -125,24 +125,25 @@ impl Rig {
             answered: 0,
             all_counted: true,
         };
-        let root = rig.root(old);
+        let root = rig.mount_export(version);
         rig.files.push(root);
         rig
     }
 
     /// Mounts the export.
-    fn root(&mut self, old: bool) -> File {
+    fn mount_export(&mut self, version: ProtocolVersion) -> File {
         let mount = mount3::Call::Mnt(b"/export");
-        let call = if old { Call::Mount1(mount) } else { Call::Mount3(mount) };
+        let is_v2 = version == ProtocolVersion::V2;
+        let call = if is_v2 { Call::Mount1(mount) } else { Call::Mount3(mount) };
         let mut arguments = Vec::new();
         call.encode(&mut Writer::new(&mut arguments));
-        let record = self.record(call.procedure_id(), &arguments);
-        self.stream.send(&record, 0);
+        let record = self.build_call(call.procedure_id(), &arguments);
+        self.stream.send_record(&record, 0);
         self.answered += 1;
-        let reply = self.stream.receive();
+        let reply = self.stream.receive_record();
         let mut reader = Reader::new(&reply);
         ReplyHeader::decode(&mut reader).expect("a reply");
-        if old {
+        if is_v2 {
             let mounted = nfs_proto::mount1::Reply::decode_mnt(reader);
             return mounted.expect("a reply to MNT").expect("the export is there").into();
         }
@@ -150,32 +151,32 @@ impl Rig {
         mounted.expect("the export is there").root.into()
     }
 
-    fn step(&mut self, step: &Step<'_>) {
+    fn make_step(&mut self, step: &Step<'_>) {
         match *step {
             Step::Operate { kind, on, to, name, offset, count, damaged } => {
-                let (mut on, to) = (self.file(on), self.file(to));
+                let (mut on, to) = (self.known_file(on), self.known_file(to));
                 if damaged {
-                    on = damage(&on, name);
+                    on = damage_handle(&on, name);
                 }
                 let name = NAMES[usize::from(name) % NAMES.len()];
                 let count = u32::from(count) % TRANSFER_BYTES_MAX;
                 let offset = u64::from(offset);
-                self.operate(kind, &Subject { on: &on, to: &to, name, offset, count });
+                self.run_operation(kind, &Subject { on: &on, to: &to, name, offset, count });
             }
             Step::Call { program, procedure, arguments, fragment_bytes } => {
-                let record = self.record(procedure_id(program, procedure), arguments);
-                self.stream.send(&record, usize::from(fragment_bytes));
-                let reply = self.stream.receive();
+                let record = self.build_call(procedure_id(program, procedure), arguments);
+                self.stream.send_record(&record, usize::from(fragment_bytes));
+                let reply = self.stream.receive_record();
                 self.check_reply(&reply);
             }
             Step::Datagram { program, procedure, arguments } => {
-                let record = self.record(procedure_id(program, procedure), arguments);
-                let reply = exchange(self.server.address(), &record);
+                let record = self.build_call(procedure_id(program, procedure), arguments);
+                let reply = exchange_datagram(self.server.address(), &record);
                 self.check_reply(&reply);
             }
             Step::Garbage(bytes) => {
                 self.all_counted = false;
-                let mut other = Stream::open(self.server.address());
+                let mut other = Stream::connect_to(self.server.address());
                 // It may be closed already.
                 let _ = other.socket.write_all(bytes);
             }
@@ -183,17 +184,17 @@ impl Rig {
                 self.server.restart_now();
                 // What was counted, and the connection, may be gone.
                 self.all_counted = false;
-                self.stream = Stream::open(self.server.address());
+                self.stream = Stream::connect_to(self.server.address());
                 self.session.reconnected(0);
             }
         }
     }
 
-    fn file(&self, number: u8) -> File {
+    fn known_file(&self, number: u8) -> File {
         self.files[usize::from(number) % self.files.len()]
     }
 
-    fn record(&mut self, id: ProcedureId, arguments: &[u8]) -> Vec<u8> {
+    fn build_call(&mut self, id: ProcedureId, arguments: &[u8]) -> Vec<u8> {
         self.xid += 1;
         let mut record = call_header(self.xid, id);
         record.extend_from_slice(arguments);
@@ -206,8 +207,8 @@ impl Rig {
         self.answered += 1;
     }
 
-    fn operate(&mut self, kind: u8, subject: &Subject<'_>) {
-        if self.session.start(0, 0, &operation(kind, subject)).is_err() {
+    fn run_operation(&mut self, kind: u8, subject: &Subject<'_>) {
+        if self.session.start(0, 0, &make_operation(kind, subject)).is_err() {
             return;
         }
         self.answered += 1;
@@ -221,7 +222,7 @@ impl Rig {
         self.session.sent(0, call.len());
         self.stream.socket.write_all(&call).expect("a connection that works");
         let mut reply = Vec::new();
-        append_fragmented(&mut reply, &self.stream.receive(), usize::MAX);
+        append_fragmented(&mut reply, &self.stream.receive_record(), usize::MAX);
         let taken = self.session.handle_input(0, &reply).expect("a stream that makes sense");
         assert_eq!(taken, reply.len());
         let event = self.session.poll_event().expect("the reply ends the call");
@@ -235,11 +236,11 @@ impl Rig {
     }
 
     /// Whatever was sent, a new connection is answered, and memory and counters are right.
-    fn check(mut self) {
-        let mut stream = Stream::open(self.server.address());
-        let record = self.record(ProcedureId::null(nfs3::PROGRAM, nfs3::VERSION), &[]);
-        stream.send(&record, 0);
-        let reply = stream.receive();
+    fn check_at_end(mut self) {
+        let mut stream = Stream::connect_to(self.server.address());
+        let record = self.build_call(ProcedureId::null(nfs3::PROGRAM, nfs3::VERSION), &[]);
+        stream.send_record(&record, 0);
+        let reply = stream.receive_record();
         self.check_reply(&reply);
         let memory = self.server.memory_bytes();
         assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
@@ -256,7 +257,7 @@ impl Rig {
 }
 
 /// Starts a server with little room.
-pub(crate) fn start() -> Server {
+pub(crate) fn start_server() -> Server {
     let config = ServerConfig {
         memory_limit_bytes: MEMORY_BYTES_MAX,
         portmap: Portmap::SamePort,
@@ -268,7 +269,7 @@ pub(crate) fn start() -> Server {
 /// Writes the header of a call.
 pub(crate) fn call_header(xid: u32, id: ProcedureId) -> Vec<u8> {
     let ProcedureId { program, version, procedure } = id;
-    let credential = Ok(Credential::Sys(user()));
+    let credential = Ok(Credential::Sys(root_user()));
     let rpc_version = RPC_VERSION;
     let header = CallHeader { xid, rpc_version, program, version, procedure, credential };
     let mut record = Vec::new();
@@ -276,7 +277,7 @@ pub(crate) fn call_header(xid: u32, id: ProcedureId) -> Vec<u8> {
     record
 }
 
-fn user() -> AuthSys<'static> {
+fn root_user() -> AuthSys<'static> {
     let groups = Groups::from_slice(&[]);
     AuthSys { stamp: 0, machine_name: b"fuzz", uid: 0, gid: 0, groups }
 }
@@ -288,7 +289,7 @@ fn procedure_id(line: u8, procedure: u8) -> ProcedureId {
 }
 
 /// Changes one byte of a handle.
-fn damage(file: &File, at: u8) -> File {
+fn damage_handle(file: &File, at: u8) -> File {
     let mut bytes = file.handle.as_slice().to_vec();
     let at = usize::from(at) % bytes.len();
     bytes[at] ^= 0x55;
@@ -302,46 +303,46 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn open(address: SocketAddr) -> Self {
-        let socket = patiently(|| TcpStream::connect(address)).expect("the server accepts");
+    pub(crate) fn connect_to(address: SocketAddr) -> Self {
+        let socket = retry_interrupted(|| TcpStream::connect(address)).expect("the server accepts");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         // Thousands of connections a minute would use up the ports.
         set_socket_linger(&socket, Some(Duration::ZERO)).expect("a socket option");
         Self { socket, inbox: Inbox::default() }
     }
 
-    pub(crate) fn send(&mut self, record: &[u8], fragment_bytes: usize) {
+    pub(crate) fn send_record(&mut self, record: &[u8], fragment_bytes: usize) {
         let mut stream = Vec::new();
         let size = if fragment_bytes == 0 { usize::MAX } else { fragment_bytes };
         append_fragmented(&mut stream, record, size);
         self.socket.write_all(&stream).expect("a connection that works");
     }
 
-    pub(crate) fn receive(&mut self) -> Vec<u8> {
+    pub(crate) fn receive_record(&mut self) -> Vec<u8> {
         loop {
             if let Some(record) = self.inbox.next_record().expect("a stream that makes sense") {
                 return record.to_vec();
             }
             let space = self.inbox.free_space(1);
-            let len = patiently(|| self.socket.read(space)).expect("an answer in time");
+            let len = retry_interrupted(|| self.socket.read(space)).expect("an answer in time");
             assert!(len > 0, "the server closed the connection");
             self.inbox.mark_filled(len);
         }
     }
 }
 
-fn exchange(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+fn exchange_datagram(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
     socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
     socket.send_to(datagram, address).expect("a datagram that fits");
     let mut reply = vec![0; 1 << 16];
-    let len = patiently(|| socket.recv(&mut reply)).expect("an answer in time");
+    let len = retry_interrupted(|| socket.recv(&mut reply)).expect("an answer in time");
     reply.truncate(len);
     reply
 }
 
 /// Tries again where libFuzzer's timer interrupts a system call.
-fn patiently<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+fn retry_interrupted<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}

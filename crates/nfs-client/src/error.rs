@@ -198,7 +198,7 @@ pub enum MountError {
         requested: ProtocolVersion,
     },
     /// The server does not let this client mount.
-    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", refusal_hint(*status))]
+    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint_of(*status))]
     Refused {
         /// The path requested.
         export: String,
@@ -480,7 +480,7 @@ fn and_strays(count: u64) -> String {
     }
 }
 
-fn refusal_hint(status: MountStatus) -> &'static str {
+fn hint_of(status: MountStatus) -> &'static str {
     match status {
         MountStatus::Access | MountStatus::Perm => {
             "the export must name this client, and carry `insecure` or be mounted with \

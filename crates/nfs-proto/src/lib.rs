@@ -18,6 +18,7 @@
 pub mod client;
 pub mod error;
 pub mod limits;
+pub mod lists;
 pub mod mount1;
 pub mod mount3;
 pub mod nfs2;

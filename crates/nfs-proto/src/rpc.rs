@@ -8,8 +8,8 @@
 use crate::error::DecodeError;
 pub use crate::error::RpcError;
 use crate::limits::{AUTH_BYTES_MAX, GROUPS_MAX, MACHINE_NAME_BYTES_MAX};
-use crate::wire::{Wire, opaque_bytes};
-use crate::xdr::{Reader, Writer};
+use crate::wire::Wire;
+use crate::xdr::{Reader, Writer, opaque_bytes};
 
 /// The three numbers that name a remote procedure. **Source:** RFC 5531 section 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

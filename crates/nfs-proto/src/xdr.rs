@@ -15,6 +15,11 @@ pub const fn pad_len(len: usize) -> usize {
     len.wrapping_neg() & 3
 }
 
+/// Returns the bytes of a counted opaque of `len` bytes: its count, itself and its padding.
+pub(crate) const fn opaque_bytes(len: usize) -> usize {
+    4 + len + pad_len(len)
+}
+
 /// Reads XDR values from a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {

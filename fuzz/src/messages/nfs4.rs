@@ -48,17 +48,17 @@ impl Part {
 pub fn check_nfs4(data: &[u8]) {
     let Some((selector, bytes)) = data.split_first() else { return };
     match Part::ALL[usize::from(*selector) % Part::ALL.len()] {
-        Part::Compound => compound(bytes),
-        Part::Op => op(bytes),
-        Part::CompoundReply => reply(bytes),
-        Part::Result => drop(result(&mut Reader::new(bytes))),
-        Part::Attributes => attributes(bytes),
-        Part::Callback => callback(bytes),
+        Part::Compound => check_compound(bytes),
+        Part::Op => check_op(bytes),
+        Part::CompoundReply => check_reply(bytes),
+        Part::Result => drop(check_result(&mut Reader::new(bytes))),
+        Part::Attributes => check_attributes(bytes),
+        Part::Callback => check_callback(bytes),
         Part::CallbackReply => callback_reply(bytes),
     }
 }
 
-fn compound(bytes: &[u8]) {
+fn check_compound(bytes: &[u8]) {
     let decoded = without_allocation(|| Compound::decode(Reader::new(bytes)));
     let Ok(compound) = decoded else { return };
     comes_back!(whole_words(bytes), Compound::decode);
@@ -74,7 +74,7 @@ fn compound(bytes: &[u8]) {
     assert!(seen <= compound.count(), "{seen} operations of {}", compound.count());
 }
 
-fn op(bytes: &[u8]) {
+fn check_op(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let Some(code) = reader.u32().ok().and_then(OpCode::from_number) else { return };
     if let Ok(Some(op)) = without_allocation(|| Op::decode(code, &mut reader)) {
@@ -92,7 +92,7 @@ fn op_comes_back(op: &Op<'_>) {
 }
 
 /// Checks a reply; the payload that is found in it early is the one that is in it.
-fn reply(bytes: &[u8]) {
+fn check_reply(bytes: &[u8]) {
     comes_back!(whole_words(bytes), CompoundReply::decode);
     let prefix = without_allocation(|| read_prefix(&mut Reader::new(bytes)));
     let Ok(reply) = CompoundReply::decode(Reader::new(bytes)) else { return };
@@ -110,7 +110,7 @@ fn reply(bytes: &[u8]) {
 }
 
 /// Checks one result and returns it, if it is one.
-fn result<'a>(reader: &mut Reader<'a>) -> Option<OpResult<'a>> {
+fn check_result<'a>(reader: &mut Reader<'a>) -> Option<OpResult<'a>> {
     let result = without_allocation(|| OpResult::decode(reader)).ok()?;
     look_into(&result);
     Some(result)
@@ -122,32 +122,32 @@ fn look_into(result: &OpResult<'_>) {
     assert_eq!(OpResult::decode(&mut reader), Ok(*result));
     assert_eq!(reader.remaining(), 0, "{result:?}");
     match result {
-        OpResult::Ok(OpOk::Getattr { attributes }) => values(attributes),
+        OpResult::Ok(OpOk::Getattr { attributes }) => check_values(attributes),
         OpResult::Ok(OpOk::Readdir { entries, .. }) => {
             let count = without_allocation(|| entries.iter().count());
             assert!(count <= again.len() / 16, "{count} entries in {} bytes", again.len());
-            entries.iter().for_each(|entry| values(&entry.attributes));
+            entries.iter().for_each(|entry| check_values(&entry.attributes));
         }
         _ => {}
     }
 }
 
-fn attributes(bytes: &[u8]) {
+fn check_attributes(bytes: &[u8]) {
     let decoded = without_allocation(|| Fattr::decode(&mut Reader::new(bytes)));
     if let Ok(attributes) = decoded {
-        values(&attributes);
+        check_values(&attributes);
     }
 }
 
 /// Attributes that are understood are the same after they were written again.
-fn values(fattr: &Fattr<'_>) {
+fn check_values(fattr: &Fattr<'_>) {
     let Ok(values) = without_allocation(|| fattr.decode_values()) else { return };
     let again = encoded(|writer| values.encode(Attributes::UNDERSTOOD, writer));
     let fattr = Fattr::decode(&mut Reader::new(&again)).expect("our own attributes");
     assert_eq!(fattr.decode_values(), Ok(values));
 }
 
-fn callback(bytes: &[u8]) {
+fn check_callback(bytes: &[u8]) {
     let decoded = without_allocation(|| CallbackCompound::decode(Reader::new(bytes)));
     let Ok(compound) = decoded else { return };
     let mut ops = compound.ops();

@@ -79,9 +79,9 @@ pub fn check_rpc(data: &[u8]) {
         Small::ReplyHeader => {
             comes_back!(bytes, |mut reader: Reader<'_>| ReplyHeader::decode(&mut reader));
         }
-        Small::Request => request(bytes),
-        Small::Arguments => arguments(bytes),
-        list => results(list, bytes),
+        Small::Request => check_request(bytes),
+        Small::Arguments => check_arguments(bytes),
+        list => check_results(list, bytes),
     }
 }
 
@@ -96,7 +96,7 @@ fn call_header(bytes: &[u8]) {
 }
 
 /// A refusal is always answered, with the same transaction id.
-fn request(bytes: &[u8]) {
+fn check_request(bytes: &[u8]) {
     let request = without_allocation(|| server::decode_request(bytes, Offered::ALL));
     let Ok(request) = request else { return };
     let Err(refusal) = request.body else { return };
@@ -106,7 +106,7 @@ fn request(bytes: &[u8]) {
     assert_eq!((header.xid, header.result), (request.xid, Err(refusal)));
 }
 
-fn arguments(bytes: &[u8]) {
+fn check_arguments(bytes: &[u8]) {
     let Some(([program, procedure], bytes)) = bytes.split_first_chunk() else { return };
     let table = Offered::ALL.table();
     let (program, version, _) = table[usize::from(*program) % table.len()];
@@ -118,7 +118,7 @@ fn arguments(bytes: &[u8]) {
     comes_back!(whole_words(bytes), decode);
 }
 
-fn results(which: Small, bytes: &[u8]) {
+fn check_results(which: Small, bytes: &[u8]) {
     let mut count = 0;
     let reader = Reader::new(bytes);
     without_allocation(|| match which {

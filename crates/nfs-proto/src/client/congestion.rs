@@ -6,11 +6,8 @@
 //! (slow start), then by one with each window of replies, and is halved by a loss. The time that a
 //! READ or WRITE may go without a reply follows the replies before it; all other calls keep the
 //! fixed time, for a COMMIT may take as long as a disk does.
-//!
-//! **Source:** RFC 5681, 3.1 (window); RFC 6298, 2 (timeout); Karn and Partridge, "Improving
-//! Round-Trip Time Estimates in Reliable Transport Protocols" (1987): a reply to a call that was
-//! sent twice times nothing; Linux, `net/sunrpc/xprt.c` and `timer.c`, whose kinds of calls and
-//! least timeout these are.
+//! **Source:** RFC 5681 section 3.1 (window), RFC 6298 section 2 (timeout) and 3 (Karn's rule),
+//! Linux `net/sunrpc/xprt.c` and `timer.c`, whose kinds of calls and least timeout these are.
 
 use super::operation::{Kind, OperationKind};
 use super::types::UdpWindow;

@@ -2,8 +2,9 @@
 //!
 //! Cookies are four opaque bytes, here a number. **Source:** RFC 1094 section 2.2.17.
 
-use crate::wire::{Chain, ChainBuilder, ChainIter, PageEntry, Wire, opaque_bytes, wire_struct};
-use crate::xdr::Writer;
+use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
+use crate::wire::{Wire, wire_struct};
+use crate::xdr::{Writer, opaque_bytes};
 
 /// Bytes that surround the entries in a reply: status, end of chain, eof.
 const SURROUNDING_BYTES: u32 = 4 + 4 + 4;

@@ -4,8 +4,9 @@
 
 use super::types::HANDLE_MAX;
 use super::{Fattr, FileHandle};
-use crate::wire::{Chain, ChainBuilder, ChainIter, PageEntry, Wire, opaque_bytes, wire_struct};
-use crate::xdr::Writer;
+use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
+use crate::wire::{Wire, wire_struct};
+use crate::xdr::{Writer, opaque_bytes};
 
 /// Bytes that surround the entries in READDIR3resok: attributes, verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 4 + Fattr::WIRE_BYTES as u32 + 8 + 4 + 4;

@@ -10,9 +10,10 @@ use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
 use crate::error::DecodeError;
 use crate::limits::COMPOUND_TAG_BYTES_MAX;
+use crate::lists::List;
 use crate::nfs3::FileHandle;
 use crate::status::Status;
-use crate::wire::{List, by_code};
+use crate::wire::by_code;
 use crate::xdr::{Reader, Writer};
 
 /// The number of the callback program that clients of this crate ask to be called by; it is their

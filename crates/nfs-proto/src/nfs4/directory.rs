@@ -5,8 +5,9 @@
 
 use super::attributes::{Attributes, Fattr};
 use super::bitmap::Bitmap;
-use crate::wire::{Chain, ChainBuilder, ChainIter, PageEntry, opaque_bytes, wire_struct};
-use crate::xdr::Writer;
+use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
+use crate::wire::wire_struct;
+use crate::xdr::{Writer, opaque_bytes};
 
 /// Bytes that surround the entries in READDIR4resok: verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 8 + 4 + 4;

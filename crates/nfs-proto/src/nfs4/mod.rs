@@ -46,8 +46,9 @@ pub use types::{
     SetTime, StateOwner, Stateid, Time,
 };
 
+pub use crate::lists::List;
 pub use crate::nfs3::{Device, FileHandle, FileType, StableHow, Verifier, access};
-pub use crate::wire::{List, Wire};
+pub use crate::wire::Wire;
 
 use crate::error::DecodeError;
 use crate::xdr::{Reader, Writer};

@@ -15,8 +15,9 @@ use super::types::{
     ClientId, ClientOwner, LockType, Locker, NetAddress, SessionId, StateOwner, Stateid,
 };
 use crate::error::DecodeError;
+use crate::lists::List;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
-use crate::wire::{List, Wire, by_code};
+use crate::wire::{Wire, by_code};
 use crate::xdr::{Reader, Writer};
 
 by_code! {

@@ -14,9 +14,10 @@ use super::open::Delegation;
 use super::session::{ChannelAttributes, Implementation, StateProtectionReply};
 use super::types::{ChangeInfo, ClientId, Denied, NetAddress, SessionId, Stateid};
 use crate::error::DecodeError;
+use crate::lists::List;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
 use crate::status::Status;
-use crate::wire::{List, Wire, by_code};
+use crate::wire::{Wire, by_code};
 use crate::xdr::{Reader, Writer};
 
 by_code! {

@@ -5,8 +5,9 @@
 use super::bitmap::Bitmap;
 use super::types::{SessionId, Time};
 use crate::error::DecodeError;
+use crate::lists::List;
 use crate::rpc::AuthSys;
-use crate::wire::{List, Wire, wire_choice, wire_struct};
+use crate::wire::{Wire, wire_choice, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// Bits of EXCHANGE_ID's flags. **Source:** RFC 8881 section 18.35.

@@ -6,10 +6,10 @@
 //! **Source:** RFC 7530 section 16.24.
 
 use nfs_proto::Status;
+use nfs_proto::lists::ChainBuilder;
 use nfs_proto::nfs4::{
     Attributes as WireAttributes, Bitmap, NewEntry, OpOk, Verifier, attribute as number, page_of,
 };
-use nfs_proto::wire::ChainBuilder;
 
 use super::attributes::{Owners, check_readable};
 use super::names::v4_status;
