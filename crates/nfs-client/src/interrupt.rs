@@ -66,6 +66,7 @@ impl fmt::Debug for Interrupt {
 impl PartialEq for Interrupt {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
+            // Closures have no equality of their own: two are the same where they are one.
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
             (None, None) => true,
             _ => false,

@@ -84,6 +84,8 @@ impl Listed {
     /// Ends a page that is not the last one: checks that the next one can lead further.
     pub(crate) fn end_page(&mut self, cookie: u64) -> Result<(), Unlistable> {
         let Self { count: entries, bytes, max_entries, .. } = *self;
+        // Cookies are opaque and need not grow (RFC 1813 section 3.3.16), so that only one that
+        // returns shows a listing without an end.
         if !self.page_ends.insert(cookie) {
             return Err(Unlistable::RepeatedCookie { cookie, entries });
         }

@@ -185,12 +185,9 @@ impl<'b> Writer<'b> {
     /// Appends unsigned 32-bit integers at once.
     #[inline]
     pub fn words<const N: usize>(&mut self, words: [u32; N]) {
-        // Space for all of them is made once; the loop then stores words in big-endian order.
-        let start = self.out.len();
-        self.out.resize(start + 4 * N, 0);
-        for (bytes, word) in self.out[start..].chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_be_bytes());
-        }
+        // The words are put in order on the stack and copied in one piece: to append them one by
+        // one would check the capacity before each.
+        self.raw(words.map(u32::to_be_bytes).as_flattened());
     }
 
     /// Replaces an unsigned 32-bit integer that was appended at `position`, such as a length that

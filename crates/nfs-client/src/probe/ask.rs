@@ -110,6 +110,8 @@ impl Asker {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
         }
+        // A new xid for each question: a reply that arrives after its time is then not taken for
+        // the answer to the next one.
         self.xid = self.xid.wrapping_add(1);
         let credential = Ok(credential);
         let ProcedureId { program, version, procedure } = id;

@@ -60,6 +60,7 @@ pub(super) fn wait_for(
     loop {
         let step = left.min(POLL_INTERVAL);
         left -= step;
+        // Short steps, so that an interrupt is noticed within one of them.
         let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(step.subsec_nanos()) };
         match poll(&mut fds, Some(&wait)) {
             Ok(0) if left.is_zero() || interrupt.reason().is_some() => {

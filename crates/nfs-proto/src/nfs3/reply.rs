@@ -246,12 +246,10 @@ pub fn encode_read_header(
     eof: bool,
     len: u32,
 ) {
-    writer.u32(Status::Ok.number());
-    writer.bool(attributes.is_some());
+    writer.words([Status::Ok.number(), u32::from(attributes.is_some())]);
     if let Some(attributes) = attributes {
         attributes.encode(writer);
     }
-    writer.u32(len);
-    writer.bool(eof);
-    writer.u32(len);
+    // `count`, then the flag, then the length of the opaque, which is the count again.
+    writer.words([len, u32::from(eof), len]);
 }
