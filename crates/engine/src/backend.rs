@@ -82,7 +82,7 @@ pub trait Backend: Send {
 }
 
 /// Returns how long a backend may wait that is to wait until an instant: a tick at most.
-pub(crate) fn patience(clock: &dyn Clock, until_ns: u64) -> Duration {
+pub(crate) fn wait_time(clock: &dyn Clock, until_ns: u64) -> Duration {
     if until_ns == NO_LIMIT {
         return TICK;
     }

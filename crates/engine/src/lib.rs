@@ -16,6 +16,7 @@ pub mod intervals;
 pub mod limits;
 pub mod measure;
 pub mod recorder;
+pub mod stonewall;
 pub mod stop;
 pub mod target;
 pub mod thread_io;

@@ -23,11 +23,12 @@ use crate::clock::Clock;
 use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::recorder::Recorder;
+use crate::stonewall::PassState;
 use crate::target::{Opened, TargetError, TrialTarget};
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::ThreadTimes;
 use crate::watch::{Monitor, Watch, Watched};
-use crate::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
+use crate::worker::{Ending, Progress, Worker, WorkerEnd};
 use crate::working_set::WorkingSetTracker;
 
 /// A measured pass.
@@ -70,7 +71,7 @@ pub fn measure(
     seed: u64,
     monitor: &mut Monitor<'_>,
 ) -> Result<Measured, TargetError> {
-    let shared = Shared::new(share.count);
+    let shared = PassState::new(share.count);
     let mut progress: Vec<Progress> = Vec::new();
     progress.resize_with(share.workers().count(), Progress::default);
     let is_journaled = spec.soak.is_some() && target.journal().is_some();
@@ -153,7 +154,7 @@ pub fn measure(
 /// since none of them may wait for one that is gone.
 fn catch_panic<T>(
     worker: u32,
-    shared: &Shared,
+    shared: &PassState,
     part: impl FnOnce() -> Result<T, TargetError>,
 ) -> Result<T, TargetError> {
     match panicked::catch(part) {
@@ -166,7 +167,7 @@ fn catch_panic<T>(
 }
 
 /// Has all workers stop when the thread that watches them unwinds.
-struct StopsAtPanic<'a>(&'a Shared);
+struct StopsAtPanic<'a>(&'a PassState);
 
 impl Drop for StopsAtPanic<'_> {
     fn drop(&mut self) {
@@ -182,7 +183,7 @@ struct Part<'a> {
     spec: &'a RunSpec,
     pass: Pass,
     /// State that all workers of the pass share.
-    shared: &'a Shared,
+    shared: &'a PassState,
     /// Counter in which this one stores what it has done.
     progress: &'a Progress,
 }
@@ -322,7 +323,7 @@ fn collect_reports(
     workers: usize,
     mut watch: Watch<'_>,
     monitor: &mut Monitor<'_>,
-    shared: &Shared,
+    shared: &PassState,
 ) -> (Reports, Watched) {
     let mut reports = Vec::with_capacity(workers);
     while reports.len() < workers {

@@ -8,11 +8,10 @@ mod access;
 mod content;
 mod directory;
 mod fixtures;
+mod job_timer;
 pub mod leftover;
-mod mark;
 mod memory;
 mod nfs;
-mod patience;
 mod tcp;
 
 use std::path::PathBuf;

@@ -6,8 +6,6 @@
 //! the last completion instead of reading the clock again. Only a worker with a [`Admission`] looks
 //! at the clock before it starts an op, and sleeps where there is nothing to wait for.
 
-mod stages;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use model::{Completion, Op, OpKind, Outcome, Work};
@@ -18,10 +16,8 @@ use crate::backend::{Backend, Lost, NO_LIMIT};
 use crate::clock::Clock;
 use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX};
 use crate::recorder::Recorder;
+use crate::stonewall::{Marks, PassState};
 use crate::working_set::WorkingSetTracker;
-
-use stages::Marks;
-pub use stages::Shared;
 
 /// Counters of one worker for the watcher, on a cache line of their own.
 #[derive(Debug, Default)]
@@ -57,7 +53,7 @@ pub struct Worker<'a> {
     /// The recorder of the ops.
     pub recorder: Recorder,
     /// The shared flags.
-    pub shared: &'a Shared,
+    pub shared: &'a PassState,
     /// Counters for the watcher.
     pub progress: &'a Progress,
     /// The instants of the pass.

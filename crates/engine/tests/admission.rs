@@ -7,7 +7,8 @@ use std::time::Duration;
 use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, Lost};
 use engine::recorder::Recorder;
-use engine::worker::{Ending, Progress, Shared, Worker, WorkerEnd};
+use engine::stonewall::PassState;
+use engine::worker::{Ending, Progress, Worker, WorkerEnd};
 use engine::working_set::WorkingSetTracker;
 use engine::{Clock, Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
@@ -117,7 +118,7 @@ impl Backend for Slow {
 }
 
 fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
-    let (shared, progress) = (Shared::default(), Progress::default());
+    let (shared, progress) = (PassState::default(), Progress::default());
     let clock = backend.clock;
     let stream = OpStream::new(spec, pass, 0, 42);
     let timing = Timing::of(spec, pass, clock.now_ns());

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, Lost};
 use engine::recorder::Recorder;
-use engine::worker::{Ending, Progress, Shared, Worker};
+use engine::stonewall::PassState;
+use engine::worker::{Ending, Progress, Worker};
 use engine::working_set::WorkingSetTracker;
 use engine::{Opened, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
@@ -107,7 +108,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let ops = ops_of(spec, pass);
         let Opened { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
-        let (shared, progress) = (Shared::default(), Progress::default());
+        let (shared, progress) = (PassState::default(), Progress::default());
         let stream = OpStream::new(spec, pass, 0, 1);
         let worker = Worker {
             admission: Admission::new(spec, &stream, queue_depth),

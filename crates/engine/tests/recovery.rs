@@ -7,7 +7,8 @@ use std::time::Duration;
 use engine::admission::Timing;
 use engine::backend::{Backend, Lost, Recovered, Tally};
 use engine::recorder::Recorder;
-use engine::worker::{Ending, Progress, Shared, Worker};
+use engine::stonewall::PassState;
+use engine::worker::{Ending, Progress, Worker};
 use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
 use model::{
@@ -116,7 +117,7 @@ impl Rig {
         let server = &self.server;
         let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
         let mut disturbed = Disturbed { backend, left: after_ops, disturb };
-        let (shared, progress) = (Shared::default(), Progress::default());
+        let (shared, progress) = (PassState::default(), Progress::default());
         let worker = Worker {
             stream: OpStream::new(spec, pass, 0, 1),
             backend: &mut disturbed,

@@ -21,7 +21,7 @@ use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event;
 use nfs_client::{Connection, Scratch};
 
-use super::{Backend, Lost, Recovered, Tally, patience};
+use super::{Backend, Lost, Recovered, Tally, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, TICK};
 use closing::Closing;
@@ -84,8 +84,8 @@ impl Backend for Nfs {
         while out.len() < wanted && rounds < REAP_ROUNDS_MAX {
             rounds += 1;
             let mut end_call = |event: &Event<'_>| transfers.end_call(event, common);
-            let patience = patience(clock.as_ref(), until_ns);
-            let result = connection.wait(scratch, &|| clock.now_ns(), patience, &mut end_call);
+            let wait = wait_time(clock.as_ref(), until_ns);
+            let result = connection.wait(scratch, &|| clock.now_ns(), wait, &mut end_call);
             // Slots that replies freed take the calls that waited for them.
             transfers.pump(connection, clock.now_ns(), common);
             transfers.drain_into(out);

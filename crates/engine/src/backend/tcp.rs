@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-use super::{Backend, Lost, Tally, patience};
+use super::{Backend, Lost, Tally, wait_time};
 use crate::clock::Clock;
 
 /// Bytes that are dropped at a time.
@@ -204,8 +204,8 @@ impl Tcp {
     fn wait_ready(&self, until_ns: u64) -> Result<bool, Lost> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.sent < self.waiting.len());
-        let patience = patience(self.clock.as_ref(), until_ns);
-        let time = Timespec { tv_sec: 0, tv_nsec: patience.as_nanos() as i64 };
+        let wait = wait_time(self.clock.as_ref(), until_ns);
+        let time = Timespec { tv_sec: 0, tv_nsec: wait.as_nanos() as i64 };
         match poll(&mut [PollFd::new(&self.stream, flags)], Some(&time)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),

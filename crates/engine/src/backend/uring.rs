@@ -27,7 +27,7 @@ use workload::places::PathName;
 
 use super::files::Files;
 use super::posix::names;
-use super::{Backend, Lost, NO_LIMIT, Tally, patience};
+use super::{Backend, Lost, NO_LIMIT, Tally, wait_time};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use stages::Stage;
@@ -190,11 +190,11 @@ impl Uring {
         }
         // With deferred task work (`build_ring`) completions are posted only while this thread is
         // in the kernel with GETEVENTS; so a look without waiting has to enter, too.
-        let patience = patience(self.clock.as_ref(), until_ns);
-        if patience.is_zero() {
+        let wait = wait_time(self.clock.as_ref(), until_ns);
+        if wait.is_zero() {
             return Ok(());
         }
-        let timeout = Timespec::from(patience);
+        let timeout = Timespec::from(wait);
         let arguments = SubmitArgs::new().timespec(&timeout);
         allow_retry(self.ring.submitter().submit_with_args(min, &arguments))
     }

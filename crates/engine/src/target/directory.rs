@@ -20,9 +20,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
-use super::access::TargetAccess;
+use super::access::{TargetAccess, is_mark, mark_of};
 use super::fixtures::Preparation;
-use super::mark::{is_mark, mark_of};
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::clock::Clock;
 
@@ -325,6 +324,6 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     Ok(())
 }
 
-fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {
+pub(super) fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {
     TargetError::Io { what, location: path.display().to_string(), reason: error.to_string() }
 }

@@ -1,7 +1,8 @@
 //! Removes the working directories that a killed process left behind.
 //!
-//! [`remove`] takes away those of one campaign, and only what bears its mark (`mark_of`) or is
-//! still empty: the kill may have come between the making of the two. Links are never followed.
+//! [`remove`] takes away the directories of one campaign, and only what bears its mark (`mark_of`)
+//! or is still empty: the kill may have come between the making of the two. Links are never
+//! followed.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,9 +15,10 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Mount, MountOptions};
 
 use super::TargetError;
-use super::mark::mark_of;
+use super::access::mark_of;
+use super::directory::io_error;
+use super::job_timer::{Job, JobTimer};
 use super::nfs::{self, WalkFailure, connect, empty_leftover};
-use super::patience::{Job, Patience};
 use crate::clock::SystemClock;
 use crate::limits::LISTED_SPARE_UNBOUNDED;
 use crate::stop::Stop;
@@ -50,21 +52,19 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetEr
 }
 
 fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError> {
-    let failed = |error: &std::io::Error| TargetError::Io {
-        what: "list",
-        location: target.display().to_string(),
-        reason: error.to_string(),
-    };
     let entries = match fs::read_dir(target) {
         // What is gone holds nothing.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| failed(&error))?,
+        entries => entries.map_err(|error| io_error("list", target, &error))?,
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| failed(&error))?;
+        let entry = entry.map_err(|error| io_error("list", target, &error))?;
         let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with(begin)) else { continue };
+        let Some(name) = name.to_str() else { continue };
+        if !name.starts_with(begin) {
+            continue;
+        }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.push(remove_directory(&entry.path(), name));
         }
@@ -75,7 +75,8 @@ fn remove_local(target: &Path, begin: &str) -> Result<Vec<Leftover>, TargetError
 fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
     let mark = fs::symlink_metadata(path.join(mark_of(name)));
     let removed = if mark.is_ok_and(|mark| mark.is_dir()) {
-        // Of the standard library's: it follows no link, whatever changes meanwhile.
+        // The standard library opens each directory relative to its parent, so it follows no link,
+        // whatever another process changes during the removal.
         fs::remove_dir_all(path)
     } else {
         fs::remove_dir(path)
@@ -95,11 +96,11 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Tar
     let shown = target.to_string();
     let options = MountOptions::from_target(target);
     let job = Job::Mount(options.timeout);
-    let patience = Patience::new(Stop::default(), Arc::new(SystemClock::new()), job);
-    let options = MountOptions { interrupt: patience.interrupt(), ..options };
+    let timer = JobTimer::new(Stop::default(), Arc::new(SystemClock::new()), job);
+    let options = MountOptions { interrupt: timer.interrupt(), ..options };
     let mut mount = connect(&options).map_err(|error| nfs::mount_error(&shown, &error))?;
-    patience.begin(Job::CleanUp);
-    let swept = remove_from(&mut mount, &patience, begin, &shown);
+    timer.begin(Job::CleanUp);
+    let swept = remove_from(&mut mount, &timer, begin, &shown);
     // A server that no longer answers MOUNT loses nothing by it.
     let _ = mount.unmount();
     swept.map_err(|failure| TargetError::Io {
@@ -111,7 +112,7 @@ fn remove_over_nfs(target: &NfsTarget, begin: &str) -> Result<Vec<Leftover>, Tar
 
 fn remove_from(
     mount: &mut Mount,
-    patience: &Patience,
+    timer: &JobTimer,
     begin: &str,
     shown: &str,
 ) -> Result<Vec<Leftover>, CallFailure> {
@@ -123,7 +124,7 @@ fn remove_from(
         }
         let place = format!("{shown}/{name}");
         let directory = mount.lookup(root, &name)?;
-        found.push(match remove_marked(mount, patience, directory, &name) {
+        found.push(match remove_marked(mount, timer, directory, &name) {
             Ok(true) => Leftover::Removed(place),
             Ok(false) => {
                 let why = format!("it is not empty and has no directory {}", mark_of(&name));
@@ -139,7 +140,7 @@ fn remove_from(
 /// Removes a directory that bears its mark or is empty; returns false for another one.
 fn remove_marked(
     mount: &mut Mount,
-    patience: &Patience,
+    timer: &JobTimer,
     directory: File,
     name: &str,
 ) -> Result<bool, WalkFailure> {
@@ -147,7 +148,7 @@ fn remove_marked(
     if !inside.is_empty() && !inside.contains(&mark_of(name)) {
         return Ok(false);
     }
-    empty_leftover(mount, patience, directory)?;
+    empty_leftover(mount, timer, directory)?;
     let root = mount.root();
     mount.rmdir(root, name)?;
     Ok(true)
@@ -156,8 +157,14 @@ fn remove_marked(
 /// Lists a directory, within bounds; names that are no text are not ours.
 fn list(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> {
     let entries = mount.readdir_up_to(directory, LISTED_SPARE_UNBOUNDED)?;
-    let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
-    Ok(names.filter(|name| name != "." && name != "..").collect())
+    let mut names = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match String::from_utf8(entry.name) {
+            Ok(name) if name != "." && name != ".." => names.push(name),
+            _ => {}
+        }
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

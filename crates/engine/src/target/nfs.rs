@@ -17,10 +17,9 @@ use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
-use super::access::TargetAccess;
+use super::access::{TargetAccess, mark_of};
 use super::fixtures::Preparation;
-use super::mark::mark_of;
-use super::patience::{Job, Patience};
+use super::job_timer::{Job, JobTimer};
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
@@ -43,16 +42,16 @@ pub(super) struct NfsAccess {
     /// Files that the server holds open for the workers, in version 4.
     opened: Mutex<Vec<File>>,
     /// Files that all workers of a pass have open together.
-    shared: Mutex<Option<Shared>>,
+    shared: Mutex<Option<SharedFiles>>,
     /// How long the server is waited for.
-    patience: Patience,
+    timer: JobTimer,
     /// Names that a directory may have before it is held to be endless.
     names_max: u64,
 }
 
 /// Files and links that all workers of a pass work on.
 #[derive(Clone)]
-struct Shared {
+struct SharedFiles {
     files: Vec<File>,
     links: Arc<[File]>,
     plus_listing: PlusListing,
@@ -66,9 +65,9 @@ impl NfsAccess {
     ) -> Result<Self, TargetError> {
         let timeout = Duration::from_millis(spec.timeout_ms);
         let job = Job::Mount(timeout);
-        let patience = Patience::new(config.stop.clone(), Arc::clone(&config.clock), job);
+        let timer = JobTimer::new(config.stop.clone(), Arc::clone(&config.clock), job);
         let options = MountOptions {
-            interrupt: patience.interrupt(),
+            interrupt: timer.interrupt(),
             rsize: spec.transfer_size_bytes,
             wsize: spec.transfer_size_bytes,
             timeout,
@@ -80,7 +79,7 @@ impl NfsAccess {
         let mut mount = connect(&options).map_err(|error| mount_error(&shown, &error))?;
         let work_name = config.work_name.clone();
         let root = mount.root();
-        patience.begin(Job::SetUp);
+        timer.begin(Job::SetUp);
         let work = make_or_join(&mut mount, root, &work_name, spec);
         let (work, is_ours) = work.map_err(|failure| {
             // Without an answer it is unknown whether the directory was made.
@@ -106,7 +105,7 @@ impl NfsAccess {
             timeout,
             opened: Mutex::default(),
             shared: Mutex::default(),
-            patience,
+            timer,
             names_max: names_max(spec.workload, spec.files),
         })
     }
@@ -171,7 +170,7 @@ impl NfsAccess {
         self.places()[places.of_number(number) as usize]
     }
 
-    fn lock_shared(&self) -> MutexGuard<'_, Option<Shared>> {
+    fn lock_shared(&self) -> MutexGuard<'_, Option<SharedFiles>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,7 +253,7 @@ impl TargetAccess for NfsAccess {
 
     /// Leaves the files behind, but nothing open: servers of v4 keep an export busy over that.
     fn keep_files(self: Box<Self>) {
-        self.patience.begin(Job::CleanUp);
+        self.timer.begin(Job::CleanUp);
         self.close_opened();
         self.unmount();
     }
@@ -265,7 +264,7 @@ impl TargetAccess for NfsAccess {
             self.keep_files();
             return Ok(());
         }
-        self.patience.begin(Job::CleanUp);
+        self.timer.begin(Job::CleanUp);
         self.close_opened();
         let remove = |mount: &mut Mount| -> Result<(), WalkFailure> {
             self.empty(mount)?;

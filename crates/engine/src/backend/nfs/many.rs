@@ -22,7 +22,7 @@ use super::closing::{self, Closing};
 use super::set::{Common, NfsFiles};
 use super::transfers::{Opens, Transfers};
 use super::{depth_on, tally_of};
-use crate::backend::{Backend, Lost, Tally, patience};
+use crate::backend::{Backend, Lost, Tally, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, TICK};
 
@@ -192,11 +192,11 @@ impl Many {
 
     /// Waits until a socket is ready, but no longer than until an instant, and notes whose are.
     fn wait_ready(&mut self, until_ns: u64) -> Result<(), Lost> {
-        let mut patience = patience(self.clock.as_ref(), until_ns);
+        let mut wait = wait_time(self.clock.as_ref(), until_ns);
         if self.is_coarse {
-            patience = Duration::from_millis(patience.as_millis() as u64);
+            wait = Duration::from_millis(wait.as_millis() as u64);
         }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
         self.ready.clear();
         match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {

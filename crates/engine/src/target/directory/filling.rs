@@ -64,16 +64,18 @@ impl DirectoryAccess {
 
     fn write_fixtures(
         &self,
-        stock: Fixtures,
+        fixtures: Fixtures,
         set: &FileSet,
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        if stock == Fixtures::default() {
+        if fixtures == Fixtures::default() {
             return Ok(());
         }
-        let own = |number: &u32| config.share.owns(*number, spec.workers);
-        for number in (0..stock.files).filter(own) {
+        for number in 0..fixtures.files {
+            if !config.share.owns(number, spec.workers) {
+                continue;
+            }
             check_stop(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
@@ -81,12 +83,18 @@ impl DirectoryAccess {
             write_file(&path, number, bytes, step, config)
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
-        for number in (0..stock.directories).filter(own) {
+        for number in 0..fixtures.directories {
+            if !config.share.owns(number, spec.workers) {
+                continue;
+            }
             check_stop(config)?;
             let path = self.path(Sort::Directory, number);
             fs::create_dir(&path).map_err(|error| io_error("prepare", &path, &error))?;
         }
-        for number in (0..stock.links).filter(own) {
+        for number in 0..fixtures.links {
+            if !config.share.owns(number, spec.workers) {
+                continue;
+            }
             check_stop(config)?;
             let path = self.path(Sort::Link, number);
             symlink(Name::file(number).as_str(), &path)

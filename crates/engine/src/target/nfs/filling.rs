@@ -14,7 +14,7 @@ use workload::{FileSet, Name, Places};
 use super::super::fixtures::{Fixtures, Preparation};
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
-use crate::target::patience::Job;
+use crate::target::job_timer::Job;
 
 impl NfsAccess {
     /// Removes and makes what has to be.
@@ -25,7 +25,7 @@ impl NfsAccess {
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        self.patience.begin(Job::SetUp);
+        self.timer.begin(Job::SetUp);
         *self.lock_shared() = None;
         if todo.wipe {
             if self.is_ours

@@ -14,10 +14,10 @@ use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
-use super::super::patience::Job;
+use super::super::job_timer::Job;
 use super::super::{Opened, TargetConfig, TargetError, check_stop, largest_op, opened_files};
 use super::filling::make_file;
-use super::{NfsAccess, Shared, mount_error};
+use super::{NfsAccess, SharedFiles, mount_error};
 use crate::backend::Backend;
 use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
 use crate::clients::ClientRecords;
@@ -32,7 +32,7 @@ impl NfsAccess {
         worker: u32,
         config: &TargetConfig,
     ) -> Result<Opened, TargetError> {
-        self.patience.begin(Job::SetUp);
+        self.timer.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mut set = self.make_set(spec, pass, worker, config)?;
         let mut mount = self.mount();
@@ -88,13 +88,13 @@ impl NfsAccess {
         config: &TargetConfig,
     ) -> Result<NfsFiles, TargetError> {
         let (first, stride) = opened_files(spec, pass, worker);
-        let Shared { files, links, plus_listing } = if pass == Pass::OpMix {
+        let SharedFiles { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
         } else {
             let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
             let numbers = (first.min(last)..last).step_by(stride as usize);
             let files = self.open_files(spec, pass, numbers, config)?;
-            Shared { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
+            SharedFiles { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
         };
         let mount = self.mount();
         let grid = block_grid(spec, pass, files.len());
@@ -139,7 +139,11 @@ impl NfsAccess {
 
     /// Opens the files, and finds the links, of an op mix; the first worker does it, under the
     /// lock, and the others share what it found.
-    fn open_shared(&self, spec: &RunSpec, config: &TargetConfig) -> Result<Shared, TargetError> {
+    fn open_shared(
+        &self,
+        spec: &RunSpec,
+        config: &TargetConfig,
+    ) -> Result<SharedFiles, TargetError> {
         let mut shared = self.lock_shared();
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
@@ -154,7 +158,7 @@ impl NfsAccess {
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
         let plus_listing = self.plus_listing(spec)?;
-        Ok(shared.insert(Shared { files, links: links.into(), plus_listing }).clone())
+        Ok(shared.insert(SharedFiles { files, links: links.into(), plus_listing }).clone())
     }
 
     /// Makes or opens the files that a worker's pass moves data of.

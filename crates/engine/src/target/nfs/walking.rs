@@ -9,8 +9,8 @@ use nfs_client::proto::nfs3::FileType;
 use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 
-use super::super::mark::is_mark;
-use super::super::patience::{Job, Patience};
+use super::super::access::is_mark;
+use super::super::job_timer::{Job, JobTimer};
 use super::super::{Inventory, InventoryScope, TargetError};
 use super::NfsAccess;
 use crate::limits::{LISTED_DEPTH_MAX, LISTED_SPARE_UNBOUNDED};
@@ -50,7 +50,7 @@ impl ByCall for WalkFailure {
 /// A walk from one directory down.
 struct Walk<'a> {
     mount: &'a mut Mount,
-    patience: &'a Patience,
+    timer: &'a JobTimer,
     /// The directories from the first one to the one at hand.
     path: Vec<File>,
     names_max: u64,
@@ -59,7 +59,7 @@ struct Walk<'a> {
 impl NfsAccess {
     /// Counts what is in the working directory, as far as it is `whose`.
     pub(super) fn count_entries(&self, whose: InventoryScope) -> Result<Inventory, TargetError> {
-        self.patience.begin(Job::Count);
+        self.timer.begin(Job::Count);
         let counted = self.with_mount(|mount| {
             let mut inventory = Inventory::default();
             let counted = self.walk(mount).count(self.work, whose, &mut inventory);
@@ -74,19 +74,19 @@ impl NfsAccess {
     }
 
     fn walk<'a>(&'a self, mount: &'a mut Mount) -> Walk<'a> {
-        let (patience, names_max) = (&self.patience, self.names_max);
-        Walk { mount, patience, path: Vec::new(), names_max }
+        let (timer, names_max) = (&self.timer, self.names_max);
+        Walk { mount, timer, path: Vec::new(), names_max }
     }
 }
 
 /// Removes everything in a directory that a killed process left, but not the directory.
 pub(in super::super) fn empty_leftover(
     mount: &mut Mount,
-    patience: &Patience,
+    timer: &JobTimer,
     directory: File,
 ) -> Result<(), WalkFailure> {
     let names_max = LISTED_SPARE_UNBOUNDED;
-    Walk { mount, patience, path: Vec::new(), names_max }.empty(directory)
+    Walk { mount, timer, path: Vec::new(), names_max }.empty(directory)
 }
 
 impl Walk<'_> {
@@ -138,7 +138,7 @@ impl Walk<'_> {
             } else {
                 self.mount.remove(directory, &name)?;
             }
-            self.patience.note_progress();
+            self.timer.note_progress();
         }
         self.path.pop();
         Ok(())
@@ -147,8 +147,11 @@ impl Walk<'_> {
     /// Lists a directory of ours; names that are no text are not ours.
     fn list(&mut self, directory: File) -> Result<Vec<String>, WalkFailure> {
         let entries = self.mount.readdir_up_to(directory, self.names_max)?;
-        let names = entries.into_iter().filter_map(|entry| String::from_utf8(entry.name).ok());
-        Ok(names.collect())
+        let mut names = Vec::with_capacity(entries.len());
+        for entry in entries {
+            names.extend(String::from_utf8(entry.name));
+        }
+        Ok(names)
     }
 
     /// Checks that a directory may be entered: that it is none of those it is in.

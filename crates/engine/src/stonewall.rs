@@ -1,6 +1,6 @@
 //! How far the workers of a pass are together, and what each had done by then.
 //!
-//! [`Shared`] goes through three stages: some worker has not started yet, all are busy, one has
+//! [`PassState`] goes through three stages: some worker has not started yet, all are busy, one has
 //! done all its ops. Each worker compares one byte after each reap and takes a [`Marks`] when it
 //! has changed, at most a batch late, at the start as at the end.
 
@@ -17,7 +17,7 @@ const FIRST_DONE: u8 = 2;
 
 /// The state that the workers of a pass and their watcher share.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct PassState {
     /// All workers are to stop at once.
     pub stop: AtomicBool,
     /// One of the stages above, and never back.
@@ -26,28 +26,28 @@ pub struct Shared {
     workers: u32,
 }
 
-impl Shared {
+impl PassState {
     /// Makes what so many workers share.
     pub fn new(workers: u32) -> Self {
         Self { workers, ..Self::default() }
     }
 
     /// Notes a worker that starts.
-    pub(super) fn note_start(&self) {
+    pub(crate) fn note_start(&self) {
         if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
             self.stage.fetch_max(ALL_BUSY, Relaxed);
         }
     }
 
     /// Notes a worker that has done all its ops.
-    pub(super) fn note_done(&self) {
+    pub(crate) fn note_done(&self) {
         self.stage.fetch_max(FIRST_DONE, Relaxed);
     }
 }
 
 /// Work of one worker at the moments when the workers together reached a stage.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     seen: u8,
     all_busy: Option<Work>,
     first_done: Option<Work>,
@@ -56,10 +56,10 @@ pub(super) struct Marks {
 impl Marks {
     /// Looks whether a stage was reached since the last time.
     #[inline]
-    pub(super) fn update(&mut self, shared: &Shared, done: impl Fn() -> Work) {
+    pub(crate) fn update(&mut self, state: &PassState, done: impl Fn() -> Work) {
         // The stonewall: no lock and no second clock, but each worker's own counts at the first
         // reap after the stage changed, so the figure is exact to one batch for each worker.
-        let stage = shared.stage.load(Relaxed);
+        let stage = state.stage.load(Relaxed);
         if stage != self.seen {
             self.note(stage, done());
         }
@@ -76,7 +76,7 @@ impl Marks {
 
     /// Returns the work up to the first worker's end, and the part of it while all were busy, for a
     /// worker that has done `all`.
-    pub(super) fn finish(self, all: Work) -> (Work, Work) {
+    pub(crate) fn finish(self, all: Work) -> (Work, Work) {
         let first_done = self.first_done.unwrap_or(all);
         // A worker that never saw all of them busy had ended before they were.
         let before = self.all_busy.unwrap_or(first_done);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_was_done_before_the_last_start_and_after_the_first_end_is_not_common() {
-        let shared = Shared::new(2);
+        let shared = PassState::new(2);
         let mut marks = Marks::default();
         shared.note_start();
         marks.update(&shared, || work(0));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn who_is_first_to_end_has_all_its_work_in_common_but_what_it_did_alone() {
-        let shared = Shared::new(1);
+        let shared = PassState::new(1);
         let mut marks = Marks::default();
         shared.note_start();
         marks.update(&shared, || work(0));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn who_ends_before_the_last_start_has_nothing_in_common() {
-        let shared = Shared::new(2);
+        let shared = PassState::new(2);
         let mut quick = Marks::default();
         shared.note_start();
         quick.update(&shared, || work(0));

@@ -1,9 +1,9 @@
 //! How long a server is waited for outside the measured passes: set-up, file count, clean-up.
 //!
-//! Each call has the limit of `timeout`; a [`Patience`] bounds what is made of many calls, and sees
-//! the wish to stop between them. That wish ends set-up and file count at once. What was made is
-//! removed all the same, but only as long as that makes progress: a server that answers and never
-//! gets done is left, and what it still holds is named.
+//! Each call has the limit of `timeout`; a [`JobTimer`] bounds what is made of many calls, and sees
+//! a request to stop between them. That request ends set-up and file count at once. What was made
+//! is removed all the same, but only as long as that makes progress: a server that answers and
+//! never gets done is left, and what it still holds is named.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Job {
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Patience(Arc<Shared>);
+pub(super) struct JobTimer(Arc<Shared>);
 
 struct Shared {
     stop: Stop,
@@ -63,13 +63,13 @@ struct Shared {
 struct State {
     job: Job,
     begun_ns: u64,
-    /// When the wish to stop was first seen during a clean-up.
+    /// When the request to stop was first seen during a clean-up.
     stopped_ns: Option<u64>,
     /// When something was last removed.
     progress_ns: u64,
 }
 
-impl Patience {
+impl JobTimer {
     pub(super) fn new(stop: Stop, clock: Arc<dyn Clock>, job: Job) -> Self {
         let begun_ns = clock.now_ns();
         let state = State { job, begun_ns, stopped_ns: None, progress_ns: begun_ns };
@@ -93,17 +93,16 @@ impl Patience {
     /// follow.
     pub(super) fn interrupt(&self) -> Interrupt {
         let this = self.clone();
-        Interrupt::new(move || this.asked())
+        Interrupt::new(move || this.interruption())
     }
 
     /// Says why the job should end now.
-    fn asked(&self) -> Option<Interrupted> {
+    fn interruption(&self) -> Option<Interrupted> {
         let now_ns = self.0.clock.now_ns();
         let is_stopped = self.0.stop.is_set();
         let mut state = self.state();
-        let since = |ns: u64| Duration::from_nanos(now_ns.saturating_sub(ns));
         let (job, limit) = (state.job.name(), state.job.limit());
-        if since(state.begun_ns) > limit {
+        if elapsed(now_ns, state.begun_ns) > limit {
             return Some(Interrupted::TooLong { job, limit });
         }
         if !is_stopped {
@@ -112,17 +111,26 @@ impl Patience {
         if state.job != Job::CleanUp {
             return Some(Interrupted::Stopped);
         }
+        // A clean-up goes on after a stop, within two bounds: it must keep removing something, and
+        // be done in a minute. The controller, or a person, waits for it.
         let stopped_ns = *state.stopped_ns.get_or_insert(now_ns);
-        if since(stopped_ns.max(state.progress_ns)) > STOPPED_CLEAN_UP_IDLE_MAX {
+        if elapsed(now_ns, stopped_ns.max(state.progress_ns)) > STOPPED_CLEAN_UP_IDLE_MAX {
             return Some(Interrupted::Stuck { job, idle: STOPPED_CLEAN_UP_IDLE_MAX });
         }
         let limit = STOPPED_CLEAN_UP_MAX;
-        (since(stopped_ns) > limit).then_some(Interrupted::TooLong { job, limit })
+        if elapsed(now_ns, stopped_ns) > limit {
+            return Some(Interrupted::TooLong { job, limit });
+        }
+        None
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn elapsed(now_ns: u64, since_ns: u64) -> Duration {
+    Duration::from_nanos(now_ns.saturating_sub(since_ns))
 }
 
 #[cfg(test)]
@@ -152,27 +160,27 @@ mod tests {
     fn a_stop_ends_set_up_at_once_and_a_clean_up_that_comes_no_further() {
         let (stop, clock) = (Stop::default(), Arc::new(SetClock::default()));
         let job = Job::Mount(Duration::from_secs(5));
-        let patience = Patience::new(stop.clone(), clock.clone(), job);
+        let timer = JobTimer::new(stop.clone(), clock.clone(), job);
         let at = |seconds: u64| {
             clock.0.store(seconds * SECOND_NS, Relaxed);
-            patience.asked()
+            timer.interruption()
         };
         assert_eq!(at(29), None);
         assert!(matches!(at(31), Some(Interrupted::TooLong { job: "mounting", .. })));
-        patience.begin(Job::SetUp);
+        timer.begin(Job::SetUp);
         assert_eq!(at(1_000_000), None);
         stop.set();
         assert_eq!(at(1_000_000), Some(Interrupted::Stopped));
-        patience.begin(Job::CleanUp);
+        timer.begin(Job::CleanUp);
         assert_eq!((at(1_000_000), at(1_000_004)), (None, None));
-        patience.note_progress();
+        timer.note_progress();
         assert_eq!(at(1_000_009), None);
         assert!(matches!(at(1_000_010), Some(Interrupted::Stuck { .. })));
         // One that gets on, but not done.
-        patience.note_progress();
+        timer.note_progress();
         assert_eq!(at(1_000_012), None);
         clock.0.store(1_000_059 * SECOND_NS, Relaxed);
-        patience.note_progress();
+        timer.note_progress();
         assert!(matches!(at(1_000_061), Some(Interrupted::TooLong { .. })));
     }
 }
