@@ -21,7 +21,7 @@ use std::time::Duration;
 pub use engine::backend::Calls;
 use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
-use fleet::{Order, Reading, Report};
+use fleet::{ClockReading, Order, Report};
 pub use hang::{GiveUp, is_stuck};
 use hang::{HangGuard, Watched};
 use lab::telemetry::Watch;
@@ -77,8 +77,8 @@ impl Agent {
 }
 
 /// Reads the clocks of this host.
-pub fn read(clock: &dyn Clock) -> Reading {
-    Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
+pub fn read(clock: &dyn Clock) -> ClockReading {
+    ClockReading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() }
 }
 
 /// A server of ours in this process, whose counters are known.
@@ -181,15 +181,15 @@ impl Held<'_> {
                 Some(watch) => Report::Watched(Box::new(watch.stop(THIS_HOST))),
                 None => Report::Failed("this host was not watched".to_owned()),
             },
-            Order::LetGo => {
+            Order::Release => {
                 self.guard.watch(self.watched.clone());
                 if let Some(trial) = &mut self.trial {
                     trial.let_go();
                 }
                 Report::Released
             }
-            Order::Disturb(_) | Order::Calm => self.host.disturb(order),
-            Order::Perish => Report::Failed("this very process is not to be killed".to_owned()),
+            Order::Disturb(_) | Order::EndDisturbance => self.host.disturb(order),
+            Order::Crash => Report::Failed("this very process is not to be killed".to_owned()),
             Order::Open(_)
             | Order::Apply(_)
             | Order::UndoLast

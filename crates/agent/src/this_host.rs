@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fleet::in_process::AgentEnd;
-use fleet::{Opening, Order, Putting, Report};
+use fleet::{Opening, Order, Report, RestoredChange};
 use lab::{Cleaned, Lab, LabError};
 use model::EffectiveSettings;
 
@@ -98,6 +98,6 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
     }
 }
 
-fn told(Cleaned { campaign, what, outcome }: Cleaned) -> Putting {
-    Putting { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
+fn told(Cleaned { campaign, what, outcome }: Cleaned) -> RestoredChange {
+    RestoredChange { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
 }

@@ -19,7 +19,7 @@ use engine::{
     measure,
 };
 use fleet::in_process::AgentEnd;
-use fleet::{Assignment, Books, Broken, Done, Order, PassEnd, Report};
+use fleet::{Assignment, Broken, Done, JournalLocation, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
@@ -100,8 +100,8 @@ impl<'a> Trial<'a> {
         let mut pattern = pattern.made_before(before);
         let books = books_of(agent, &assignment);
         if let Some(path) = &books {
-            let journal = match assignment.books {
-                Books::Left => engine::ack_journal::continue_journal(path, spec),
+            let journal = match assignment.journal {
+                JournalLocation::Inherited => engine::ack_journal::continue_journal(path, spec),
                 _ => engine::ack_journal::begin_journal(path, spec),
             };
             pattern = pattern.journaled(Arc::new(journal.map_err(|error| TargetError::Io {
@@ -121,7 +121,7 @@ impl<'a> Trial<'a> {
             joins: assignment.joins,
         };
         let target = TrialTarget::create(spec, config)?.scheduled_by(assignment.schedule_seed);
-        if assignment.books == Books::Left {
+        if assignment.journal == JournalLocation::Inherited {
             target.assume_prepared();
         }
         let mount = target.local_paths().first().and_then(|path| Mount::of(path));
@@ -433,9 +433,9 @@ fn whose(is_all: bool, share: Share, spec: &RunSpec) -> InventoryScope {
 
 /// The file that books are in which are to outlive this process.
 fn books_of(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
-    let Assignment { books, work_name, share, .. } = assignment;
+    let Assignment { journal, work_name, share, .. } = assignment;
     let name = format!("{}{work_name}-{}", lab::BOOKS, share.first);
-    (*books != Books::InMemory).then(|| agent.state_dir.join(name))
+    (*journal != JournalLocation::InMemory).then(|| agent.state_dir.join(name))
 }
 
 /// The time of day, and the instant of the monotonic clock.

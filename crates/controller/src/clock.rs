@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use fleet::Reading;
+use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Fact};
 
@@ -41,7 +41,7 @@ pub struct Sample {
 
 impl Sample {
     /// Makes a sample of an answer that came between two instants.
-    pub fn of(sent: Reading, there: Reading, received: Reading) -> Self {
+    pub fn of(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
         let wall_ns = sent.wall_ns.saturating_add(half_ns);
         Self {
@@ -225,8 +225,8 @@ fn decimal(millionths: u64) -> String {
 mod tests {
     use super::*;
 
-    const fn at(mono_ns: u64, wall_ns: u64) -> Reading {
-        Reading { mono_ns, wall_ns }
+    const fn at(mono_ns: u64, wall_ns: u64) -> ClockReading {
+        ClockReading { mono_ns, wall_ns }
     }
 
     #[test]

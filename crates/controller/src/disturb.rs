@@ -227,7 +227,7 @@ impl Disturbing {
         for one in over.into_iter().rev() {
             let undone = match &one.how {
                 How::Begun(host) => {
-                    let told = walk.hosts.send(host, Order::Calm);
+                    let told = walk.hosts.send(host, Order::EndDisturbance);
                     let how = How::Calming(host.clone());
                     if told.is_ok() {
                         self.open.push(Open { how, ..one });

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fleet::{
-    Answer, Bell, Gone, LEFT_TO_AGENT, Opening, Order, Reading, Report, Request, Transport, request,
+    Answer, ClockReading, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup,
+    request,
 };
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
@@ -23,13 +24,13 @@ pub type Launch<'a> = dyn FnMut(&[&Host]) -> Vec<Launched> + 'a;
 /// The agents of the hosts that a campaign sets up.
 pub struct Hosts<'a> {
     launch: &'a mut Launch<'a>,
-    read_clocks: &'a dyn Fn() -> Reading,
+    read_clocks: &'a dyn Fn() -> ClockReading,
     opening: Opening,
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
     /// Those that are ready to change their host.
     opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
-    bell: Bell,
+    wakeup: Wakeup,
     /// Under which number each host rings.
     numbers: BTreeMap<String, u32>,
     /// Settings of hosts that were reached since a trial last took note of them.
@@ -57,7 +58,7 @@ impl<'a> Hosts<'a> {
     /// before its host is changed.
     pub fn new(
         launch: &'a mut Launch<'a>,
-        read_clocks: &'a dyn Fn() -> Reading,
+        read_clocks: &'a dyn Fn() -> ClockReading,
         opening: Opening,
     ) -> Self {
         Self {
@@ -67,7 +68,7 @@ impl<'a> Hosts<'a> {
             agents: BTreeMap::new(),
             opened: BTreeSet::new(),
             clocks: BTreeMap::new(),
-            bell: Bell::default(),
+            wakeup: Wakeup::default(),
             numbers: BTreeMap::new(),
             new_facts: Vec::new(),
             stack: Stack::default(),
@@ -117,7 +118,7 @@ impl<'a> Hosts<'a> {
             let mut agent = agent.map_err(|gone| gone.to_string());
             let number = self.number_of(&host.name);
             if let Ok(agent) = &mut agent {
-                agent.ring(&self.bell.numbered(number));
+                agent.set_wakeup(&self.wakeup.numbered(number));
             }
             self.agents.insert(host.name.clone(), agent);
         }
@@ -304,7 +305,7 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When it is lost already.
     pub(crate) fn condemn(&mut self, host: &str) -> Result<(), String> {
-        self.send(host, Order::Perish)?;
+        self.send(host, Order::Crash)?;
         self.condemned.insert(host.to_owned(), None);
         Ok(())
     }
@@ -380,13 +381,13 @@ impl<'a> Hosts<'a> {
     /// # Errors
     /// When it isn't.
     pub(crate) fn look_at(&mut self, host: &str) -> Result<(), String> {
-        let there = self.agent(host)?.look();
+        let there = self.agent(host)?.check_alive();
         there.map_err(|gone| self.lose(host, &gone.to_string()))
     }
 
-    /// Returns the bell that rings when an agent has sent something.
-    pub(crate) const fn bell(&self) -> &Bell {
-        &self.bell
+    /// Returns the wakeup that rings when an agent has sent something.
+    pub(crate) const fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// This host's clock, in nanoseconds.
@@ -395,7 +396,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// This host's clocks.
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn read(&self) -> ClockReading {
         (self.read_clocks)()
     }
 

@@ -20,7 +20,7 @@ pub mod watching;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use fleet::{Bell, Gone, Transport};
+use fleet::{Gone, Transport, Wakeup};
 use model::{
     Campaign, CampaignState, Ceiling, IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState,
     Workload,
@@ -65,9 +65,9 @@ pub struct Walk<'a> {
     pub hosts: Hosts<'a>,
     /// Set by whoever wants the campaign to stop.
     pub stop: &'a AtomicBool,
-    /// Waits until an agent may have said something: until the bell rings, a tenth of a second at
+    /// Waits until an agent may have said something: until the wakeup rings, a tenth of a second at
     /// most.
-    pub wait: &'a dyn Fn(&Bell),
+    pub wait: &'a dyn Fn(&Wakeup),
     /// Hears what happens.
     pub observe: &'a mut dyn FnMut(Event<'_>),
     /// Tells the calendar time in milliseconds since 1970 UTC.

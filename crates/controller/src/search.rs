@@ -84,7 +84,7 @@ pub fn search(
     keeping.begin();
     while let Some(load) = search.next() {
         if search.awaits_recovery() {
-            (0..PAUSES).for_each(|_| (walk.wait)(walk.hosts.bell()));
+            (0..PAUSES).for_each(|_| (walk.wait)(walk.hosts.wakeup()));
         }
         if walk.stop.load(Relaxed) {
             break;

@@ -54,7 +54,7 @@ pub(crate) fn before_reading(
     walk.hosts.with_stack(|stack, hosts| {
         if kept < wanted.len() {
             let working = spec.client_hosts().iter();
-            let requests = working.map(|host| (host.name.as_str(), request::let_go())).collect();
+            let requests = working.map(|host| (host.name.as_str(), request::release())).collect();
             hosts.ask_each(requests).into_iter().collect::<Result<Vec<_>, _>>()?;
             stack.undo_to(hosts, kept)?;
         }

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Books, Broken, Gone, PassEnd, request};
+use fleet::{Assignment, Broken, Gone, JournalLocation, PassEnd, request};
 use model::random::draw;
 use model::soak::{Blow, Disturbance};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
@@ -140,7 +140,7 @@ pub(crate) fn check(
 
 /// Sees that the hosts that work have agents.
 fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), Trouble> {
-    walk.agent.ring(walk.hosts.bell());
+    walk.agent.set_wakeup(walk.hosts.wakeup());
     walk.hosts.reach_all(spec.client_hosts()).map_err(Trouble::Row)
 }
 
@@ -160,7 +160,7 @@ fn begin(
         request::begin(Assignment {
             share: shares[index],
             joins: index > 0,
-            books: host.map_or(Books::InMemory, |host| books_of(spec, &host.name)),
+            journal: host.map_or(JournalLocation::InMemory, |host| books_of(spec, &host.name)),
             ..assignment(spec, seed, workplace)
         })
     })?;
@@ -195,17 +195,17 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
         keep: workplace.keep,
         share: Share::ALL,
         joins: false,
-        books: Books::InMemory,
+        journal: JournalLocation::InMemory,
     }
 }
 
 /// Returns the journal of a host's agent, which outlives the agent when that is killed.
-fn books_of(spec: &RunSpec, host: &str) -> Books {
+fn books_of(spec: &RunSpec, host: &str) -> JournalLocation {
     let is_killed =
         |one: &Disturbance| one.blow == Blow::ClientKill && one.host.as_deref() == Some(host);
     let soak = spec.soak.as_deref();
     let killed = soak.is_some_and(|soak| soak.disturbances.iter().any(is_killed));
-    if killed { Books::InFile } else { Books::InMemory }
+    if killed { JournalLocation::InFile } else { JournalLocation::InMemory }
 }
 
 /// The run that a trial is of.
@@ -288,9 +288,9 @@ fn passes<'s>(
         let disturbing = Disturbing::of(spec, pass, trial.position);
         let seed = walk.plan.seed;
         let replaced = crew.replace_fallen(walk, spec.client_hosts(), |share| {
-            let (joins, books) = (true, Books::Left);
+            let (joins, journal) = (true, JournalLocation::Inherited);
             let assignment = assignment(spec, seed, work);
-            request::begin(Assignment { share, joins, books, ..assignment })
+            request::begin(Assignment { share, joins, journal, ..assignment })
         });
         let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
         match replaced.and_then(|()| one.make(walk, &mut trial.facts)) {
@@ -334,7 +334,7 @@ fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
         {
             walk.hosts.forgive(&host.name);
             if walk.hosts.reach_one(host).is_err() {
-                (walk.wait)(walk.hosts.bell());
+                (walk.wait)(walk.hosts.wakeup());
             }
         }
     }

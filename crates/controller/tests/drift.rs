@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use agent::Agent;
 use controller::{Event, Hosts, Launched, Walk, walk};
 use engine::SystemClock;
-use fleet::{Gone, Opening, Reading, in_process};
+use fleet::{ClockReading, Gone, Opening, in_process};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use results::Store;
@@ -84,7 +84,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let serving_agent = std::thread::spawn(move || agent::serve(&agent, &end));
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
-    let read_clocks = || Reading { mono_ns: 0, wall_ns: 0 };
+    let read_clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let mut launch = |hosts: &[&Host]| -> Vec<Launched> {
         hosts.iter().map(|_| Err(Gone("no host is set up".to_owned()))).collect()
     };
@@ -93,7 +93,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
         agent: &mut transport,
         hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
-        wait: &|bell| bell.wait(std::time::Duration::from_millis(100)),
+        wait: &|wakeup| wakeup.wait(std::time::Duration::from_millis(100)),
         observe: &mut observe,
         now_unix_ms: &|| 7,
         token: 1,

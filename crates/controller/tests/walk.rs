@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
-use fleet::{Broken, Gone, Opening, Order, PassEnd, Reading, Report, Transport};
+use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
 use model::{
     Campaign, CampaignState, Histogram, Host, KindResult, OpKind, Pass, PassResult, Span,
     TrialState,
@@ -80,7 +80,7 @@ fn no_hosts<'a>() -> Hosts<'a> {
     let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<controller::Launched> {
         hosts.iter().map(|_| Err(gone())).collect()
     }));
-    Hosts::new(launch, &|| Reading { mono_ns: 0, wall_ns: 0 }, Opening::default())
+    Hosts::new(launch, &|| ClockReading { mono_ns: 0, wall_ns: 0 }, Opening::default())
 }
 
 fn gone() -> Gone {

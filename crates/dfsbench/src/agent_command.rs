@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use agent::Agent;
 use engine::SystemClock;
-use fleet::meet::{self, Hello, Joined, Place};
+use fleet::rendezvous::{self, AgentRank, Hello, Joined};
 use fleet::stdio::Flags;
 use model::units;
 
@@ -62,7 +62,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
 /// Goes to the controller that the environment names.
 fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
-    let place = Place::of_environment(&variable).map_err(Failure::Usage)?;
+    let place = AgentRank::from_environment(&variable).map_err(Failure::Usage)?;
     let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("agent, {place}: {why}"));
     let needed = |name: &str| {
         let hint = "(hint: `dfsbench run --launcher` sets it for its agents)";
@@ -80,7 +80,7 @@ fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Fai
         return Err(failed(&format!("{why}, and not `{}`", hello.host.escape_default())));
     }
     let within = Duration::from_nanos(within);
-    meet::join(&address, &token, &hello, within, leave).map_err(|error| failed(&error))
+    rendezvous::join(&address, &token, &hello, within, leave).map_err(|error| failed(&error))
 }
 
 /// Removes a program that a controller put here, and its folder unless others use it; where another

@@ -49,7 +49,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// None yet; `stop` is the wish to stop, which is passed on to them.
+    /// None yet; `stop` is the request to stop, which is passed on to them.
     pub const fn new(stop: Arc<AtomicBool>) -> Self {
         Self { stop, launcher: None, job: None }
     }

@@ -286,7 +286,7 @@ pub fn with_agents<T>(
             agent: &mut transport,
             hosts: Hosts::new(&mut launch, &read_clocks, opening),
             stop,
-            wait: &|bell| bell.wait(TICK),
+            wait: &|wakeup| wakeup.wait(TICK),
             observe: &mut observe,
             now_unix_ms: &now_unix_ms,
             token,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fleet::{Putting, Report, request};
+use fleet::{Report, RestoredChange, request};
 use model::Host;
 
 use crate::agents::Agents;
@@ -64,7 +64,7 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
 }
 
 /// Has a host put back what it finds in its undo log.
-fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, String> {
+fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<RestoredChange>, String> {
     let mut agents = Agents::new(Arc::clone(stop));
     let (order, answer) = request::clean().into_parts();
     let ask = || {
@@ -78,11 +78,11 @@ fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<Putting>, Strin
     }
 }
 
-fn describe_restored(host: &str, puttings: &[Putting]) -> String {
+fn describe_restored(host: &str, puttings: &[RestoredChange]) -> String {
     if puttings.is_empty() {
         return format!("{host}: nothing to put back\n");
     }
-    let line = |Putting { campaign, what, refused }: &Putting| {
+    let line = |RestoredChange { campaign, what, refused }: &RestoredChange| {
         let how = if refused.is_none() { "put back" } else { "not put back" };
         format!("{host}: {how}: {what} (campaign {campaign})\n")
     };
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn what_was_put_back_is_told_and_that_there_was_nothing_too() {
         assert_eq!(describe_restored("web", &[]), "web: nothing to put back\n");
-        let of = |what: &str, refused: Option<&str>| Putting {
+        let of = |what: &str, refused: Option<&str>| RestoredChange {
             campaign: "7".into(),
             what: what.into(),
             refused: refused.map(str::to_owned),

@@ -16,7 +16,7 @@ use stats::criteria::EFFECT_MIN;
 
 use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive};
 use crate::exit::{End, Failure};
-use crate::{output, output_file, render, room};
+use crate::{memory_guard, output, output_file, render};
 
 /// Settings that rows must have, as (name, value).
 type Only = Vec<(String, String)>;
@@ -142,7 +142,7 @@ fn load_campaign(named: &str, results: &Path) -> Result<Campaign, Failure> {
         },
     };
     let store = Store::open_existing(&file)?;
-    room::load(&store, render::campaign_id(&store, id)?)
+    memory_guard::load(&store, render::campaign_id(&store, id)?)
 }
 
 /// Reads what counts as a difference and what as too much of one.

@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::offer;
+use crate::server_config;
 
 /// A running server, and one without faults beside it where a plan needs both.
 pub struct Embedded {
@@ -58,7 +58,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
     let config = ServerConfig {
         udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
         tls: settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls).then(TlsConfig::default),
-        ..offer::config(plan)?
+        ..server_config::config(plan)?
     };
     let server = Server::start(config)
         .map_err(|error| Failure::Lab(format!("can't start the in-memory server: {error}")))?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use fleet::meet::{AGENTS_MAX, Gathered, Meeting, Starter, Token, Wanted};
+use fleet::rendezvous::{AGENTS_MAX, ExpectedAgents, Gathered, Rendezvous, Starter, Token};
 use fleet::{Gone, Remote};
 use model::{Host, units};
 use plan::{RawPlan, TargetArg, UsedFrom};
@@ -62,7 +62,7 @@ impl Job {
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let place = Place::read(args.listen.as_deref(), default_ip)?;
         embedded::raise_descriptor_limit();
-        let meeting = Meeting::open(place.socket, token.clone());
+        let meeting = Rendezvous::open(place.socket, token.clone());
         let meeting = meeting.map_err(|error| Failure::Lab(error.to_string()))?;
         let port = meeting.address().map_err(|error| Failure::Lab(error.to_string()))?.port();
         let meet = place.for_agents(port);
@@ -73,9 +73,9 @@ impl Job {
             output::message(&format!("waiting for {count} agents with {MEET}={meet}"));
             None
         };
-        let wanted = Wanted { count, within, stop: Arc::clone(stop) };
-        let gathered =
-            meeting.gather(&wanted, &mut || starter.as_mut().map_or(Ok(()), Starter::look));
+        let wanted = ExpectedAgents { count, within, stop: Arc::clone(stop) };
+        let gathered = meeting
+            .gather(&wanted, &mut || starter.as_mut().map_or(Ok(()), Starter::check_running));
         let Gathered { agents, refused } =
             gathered.map_err(|error| Failure::Lab(error.to_string()))?;
         for who in refused {

@@ -28,8 +28,8 @@ const NAME_CHARACTERS_MAX: usize = 40;
 /// # Errors
 /// When the plan can't be used, or a name can't be one in Kubernetes.
 pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
-    if !(1..=fleet::meet::AGENTS_MAX).contains(&args.agents) {
-        let max = fleet::meet::AGENTS_MAX;
+    if !(1..=fleet::rendezvous::AGENTS_MAX).contains(&args.agents) {
+        let max = fleet::rendezvous::AGENTS_MAX;
         return Err(Failure::Usage(format!("--agents {}: there are 1 to {max}", args.agents)));
     }
     let text = input_file::read_plan(&args.plan)?;

@@ -37,7 +37,7 @@ const FIRST_RATE: u32 = 100;
 const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::FileSize, "4MiB")];
 
 /// The request of a ramp beside its plan.
-struct Wish {
+struct SearchRequest {
     raise: Option<Raise>,
     from: Option<u32>,
     max: Option<u32>,
@@ -68,14 +68,14 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         "ramp".clone_into(&mut raw.name);
     }
     let is_rate = args.raise == Some(Raise::Rate);
-    let wish = Wish {
+    let request = SearchRequest {
         raise: args.raise,
         from: args.from,
         max: args.max.or((is_quick && !is_rate).then_some(MAX_QUICK)),
         recovery_ms: recovery / 1_000_000,
         slow_factor: args.slower,
     };
-    search_plan(&args.run, &raw, &around, &wish)
+    search_plan(&args.run, &raw, &around, &request)
 }
 
 /// The plan where nothing is named: a mix on the in-memory server.
@@ -96,8 +96,9 @@ pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failur
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
-    let wish = Wish { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
-    search_plan(args, &raw, &around, &wish)
+    let request =
+        SearchRequest { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
+    search_plan(args, &raw, &around, &request)
 }
 
 /// Searches for each run of the plan, whatever it says of the load.
@@ -105,9 +106,9 @@ fn search_plan(
     args: &RunArgs,
     raw: &RawPlan,
     around: &Surroundings,
-    wish: &Wish,
+    request: &SearchRequest,
 ) -> Result<ExitCode, Failure> {
-    let raising = Raising::of(raw, around, wish)?;
+    let raising = Raising::of(raw, around, request)?;
     let plan = raising.plan(raising.asked.first)?;
     campaign::warn_of_idle_settings(&plan);
     if args.dry_run {
@@ -121,7 +122,7 @@ fn search_plan(
     campaign::prepare(&means)?;
     let mut around = around.clone();
     campaign::bring(&args.job, &means, &mut around, &stop)?;
-    let mut raising = Raising::of(raw, &around, wish)?;
+    let mut raising = Raising::of(raw, &around, request)?;
     let mut plan = raising.plan(raising.asked.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
@@ -160,15 +161,19 @@ struct Raising<'a> {
 }
 
 impl<'a> Raising<'a> {
-    fn of(raw: &'a RawPlan, around: &'a Surroundings, wish: &Wish) -> Result<Self, Failure> {
+    fn of(
+        raw: &'a RawPlan,
+        around: &'a Surroundings,
+        request: &SearchRequest,
+    ) -> Result<Self, Failure> {
         let plan = Plan::resolve(raw, around)?;
-        let (setting, first, max) = find_raised(raw, around, &plan, wish)?;
+        let (setting, first, max) = find_raised(raw, around, &plan, request)?;
         let asked = RampRequest {
             setting: setting.key().to_owned(),
-            first: wish.from.unwrap_or(first),
+            first: request.from.unwrap_or(first),
             max,
-            recovery_ms: wish.recovery_ms,
-            slow_factor: wish.slow_factor,
+            recovery_ms: request.recovery_ms,
+            slow_factor: request.slow_factor,
         };
         let mut raising = Self { raw, around, setting, asked, server: None };
         let RampRequest { first, max, .. } = raising.asked;
@@ -228,25 +233,25 @@ fn find_raised(
     raw: &RawPlan,
     around: &Surroundings,
     plan: &Plan,
-    wish: &Wish,
+    request: &SearchRequest,
 ) -> Result<(Setting, u32, u32), Failure> {
     let hosts = |run: &&RunSpec| !run.placement.hosts.is_empty();
     let with_hosts = plan.runs.iter().filter(hosts).count();
     let all_have_hosts = with_hosts == plan.runs.len();
     let emulated = plan.runs.iter().all(|run| run.backend.can(Ability::SpeakNfs));
     let offered = plan.runs.iter().all(|run| Setting::Rate.has_workload(run.workload));
-    let most = wish.max.unwrap_or(MAX);
-    match wish.raise {
+    let most = request.max.unwrap_or(MAX);
+    match request.raise {
         None | Some(Raise::ClientHosts) if all_have_hosts => {
             let named = raw.targets.iter().map(|target| target.agents(around).len() as u32);
             Ok((Setting::ClientHosts, 1, most.min(named.min().unwrap_or(1))))
         }
-        None | Some(Raise::Clients) if emulated && (with_hosts == 0 || wish.raise.is_some()) => {
+        None | Some(Raise::Clients) if emulated && (with_hosts == 0 || request.raise.is_some()) => {
             let workers = plan.runs.iter().map(RunSpec::all_workers).max().unwrap_or(1);
             Ok((Setting::Clients, workers, most.max(workers)))
         }
         Some(Raise::Rate) if offered => {
-            Ok((Setting::Rate, FIRST_RATE, wish.max.unwrap_or(MAX_RATE)))
+            Ok((Setting::Rate, FIRST_RATE, request.max.unwrap_or(MAX_RATE)))
         }
         Some(Raise::Rate) => {
             let what = "--raise rate: not every run of this plan can be offered at a rate";

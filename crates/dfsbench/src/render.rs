@@ -10,7 +10,7 @@ use results::Store;
 
 use crate::args::ReportArgs;
 use crate::exit::{End, Failure};
-use crate::{output, output_file, room};
+use crate::{memory_guard, output, output_file};
 
 /// The text that every page of this program contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
@@ -25,7 +25,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
-    let campaign = room::load(&store, id)?;
+    let campaign = memory_guard::load(&store, id)?;
     let text = ::report::render(&campaign, args.format);
     if let Some(directory) = &args.pictures {
         write_pictures(directory, &campaign, &args.results)?;

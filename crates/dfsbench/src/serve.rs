@@ -17,9 +17,9 @@ use plan::fault::{check_faults, parse_fault};
 
 use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
-use crate::{embedded, offer, output, output_file, signals};
+use crate::{embedded, output, output_file, server_config, signals};
 
-/// How often a wish to stop is looked for.
+/// How often a request to stop is looked for.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Serves until somebody stops it.
@@ -110,7 +110,7 @@ fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, 
         udp: !args.no_udp,
         portmap: args.portmapper.map_or(Portmap::Off, Portmap::Port),
         tls: tls_config(args)?,
-        ..offer::config(server)?
+        ..server_config::config(server)?
     })
 }
 

@@ -84,7 +84,7 @@ fn bound_end(stop: &AtomicBool) {
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
             let why = format!(
-                "gave up: these hosts have not answered since the wish to stop: {hosts}; their \
+                "gave up: these hosts have not answered since the request to stop: {hosts}; their \
                  agents restore them as soon as they can (hint: `dfsbench clean` there shows what \
                  is left)"
             );

@@ -46,12 +46,12 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
 
 fn count_agents(args: &SlurmArgs) -> Result<u32, Failure> {
     let agents = args.nodes.checked_mul(args.agents_per_node);
-    agents.filter(|agents| (1..=fleet::meet::AGENTS_MAX).contains(agents)).ok_or_else(|| {
+    agents.filter(|agents| (1..=fleet::rendezvous::AGENTS_MAX).contains(agents)).ok_or_else(|| {
         Failure::Usage(format!(
             "--nodes {} with --agents-per-node {}: there are 1 to {} agents",
             args.nodes,
             args.agents_per_node,
-            fleet::meet::AGENTS_MAX
+            fleet::rendezvous::AGENTS_MAX
         ))
     })
 }

@@ -30,7 +30,7 @@ use pages::Pages;
 /// Connections at a time, and those of them that wait for news.
 const CONNECTIONS_MAX: usize = 64;
 const LISTENERS_MAX: usize = 24;
-/// How often the file is looked at, and a wish to stop.
+/// How often the file is looked at, and a request to stop.
 const LOOK: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(20);
 /// How often a connection that waits hears that it is still there.

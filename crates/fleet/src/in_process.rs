@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use crate::bell::BellHandle;
-use crate::{Bell, Gone, Order, Report, Transport};
+use crate::wakeup::WakeupSlot;
+use crate::{Gone, Order, Report, Transport, Wakeup};
 
 /// The controller's end.
 pub struct InProcess {
     orders: Sender<Option<Order>>,
     reports: Receiver<Report>,
-    rope: BellHandle,
+    wakeup: WakeupSlot,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) type Tell = dyn FnMut(Report) + Send;
 /// Takes them to a controller in this process.
 struct Reports {
     sender: Option<Sender<Report>>,
-    rope: BellHandle,
+    wakeup: WakeupSlot,
 }
 
 /// Makes the two ends.
@@ -45,14 +45,14 @@ pub fn pair() -> (InProcess, AgentEnd) {
     let (orders_in, orders_out) = channel();
     let (reports_in, reports_out) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let rope = BellHandle::default();
+    let wakeup = WakeupSlot::default();
     let controller = InProcess {
         orders: orders_in,
         reports: reports_out,
-        rope: rope.clone(),
+        wakeup: wakeup.clone(),
         cancelled: Arc::clone(&cancelled),
     };
-    let reports = Reports { sender: Some(reports_in), rope };
+    let reports = Reports { sender: Some(reports_in), wakeup };
     (controller, AgentEnd::of(orders_out, cancelled, move |report| reports.tell(report)))
 }
 
@@ -60,14 +60,14 @@ impl Reports {
     fn tell(&self, report: Report) {
         // A controller that is gone needs no answer.
         let _ = self.sender.as_ref().map(|sender| sender.send(report));
-        self.rope.ring_bell();
+        self.wakeup.notify();
     }
 }
 
 impl Drop for Reports {
     fn drop(&mut self) {
         self.sender = None;
-        self.rope.ring_bell();
+        self.wakeup.notify();
     }
 }
 
@@ -88,8 +88,8 @@ impl Transport for InProcess {
         }
     }
 
-    fn ring(&mut self, bell: &Bell) {
-        self.rope.attach_to(bell);
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.wakeup.attach_to(wakeup);
     }
 
     fn cancel(&mut self) {
@@ -132,7 +132,7 @@ impl AgentEnd {
             come
         });
         match come {
-            Some(order @ (Order::Disturb(_) | Order::Calm)) => Some(order),
+            Some(order @ (Order::Disturb(_) | Order::EndDisturbance)) => Some(order),
             other => {
                 self.held.set(other);
                 None
@@ -160,27 +160,27 @@ mod tests {
     fn a_disturbance_is_taken_at_once_and_what_follows_it_waits() {
         let (mut controller, agent) = pair();
         assert!(agent.try_disturbance().is_none());
-        for order in [Order::Calm, Order::LetGo, Order::Calm] {
+        for order in [Order::EndDisturbance, Order::Release, Order::EndDisturbance] {
             controller.send(order).unwrap();
         }
-        assert_eq!(agent.try_disturbance(), Some(Order::Calm));
+        assert_eq!(agent.try_disturbance(), Some(Order::EndDisturbance));
         assert_eq!((agent.try_disturbance(), agent.try_disturbance()), (None, None));
-        assert_eq!(agent.next_order(), Some(Order::LetGo));
-        assert_eq!(agent.next_order(), Some(Order::Calm));
+        assert_eq!(agent.next_order(), Some(Order::Release));
+        assert_eq!(agent.next_order(), Some(Order::EndDisturbance));
     }
 
     #[test]
     fn orders_arrive_and_a_lost_end_is_noticed() {
         let (mut controller, agent) = pair();
-        controller.send(Order::LetGo).unwrap();
+        controller.send(Order::Release).unwrap();
         assert_eq!(controller.try_receive(), Ok(None));
-        assert!(matches!(agent.next_order(), Some(Order::LetGo)));
+        assert!(matches!(agent.next_order(), Some(Order::Release)));
         agent.report(Report::Ended);
         controller.cancel();
         assert!(agent.cancelled().load(Relaxed));
         assert!(matches!(controller.receive(), Ok(Report::Ended)));
         drop(agent);
-        assert_eq!(controller.send(Order::LetGo), Err(gone()));
+        assert_eq!(controller.send(Order::Release), Err(gone()));
         assert_eq!(controller.try_receive(), Err(gone()));
         assert!(controller.receive().is_err());
     }

@@ -4,26 +4,27 @@
 //! at a time. [`Transport`] is the seam: in this process, or as [`wire`] messages through the
 //! user's own ssh. A wish to stop overtakes everything else, so it is not an order.
 
-mod bell;
 pub mod in_process;
 mod json;
-pub mod meet;
 mod order;
 pub mod remote;
+pub mod rendezvous;
 pub mod request;
 pub mod ssh;
 pub mod stdio;
 mod stream;
-mod voice;
+mod wakeup;
 pub mod wire;
+mod writer;
 
-pub use bell::Bell;
 pub use order::{
-    Assignment, Books, Broken, Done, Opening, Order, PassEnd, Putting, Reading, Report,
+    Assignment, Broken, ClockReading, Done, JournalLocation, Opening, Order, PassEnd, Report,
+    RestoredChange,
 };
 pub use remote::{LEFT_TO_AGENT, Remote};
 pub use request::{Answer, Request, WrongAnswer};
-pub use voice::Output;
+pub use wakeup::Wakeup;
+pub use writer::Output;
 
 /// The other side is gone; says why, as far as that is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +51,9 @@ pub trait Transport {
     /// When the agent is gone.
     fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
 
-    /// Rings this bell from now on when something has come. Whoever never rings is looked at now
+    /// Rings this wakeup from now on when something has come. Whoever never rings is looked at now
     /// and then all the same.
-    fn ring(&mut self, _bell: &Bell) {}
+    fn set_wakeup(&mut self, _wakeup: &Wakeup) {}
 
     /// Asks that what is in progress ends soon; the agent answers it, and stays for what comes
     /// next.
@@ -72,7 +73,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// When it isn't.
-    fn look(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), Gone> {
         Ok(())
     }
 }

@@ -35,19 +35,19 @@ pub struct Assignment {
     /// The working directory may be there already: then another agent made it, and removes it.
     pub joins: bool,
     /// The journal in which a soak notes what was acknowledged.
-    pub books: Books,
+    pub journal: JournalLocation,
 }
 
 /// The place of an agent's acknowledgement journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Books {
+pub enum JournalLocation {
     /// In its memory.
     #[default]
     InMemory,
     /// In a file of its host, which outlives it.
     InFile,
     /// In such a file, which an agent that was killed left; what that one made is there.
-    Left,
+    Inherited,
 }
 
 /// The facts that an agent needs before it changes its host.
@@ -105,7 +105,7 @@ pub enum Order {
     /// Undo all that was applied, the last first.
     UndoAll,
     /// Hold nothing open below the site until the next pass, so that it can be remounted.
-    LetGo,
+    Release,
     /// Drop from this host's memory what the next pass is to read from elsewhere.
     Invalidate {
         /// How much is to be forgotten.
@@ -122,9 +122,9 @@ pub enum Order {
     /// Change the host for a while, also while workers work; not answered in their stead.
     Disturb(#[serde(with = "json")] Box<Action>),
     /// Revert the fault.
-    Calm,
+    EndDisturbance,
     /// Be killed, without a chance to tell anybody or to put anything back. Not answered.
-    Perish,
+    Crash,
 }
 
 impl Order {
@@ -144,14 +144,14 @@ impl Order {
             Self::Apply(_) => "Apply",
             Self::UndoLast => "UndoLast",
             Self::UndoAll => "UndoAll",
-            Self::LetGo => "LetGo",
+            Self::Release => "Release",
             Self::Invalidate { .. } => "Invalidate",
             Self::Watch => "Watch",
             Self::Unwatch => "Unwatch",
             Self::Clean => "Clean",
             Self::Disturb(_) => "Disturb",
-            Self::Calm => "Calm",
-            Self::Perish => "Perish",
+            Self::EndDisturbance => "EndDisturbance",
+            Self::Crash => "Crash",
         }
     }
 }
@@ -187,7 +187,7 @@ pub enum Report {
     /// Settings, each with its source; also what was in memory before and after an invalidation.
     Facts(Vec<Fact>),
     /// A reading of the clocks.
-    Clock(Reading),
+    Clock(ClockReading),
     /// The host may be changed.
     Opened,
     /// An action was applied; with what is effective now.
@@ -199,7 +199,7 @@ pub enum Report {
     /// Telemetry of the host since it is watched.
     Watched(Box<Telemetry>),
     /// Changes that were found and restored; empty where nothing was left changed.
-    Cleaned(Vec<Putting>),
+    Cleaned(Vec<RestoredChange>),
     /// The fault that is now effective, nothing where it was reverted; or why it can't be done.
     Disturbed(Result<EffectiveSettings, String>),
 }
@@ -233,7 +233,7 @@ impl Report {
 
 /// One change that was left behind, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Putting {
+pub struct RestoredChange {
     /// The campaign that made it.
     pub campaign: String,
     /// The change that was made.
@@ -244,7 +244,7 @@ pub struct Putting {
 
 /// The readings of a host's clocks at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct ClockReading {
     /// The clock that ops are timed by, in nanoseconds since whenever.
     pub mono_ns: u64,
     /// The calendar, in nanoseconds since 1970 UTC.

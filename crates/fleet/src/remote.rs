@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::meet::Link;
+use crate::rendezvous::Link;
 use crate::stream::{Event, Stream};
 use crate::wire::Message;
-use crate::{Bell, Gone, Order, Report, Transport};
+use crate::{Gone, Order, Report, Transport, Wakeup};
 
 /// Silence after which an agent counts as lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
@@ -65,7 +65,7 @@ pub struct Remote {
 /// The means by which an agent is reached.
 enum Way {
     /// The agent is, or is behind, a process of ours.
-    Process(Child, Words),
+    Process(Child, StderrLines),
     /// It came by itself.
     Socket(Arc<Link>),
 }
@@ -103,7 +103,7 @@ impl Way {
             Self::Socket(_) => loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match events.recv_timeout(left) {
-                    Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Said(_)) => {}
+                    Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Payload(_)) => {}
                     Ok(Event::Closed | Event::Failed(_)) => return true,
                     Err(error) => return error == RecvTimeoutError::Disconnected,
                 }
@@ -131,7 +131,7 @@ impl Remote {
             unreachable!("three pipes were asked for");
         };
         let stream = Stream::open(stdout, stdin);
-        let words = Words::of(stderr);
+        let words = StderrLines::of(stderr);
         let way = Way::Process(child, words);
         let mut remote = Self::new(host, way, stream, stop);
         // A login on a slow host comes before the greeting, so silence may last longer here.
@@ -142,7 +142,7 @@ impl Remote {
     }
 
     /// Makes the transport to an agent that came by itself, at the other end of that stream.
-    pub(crate) fn met(
+    pub(crate) fn from_rendezvous(
         name: &str,
         stream: Stream<Report, Order>,
         link: Arc<Link>,
@@ -197,7 +197,7 @@ impl Remote {
         }
         if self.stop.load(Relaxed) && self.stopped_at.is_none() {
             // An agent that can't be reached is noticed at the next event.
-            let _ = stream.voice.say(Message::Stop);
+            let _ = stream.writer.say(Message::Stop);
             self.stopped_at = Some(Instant::now());
         }
         if self.stopped_at.is_some_and(|at| at.elapsed() > ANSWER_AFTER_STOP) {
@@ -235,9 +235,9 @@ impl Remote {
 
 impl Transport for Remote {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.look()?;
+        self.check_alive()?;
         // Whether it arrives shows in the answer.
-        let sent = self.stream.as_ref().map(|stream| stream.voice.say(Message::Said(order)));
+        let sent = self.stream.as_ref().map(|stream| stream.writer.say(Message::Payload(order)));
         if matches!(sent, Some(Ok(()))) {
             Ok(())
         } else {
@@ -247,7 +247,7 @@ impl Transport for Remote {
 
     fn receive(&mut self) -> Result<Report, Gone> {
         loop {
-            if let Event::Said(report) = self.next_event(LOST_AFTER)? {
+            if let Event::Payload(report) = self.next_event(LOST_AFTER)? {
                 return Ok(report);
             }
         }
@@ -256,23 +256,23 @@ impl Transport for Remote {
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
         loop {
             match self.event_within(Duration::ZERO, LOST_AFTER)? {
-                Some(Event::Said(report)) => return Ok(Some(report)),
+                Some(Event::Payload(report)) => return Ok(Some(report)),
                 Some(_) => {}
                 None => return Ok(None),
             }
         }
     }
 
-    fn ring(&mut self, bell: &Bell) {
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
         if let Some(stream) = &self.stream {
-            stream.ring(bell);
+            stream.set_wakeup(wakeup);
         }
     }
 
     fn cancel(&mut self) {
         // An agent that can't be reached is noticed at the next event.
         if let Some(stream) = &self.stream {
-            let _ = stream.voice.say(Message::Cancel);
+            let _ = stream.writer.say(Message::Cancel);
         }
     }
 
@@ -300,7 +300,7 @@ impl Transport for Remote {
         Some(gone.0)
     }
 
-    fn look(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), Gone> {
         if let Some(gone) = &self.lost {
             return Err(gone.clone());
         }
@@ -324,19 +324,19 @@ impl Drop for Remote {
 }
 
 /// The last line with a letter or digit in it that a process wrote to stderr.
-pub(crate) struct Words {
+pub(crate) struct StderrLines {
     last: Arc<Mutex<Option<String>>>,
     reader: JoinHandle<()>,
 }
 
-impl Words {
+impl StderrLines {
     /// Reads until the stream ends, and keeps the last line that says something.
     pub(crate) fn of(stderr: impl Read + Send + 'static) -> Self {
-        Self::heard_by(stderr, |_| ())
+        Self::read_lines(stderr, |_| ())
     }
 
-    /// Starts a connection as [`Words::of`] does; `hear` gets each line that isn't empty.
-    pub(crate) fn heard_by(
+    /// Starts a connection as [`StderrLines::of`] does; `hear` gets each line that isn't empty.
+    pub(crate) fn read_lines(
         stderr: impl Read + Send + 'static,
         mut hear: impl FnMut(&str) + Send + 'static,
     ) -> Self {

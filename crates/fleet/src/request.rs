@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
 
-use crate::order::{Assignment, Done, Opening, Order, PassEnd, Putting, Reading, Report};
+use crate::order::{
+    Assignment, ClockReading, Done, Opening, Order, PassEnd, Report, RestoredChange,
+};
 
 /// An order whose answer holds a `T`.
 #[derive(Clone, Debug)]
@@ -105,7 +107,7 @@ pub const fn facts() -> Request<Vec<Fact>> {
 }
 
 /// Requests a reading of the clocks.
-pub const fn clock() -> Request<Reading> {
+pub const fn clock() -> Request<ClockReading> {
     request!(Order::Clock, Report::Clock(reading) => reading)
 }
 
@@ -130,8 +132,8 @@ pub const fn undo_all() -> Request<()> {
 }
 
 /// Has nothing held open below the site.
-pub const fn let_go() -> Request<()> {
-    request!(Order::LetGo, Report::Released => ())
+pub const fn release() -> Request<()> {
+    request!(Order::Release, Report::Released => ())
 }
 
 /// Drops from the host's memory what is to be read from elsewhere; what was in it.
@@ -150,7 +152,7 @@ pub const fn unwatch() -> Request<Telemetry> {
 }
 
 /// Puts back what campaigns that were killed left changed; what that was.
-pub const fn clean() -> Request<Vec<Putting>> {
+pub const fn clean() -> Request<Vec<RestoredChange>> {
     request!(Order::Clean, Report::Cleaned(found) => found)
 }
 
@@ -162,7 +164,7 @@ mod tests {
     fn an_answer_of_another_kind_is_named_together_with_its_order() {
         let (order, answer) = clock().into_parts();
         assert_eq!(order, Order::Clock);
-        let reading = Reading { mono_ns: 1, wall_ns: 2 };
+        let reading = ClockReading { mono_ns: 1, wall_ns: 2 };
         assert_eq!(answer.read(Report::Clock(reading)), Ok(reading));
         let wrong = answer.read(Report::Ended).unwrap_err();
         assert!(wrong.to_string().starts_with("answered Ended to Clock (hint: "), "{wrong}");

@@ -19,10 +19,10 @@ use model::IntervalSample;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::in_process::AgentEnd;
-use crate::stream::{self, Event, Heard};
-use crate::voice::{Output, Voice};
+use crate::stream::{self, Event, LastReceived};
 use crate::wire::Message;
-use crate::{Order, Reading, Report};
+use crate::writer::{Output, Writer};
+use crate::{ClockReading, Order, Report};
 
 /// A controller that says nothing for so long is gone; it notices a lost agent before.
 pub const LOST_AFTER: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ pub struct Flags {
 pub fn agent_end(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
-    read_clocks: impl Fn() -> Reading + Send + 'static,
+    read_clocks: impl Fn() -> ClockReading + Send + 'static,
     flags: Flags,
 ) -> AgentEnd {
     let Flags { stop, leave } = flags;
@@ -58,28 +58,28 @@ pub fn agent_end(
     let over = |stop: &Arc<AtomicBool>| Over { stop: Arc::clone(stop), orders: orders.clone() };
     let (gone, left) = (over(&stop), over(&stop));
     let cancels = Arc::clone(&cancelled);
-    let hear = move |event, voice: Option<Voice<Report>>| {
+    let hear = move |event, writer: Option<Writer<Report>>| {
         match event {
-            Event::Said(Order::Perish) => crash_process(),
-            Event::Said(Order::Clock) => {
+            Event::Payload(Order::Crash) => crash_process(),
+            Event::Payload(Order::Clock) => {
                 // A controller that is gone needs no answer.
-                let report = Message::Said(Report::Clock(read_clocks()));
-                let _ = voice.map(|voice| voice.say(report));
+                let report = Message::Payload(Report::Clock(read_clocks()));
+                let _ = writer.map(|writer| writer.say(report));
             }
-            Event::Said(order) => return gone.orders.send(Some(order)).is_ok(),
+            Event::Payload(order) => return gone.orders.send(Some(order)).is_ok(),
             Event::Stop => stop.store(true, Relaxed),
             Event::Cancel => cancels.store(true, Relaxed),
             Event::Greeted | Event::Closed | Event::Failed(_) => {}
         }
         true
     };
-    let (voice, heard) = stream::open(input, output, |voice: &Voice<Report>| {
-        let voice = voice.downgrade();
-        move |event| hear(event, voice())
+    let (writer, heard) = stream::open(input, output, |writer: &Writer<Report>| {
+        let writer = writer.downgrade();
+        move |event| hear(event, writer())
     });
     let (is_there, ended) = channel();
     thread::spawn(move || watch_controller(&heard, &leave, &ended, left));
-    let mut teller = Teller { voice, held: None, told: Instant::now(), _is_there: is_there };
+    let mut teller = ReportSender { writer, held: None, told: Instant::now(), _is_there: is_there };
     AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
 }
 
@@ -98,7 +98,7 @@ impl Drop for Over {
 }
 
 /// Watches whether the controller is there and whether it is to be left, until the agent ends.
-fn watch_controller(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
+fn watch_controller(heard: &LastReceived, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
     while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
         if leave.load(Relaxed) || heard.silence() > LOST_AFTER {
             break;
@@ -110,8 +110,8 @@ fn watch_controller(heard: &Heard, leave: &AtomicBool, ended: &Receiver<()>, ove
 /// Passes on what the agent says, progress no more often than [`PROGRESS_EVERY`]: many agents that
 /// tell a controller ten times a second what they do would keep it, and the network that is
 /// measured, busy.
-struct Teller {
-    voice: Voice<Report>,
+struct ReportSender {
+    writer: Writer<Report>,
     held: Option<IntervalSample>,
     told: Instant,
     /// Ends the watch when it is dropped.
@@ -124,7 +124,7 @@ fn crash_process() {
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-impl Teller {
+impl ReportSender {
     fn tell(&mut self, report: Report) {
         let Report::Progress(sample) = report else {
             // What is an answer leaves nothing behind that would come after it.
@@ -146,6 +146,6 @@ impl Teller {
 
     /// A controller that is gone needs no answer.
     fn say(&self, report: Report) {
-        let _ = self.voice.say(Message::Said(report));
+        let _ = self.writer.say(Message::Payload(report));
     }
 }

@@ -1,8 +1,8 @@
-//! Both ends of a stream of messages: a thread reads, and a [`Voice`] speaks and beats.
+//! Both ends of a stream of messages: a thread reads, and a [`Writer`] speaks and beats.
 //!
 //! [`open`] greets at once and turns what comes into [`Event`]s, which its owner receives on the
 //! thread that reads: each thread between a socket and the receiver costs a wake-up for every
-//! message. Heartbeats come whatever else is in progress, and are not events: [`Heard::silence`]
+//! message. Heartbeats come whatever else is in progress, and are not events: [`LastReceived::silence`]
 //! says how long the other side has said nothing at all. A stream that ends or fails is the last
 //! event.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Bell;
-use crate::bell::BellHandle;
-use crate::voice::{Output, Voice};
+use crate::Wakeup;
+use crate::wakeup::WakeupSlot;
 use crate::wire::{self, Greeting, Message, WireError};
+use crate::writer::{Output, Writer};
 
 /// Size of a read, in bytes: most messages are smaller.
 const READ_BYTES: usize = 4 << 10;
@@ -34,7 +34,7 @@ pub(crate) enum Event<In> {
     /// It wants what is in progress to end.
     Cancel,
     /// It said something.
-    Said(In),
+    Payload(In),
     /// It ended the stream.
     Closed,
     /// It is not understood, or the stream failed.
@@ -46,9 +46,9 @@ pub(crate) struct Stream<In, Out> {
     /// Events from the other side, in order.
     pub events: Receiver<Event<In>>,
     /// The writer to the other side; the stream ends with the last of its clones.
-    pub voice: Voice<Out>,
-    heard: Arc<Heard>,
-    rope: BellHandle,
+    pub writer: Writer<Out>,
+    heard: Arc<LastReceived>,
+    wakeup: WakeupSlot,
 }
 
 impl<In, Out> Stream<In, Out>
@@ -59,10 +59,10 @@ where
     /// Opens a stream of messages.
     pub(crate) fn open(input: impl Read + Send + 'static, output: impl Output + 'static) -> Self {
         let (happen, events) = channel();
-        let rope = BellHandle::default();
-        let happen = Happen { sender: Some(happen), rope: rope.clone() };
-        let (voice, heard) = open(input, output, |_| move |event| happen.tell(event));
-        Self { events, voice, heard, rope }
+        let wakeup = WakeupSlot::default();
+        let happen = EventQueue { sender: Some(happen), wakeup: wakeup.clone() };
+        let (writer, heard) = open(input, output, |_| move |event| happen.tell(event));
+        Self { events, writer, heard, wakeup }
     }
 }
 
@@ -77,41 +77,41 @@ impl<In, Out> Stream<In, Out> {
         self.events
     }
 
-    /// Rings a bell from now on for each event.
-    pub(crate) fn ring(&self, bell: &Bell) {
-        self.rope.attach_to(bell);
+    /// Rings a wakeup from now on for each event.
+    pub(crate) fn set_wakeup(&self, wakeup: &Wakeup) {
+        self.wakeup.attach_to(wakeup);
     }
 }
 
 /// The destination of events: a queue, and the wakeup for each event and at the end.
-struct Happen<In> {
+struct EventQueue<In> {
     sender: Option<Sender<Event<In>>>,
-    rope: BellHandle,
+    wakeup: WakeupSlot,
 }
 
-impl<In> Happen<In> {
+impl<In> EventQueue<In> {
     /// Passes one on; whether anybody wants to know.
     fn tell(&self, event: Event<In>) -> bool {
         let is_wanted = self.sender.as_ref().is_some_and(|to| to.send(event).is_ok());
-        self.rope.ring_bell();
+        self.wakeup.notify();
         is_wanted
     }
 }
 
-impl<In> Drop for Happen<In> {
+impl<In> Drop for EventQueue<In> {
     fn drop(&mut self) {
         self.sender = None;
-        self.rope.ring_bell();
+        self.wakeup.notify();
     }
 }
 
 /// When the other side was heard last.
-pub(crate) struct Heard {
+pub(crate) struct LastReceived {
     begin: Instant,
     last_ms: AtomicU64,
 }
 
-impl Heard {
+impl LastReceived {
     fn now(&self) {
         self.last_ms.store(self.begin.elapsed().as_millis() as u64, Relaxed);
     }
@@ -122,30 +122,30 @@ impl Heard {
     }
 }
 
-/// Starts the two threads of one end. What `listener` makes, with the voice of this end before it,
+/// Starts the two threads of one end. What `listener` makes, with the writer of this end before it,
 /// is told what the other side does, until it no longer wants to know; it is dropped when nothing
-/// more comes. The stream ends with the last voice.
+/// more comes. The stream ends with the last writer.
 pub(crate) fn open<In, Out, Hear>(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
-    listener: impl FnOnce(&Voice<Out>) -> Hear,
-) -> (Voice<Out>, Arc<Heard>)
+    listener: impl FnOnce(&Writer<Out>) -> Hear,
+) -> (Writer<Out>, Arc<LastReceived>)
 where
     In: DeserializeOwned + 'static,
     Out: Serialize + Send + 'static,
     Hear: FnMut(Event<In>) -> bool + Send + 'static,
 {
-    let heard = Arc::new(Heard { begin: Instant::now(), last_ms: AtomicU64::new(0) });
-    let voice = Voice::begin(output);
-    let (ears, hear) = (Arc::clone(&heard), listener(&voice));
+    let heard = Arc::new(LastReceived { begin: Instant::now(), last_ms: AtomicU64::new(0) });
+    let writer = Writer::begin(output);
+    let (ears, hear) = (Arc::clone(&heard), listener(&writer));
     thread::spawn(move || listen(BufReader::with_capacity(READ_BYTES, input), &ears, hear));
-    (voice, heard)
+    (writer, heard)
 }
 
 /// Reads until the stream ends, fails, or has no receiver left.
 fn listen<In: DeserializeOwned>(
     mut input: impl Read,
-    heard: &Heard,
+    heard: &LastReceived,
     mut hear: impl FnMut(Event<In>) -> bool,
 ) {
     let greeting = Greeting::expect(&mut input);
@@ -159,10 +159,10 @@ fn listen<In: DeserializeOwned>(
             }
         }
         next = match wire::read(&mut input) {
-            Ok(Some(Message::Beat)) => None,
+            Ok(Some(Message::Heartbeat)) => None,
             Ok(Some(Message::Stop)) => Some(Event::Stop),
             Ok(Some(Message::Cancel)) => Some(Event::Cancel),
-            Ok(Some(Message::Said(said))) => Some(Event::Said(said)),
+            Ok(Some(Message::Payload(said))) => Some(Event::Payload(said)),
             Ok(None) => Some(Event::Closed),
             Err(error) => Some(failed(error)),
         };

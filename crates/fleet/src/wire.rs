@@ -32,7 +32,7 @@ pub enum WireError {
         "it answered `{0}`, which no agent says (hint: nothing in its shell's start-up files may \
          print)"
     )]
-    Stranger(String),
+    NotDfsbench(String),
     /// The other side is another dfsbench.
     #[error("it runs dfsbench {theirs}, and this is dfsbench {ours}")]
     Version {
@@ -64,13 +64,13 @@ pub enum WireError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<T> {
     /// A heartbeat: the sender is still there.
-    Beat,
+    Heartbeat,
     /// End what is in progress, as soon as can be, and all that would follow.
     Stop,
     /// End what is in progress, as soon as can be, and go on with what follows.
     Cancel,
     /// An order or a report.
-    Said(T),
+    Payload(T),
 }
 
 /// The identity of a dfsbench process.
@@ -156,7 +156,7 @@ fn read_byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
     match input.read_exact(&mut byte) {
         Ok(()) => Ok(byte[0]),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !before.is_empty() => {
-            Err(WireError::Stranger(printable(before)))
+            Err(WireError::NotDfsbench(printable(before)))
         }
         Err(error) => Err(error.into()),
     }
@@ -170,7 +170,7 @@ fn describe_stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
         head.extend(&more[..len]);
     }
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    WireError::Stranger(printable(line))
+    WireError::NotDfsbench(printable(line))
 }
 
 fn printable(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet::wire::{self, Greeting, Message};
-use fleet::{Reading, Report, stdio};
+use fleet::{ClockReading, Report, stdio};
 use model::IntervalSample;
 
 /// What both sides may say to each other, in bytes per second.
@@ -41,7 +41,7 @@ fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_co
     let (agent, mut controller) = UnixStream::pair().unwrap();
     let said = Arc::new(AtomicU64::new(0));
     let output = Counted(agent.try_clone().unwrap(), Arc::clone(&said));
-    let clocks = || Reading { mono_ns: 0, wall_ns: 0 };
+    let clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let end = stdio::agent_end(agent, output, clocks, <_>::default());
     controller.write_all(&Greeting::ours().to_bytes()).unwrap();
     let seconds = 3;
@@ -63,14 +63,14 @@ fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_co
     let (mut heard, mut ops) = (0, 0);
     loop {
         match wire::read::<Report>(&mut input).unwrap() {
-            Some(Message::Said(Report::Progress(sample))) => {
+            Some(Message::Payload(Report::Progress(sample))) => {
                 (heard, ops) = (heard + 1, ops + sample.ops);
             }
-            Some(Message::Said(report)) => {
+            Some(Message::Payload(report)) => {
                 assert_eq!(report, Report::Worked { done: Vec::new(), is_broken: false });
                 break;
             }
-            Some(Message::Beat) => {}
+            Some(Message::Heartbeat) => {}
             other => panic!("{other:?}"),
         }
     }

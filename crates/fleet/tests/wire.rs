@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 
 use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
-use fleet::{Assignment, Books, Done, Order, PassEnd, Report};
+use fleet::{Assignment, Done, JournalLocation, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
     OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, TimelinePoint,
@@ -38,7 +38,7 @@ fn a_trial() -> Order {
         keep: true,
         share: Share { first: 2, count: 2 },
         joins: true,
-        books: Books::default(),
+        journal: JournalLocation::default(),
     }))
 }
 
@@ -101,16 +101,16 @@ fn specs_and_actions_arrive_as_they_were_sent() {
         Order::End { inherits: true },
     ];
     for order in orders {
-        let bytes = bytes_of(&Message::Said(order.clone()));
+        let bytes = bytes_of(&Message::Payload(order.clone()));
         let read = wire::read(&mut Cursor::new(bytes)).unwrap();
-        assert_eq!(read, Some(Message::Said(order)));
+        assert_eq!(read, Some(Message::Payload(order)));
     }
 }
 
 #[test]
 fn a_pass_travels_in_about_as_many_bytes_as_it_has_figures() {
     let times: Vec<u64> = (1..100_000).collect();
-    let bytes = bytes_of(&Message::Said(a_pass(&times)));
+    let bytes = bytes_of(&Message::Payload(a_pass(&times)));
     assert!(bytes.len() < 8_192, "{} bytes", bytes.len());
 }
 
@@ -147,11 +147,11 @@ fn other_versions_are_named_and_strangers_quoted() {
     let of_text = |text: &str| Greeting::expect(&mut text.as_bytes()).unwrap_err();
     let welcome = of_text("DFSB welcomes you\nDFSBENCH");
     assert!(
-        matches!(&welcome, WireError::Stranger(said) if said == "DFSB welcomes you"),
+        matches!(&welcome, WireError::NotDfsbench(said) if said == "DFSB welcomes you"),
         "{welcome}"
     );
     let cut = of_text("DFS");
-    assert!(matches!(&cut, WireError::Stranger(said) if said == "DFS"), "{cut}");
+    assert!(matches!(&cut, WireError::NotDfsbench(said) if said == "DFS"), "{cut}");
     assert!(matches!(of_text(""), WireError::Io(_)));
 }
 
@@ -162,7 +162,7 @@ proptest! {
         piece in 1_usize..40,
         whole in 0.0_f64..1.0,
     ) {
-        let said = [Message::Said(a_pass(&times)), Message::Beat, Message::Stop];
+        let said = [Message::Payload(a_pass(&times)), Message::Heartbeat, Message::Stop];
         let bytes: Vec<u8> = said.iter().flat_map(bytes_of).collect();
         let mut input = Pieces(&bytes, piece);
         for message in said {

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use agent::{Agent, Calls, LocalServer, ServerCounts};
 use engine::{Clock, SystemClock};
 use fleet::in_process::{self, InProcess};
-use fleet::{Assignment, Books, Order, PassEnd, Report, Transport as _};
+use fleet::{Assignment, JournalLocation, Order, PassEnd, Report, Transport as _};
 use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, Pass, RunSpec, Share, Target, Workload,
 };
@@ -100,9 +100,9 @@ impl Rig {
         let (spec, work_name) = (spec.clone(), work_name.to_owned());
         let (share, joins) = (Share::whole(spec.workers), false);
         self.share = share;
-        let (keep, books) = (false, Books::InMemory);
+        let (keep, journal) = (false, JournalLocation::InMemory);
         let assignment =
-            Assignment { spec, seed: 1, schedule_seed: 1, work_name, keep, share, joins, books };
+            Assignment { spec, seed: 1, schedule_seed: 1, work_name, keep, share, joins, journal };
         self.ask(Order::Begin(Box::new(assignment)))
     }
 

@@ -1,8 +1,8 @@
 //! Whom to listen to next while many agents work.
 //!
 //! A thousand agents answer at about the same moment, and to look at each of them for each answer
-//! would take a million looks. So only those are listened to whose bell has rung; now and then it
-//! is everybody's turn, since whoever is silent doesn't ring, nor does whoever has no bell.
+//! would take a million looks. So only those are listened to whose wakeup has rung; now and then it
+//! is everybody's turn, since whoever is silent doesn't ring, nor does whoever has no wakeup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Rounds {
 
     /// Whose turn it is.
     pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
-        let rang: BTreeSet<u32> = walk.hosts.bell().who_rang();
+        let rang: BTreeSet<u32> = walk.hosts.wakeup().take_notified();
         let now_ns = walk.hosts.now_ns();
         let is_due = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
         // Where nobody has rung for as long as one waits, there may be some that never do.
@@ -61,7 +61,7 @@ impl Rounds {
 
     /// Waits until somebody rings, for a while at most.
     pub(super) fn wait(&mut self, walk: &Walk<'_>) {
-        (walk.wait)(walk.hosts.bell());
+        (walk.wait)(walk.hosts.wakeup());
         self.has_waited = true;
     }
 }

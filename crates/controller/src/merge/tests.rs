@@ -1,6 +1,6 @@
 //! Tests that results of several hosts add up to those that one host would have recorded.
 
-use fleet::Reading;
+use fleet::ClockReading;
 use model::{OpError, OpKind, Workload};
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
 
 /// The part of one host, whose clock is right.
 fn part(index: usize, kinds: Vec<KindResult>) -> Part {
-    let at = |ns| Reading { mono_ns: ns, wall_ns: ns };
+    let at = |ns| ClockReading { mono_ns: ns, wall_ns: ns };
     let sample = Sample::of(at(1_000), at(1_000), at(1_000));
     let span =
         Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };

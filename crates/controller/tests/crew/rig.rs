@@ -8,7 +8,7 @@ use std::time::Duration;
 use agent::Agent;
 use engine::SystemClock;
 use fleet::in_process::{self, InProcess};
-use fleet::{Bell, Gone, Order, Report, Transport};
+use fleet::{Gone, Order, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 
@@ -75,8 +75,8 @@ impl Transport for Mortal {
         self.way()?.try_receive()
     }
 
-    fn ring(&mut self, bell: &Bell) {
-        self.way().unwrap().ring(bell);
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.way().unwrap().set_wakeup(wakeup);
     }
 
     fn cancel(&mut self) {
@@ -85,7 +85,7 @@ impl Transport for Mortal {
         }
     }
 
-    fn look(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), Gone> {
         self.way().map(drop)
     }
 }

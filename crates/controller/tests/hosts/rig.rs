@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{Event, Hosts, Walk, leave, walk};
-use fleet::{Broken, Gone, Opening, Order, PassEnd, Reading, Report, Transport};
+use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
 use model::{
     Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
     Telemetry, Trial,
@@ -65,10 +65,10 @@ impl World {
     }
 
     /// Time passes whenever somebody looks at the clock.
-    fn read(&self, rate: u64) -> Reading {
+    fn read(&self, rate: u64) -> ClockReading {
         self.now_ns.set(self.now_ns.get() + 1_000);
         let now_ns = self.now_ns.get();
-        Reading { mono_ns: now_ns * rate, wall_ns: now_ns }
+        ClockReading { mono_ns: now_ns * rate, wall_ns: now_ns }
     }
 
     fn is_dead(&self, host: &str) -> bool {
@@ -176,7 +176,7 @@ impl Played {
                 let stuck = self.applied.pop().unwrap_or_default();
                 Report::Failed(format!("{stuck} is busy"))
             }
-            Order::LetGo => {
+            Order::Release => {
                 note("lets go");
                 Report::Released
             }
@@ -220,7 +220,7 @@ impl Played {
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts => Report::Facts(vec![Fact::new("host", "kernel", "Linux 6.12", "rig")]),
-            Order::Clean | Order::Disturb(_) | Order::Calm | Order::Perish => return None,
+            Order::Clean | Order::Disturb(_) | Order::EndDisturbance | Order::Crash => return None,
         })
     }
 
@@ -264,14 +264,14 @@ impl Played {
 
 impl Transport for Played {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.look()?;
+        self.check_alive()?;
         let answer = self.obey(order).expect("nobody asks for that");
         self.answers.push_back(answer);
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        self.look()?;
+        self.check_alive()?;
         self.answers.pop_front().ok_or_else(|| Gone("nothing was asked".to_owned()))
     }
 
@@ -279,7 +279,7 @@ impl Transport for Played {
         self.receive().map(Some)
     }
 
-    fn look(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), Gone> {
         let dead = self.world.is_dead(&self.host);
         if dead { Err(Gone(format!("host {}: it died", self.host))) } else { Ok(()) }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use controller::{Event, Hosts, Launched, Walk, leave, walk};
 use engine::{Clock as _, SystemClock};
-use fleet::{Opening, Reading};
+use fleet::{ClockReading, Opening};
 use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 use results::Store;
@@ -39,7 +39,7 @@ pub fn walked(
     let clock = SystemClock::new();
     let mut launch =
         |hosts: &[&Host]| hosts.iter().map(|host| launch_one(host)).collect::<Vec<_>>();
-    let read_clocks = || Reading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
+    let read_clocks = || ClockReading { mono_ns: clock.now_ns(), wall_ns: clock.calendar_ns() };
     let mut times = Vec::new();
     let mut begun_ns = 0;
     let mut campaign = Walk {
@@ -47,7 +47,7 @@ pub fn walked(
         agent: &mut Nobody,
         hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
-        wait: &|bell| bell.wait(Duration::from_millis(100)),
+        wait: &|wakeup| wakeup.wait(Duration::from_millis(100)),
         observe: &mut |event| match event {
             Event::TrialBegun { .. } => begun_ns = clock.now_ns(),
             Event::TrialEnded { .. } => {

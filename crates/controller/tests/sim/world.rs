@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-use fleet::{Bell, Done, Gone, Order, PassEnd, Reading, Report, Transport};
+use fleet::{ClockReading, Done, Gone, Order, PassEnd, Report, Transport, Wakeup};
 use model::random::{SplitMix64, below};
 use model::{Histogram, KindResult, OpKind, Pass, PassResult, Span, TimelinePoint, Work};
 
@@ -67,7 +67,7 @@ struct Agent {
     /// What will come, in its order, and what has.
     coming: VecDeque<Report>,
     come: VecDeque<Report>,
-    bell: Option<Bell>,
+    wakeup: Option<Wakeup>,
     truth: Truth,
 }
 
@@ -98,7 +98,7 @@ impl World {
                 arrived_ns: (0, 0),
                 coming: VecDeque::new(),
                 come: VecDeque::new(),
-                bell: None,
+                wakeup: None,
                 truth: Truth { ops: 150 + below(100), op_ns, is_slow, ..Truth::default() },
             }
         };
@@ -113,8 +113,8 @@ impl World {
         })
     }
 
-    pub fn read(&self) -> Reading {
-        Reading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
+    pub fn read(&self) -> ClockReading {
+        ClockReading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
     }
 
     /// What really happened.
@@ -132,7 +132,7 @@ impl World {
         let agent = &mut self.agents.borrow_mut()[index];
         let report = agent.coming.pop_front().expect("each message has its report");
         agent.come.push_back(report);
-        agent.bell.iter().for_each(Bell::ring);
+        agent.wakeup.iter().for_each(Wakeup::notify);
     }
 
     /// What a message takes beyond the least: most little, a few much, lost ones a timeout of TCP.
@@ -179,7 +179,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
         Order::Arm { .. } => Report::Armed,
         Order::Clock => {
             let there_ns = agent.there_ns(arrives_ns);
-            Report::Clock(Reading { mono_ns: there_ns, wall_ns: there_ns })
+            Report::Clock(ClockReading { mono_ns: there_ns, wall_ns: there_ns })
         }
         Order::Go { start_ns } => {
             let truth = &agent.truth;
@@ -260,7 +260,7 @@ impl Transport for Simulated {
         Ok(self.world.take(self.index))
     }
 
-    fn ring(&mut self, bell: &Bell) {
-        self.world.agents.borrow_mut()[self.index].bell = Some(bell.clone());
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.world.agents.borrow_mut()[self.index].wakeup = Some(wakeup.clone());
     }
 }

@@ -15,7 +15,7 @@ use super::http::{Answer, Request};
 use super::news::News;
 use super::{error_answer, not_found};
 use crate::exit::Failure;
-use crate::room;
+use crate::memory_guard;
 
 /// Renders the pages of a results file.
 pub struct Pages {
@@ -137,7 +137,7 @@ fn within_memory(
     ids: &[i64],
     made: impl FnOnce() -> Result<Answer, StoreError>,
 ) -> Result<Answer, StoreError> {
-    match room::check_room(copy, ids) {
+    match memory_guard::check_room(copy, ids) {
         Ok(()) => made(),
         Err(Failure::Store(failure)) => Err(failure),
         Err(why) => Ok(error_answer("507 Insufficient Storage", "", &why.to_string())),

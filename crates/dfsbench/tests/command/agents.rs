@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fleet::wire::{Greeting, PROTOCOL};
-use fleet::{Assignment, Books, Gone, Order, Remote, Report, Transport, remote, stdio};
+use fleet::{Assignment, Gone, JournalLocation, Order, Remote, Report, Transport, remote, stdio};
 use model::testing::RunBuilder;
 use model::{Pass, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,7 +84,7 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
         .build();
     let work_name = ".dfsbench-test".to_owned();
     let (share, joins) = (Share::whole(1), false);
-    let (keep, books) = (false, Books::InMemory);
+    let (keep, journal) = (false, JournalLocation::InMemory);
     Order::Begin(Box::new(Assignment {
         spec,
         seed: 1,
@@ -93,7 +93,7 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
         keep,
         share,
         joins,
-        books,
+        journal,
     }))
 }
 
@@ -176,7 +176,7 @@ fn an_agent_that_answers_nothing_after_the_wish_to_stop_is_left_and_restores_its
     assert_eq!(ask(&mut remote, Order::Arm { pass, share }), Ok(Report::Armed));
     stop.store(true, Relaxed);
     let gone = remote.receive().unwrap_err().to_string();
-    assert!(gone.starts_with("host h: no answer for 10 s after the wish to stop; "), "{gone}");
+    assert!(gone.starts_with("host h: no answer for 10 s after the request to stop; "), "{gone}");
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
     // Nobody killed it: it removes what it made.
     drop(remote);
@@ -199,7 +199,7 @@ fn a_wish_to_stop_reaches_an_agent_that_works() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
-    let wish = std::thread::spawn(move || {
+    let request = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
         stop.store(true, Relaxed);
     });
@@ -208,7 +208,7 @@ fn a_wish_to_stop_reaches_an_agent_that_works() {
     assert_eq!(end.broken, Some(fleet::Broken::Stopped));
     assert!(begun.elapsed() < SOON);
     assert_eq!(ask(&mut remote, Order::End { inherits: false }), Ok(Report::Ended));
-    wish.join().unwrap();
+    request.join().unwrap();
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn left_alone(rig: &Rig) -> (Child, ChildStdin) {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&Greeting::ours().to_bytes()).unwrap();
     let mut say = |order| {
-        fleet::wire::write(&mut stdin, &fleet::wire::Message::Said(order)).unwrap();
+        fleet::wire::write(&mut stdin, &fleet::wire::Message::Payload(order)).unwrap();
     };
     say(a_mix(&rig.target(), 600_000));
     say(Order::Prepare(Pass::Mix));

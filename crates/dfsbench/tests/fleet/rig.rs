@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fleet::{Bell, Gone, Order, Remote, Report, Transport};
+use fleet::{Gone, Order, Remote, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 use rustix::process::{Pid, Signal, kill_process};
@@ -215,16 +215,16 @@ impl Transport for Mortal {
         received
     }
 
-    fn ring(&mut self, bell: &Bell) {
-        self.agent.ring(bell);
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.agent.set_wakeup(wakeup);
     }
 
     fn cancel(&mut self) {
         self.agent.cancel();
     }
 
-    fn look(&mut self) -> Result<(), Gone> {
-        self.agent.look()
+    fn check_alive(&mut self) -> Result<(), Gone> {
+        self.agent.check_alive()
     }
 
     fn leave(&mut self) {

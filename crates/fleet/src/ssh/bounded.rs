@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::remote::Words;
+use crate::remote::StderrLines;
 
 /// Bytes of stdout that are kept.
 const STDOUT_BYTES_MAX: u64 = 64 << 10;
@@ -31,7 +31,7 @@ pub(super) struct Ended {
     pub is_another: bool,
 }
 
-/// Words of ssh where a host has another key than the known one.
+/// StderrLines of ssh where a host has another key than the known one.
 const ANOTHER: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl Ended {
@@ -87,7 +87,7 @@ fn end(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, St
     };
     let is_another = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&is_another);
-    let words = Words::heard_by(stderr, move |line| {
+    let words = StderrLines::read_lines(stderr, move |line| {
         heard.fetch_or(line.contains(ANOTHER), Relaxed);
     });
     let printed = thread::spawn(move || {

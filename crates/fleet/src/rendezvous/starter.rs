@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Gone;
-use crate::remote::{LEAVE_WITHIN, Words};
+use crate::remote::{LEAVE_WITHIN, StderrLines};
 
 /// How long it may take to end what it started, once it was asked to.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub struct Starter {
     name: String,
     child: Child,
-    words: Words,
+    words: StderrLines,
 }
 
 impl Starter {
@@ -44,7 +44,7 @@ impl Starter {
         let child = command.spawn();
         let mut child = child.map_err(|error| Gone(format!("can't start `{name}`: {error}")))?;
         let Some(stderr) = child.stderr.take() else { unreachable!("a pipe was asked for") };
-        let words = Words::heard_by(stderr, hear);
+        let words = StderrLines::read_lines(stderr, hear);
         Ok(Self { name, child, words })
     }
 
@@ -52,7 +52,7 @@ impl Starter {
     ///
     /// # Errors
     /// When it has ended; in a sentence with its last words.
-    pub fn look(&mut self) -> Result<(), String> {
+    pub fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {

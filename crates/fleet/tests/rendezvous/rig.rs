@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fleet::meet::{Gathered, Hello, JoinError, Joined, MeetError, Meeting, Token, Wanted, join};
-use fleet::{Reading, stdio};
+use fleet::rendezvous::{
+    ExpectedAgents, GatherError, Gathered, Hello, JoinError, Joined, Rendezvous, Token, join,
+};
+use fleet::{ClockReading, stdio};
 
 /// Generous, because the machine may be busy.
 pub const SOON: Duration = Duration::from_secs(60);
 
 pub struct Rig {
-    pub meeting: Meeting,
+    pub meeting: Rendezvous,
     pub address: SocketAddr,
     pub token: Token,
     pub stop: Arc<AtomicBool>,
@@ -25,16 +27,16 @@ impl Rig {
     }
 
     pub fn at(address: SocketAddr, token: Token) -> Self {
-        let meeting = Meeting::open(address, token.clone()).unwrap();
+        let meeting = Rendezvous::open(address, token.clone()).unwrap();
         let address = meeting.address().unwrap();
         Self { meeting, address, token, stop: Arc::default() }
     }
 
-    pub fn parts(self, count: u32, within: Duration) -> (Meeting, Wanted) {
-        (self.meeting, Wanted { count, within, stop: self.stop })
+    pub fn parts(self, count: u32, within: Duration) -> (Rendezvous, ExpectedAgents) {
+        (self.meeting, ExpectedAgents { count, within, stop: self.stop })
     }
 
-    pub fn gather(self, count: u32, within: Duration) -> Result<Gathered, MeetError> {
+    pub fn gather(self, count: u32, within: Duration) -> Result<Gathered, GatherError> {
         let (meeting, wanted) = self.parts(count, within);
         meeting.gather(&wanted, &mut || Ok(()))
     }
@@ -64,7 +66,7 @@ pub fn agent(
         let count = Arc::clone(&asked);
         let clocks = move || {
             count.fetch_add(1, Relaxed);
-            Reading { mono_ns: rank.into(), wall_ns: 0 }
+            ClockReading { mono_ns: rank.into(), wall_ns: 0 }
         };
         let end = stdio::agent_end(input, output, clocks, <_>::default());
         // What the clocks show is told before it could be an order.

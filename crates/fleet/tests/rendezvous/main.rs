@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use fleet::meet::{JoinError, MeetError};
+use fleet::rendezvous::{GatherError, JoinError};
 use fleet::{Order, Report, Transport as _};
 
 use rig::{Rig, SOON};
@@ -135,7 +135,7 @@ fn the_wish_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
         if looks < 3 { Ok(()) } else { Err("srun ended with 1".to_owned()) }
     };
     let error = meeting.gather(&wanted, &mut launcher).err().unwrap();
-    assert!(matches!(error, MeetError::Launcher { .. }));
+    assert!(matches!(error, GatherError::Launcher { .. }));
     assert_eq!(
         error.to_string(),
         "0 of 3 agents came: ranks 0 to 2 are missing: srun ended with 1"

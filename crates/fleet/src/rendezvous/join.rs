@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::handshake::{Answer, Hello, Knock, Refusal};
+use super::handshake::{AgentHandshake, Answer, Hello, Refusal};
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
-use crate::voice::Output;
 use crate::wire::{Greeting, WireError};
+use crate::writer::Output;
 
 /// How long one try to connect may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
@@ -36,7 +36,7 @@ pub enum JoinError {
         "no controller at {address} in {within_s} s: {error} (hint: it listens only until all of \
          its agents have come)"
     )]
-    Nobody {
+    NoController {
         /// The address of the controller.
         address: String,
         /// How long it was tried, in seconds.
@@ -49,10 +49,10 @@ pub enum JoinError {
         "the controller at {0} did not let this agent in (hint: DFSBENCH_TOKEN must be that of the \
          campaign)"
     )]
-    Shut(String),
+    Rejected(String),
     /// The answer is not that of a controller of this version that knows the token.
     #[error("the controller at {address}: {refusal}")]
-    Stranger {
+    WrongController {
         /// The address that answered.
         address: String,
         /// Why it is not the one.
@@ -68,7 +68,7 @@ pub enum JoinError {
     },
     /// This agent was asked to end.
     #[error("it was ended while it looked for its controller")]
-    Left,
+    Stopped,
 }
 
 /// A sealed stream to the controller.
@@ -93,7 +93,7 @@ pub fn join(
     let deadline = Instant::now() + within;
     loop {
         if leave.load(Relaxed) {
-            return Err(JoinError::Left);
+            return Err(JoinError::Stopped);
         }
         let error = match connect(address) {
             Ok(socket) => match introduce_agent(socket, address, token, hello) {
@@ -105,7 +105,7 @@ pub fn join(
         };
         if Instant::now() + AGAIN_AFTER > deadline {
             let within_s = within.as_secs();
-            return Err(JoinError::Nobody { address: address.to_owned(), within_s, error });
+            return Err(JoinError::NoController { address: address.to_owned(), within_s, error });
         }
         thread::sleep(AGAIN_AFTER);
     }
@@ -146,18 +146,19 @@ fn introduce_agent(
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(ANSWER_WITHIN))?;
     socket.set_write_timeout(Some(ANSWER_WITHIN))?;
-    let stranger =
-        |refusal| Trouble::Final(JoinError::Stranger { address: address.to_owned(), refusal });
+    let stranger = |refusal| {
+        Trouble::Final(JoinError::WrongController { address: address.to_owned(), refusal })
+    };
     // A controller that greets and then leaves did so because of what was sent.
-    let shut = |_| Trouble::Final(JoinError::Shut(address.to_owned()));
-    let (knock, bytes) = Knock::begin(token);
+    let shut = |_| Trouble::Final(JoinError::Rejected(address.to_owned()));
+    let (knock, bytes) = AgentHandshake::begin(token);
     socket.write_all(&bytes)?;
     match Greeting::expect(&mut socket) {
         Ok(()) => {}
         Err(WireError::Io(error)) => return Err(Trouble::Lost(error)),
         Err(error) => return Err(stranger(error.into())),
     }
-    let mut answer = [0; Knock::answer_bytes()];
+    let mut answer = [0; AgentHandshake::answer_bytes()];
     socket.read_exact(&mut answer).map_err(shut)?;
     let (keys, record) = knock.end(&answer, hello).map_err(stranger)?;
     socket.write_all(&record)?;

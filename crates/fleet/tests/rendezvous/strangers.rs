@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet::Transport as _;
-use fleet::meet::{Gathered, MeetError, Token};
+use fleet::rendezvous::{GatherError, Gathered, Token};
 use fleet::wire::{Greeting, PROTOCOL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,7 +20,7 @@ fn said_of(stranger: impl FnOnce(SocketAddr)) -> String {
     stranger(address);
     let agent = rig::agent(address, token, ("a", 0, 1));
     let Gathered { mut agents, refused } = gathering.join().unwrap();
-    agents[0].agent.look().unwrap();
+    agents[0].agent.check_alive().unwrap();
     drop(agents);
     agent.join().unwrap().unwrap();
     assert_eq!(refused.len(), 1, "{refused:?}");
@@ -248,6 +248,6 @@ fn a_stranger_that_says_nothing_is_left_after_a_while() {
     socket.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();
-    let MeetError::TooFew { refused, .. } = &error else { panic!("{error}") };
+    let GatherError::TooFew { refused, .. } = &error else { panic!("{error}") };
     assert_eq!(refused, "; not let in: 127.0.0.1: it sent too little for 10 s");
 }

@@ -24,25 +24,25 @@ pub const AGENTS_MAX: u32 = 65_536;
 
 /// One of several agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AgentRank {
     /// Rank of the agent, from 0.
     pub rank: u32,
     /// How many there are.
     pub size: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AgentRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} of {}", self.rank, self.size)
     }
 }
 
-impl Place {
+impl AgentRank {
     /// Finds it in an environment, which is asked by `get`.
     ///
     /// # Errors
     /// When no launcher has said it, or what it said makes no sense; in a sentence.
-    pub fn of_environment(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn from_environment(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, text: String| {
             text.trim()
                 .parse::<u32>()
@@ -73,8 +73,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(variables: &[(&str, &str)]) -> Result<Place, String> {
-        Place::of_environment(&|name| {
+    fn place(variables: &[(&str, &str)]) -> Result<AgentRank, String> {
+        AgentRank::from_environment(&|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -83,15 +83,15 @@ mod tests {
     #[test]
     fn each_launcher_is_understood_and_an_inner_one_counts() {
         let slurm = [("SLURM_PROCID", "5"), ("SLURM_STEP_NUM_TASKS", "7")];
-        assert_eq!(place(&slurm), Ok(Place { rank: 5, size: 7 }));
+        assert_eq!(place(&slurm), Ok(AgentRank { rank: 5, size: 7 }));
         let open_mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
-        assert_eq!(place(&[slurm, open_mpi].concat()), Ok(Place { rank: 1, size: 2 }));
+        assert_eq!(place(&[slurm, open_mpi].concat()), Ok(AgentRank { rank: 1, size: 2 }));
         let mpich = [("PMI_RANK", "2"), ("PMI_SIZE", "3")];
-        assert_eq!(place(&[slurm, mpich].concat()), Ok(Place { rank: 2, size: 3 }));
+        assert_eq!(place(&[slurm, mpich].concat()), Ok(AgentRank { rank: 2, size: 3 }));
         let job = [("JOB_COMPLETION_INDEX", "0"), ("DFSBENCH_SIZE", "9")];
-        assert_eq!(place(&job), Ok(Place { rank: 0, size: 9 }));
+        assert_eq!(place(&job), Ok(AgentRank { rank: 0, size: 9 }));
         let by_hand = [("DFSBENCH_RANK", "8"), ("DFSBENCH_SIZE", "9")];
-        assert_eq!(place(&[slurm, open_mpi, by_hand].concat()), Ok(Place { rank: 8, size: 9 }));
+        assert_eq!(place(&[slurm, open_mpi, by_hand].concat()), Ok(AgentRank { rank: 8, size: 9 }));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The controller's side of a rendezvous: listens until all agents have connected.
 //!
 //! One thread serves all connections, without waiting for any of them: a stranger holds one of
-//! [`KNOCKING_MAX`] places for [`KNOCK_WITHIN`] at most, and the oldest gives way where all are
+//! [`HANDSHAKES_MAX`] places for [`HANDSHAKE_WITHIN`] at most, and the oldest gives way where all are
 //! taken. An agent that has proved the token gets a stream at once, so that each side knows that
 //! the other lives while the rest is awaited.
 #![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::StatelessTransportState as Keys;
 
-use super::handshake::{Answer, Door, Hello, Refusal, Step};
+use super::handshake::{Answer, ControllerHandshake, Hello, Refusal, Step};
 use super::names;
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
@@ -25,10 +25,10 @@ use crate::wire::{Greeting, WireError};
 use crate::{Order, Remote, Report, Transport as _};
 
 /// How long a handshake may take, on a host that is busy with starting a thousand agents, too.
-const KNOCK_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Connections that may be in the middle of a handshake, at most.
-const KNOCKING_MAX: usize = 1_024;
+const HANDSHAKES_MAX: usize = 1_024;
 
 /// Connections that the kernel keeps for us, at most.
 const BACKLOG: i32 = 4_096;
@@ -40,13 +40,13 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const REFUSALS_MAX: usize = 8;
 
 /// An address where agents meet a controller; listens as long as it lives.
-pub struct Meeting {
+pub struct Rendezvous {
     listener: TcpListener,
     token: Token,
 }
 
 /// The agents that are to come, and how long they are waited for.
-pub struct Wanted {
+pub struct ExpectedAgents {
     /// How many agents.
     pub count: u32,
     /// How long all of them may take.
@@ -56,7 +56,7 @@ pub struct Wanted {
 }
 
 /// An agent that has come.
-pub struct Met {
+pub struct JoinedAgent {
     /// Its name: that of its host, and its rank where several share one.
     pub name: String,
     /// The introduction of the agent.
@@ -68,14 +68,14 @@ pub struct Met {
 /// All agents that came.
 pub struct Gathered {
     /// The agents, by rank.
-    pub agents: Vec<Met>,
+    pub agents: Vec<JoinedAgent>,
     /// Those that were not let in, in a sentence each.
     pub refused: Vec<String>,
 }
 
 /// The reason why agents could not be gathered.
 #[derive(Debug, thiserror::Error)]
-pub enum MeetError {
+pub enum GatherError {
     /// The address can't be listened on.
     #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
     Listen {
@@ -141,15 +141,15 @@ pub enum MeetError {
     },
 }
 
-impl Meeting {
+impl Rendezvous {
     /// Begins to listen; with port 0 the system chooses one.
     ///
     /// # Errors
     /// When the address is not this host's, or its port is taken.
-    pub fn open(address: SocketAddr, token: Token) -> Result<Self, MeetError> {
+    pub fn open(address: SocketAddr, token: Token) -> Result<Self, GatherError> {
         let listener = match listen_at(address) {
             Ok(listener) => listener,
-            Err(error) => return Err(MeetError::Listen { address, error }),
+            Err(error) => return Err(GatherError::Listen { address, error }),
         };
         Ok(Self { listener, token })
     }
@@ -171,20 +171,20 @@ impl Meeting {
     /// When they don't come, or others come. Those that came see their controller go.
     pub fn gather(
         self,
-        wanted: &Wanted,
+        wanted: &ExpectedAgents,
         launcher: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<Gathered, MeetError> {
+    ) -> Result<Gathered, GatherError> {
         let mut lobby = Lobby {
             meeting: self,
             count: wanted.count,
-            knocking: Vec::new(),
+            handshaking: Vec::new(),
             came: BTreeMap::new(),
             refused: Vec::new(),
         };
         let deadline = Instant::now() + wanted.within;
         while lobby.came.len() < wanted.count as usize {
             if wanted.stop.load(Relaxed) {
-                return Err(MeetError::Stopped { came: lobby.came.len(), count: wanted.count });
+                return Err(GatherError::Stopped { came: lobby.came.len(), count: wanted.count });
             }
             if let Err(why) = launcher() {
                 return Err(lobby.without_launcher(why));
@@ -208,15 +208,15 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// A connection in the middle of its handshake.
-struct Knocking {
+struct Handshaking {
     socket: TcpStream,
     from: IpAddr,
     since: Instant,
-    door: Door,
+    door: ControllerHandshake,
 }
 
 /// An agent that has come.
-struct Came {
+struct Arrived {
     hello: Hello,
     link: Arc<Link>,
     stream: Stream<Report, Order>,
@@ -224,37 +224,42 @@ struct Came {
 
 /// The connections in their handshakes, and the agents that have come.
 struct Lobby {
-    meeting: Meeting,
+    meeting: Rendezvous,
     count: u32,
-    knocking: Vec<Knocking>,
-    came: BTreeMap<u32, Came>,
+    handshaking: Vec<Handshaking>,
+    came: BTreeMap<u32, Arrived>,
     refused: Vec<(IpAddr, String)>,
 }
 
 impl Lobby {
     /// Waits a little for input and handles it.
-    fn run_once(&mut self) -> Result<(), MeetError> {
+    fn run_once(&mut self) -> Result<(), GatherError> {
         let ready = self.wait_readable();
         // From the last to the first: a removal moves the last one, which was handled by then.
         for index in ready.into_iter().rev() {
-            let knocking = &mut self.knocking[index];
-            match knocking.read_step() {
+            let handshaking = &mut self.handshaking[index];
+            match handshaking.read_step() {
                 Ok(None) => {}
                 Ok(Some((hello, keys))) => {
-                    let known = self.knocking.swap_remove(index);
+                    let known = self.handshaking.swap_remove(index);
                     self.receive_agent(known, hello, keys)?;
                 }
                 Err(why) => {
-                    let from = self.knocking.swap_remove(index).from;
+                    let from = self.handshaking.swap_remove(index).from;
                     self.note_refusal(from, why);
                 }
             }
         }
         // Strangers that say nothing must not hold their places for ever.
         let now = Instant::now();
-        while let Some(index) = self.knocking.iter().position(|it| now - it.since > KNOCK_WITHIN) {
-            let from = self.knocking.swap_remove(index).from;
-            self.note_refusal(from, format!("it sent too little for {} s", KNOCK_WITHIN.as_secs()));
+        while let Some(index) =
+            self.handshaking.iter().position(|it| now - it.since > HANDSHAKE_WITHIN)
+        {
+            let from = self.handshaking.swap_remove(index).from;
+            self.note_refusal(
+                from,
+                format!("it sent too little for {} s", HANDSHAKE_WITHIN.as_secs()),
+            );
         }
         self.accept_waiting();
         Ok(())
@@ -264,8 +269,8 @@ impl Lobby {
     /// places of those that can be read from.
     fn wait_readable(&self) -> Vec<usize> {
         let mut watched = vec![PollFd::new(&self.meeting.listener, PollFlags::IN)];
-        for knocking in &self.knocking {
-            watched.push(PollFd::new(&knocking.socket, PollFlags::IN));
+        for handshaking in &self.handshaking {
+            watched.push(PollFd::new(&handshaking.socket, PollFlags::IN));
         }
         // An interrupted wait is a short one.
         let _ = poll(&mut watched, Some(&TICK));
@@ -297,15 +302,15 @@ impl Lobby {
         if socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).is_err() {
             return;
         }
-        if self.knocking.len() >= KNOCKING_MAX {
-            let oldest = (0..KNOCKING_MAX).min_by_key(|index| self.knocking[*index].since);
+        if self.handshaking.len() >= HANDSHAKES_MAX {
+            let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
-                let from = self.knocking.swap_remove(index).from;
+                let from = self.handshaking.swap_remove(index).from;
                 self.note_refusal(from, "others crowded it out".to_owned());
             }
         }
-        let door = Door::new(&self.meeting.token);
-        self.knocking.push(Knocking { socket, from, since: Instant::now(), door });
+        let door = ControllerHandshake::new(&self.meeting.token);
+        self.handshaking.push(Handshaking { socket, from, since: Instant::now(), door });
     }
 
     /// Notes that a connection was refused.
@@ -319,10 +324,10 @@ impl Lobby {
     /// Takes in an agent that has proved the token.
     fn receive_agent(
         &mut self,
-        known: Knocking,
+        known: Handshaking,
         hello: Hello,
         keys: Keys,
-    ) -> Result<(), MeetError> {
+    ) -> Result<(), GatherError> {
         let wrong_size = hello.size != self.count || hello.rank >= self.count;
         let mut refusal = None;
         if wrong_size {
@@ -345,14 +350,14 @@ impl Lobby {
             }
         };
         if wrong_size {
-            return Err(MeetError::OtherSize { hello, count: self.count });
+            return Err(GatherError::OtherSize { hello, count: self.count });
         }
         if let Some(why) = refusal {
             self.note_refusal(from, why);
             return Ok(());
         }
         let stream = Stream::open(Opener::new(Arc::clone(&link), 1), output);
-        self.came.insert(hello.rank, Came { hello, link, stream });
+        self.came.insert(hello.rank, Arrived { hello, link, stream });
         Ok(())
     }
 
@@ -360,14 +365,14 @@ impl Lobby {
         self.refused.iter().map(|(from, why)| format!("{from}: {why}")).collect()
     }
 
-    fn too_few(&self, within: Duration) -> MeetError {
+    fn too_few(&self, within: Duration) -> GatherError {
         let refused = self.list_refusals();
         let hint = if refused.is_empty() && self.came.is_empty() {
             " (hint: can its hosts reach this one? --listen names an address that they can)"
         } else {
             ""
         };
-        MeetError::TooFew {
+        GatherError::TooFew {
             came: self.came.len(),
             count: self.count,
             within_s: within.as_secs(),
@@ -377,9 +382,9 @@ impl Lobby {
         }
     }
 
-    fn without_launcher(&self, why: String) -> MeetError {
+    fn without_launcher(&self, why: String) -> GatherError {
         let (came, count) = (self.came.len(), self.count);
-        MeetError::Launcher { came, count, missing: self.list_missing(), why }
+        GatherError::Launcher { came, count, missing: self.list_missing(), why }
     }
 
     fn list_missing(&self) -> String {
@@ -392,24 +397,26 @@ impl Lobby {
     }
 
     /// Ends the listening and makes agents of those that came.
-    fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, MeetError> {
+    fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
         let refused = self.list_refusals();
         let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
         let names = names::agent_names(&hellos);
         let mut agents = Vec::with_capacity(names.len());
-        for (name, Came { hello, link, stream }) in names.into_iter().zip(self.came.into_values()) {
-            let mut agent = Remote::met(&name, stream, link, Arc::clone(stop));
+        for (name, Arrived { hello, link, stream }) in
+            names.into_iter().zip(self.came.into_values())
+        {
+            let mut agent = Remote::from_rendezvous(&name, stream, link, Arc::clone(stop));
             // One that came early may have failed while the others were awaited.
-            if let Err(gone) = agent.look() {
-                return Err(MeetError::LostAgain { rank: hello.rank, why: gone.0 });
+            if let Err(gone) = agent.check_alive() {
+                return Err(GatherError::LostAgain { rank: hello.rank, why: gone.0 });
             }
-            agents.push(Met { name, hello, agent });
+            agents.push(JoinedAgent { name, hello, agent });
         }
         Ok(Gathered { agents, refused })
     }
 }
 
-impl Knocking {
+impl Handshaking {
     /// Reads what was sent, and answers; returns who it is, once that is known.
     fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, String> {
         let mut bytes = [0; 512];

@@ -1,6 +1,6 @@
 //! The handshake by which two ends of a connection prove the same token, without any socket.
 //!
-//! [`Knock`] is the agent's half, [`Door`] the controller's. The agent greets and sends the first
+//! [`AgentHandshake`] is the agent's half, [`ControllerHandshake`] the controller's. The agent greets and sends the first
 //! message of Noise's NNpsk0, whose key is the token; the controller greets only a side that
 //! greeted rightly, and sends the second. Then the agent introduces itself, sealed: only a record
 //! of *this* handshake opens, so a replay of what another agent sent gets no further. The greetings
@@ -93,11 +93,11 @@ fn build_half(token: &Token, side: Side) -> HandshakeState {
 }
 
 /// The agent's half.
-pub(super) struct Knock {
+pub(super) struct AgentHandshake {
     noise: HandshakeState,
 }
 
-impl Knock {
+impl AgentHandshake {
     /// Begins the handshake; returns the bytes to be sent first, too.
     pub(super) fn begin(token: &Token) -> (Self, Vec<u8>) {
         let mut noise = build_half(token, Side::Agent);
@@ -138,7 +138,7 @@ pub(super) enum Step {
 }
 
 /// The controller's half.
-pub(super) struct Door {
+pub(super) struct ControllerHandshake {
     input: Vec<u8>,
     state: State,
 }
@@ -152,7 +152,7 @@ enum State {
     Ended,
 }
 
-impl Door {
+impl ControllerHandshake {
     pub(super) fn new(token: &Token) -> Self {
         let noise = build_half(token, Side::Controller);
         Self { input: Vec::new(), state: State::Closed(Box::new(noise)) }
@@ -234,12 +234,12 @@ mod tests {
     }
 
     /// What an agent says, in its two parts, to a door that knows the same token.
-    fn whole() -> (Door, Vec<u8>, Vec<u8>) {
+    fn whole() -> (ControllerHandshake, Vec<u8>, Vec<u8>) {
         let token = Token::from_bytes([7; 32]);
-        let mut door = Door::new(&token);
-        let (knock, first) = Knock::begin(&token);
+        let mut door = ControllerHandshake::new(&token);
+        let (knock, first) = AgentHandshake::begin(&token);
         let Ok(Step::Send(answer)) = door.take(&first) else { panic!("the first part is refused") };
-        let answer = &answer[answer.len() - Knock::answer_bytes()..];
+        let answer = &answer[answer.len() - AgentHandshake::answer_bytes()..];
         let (_, second) = knock.end(answer, &hello()).unwrap();
         (door, first, second)
     }
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn another_token_shows_on_either_side() {
-        let (knock, first) = Knock::begin(&Token::from_bytes([7; 32]));
-        let mut door = Door::new(&Token::from_bytes([8; 32]));
+        let (knock, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
+        let mut door = ControllerHandshake::new(&Token::from_bytes([8; 32]));
         assert_eq!(refused(door.take(&first)), "its token is another");
         let answer = [9; MESSAGE_BYTES];
         let error = knock.end(&answer, &hello()).err().unwrap().to_string();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn what_was_recorded_on_another_connection_gets_no_further_than_the_door() {
         let (_, first, second) = whole();
-        let mut door = Door::new(&Token::from_bytes([7; 32]));
+        let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
         assert!(matches!(door.take(&first), Ok(Step::Send(_))));
         let why = refused(door.take(&second));
         assert_eq!(why, "what it says was recorded on another connection, or damaged on its way");
@@ -281,8 +281,8 @@ mod tests {
     fn an_agent_of_an_odd_name_is_refused() {
         for host in ["", "a b", "a\n", "ä", &"x".repeat(256)] {
             let token = Token::from_bytes([7; 32]);
-            let mut door = Door::new(&token);
-            let (knock, first) = Knock::begin(&token);
+            let mut door = ControllerHandshake::new(&token);
+            let (knock, first) = AgentHandshake::begin(&token);
             let Ok(Step::Send(answer)) = door.take(&first) else { panic!() };
             let answer = &answer[answer.len() - MESSAGE_BYTES..];
             let odd = Hello { host: host.to_owned(), ..hello() };
@@ -300,7 +300,7 @@ mod tests {
         ) {
             let mut said = if greeted { Greeting::ours().to_bytes() } else { Vec::new() };
             said.extend(&bytes);
-            let mut door = Door::new(&Token::from_bytes([7; 32]));
+            let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
             for piece in said.chunks(piece) {
                 prop_assert!(!matches!(door.take(piece), Ok(Step::Known(..) | Step::Send(_))));
             }
@@ -318,7 +318,7 @@ mod tests {
             prop_assert!(!matches!(door.take(&second), Ok(Step::Known(..))));
             let bit = bit % (8 * first.len());
             first[bit / 8] ^= 1 << (bit % 8);
-            let mut door = Door::new(&Token::from_bytes([7; 32]));
+            let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
             prop_assert!(!matches!(door.take(&first), Ok(Step::Send(_))));
         }
     }

@@ -1,7 +1,7 @@
 //! The writing end of a stream: it writes at once where no caller has to wait for it, else by a
 //! thread.
 //!
-//! A [`Voice`] writes a short message itself while nothing waits before it and the stream has
+//! A [`Writer`] writes a short message itself while nothing waits before it and the stream has
 //! space: a thread between the sender and the stream costs a wake-up for every message. All else
 //! goes to that thread, so a sender never waits for the other side. The thread greets, too, and
 //! sends a heartbeat where nothing else was sent of late.
@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::wire::{self, Greeting, Message};
 
 /// Longest time in which each side sends nothing: then a heartbeat is due.
-pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes that a short message has at most: wherever anything at all can be written, it can be. A
 /// pipe that has space takes a page, and a socket a third of what it keeps.
@@ -36,16 +36,16 @@ pub trait Output: Write + AsFd + Send {}
 impl<O: Write + AsFd + Send> Output for O {}
 
 /// A sender of messages; the stream ends with the last one of its clones.
-pub(crate) struct Voice<Out>(Arc<VoiceShared<Out>>);
+pub(crate) struct Writer<Out>(Arc<WriterShared<Out>>);
 
-impl<Out> Clone for Voice<Out> {
+impl<Out> Clone for Writer<Out> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
 /// The state that all clones of a writer share.
-struct VoiceShared<Out> {
+struct WriterShared<Out> {
     later: Sender<Message<Out>>,
     queue: Arc<WriterQueue>,
 }
@@ -67,15 +67,15 @@ struct Open {
 
 /// An error: the stream can't be written to any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unheard;
+pub(crate) struct WriteFailed;
 
-impl<Out: Serialize + Send + 'static> Voice<Out> {
+impl<Out: Serialize + Send + 'static> Writer<Out> {
     /// Starts the thread, which greets at once.
     pub(crate) fn begin(output: impl Output + 'static) -> Self {
         let open = Open { output: Box::new(output), said: Instant::now() };
         let queue = WriterQueue { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
         let (later, outgoing) = channel();
-        let shared = VoiceShared { later, queue: Arc::new(queue) };
+        let shared = WriterShared { later, queue: Arc::new(queue) };
         let queue = Arc::clone(&shared.queue);
         thread::spawn(move || run_writer(&queue, &outgoing));
         Self(Arc::new(shared))
@@ -85,14 +85,14 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
     ///
     /// # Errors
     /// When nothing can be sent any more.
-    pub(crate) fn say(&self, message: Message<Out>) -> Result<(), Unheard> {
-        let VoiceShared { later, queue } = &*self.0;
+    pub(crate) fn say(&self, message: Message<Out>) -> Result<(), WriteFailed> {
+        let WriterShared { later, queue } = &*self.0;
         if queue.write_at_once(&message)? {
             return Ok(());
         }
         // Counted before it is queued: from here on no other sender may overtake it.
         queue.waiting.fetch_add(1, AcqRel);
-        later.send(message).map_err(|_| Unheard)
+        later.send(message).map_err(|_| WriteFailed)
     }
 
     /// Returns a function that gives this sender, or `None` once the stream has ended: for holders
@@ -105,14 +105,14 @@ impl<Out: Serialize + Send + 'static> Voice<Out> {
 
 impl WriterQueue {
     /// Writes a short message where nothing waits and the stream has space; says whether it did.
-    fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, Unheard> {
+    fn write_at_once(&self, message: &Message<impl Serialize>) -> Result<bool, WriteFailed> {
         // Messages must arrive in the order in which they were sent: none overtakes a queued one.
         if self.waiting.load(Acquire) > 0 {
             return Ok(false);
         }
         // A lock that is held means that a write is in progress, which may take long.
         let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
-        let open = output.as_mut().ok_or(Unheard)?;
+        let open = output.as_mut().ok_or(WriteFailed)?;
         if !has_room(&open.output) {
             return Ok(false);
         }
@@ -123,18 +123,18 @@ impl WriterQueue {
         }
         if open.write_flushed(&frame).is_err() {
             *output = None;
-            return Err(Unheard);
+            return Err(WriteFailed);
         }
         Ok(true)
     }
 
     /// Writes bytes, however long that takes; a stream that fails is closed.
-    fn write_blocking(&self, bytes: &[u8]) -> Result<(), Unheard> {
+    fn write_blocking(&self, bytes: &[u8]) -> Result<(), WriteFailed> {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = output.as_mut().ok_or(Unheard)?;
+        let open = output.as_mut().ok_or(WriteFailed)?;
         if open.write_flushed(bytes).is_err() {
             *output = None;
-            return Err(Unheard);
+            return Err(WriteFailed);
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl WriterQueue {
     /// any more, so that the thread tries and finds out.
     fn silence(&self) -> Duration {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.as_ref().map_or(BEAT_EVERY, |open| open.said.elapsed())
+        output.as_ref().map_or(HEARTBEAT_EVERY, |open| open.said.elapsed())
     }
 
     fn close(&self) {
@@ -178,25 +178,26 @@ fn run_writer<Out: Serialize>(queue: &WriterQueue, outgoing: &Receiver<Message<O
 fn write_messages<Out: Serialize>(
     queue: &WriterQueue,
     outgoing: &Receiver<Message<Out>>,
-) -> Result<(), Unheard> {
+) -> Result<(), WriteFailed> {
     queue.write_blocking(&Greeting::ours().to_bytes())?;
     queue.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
     loop {
-        let (message, waited) = match outgoing.recv_timeout(BEAT_EVERY.saturating_sub(silence)) {
+        let (message, waited) = match outgoing.recv_timeout(HEARTBEAT_EVERY.saturating_sub(silence))
+        {
             Ok(message) => (message, 1),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 silence = queue.silence();
-                if silence < BEAT_EVERY {
+                if silence < HEARTBEAT_EVERY {
                     continue;
                 }
-                (Message::Beat, 0)
+                (Message::Heartbeat, 0)
             }
         };
         silence = Duration::ZERO;
         // Counted down only once it is written, so that nothing overtakes it meanwhile.
-        queue.write_blocking(&wire::to_frame(&message).map_err(|_| Unheard)?)?;
+        queue.write_blocking(&wire::to_frame(&message).map_err(|_| WriteFailed)?)?;
         queue.waiting.fetch_sub(waited, AcqRel);
     }
 }
@@ -208,22 +209,22 @@ mod tests {
 
     use super::*;
 
-    /// A voice and what hears it, once it has greeted.
-    fn pair() -> (Voice<String>, UnixStream) {
+    /// A writer and what hears it, once it has greeted.
+    fn pair() -> (Writer<String>, UnixStream) {
         let (here, mut there) = UnixStream::pair().unwrap();
-        let voice = Voice::begin(here);
+        let writer = Writer::begin(here);
         Greeting::expect(&mut there).unwrap();
-        while voice.0.queue.waiting.load(Acquire) > 0 {
+        while writer.0.queue.waiting.load(Acquire) > 0 {
             thread::yield_now();
         }
-        (voice, there)
+        (writer, there)
     }
 
     /// The next thing that is said.
     fn heard(there: &mut UnixStream) -> Option<String> {
         loop {
             match wire::read(there).unwrap() {
-                Some(Message::Said(said)) => return Some(said),
+                Some(Message::Payload(said)) => return Some(said),
                 Some(_) => {}
                 None => return None,
             }
@@ -232,18 +233,18 @@ mod tests {
 
     #[test]
     fn whoever_speaks_never_waits_for_the_other_side_and_nothing_is_said_out_of_turn() {
-        let (voice, mut there) = pair();
+        let (writer, mut there) = pair();
         let long = "x".repeat(1 << 22);
         // No one reads yet, and a stream keeps less than that.
         for said in ["first", &long, "third", &long, "last"] {
-            voice.say(Message::Said(said.to_owned())).unwrap();
+            writer.say(Message::Payload(said.to_owned())).unwrap();
         }
         for said in ["first", &long, "third", &long, "last"] {
             assert!(heard(&mut there).unwrap() == said, "{said:.5}");
         }
-        let faint = voice.downgrade();
-        faint().unwrap().say(Message::Said("faint".into())).unwrap();
-        drop(voice);
+        let faint = writer.downgrade();
+        faint().unwrap().say(Message::Payload("faint".into())).unwrap();
+        drop(writer);
         assert!(faint().is_none());
         assert_eq!(heard(&mut there).as_deref(), Some("faint"));
         assert_eq!(heard(&mut there), None);
@@ -251,28 +252,28 @@ mod tests {
 
     #[test]
     fn short_messages_that_nobody_reads_wait_for_room() {
-        let (voice, mut there) = pair();
+        let (writer, mut there) = pair();
         let short = "x".repeat(SHORT_BYTES - 16);
         // A stream of this kind keeps some 200 KiB.
         let count = 2_000;
         for _ in 0..count {
-            voice.say(Message::Said(short.clone())).unwrap();
+            writer.say(Message::Payload(short.clone())).unwrap();
         }
-        assert!(voice.0.queue.waiting.load(Acquire) > 0);
-        drop(voice);
+        assert!(writer.0.queue.waiting.load(Acquire) > 0);
+        drop(writer);
         assert_eq!(std::iter::from_fn(|| heard(&mut there)).count(), count);
     }
 
     #[test]
     fn a_stream_that_fails_is_told_to_whoever_speaks_next() {
-        let (voice, mut there) = pair();
-        voice.say(Message::Said("heard".into())).unwrap();
+        let (writer, mut there) = pair();
+        writer.say(Message::Payload("heard".into())).unwrap();
         assert_eq!(heard(&mut there).as_deref(), Some("heard"));
         drop(there);
-        assert_eq!(voice.say(Message::Said("lost".into())), Err(Unheard));
-        assert_eq!(voice.say(Message::Said("lost".into())), Err(Unheard));
-        let (voice, mut there) = pair();
-        drop(voice);
+        assert_eq!(writer.say(Message::Payload("lost".into())), Err(WriteFailed));
+        assert_eq!(writer.say(Message::Payload("lost".into())), Err(WriteFailed));
+        let (writer, mut there) = pair();
+        drop(writer);
         assert_eq!(there.read(&mut [0]).unwrap(), 0);
     }
 }
