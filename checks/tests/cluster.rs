@@ -201,7 +201,7 @@ fn refused(cluster: &Machine) -> Result<()> {
     let output = proc::output(&mut run_command(cluster, &how, &SHORT))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
-    let words = "error: 0 of 4 agents came: ranks 0 to 3 are missing: `srun` ended with exit";
+    let words = "error: 0 of 4 agents connected: ranks 0 to 3 are missing: `srun` ended with exit";
     ensure!(stderr.contains(words) && stderr.matches("\nerror: 0").count() == 1, "{stderr}");
     nothing_left(cluster)
 }

@@ -74,7 +74,7 @@ fn refused(lab: &Lab) -> Result<()> {
         ensure!(text.matches("error: ").count() == 1, "{config}: {text}");
         Ok(())
     };
-    check("wrong-key", &["host one: it does not let us in: ", "Permission denied"])?;
+    check("wrong-key", &["host one: it refuses the login: ", "Permission denied"])?;
     check("unknown", &["host one: ssh does not know it: ", "Host key verification failed"])?;
     let config = lab.folder.path().join("config");
     let text = fs::read_to_string(&config)?.replace("10.79.0.1\n", "10.79.0.99\n");

@@ -1,8 +1,8 @@
 //! `dfsbench agent`: one host's half, started there by a controller.
 //!
-//! Orders come from stdin and reports go to stdout, so nothing else may use them; or both go over
-//! TCP, where something else than the controller started it. It ends with its controller, and takes
-//! away its own file where it was put there for this.
+//! Orders are read from stdin and reports go to stdout, so nothing else may use them; or both go
+//! over TCP, where another program than the controller started it. It ends with its controller, and
+//! removes its own file where it was put there for this.
 
 use std::io;
 use std::path::Path;
@@ -59,47 +59,70 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
 }
 
-/// Goes to the controller that the environment names.
+/// Connects to the controller that the environment names.
 fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let place = AgentRank::from_environment(&variable).map_err(Failure::Usage)?;
-    let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("agent, {place}: {why}"));
-    let needed = |name: &str| {
-        let hint = "(hint: `dfsbench run --launcher` sets it for its agents)";
-        variable(name).ok_or_else(|| failed(&format!("{name} is not there {hint}")))
+    let rank = AgentRank::from_environment(&read_variable).map_err(Failure::Usage)?;
+    match join_controller(rank, within, leave) {
+        Ok(joined) => Ok(joined),
+        // Many agents write to one log: each names its rank.
+        Err(why) => Err(Failure::Lab(format!("agent, {rank}: {why}"))),
+    }
+}
+
+fn read_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn need_variable(name: &str) -> Result<String, String> {
+    let hint = "(hint: `dfsbench run --launcher` sets it for its agents)";
+    read_variable(name).ok_or_else(|| format!("{name} is not set {hint}"))
+}
+
+fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<Joined, String> {
+    let address = need_variable(job::MEET)?;
+    let token = match need_variable(job::TOKEN)?.parse() {
+        Ok(token) => token,
+        Err(error) => return Err(format!("{}: {error}", job::TOKEN)),
     };
-    let address = needed(job::MEET)?;
-    let token = needed(job::TOKEN)?.parse();
-    let token = token.map_err(|error| failed(&format!("{}: {error}", job::TOKEN)))?;
-    let within = units::parse_time_ns(within).map_err(|error| failed(&error))?;
-    let host = HOST_NAMES.iter().find_map(|name| variable(name));
-    let host = host.unwrap_or_else(job::host_name);
-    let hello = Hello { rank: place.rank, size: place.size, host };
+    let within = units::parse_time_ns(within).map_err(|error| error.to_string())?;
+    let mut host = job::host_name();
+    for name in HOST_NAMES.iter().rev() {
+        // The first of the names that is set wins.
+        host = read_variable(name).unwrap_or(host);
+    }
+    let hello = Hello { rank: rank.rank, size: rank.size, host };
     if !hello.is_plain() {
-        let why = "DFSBENCH_HOST: a host is called by letters, digits, `.`, `_` and `-`";
-        return Err(failed(&format!("{why}, and not `{}`", hello.host.escape_default())));
+        let why = "DFSBENCH_HOST: a name of a host has letters, digits, `.`, `_` and `-`";
+        return Err(format!("{why}, and not `{}`", hello.host.escape_default()));
     }
     let within = Duration::from_nanos(within);
-    rendezvous::join(&address, &token, &hello, within, leave).map_err(|error| failed(&error))
+    rendezvous::join(&address, &token, &hello, within, leave).map_err(|error| error.to_string())
 }
 
 /// Removes a program that a controller put here, and its folder unless others use it; where another
-/// one has looked at the program since it was `seen`, that one takes it away.
+/// controller has checked the program since it was `seen`, that one removes it.
 fn remove_program(program: &Path, seen: &str) {
-    let ours = program.file_name().is_some_and(|name| name.to_string_lossy().contains("dfsbench-"));
-    if !ours {
+    let name = program.file_name().unwrap_or_default();
+    if !name.to_string_lossy().contains("dfsbench-") {
         return;
     }
-    // Nobody is left to be told of a failure; `dfsbench clean` would meet it again.
-    if time_of(program).is_none_or(|time| seen == time || seen.parse::<f64>().is_err()) {
+    let is_used_since = match time_of(program) {
+        // A host without file times hands over a word: then the time proves nothing.
+        Some(time) => seen != time && seen.parse::<f64>().is_ok(),
+        None => false,
+    };
+    // The controller is gone, so there is no one to report a failure to.
+    if !is_used_since {
         let _ = std::fs::remove_file(program);
     }
-    let _ = program.parent().map(std::fs::remove_dir);
+    if let Some(folder) = program.parent() {
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
-/// When a file was last looked at, in seconds since 1970, as `stat -c %.9Y` has it.
+/// Returns when a file was changed last, in seconds since 1970, as `stat -c %.9Y` prints it.
 fn time_of(file: &Path) -> Option<String> {
-    let modified = std::fs::metadata(file).and_then(|it| it.modified()).ok()?;
+    let modified = std::fs::metadata(file).ok()?.modified().ok()?;
     let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(format!("{}.{:09}", since.as_secs(), since.subsec_nanos()))
 }

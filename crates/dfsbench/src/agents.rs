@@ -14,16 +14,16 @@ use std::thread;
 
 use controller::Launched;
 use fleet::ssh::{self, Launcher};
-use fleet::{Gone, Remote, Transport};
+use fleet::{Gone, Remote};
 use model::{Host, panicked};
 
 use crate::job::Job;
 
-/// Names of the hosts that have agents: what is named where this process can't end in order.
+/// Names of the hosts that have agents, for the message of a process that can't end in order.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Names of the hosts that have agents and were not left yet.
-pub fn reached() -> Vec<String> {
+/// Returns the names of the hosts that have agents and were not left yet.
+pub fn reached_hosts() -> Vec<String> {
     REACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -44,17 +44,17 @@ pub struct Agents {
     stop: Arc<AtomicBool>,
     /// Made when a host is first reached over ssh.
     launcher: Option<Launcher>,
-    /// Those that came by themselves.
+    /// Agents that connected by themselves.
     job: Option<Job>,
 }
 
 impl Agents {
-    /// None yet; `stop` is the request to stop, which is passed on to them.
+    /// Makes a starter without agents; `stop` is the request to stop, which is passed on to them.
     pub const fn new(stop: Arc<AtomicBool>) -> Self {
         Self { stop, launcher: None, job: None }
     }
 
-    /// With those that a job has brought.
+    /// Adds the agents of a job.
     pub fn with_job(self, job: Option<Job>) -> Self {
         Self { job, ..self }
     }
@@ -64,28 +64,34 @@ impl Agents {
     /// Each has an agent, or a sentence that says why it can't be reached or can't run this
     /// program.
     pub fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
-        let taken = hosts.iter().map(|host| self.job.as_mut().and_then(|job| job.take(host)));
-        let mut launched: Vec<Option<Result<Remote, Gone>>> = taken.collect();
-        if let Some(host) = hosts.iter().find(|host| host.ssh.is_some())
-            && self.launcher.is_none()
-        {
-            match candidate_programs(host).and_then(Launcher::new) {
-                Ok(launcher) => self.launcher = Some(launcher),
-                Err(gone) => return hosts.iter().map(|_| Err(gone.clone())).collect(),
+        // By the index of the host: agents start in another order than that of `hosts`.
+        let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
+        let mut missing = Vec::new();
+        for (index, host) in hosts.iter().enumerate() {
+            match self.job.as_mut().and_then(|job| job.take_agent(host)) {
+                Some(agent) => _ = launched.insert(index, agent),
+                None => missing.push((index, *host)),
+            }
+            if host.ssh.is_some() && self.launcher.is_none() {
+                match make_launcher(host) {
+                    Ok(launcher) => self.launcher = Some(launcher),
+                    Err(gone) => return vec![gone; hosts.len()].into_iter().map(Err).collect(),
+                }
             }
         }
-        let missing = (0..hosts.len()).filter(|index| launched[*index].is_none());
-        let places = by_place(hosts, missing);
-        for (index, agent) in start_all(&places, self.launcher.as_ref(), &self.stop) {
-            launched[index] = Some(agent);
+        let machines = group_by_machine(&missing);
+        launched.extend(start_all(&machines, self.launcher.as_ref(), &self.stop));
+        let mut transports: Vec<Launched> = Vec::with_capacity(hosts.len());
+        for (index, agent) in launched {
+            transports.push(match agent {
+                Ok(agent) => {
+                    note_reached(&hosts[index].name);
+                    Ok(Box::new(agent))
+                }
+                Err(gone) => Err(gone),
+            });
         }
-        let boxed = |agent| Box::new(agent) as Box<dyn Transport>;
-        for (host, agent) in hosts.iter().zip(&launched) {
-            if matches!(agent, Some(Ok(_))) {
-                note_reached(&host.name);
-            }
-        }
-        launched.into_iter().flatten().map(|agent| agent.map(boxed)).collect()
+        transports
     }
 
     /// Starts the agent of one host.
@@ -97,23 +103,23 @@ impl Agents {
     }
 }
 
-/// Agents of one host, each with the index under which it was asked for.
-type Place<'h> = Vec<(usize, &'h Host)>;
+/// The agents of one machine, each with the index of its host in the request.
+type Machine<'h> = Vec<(usize, &'h Host)>;
 
 /// Starts agents, one after the other where they are on one host.
 fn start_all(
-    places: &[Place<'_>],
+    machines: &[Machine<'_>],
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
 ) -> Vec<(usize, Result<Remote, Gone>)> {
-    let start = |place: &Place<'_>| -> Vec<_> {
-        place.iter().map(|(index, host)| (*index, start_caught(host, launcher, stop))).collect()
-    };
     let mut started = Vec::new();
-    for some in places.chunks(ssh::AT_ONCE_MAX) {
+    for some in machines.chunks(ssh::AT_ONCE_MAX) {
         thread::scope(|scope| {
-            let each: Vec<_> = some.iter().map(|place| scope.spawn(|| start(place))).collect();
-            for thread in each {
+            let mut threads = Vec::with_capacity(some.len());
+            for machine in some {
+                threads.push(scope.spawn(|| start_on_machine(machine, launcher, stop)));
+            }
+            for thread in threads {
                 started.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }
         });
@@ -121,7 +127,20 @@ fn start_all(
     started
 }
 
-/// Starts an agent; a panic on the way is why its host has none.
+/// Starts the agents of one machine: the first one puts the program there, the others find it.
+fn start_on_machine(
+    machine: &Machine<'_>,
+    launcher: Option<&Launcher>,
+    stop: &Arc<AtomicBool>,
+) -> Vec<(usize, Result<Remote, Gone>)> {
+    let mut started = Vec::with_capacity(machine.len());
+    for (index, host) in machine {
+        started.push((*index, start_caught(host, launcher, stop)));
+    }
+    started
+}
+
+/// Starts an agent; a panic while it starts is the error of its host.
 fn start_caught(
     host: &Host,
     launcher: Option<&Launcher>,
@@ -136,7 +155,9 @@ fn start_remote(
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Remote, Gone> {
-    if let Some(launcher) = launcher.filter(|_| host.ssh.is_some()) {
+    if let Some(launcher) = launcher
+        && host.ssh.is_some()
+    {
         return launcher.launch(host, stop);
     }
     let mut command = Command::new(this_program(host)?);
@@ -145,20 +166,23 @@ fn start_remote(
     Remote::start(&mut command, &host.name, Arc::clone(stop))
 }
 
-/// Some hosts by where they are, each with its index: a host that plays several clients is one
-/// place, which gets the program once.
-fn by_place<'h>(hosts: &[&'h Host], some: impl Iterator<Item = usize>) -> Vec<Place<'h>> {
-    let mut places: BTreeMap<_, Place<'h>> = BTreeMap::new();
-    for index in some {
-        let host = hosts[index];
-        let place = match &host.ssh {
+/// Groups hosts by machine: a machine that plays several clients gets the program once.
+fn group_by_machine<'h>(hosts: &[(usize, &'h Host)]) -> Vec<Machine<'h>> {
+    let mut machines: BTreeMap<_, Machine<'h>> = BTreeMap::new();
+    for (index, host) in hosts {
+        let machine = match &host.ssh {
             Some(ssh) => (Some((ssh.as_str(), &host.ssh_config)), 0),
-            // Here nothing has to be put anywhere.
-            None => (None, index),
+            // On this host no program is copied, so all start at once.
+            None => (None, *index),
         };
-        places.entry(place).or_default().push((index, host));
+        machines.entry(machine).or_default().push((*index, *host));
     }
-    places.into_values().collect()
+    machines.into_values().collect()
+}
+
+/// Makes what starts agents over ssh, with the programs that may be copied to hosts.
+fn make_launcher(host: &Host) -> Result<Launcher, Gone> {
+    Launcher::new(candidate_programs(host)?)
 }
 
 /// Programs that a host may be able to run, the best first.
@@ -168,12 +192,17 @@ fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     }
     let this = this_program(host)?;
     let beside = this.with_file_name("dfsbench-static");
-    Ok([this].into_iter().chain(beside.is_file().then_some(beside)).collect())
+    // The static one runs on hosts with another C library, and is the second choice for its size.
+    if beside.is_file() { Ok(vec![this, beside]) } else { Ok(vec![this]) }
 }
 
 fn this_program(host: &Host) -> Result<PathBuf, Gone> {
-    std::env::current_exe()
-        .map_err(|error| Gone(format!("host {}: where is this program? {error}", host.name)))
+    match std::env::current_exe() {
+        Ok(program) => Ok(program),
+        Err(error) => {
+            Err(Gone(format!("host {}: can't find this program's file: {error}", host.name)))
+        }
+    }
 }
 
 /// Returns the directory of this host's undo log: one for root, else the user's own folder.
@@ -183,9 +212,15 @@ pub fn state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/dfsbench");
     }
-    let absolute =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let home = || absolute("HOME").map(|home| home.join(".local/state"));
-    let state = absolute("XDG_STATE_HOME").or_else(home).unwrap_or_else(std::env::temp_dir);
+    let state = match (absolute_path("XDG_STATE_HOME"), absolute_path("HOME")) {
+        (Some(state), _) => state,
+        (None, Some(home)) => home.join(".local/state"),
+        (None, None) => std::env::temp_dir(),
+    };
     state.join("dfsbench")
+}
+
+/// Reads a path from the environment; the specification says that relative ones are ignored.
+fn absolute_path(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

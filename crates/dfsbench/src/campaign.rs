@@ -68,7 +68,7 @@ pub fn bring(
         return Ok(false);
     }
     prepare(means)?;
-    let job = Job::bring(args, stop)?;
+    let job = Job::start(args, stop)?;
     around.job = Some(job.hosts());
     means.job.set(Some(job));
     Ok(true)
@@ -213,7 +213,7 @@ fn measure_plan(
 ) -> Result<Campaign, Failure> {
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
-        server.tell(plan);
+        server.set_addresses(plan);
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign =
@@ -317,17 +317,17 @@ fn walk_plan(
     if let Some(id) = stored {
         let mut store = Store::open_or_create(means.results)?;
         store.hold(id)?;
-        controller::preflight(walk).map_err(Failure::of_campaign)?;
-        controller::resume(walk, &mut store, id).map_err(Failure::of_campaign)?;
+        controller::preflight(walk)?;
+        controller::resume(walk, &mut store, id)?;
         return Ok(store.load(id)?);
     }
     // A ladder without the layer that it leads to says nothing of it.
     let is_ladder = matches!(means.question, Question::Ladder(_));
     let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
-    preflight(walk).map_err(Failure::of_campaign)?;
-    let header = header(walk, &means.question).map_err(Failure::of_campaign)?;
+    preflight(walk)?;
+    let header = header(walk, &means.question)?;
     let mut store = Store::open_or_create(means.results)?;
-    let (id, _) = controller::walk(walk, &mut store, &header).map_err(Failure::of_campaign)?;
+    let (id, _) = controller::walk(walk, &mut store, &header)?;
     Ok(store.load(id)?)
 }
 

@@ -1,6 +1,6 @@
 //! The in-memory servers inside this process: the embedded default target, and one without faults.
 //!
-//! The binary starts it, because only this floor knows both the plan and the server; the agent
+//! The binary starts it, because only this crate knows both the plan and the server; the agent
 //! gets its counters and thread ids, so that its work is counted and its processor time is not
 //! taken for the client's.
 
@@ -48,52 +48,69 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
         let all = [settings, without_faults].concat();
         return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
     }
-    let needs_clean = !without_faults.is_empty();
-    let faultless = needs_clean.then(|| start_server(&clean, &without_faults)).transpose()?;
+    let mut faultless = None;
+    if !without_faults.is_empty() {
+        faultless = Some(start_server(&clean, &without_faults)?);
+    }
     Ok(Some(Embedded { usual: start_server(&plan.server, &settings)?, faultless }))
 }
 
-/// Starts one server for whoever speaks with it so.
+/// Starts one server for clients with these settings.
 fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
+    let needs_tls = settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls);
     let config = ServerConfig {
         udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
-        tls: settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls).then(TlsConfig::default),
+        tls: if needs_tls { Some(TlsConfig::default()) } else { None },
         ..server_config::config(plan)?
     };
-    let server = Server::start(config)
-        .map_err(|error| Failure::Lab(format!("can't start the in-memory server: {error}")))?;
-    let certificate = server.certificate_pem().map(write_certificate).transpose()?;
+    let server = match Server::start(config) {
+        Ok(server) => server,
+        Err(error) => {
+            return Err(Failure::Lab(format!("can't start the in-memory server: {error}")));
+        }
+    };
+    let certificate = match server.certificate_pem() {
+        Some(pem) => Some(write_certificate(pem)?),
+        None => None,
+    };
     Ok(Running { server: Arc::new(server), certificate })
 }
 
 /// Writes the certificate where the client can read it, as it reads that of any server.
 fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
-    let write = || {
-        let mut file = NamedTempFile::with_prefix("dfsbench-ca-")?;
-        file.write_all(pem.as_bytes())?;
-        Ok(file)
-    };
-    write().map_err(|error: io::Error| Failure::Output {
+    let mut file = NamedTempFile::with_prefix("dfsbench-ca-").map_err(|e| certificate_error(&e))?;
+    file.write_all(pem.as_bytes()).map_err(|error| certificate_error(&error))?;
+    Ok(file)
+}
+
+fn certificate_error(error: &io::Error) -> Failure {
+    Failure::Output {
         what: "the certificate of the in-memory server to a temporary file".to_owned(),
         reason: error.to_string(),
-        hint: "see that the temporary folder has room",
-    })
+        hint: "free space in the temporary folder, or name another one in TMPDIR",
+    }
 }
 
 impl Embedded {
-    /// Tells the runs of a plan where their servers are.
-    pub fn tell(&self, plan: &mut Plan) {
+    /// Writes the servers' ports and certificates into the runs of a plan.
+    pub fn set_addresses(&self, plan: &mut Plan) {
         let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
         plan.set_embedded(self.usual.port(), self.usual.certificate());
         plan.set_faultless(faultless.port(), faultless.certificate());
     }
 
-    /// The servers, as an agent wants to know them: as one.
+    /// Returns the servers as one, as an agent uses them.
     pub fn as_local_server(&self) -> LocalServer {
-        let all = || [&self.usual].into_iter().chain(&self.faultless);
-        let ids = all().flat_map(|running| running.server.thread_ids().to_vec());
-        let thread_ids = ids.map(i32::unsigned_abs).collect();
-        let servers: Vec<Arc<Server>> = all().map(|running| Arc::clone(&running.server)).collect();
+        let mut servers = vec![Arc::clone(&self.usual.server)];
+        if let Some(faultless) = &self.faultless {
+            servers.push(Arc::clone(&faultless.server));
+        }
+        let mut thread_ids = Vec::new();
+        for server in &servers {
+            for id in server.thread_ids() {
+                thread_ids.push(id.unsigned_abs());
+            }
+        }
         let disturbed = Arc::clone(&self.usual.server);
         LocalServer {
             thread_ids,
@@ -104,14 +121,14 @@ impl Embedded {
 }
 
 impl Running {
-    /// Port of NFS and MOUNT.
+    /// Returns the port of NFS and MOUNT.
     fn port(&self) -> u16 {
         self.server.address().port()
     }
 
-    /// The certificate that clients must trust, where it speaks TLS.
+    /// Returns the certificate that clients must trust, where the server speaks TLS.
     fn certificate(&self) -> Option<&Path> {
-        self.certificate.as_ref().map(NamedTempFile::path)
+        Some(self.certificate.as_ref()?.path())
     }
 }
 
@@ -133,13 +150,17 @@ fn disturb_server(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), Stri
 
 /// Adds up the counts of all servers: only one is at work in a pass.
 fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
-    let counters: Vec<ServerCounters> = servers.iter().map(|server| server.counters()).collect();
-    let sum = |of: &dyn Fn(&ServerCounters) -> u64| counters.iter().map(of).sum();
-    ServerCounts {
-        read_bytes: sum(&|counters| counters.payload_read_bytes),
-        write_bytes: sum(&|counters| counters.payload_written_bytes),
-        calls: Calls::from_counts(|kind| sum(&|counters| counters.served(kind))),
+    let (mut read_bytes, mut write_bytes) = (0, 0);
+    let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
+    for server in servers {
+        let counted = server.counters();
+        read_bytes += counted.payload_read_bytes;
+        write_bytes += counted.payload_written_bytes;
+        counters.push(counted);
     }
+    let calls =
+        Calls::from_counts(|kind| counters.iter().map(|counted| counted.served(kind)).sum());
+    ServerCounts { read_bytes, write_bytes, calls }
 }
 
 /// Raises the soft limit of open files to the hard one; a refusal shows when files are opened.

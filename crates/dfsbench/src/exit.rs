@@ -23,7 +23,7 @@ use crate::output::{self, StdoutError};
 pub enum End {
     /// Everything went well.
     Ok,
-    /// A comparison found what it was not to find.
+    /// A comparison found a loss beyond its bound.
     Lost,
     /// Something was measured that does not count.
     Invalid,
@@ -56,6 +56,17 @@ impl From<ExportError> for Failure {
                 hint: "name a directory where there is room",
             },
             error @ ExportError::Exists(_) => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<ControllerError> for Failure {
+    fn from(error: ControllerError) -> Self {
+        match error {
+            ControllerError::Store(error) => Self::Store(error),
+            // A directory of this host is the user's to name, a server is not.
+            ControllerError::UnusableHere(reason) => Self::Usage(reason),
+            error => Self::Lab(error.to_string()),
         }
     }
 }
@@ -102,21 +113,12 @@ pub enum Failure {
     /// The program panicked; what it did to hosts is undone.
     #[error(transparent)]
     Bug(#[from] Panicked),
-    /// Whoever read our output wants no more of it; nothing is wrong.
+    /// The reader of our output has closed it; nothing is wrong.
     #[error("the reader of the output went away")]
     BrokenPipe,
 }
 
 impl Failure {
-    /// A controller's error: a directory of this host is the user's to name, a server is not.
-    pub fn of_campaign(error: ControllerError) -> Self {
-        match error {
-            ControllerError::Store(error) => Self::Store(error),
-            ControllerError::UnusableHere(reason) => Self::Usage(reason),
-            error => Self::Lab(error.to_string()),
-        }
-    }
-
     /// The exit code.
     pub const fn code(&self) -> u8 {
         match self {
@@ -126,7 +128,12 @@ impl Failure {
         }
     }
 
-    /// Says what went wrong, once, and turns it into the exit code.
+    /// Makes the failure of a host, a server or a fleet.
+    pub fn lab(error: impl std::fmt::Display) -> Self {
+        Self::Lab(error.to_string())
+    }
+
+    /// Prints the error message, once, and returns the exit code.
     pub fn end(failure: &Self) -> ExitCode {
         if !matches!(failure, Self::BrokenPipe) {
             output::message(&format!("error: {failure}"));
@@ -135,8 +142,8 @@ impl Failure {
     }
 }
 
-/// Says why the process can't end in order, and ends it at once: threads may wait in the kernel for
-/// what never comes, and nobody can join those.
+/// Prints why the process can't end in order, and ends it at once: threads may wait in the kernel
+/// for ever, and those can't be joined.
 #[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
 pub fn end_now(why: &str, code: u8) -> ! {
     output::message(why);
@@ -149,8 +156,8 @@ pub fn give_up(why: &str) {
     end_now(&format!("gave up: {why} {hint}"), Failure::Lab(String::new()).code())
 }
 
-/// Has panics be noted for whoever catches them, and says nothing of those: they are told of as the
-/// error of what they ended, on a line of their own. With RUST_BACKTRACE they are shown, too.
+/// Notes panics for the caller that catches them, and prints nothing of those: each is reported as
+/// the error of what it ended, on a line of its own. With RUST_BACKTRACE they are printed, too.
 pub fn note_panics() {
     let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let before = std::panic::take_hook();
@@ -175,8 +182,9 @@ mod tests {
     fn a_panic_is_a_failure_that_says_how_to_report_it_and_ends_with_3() {
         let failure = caught(|| panic!("planted")).unwrap_err();
         assert_eq!(failure.code(), 3);
-        let told = failure.to_string();
-        assert!(told.starts_with("panicked: planted"), "{told}");
-        assert!(told.contains("this is a bug of dfsbench") && told.contains("report it"), "{told}");
+        let message = failure.to_string();
+        assert!(message.starts_with("panicked: planted"), "{message}");
+        assert!(message.contains("this is a bug of dfsbench"), "{message}");
+        assert!(message.contains("report it"), "{message}");
     }
 }

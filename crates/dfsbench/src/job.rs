@@ -1,6 +1,6 @@
-//! Hosts that a job brings: agents that Slurm, MPI or something else starts, and that come by TCP.
+//! Hosts of a job: agents that Slurm, MPI or another launcher starts, and that connect by TCP.
 //!
-//! [`Job::bring`] listens, has the agents started, and waits until all are there; then it is as if
+//! [`Job::start`] listens, has the agents started, and waits until all have connected; then it is as if
 //! they had been reached by ssh. Address and token travel in the environment of the job only.
 
 mod address;
@@ -22,11 +22,11 @@ use plan::{RawPlan, TargetArg, UsedFrom};
 use crate::args::{JobArgs, Launcher};
 use crate::exit::Failure;
 use crate::{embedded, output};
-use address::Place;
+use address::ListenAddress;
 
 pub use address::host_name;
 
-/// The variable that tells an agent the address of its controller.
+/// The variable with the address of an agent's controller.
 pub const MEET: &str = "DFSBENCH_MEET";
 
 /// The secret that it shares with it.
@@ -34,7 +34,7 @@ pub const TOKEN: &str = "DFSBENCH_TOKEN";
 
 /// The agents of a job, and what started them.
 pub struct Job {
-    /// By name; those that nobody has asked for yet.
+    /// By name; those that were not used yet.
     agents: BTreeMap<String, Remote>,
     /// All names, by rank.
     names: Vec<String>,
@@ -43,47 +43,54 @@ pub struct Job {
 }
 
 impl Job {
-    /// Brings the agents that the arguments ask for.
+    /// Starts the agents that the arguments request, and waits for them.
     ///
     /// # Errors
-    /// When the arguments make no sense, or not all agents come.
-    pub fn bring(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
-        let Some(launcher) = args.launcher else { unreachable!("it is asked for by its launcher") };
+    /// When the arguments make no sense, or not all agents connect.
+    pub fn start(args: &JobArgs, stop: &Arc<AtomicBool>) -> Result<Self, Failure> {
+        let Some(launcher) = args.launcher else { unreachable!("a job has a launcher") };
         let count = count_agents(args, launcher)?;
         let within = parse_deadline(&args.meet_within)?;
         let starts = launcher != Launcher::Wait;
         if !starts && args.launch_with.is_some() {
             return Err(Failure::Usage(
-                "--launch-with starts nothing with `--launcher wait`".to_owned(),
+                "--launch-with has no effect with `--launcher wait`, which starts nothing (hint: leave one \
+                 of them out)"
+                    .to_owned(),
             ));
         }
         let token = if starts { draw_token()? } else { given_token()? };
         // Agents that are started elsewhere may need any address of this host.
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
-        let place = Place::read(args.listen.as_deref(), default_ip)?;
+        let listen = ListenAddress::parse(args.listen.as_deref(), default_ip)?;
         embedded::raise_descriptor_limit();
-        let meeting = Rendezvous::open(place.socket, token.clone());
-        let meeting = meeting.map_err(|error| Failure::Lab(error.to_string()))?;
-        let port = meeting.address().map_err(|error| Failure::Lab(error.to_string()))?.port();
-        let meet = place.for_agents(port);
+        let rendezvous = Rendezvous::open(listen.socket, token.clone());
+        let rendezvous = rendezvous.map_err(Failure::lab)?;
+        let port = rendezvous.address().map_err(Failure::lab)?.port();
+        let address = listen.agent_address(port);
         let mut starter = if starts {
-            let mut command = command::of(launcher, args.launch_with.as_deref(), count)?;
-            Some(start_launcher(command.env(MEET, &meet).env(TOKEN, token.to_secret_text()))?)
+            let mut command =
+                command::launch_command(launcher, args.launch_with.as_deref(), count)?;
+            Some(start_launcher(command.env(MEET, &address).env(TOKEN, token.to_secret_text()))?)
         } else {
-            output::message(&format!("waiting for {count} agents with {MEET}={meet}"));
+            output::message(&format!("waiting for {count} agents with {MEET}={address}"));
             None
         };
-        let wanted = ExpectedAgents { count, within, stop: Arc::clone(stop) };
-        let gathered = meeting
-            .gather(&wanted, &mut || starter.as_mut().map_or(Ok(()), Starter::check_running));
-        let Gathered { agents, refused } =
-            gathered.map_err(|error| Failure::Lab(error.to_string()))?;
-        for who in refused {
-            output::message(&format!("warning: not let in: {who}"));
+        let expected = ExpectedAgents { count, within, stop: Arc::clone(stop) };
+        let gathered = rendezvous.gather(&expected, &mut || match &mut starter {
+            Some(starter) => starter.check_running(),
+            None => Ok(()),
+        });
+        let Gathered { agents, refused } = gathered.map_err(Failure::lab)?;
+        for connection in refused {
+            output::message(&format!("warning: a connection was refused: {connection}"));
         }
-        let names = agents.iter().map(|met| met.name.clone()).collect();
-        let agents = agents.into_iter().map(|met| (met.name, met.agent)).collect();
-        Ok(Self { agents, names, _starter: starter })
+        let mut job = Self { agents: BTreeMap::new(), names: Vec::new(), _starter: starter };
+        for joined in agents {
+            job.names.push(joined.name.clone());
+            job.agents.insert(joined.name, joined.agent);
+        }
+        Ok(job)
     }
 
     /// The hosts, one for each agent, by rank.
@@ -95,39 +102,52 @@ impl Job {
     ///
     /// # Errors
     /// When it was handed out before: nothing but the job can start it again.
-    pub fn take(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
+    pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
         if !self.names.contains(&host.name) {
             return None;
         }
-        let agent = self.agents.remove(&host.name);
-        Some(agent.ok_or_else(|| {
-            Gone(format!("host {}: its agent came with the job, which starts no other", host.name))
-        }))
+        match self.agents.remove(&host.name) {
+            Some(agent) => Some(Ok(agent)),
+            None => Some(Err(Gone(format!(
+                "host {}: its agent has ended, and the job starts no other",
+                host.name
+            )))),
+        }
     }
 }
 
 /// Hosts of a job whose names are not known yet; `None` where no job is asked for.
 ///
 /// # Errors
-/// When nobody says how many there will be.
+/// When their number is not given.
 pub fn stand_ins(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
-    args.launcher.map(|launcher| Ok(unnamed(count_agents(args, launcher)?))).transpose()
+    match args.launcher {
+        Some(launcher) => Ok(Some(unnamed_hosts(count_agents(args, launcher)?))),
+        None => Ok(None),
+    }
 }
 
-/// So many of them.
-pub fn unnamed(count: u32) -> Vec<Host> {
+/// Makes so many hosts that stand for those of a job.
+pub fn unnamed_hosts(count: u32) -> Vec<Host> {
     (0..count).map(|rank| Host::here(format!("rank-{rank}"))).collect()
 }
 
-/// Lets targets that name no hosts be used from those of the job.
+/// Has targets that name no hosts used from the hosts of the job.
 ///
 /// # Errors
 /// When no target is left that can be.
 pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
-    for target in raw.targets.iter_mut().filter(|target| target.used_from == UsedFrom::One) {
+    for target in &mut raw.targets {
+        if target.used_from != UsedFrom::One {
+            continue;
+        }
         match &mut target.what {
-            TargetArg::Directory(path) => make_whole(path)?,
-            TargetArg::Directories(paths) => paths.iter_mut().try_for_each(make_whole)?,
+            TargetArg::Directory(path) => make_absolute(path)?,
+            TargetArg::Directories(paths) => {
+                for path in paths {
+                    make_absolute(path)?;
+                }
+            }
             TargetArg::Null | TargetArg::Nfs(_) => {}
             TargetArg::Memory
             | TargetArg::Tcp(_)
@@ -140,8 +160,9 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
     if raw.targets.iter().any(|target| target.used_from == UsedFrom::Job) {
         return Ok(());
     }
-    let of_plan = |target: &plan::RawTarget| matches!(target.used_from, UsedFrom::Hosts(_));
-    let hint = if raw.targets.iter().any(of_plan) {
+    let names_hosts =
+        raw.targets.iter().any(|target| matches!(target.used_from, UsedFrom::Hosts(_)));
+    let hint = if names_hosts {
         "leave `hosts` and `clients` of the targets out: the job brings its own"
     } else {
         "name a directory that all of them have, or nfs://server/export"
@@ -150,48 +171,65 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{what} (hint: {hint})")))
 }
 
-/// Other hosts know nothing of the folder that this process is in.
-fn make_whole(path: &mut PathBuf) -> Result<(), Failure> {
-    *path = std::path::absolute(&*path)
-        .map_err(|error| Failure::Usage(format!("where is `{}`? {error}", path.display())))?;
+/// Makes a path absolute: on other hosts an agent runs in another folder.
+fn make_absolute(path: &mut PathBuf) -> Result<(), Failure> {
+    match std::path::absolute(&*path) {
+        Ok(absolute) => *path = absolute,
+        Err(error) => {
+            let shown = path.display();
+            return Err(Failure::Usage(format!("can't make `{shown}` absolute: {error}")));
+        }
+    }
     Ok(())
 }
 
 fn start_launcher(command: &mut Command) -> Result<Starter, Failure> {
-    let hear = |line: &str| output::message(&format!("job: {line}"));
-    Starter::start(command, hear).map_err(|gone| {
-        let hint = "(hint: --launch-with names what starts agents)";
-        Failure::Lab(format!("{gone} {hint}"))
-    })
+    match Starter::start(command, |line| output::message(&format!("job: {line}"))) {
+        Ok(starter) => Ok(starter),
+        Err(gone) => {
+            let hint = "(hint: --launch-with names the command that starts agents)";
+            Err(Failure::Lab(format!("{gone} {hint}")))
+        }
+    }
 }
 
-/// How many agents are to come.
+/// Counts the agents that are expected.
 fn count_agents(args: &JobArgs, launcher: Launcher) -> Result<u32, Failure> {
     const SLURM: [&str; 2] = ["SLURM_NTASKS", "SLURM_NNODES"];
-    let in_allocation = || {
-        let said = SLURM.iter().find_map(|name| std::env::var(name).ok())?;
-        said.parse().ok().filter(|_| launcher == Launcher::Slurm)
-    };
-    match args.agents.or_else(in_allocation) {
-        Some(count) if (1..=AGENTS_MAX).contains(&count) => Ok(count),
-        Some(count) => {
-            Err(Failure::Usage(format!("--agents {count}: there are 1 to {AGENTS_MAX} of them")))
+    let mut count = args.agents;
+    if launcher == Launcher::Slurm {
+        for name in SLURM {
+            if count.is_none()
+                && let Ok(text) = std::env::var(name)
+            {
+                count = text.parse().ok();
+            }
         }
-        None => Err(Failure::Usage("how many agents will come? (hint: --agents 4)".to_owned())),
+    }
+    match count {
+        Some(count) if (1..=AGENTS_MAX).contains(&count) => Ok(count),
+        Some(count) => Err(Failure::Usage(format!("--agents {count}: must be 1 to {AGENTS_MAX}"))),
+        None => {
+            Err(Failure::Usage("the number of agents is not known (hint: --agents 4)".to_owned()))
+        }
     }
 }
 
 fn parse_deadline(text: &str) -> Result<Duration, Failure> {
-    let ns = units::parse_time_ns(text)
-        .map_err(|error| Failure::Usage(format!("--meet-within {text}: {error}")))?;
-    Ok(Duration::from_nanos(ns))
+    match units::parse_time_ns(text) {
+        Ok(ns) => Ok(Duration::from_nanos(ns)),
+        Err(error) => Err(Failure::Usage(format!("--meet-within {text}: {error}"))),
+    }
 }
 
 fn draw_token() -> Result<Token, Failure> {
-    Token::draw().map_err(|error| Failure::Lab(format!("the system has no random bytes: {error}")))
+    match Token::draw() {
+        Ok(token) => Ok(token),
+        Err(error) => Err(Failure::Lab(format!("can't read random bytes: {error}"))),
+    }
 }
 
-/// The token that whoever starts the agents gives them, too.
+/// Reads the token that the launcher gives to the agents, too.
 fn given_token() -> Result<Token, Failure> {
     let Ok(text) = std::env::var(TOKEN) else {
         return Err(Failure::Usage(format!(
@@ -199,5 +237,8 @@ fn given_token() -> Result<Token, Failure> {
              {TOKEN}=$(openssl rand -hex 32))"
         )));
     };
-    text.parse().map_err(|error| Failure::Usage(format!("{TOKEN}: {error}")))
+    match text.parse() {
+        Ok(token) => Ok(token),
+        Err(error) => Err(Failure::Usage(format!("{TOKEN}: {error}"))),
+    }
 }

@@ -112,7 +112,7 @@ pub fn plan_of_job(text: &str, source_name: &str, agents: u32) -> Result<Plan, F
     job::use_targets(&mut raw)?;
     raw.read_mixes(input_file::read_mix)?;
     let around = surroundings();
-    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed(agents)), ..around })?)
+    Ok(Plan::resolve(&raw, &Surroundings { job: Some(job::unnamed_hosts(agents)), ..around })?)
 }
 
 /// Says whether a target is the name of a plan file, of a pipe, or stdin.

@@ -210,7 +210,7 @@ impl<'a> Raising<'a> {
 
     fn set_embedded(&self, plan: &mut Plan) {
         if let Some(server) = &self.server {
-            server.tell(plan);
+            server.set_addresses(plan);
         }
     }
 
@@ -271,9 +271,9 @@ fn search_runs(
     means: &Means<'_>,
     raising: &Raising<'_>,
 ) -> Result<Campaign, Failure> {
-    controller::preflight(walk).map_err(Failure::of_campaign)?;
+    controller::preflight(walk)?;
     let question = Question::Ramp(raising.asked.clone());
-    let header = campaign::header(walk, &question).map_err(Failure::of_campaign)?;
+    let header = campaign::header(walk, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut state = CampaignState::Complete;
@@ -285,7 +285,7 @@ fn search_runs(
         }
         let at = |load| raising.run(number, load);
         let search = controller::search::search(walk, &mut keeping, &raising.asked, &at);
-        if search.map_err(Failure::of_campaign)?.next().is_some() {
+        if search?.next().is_some() {
             state = CampaignState::Interrupted;
             break;
         }

@@ -80,7 +80,7 @@ fn bound_end(stop: &AtomicBool) {
     loop {
         // This takes what is left of the time.
         let is_stuck = agent::is_stuck(STUCK_LOOKS, || sleep_uninterrupted(TICK));
-        let hosts = agents::reached();
+        let hosts = agents::reached_hosts();
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
             let why = format!(

@@ -25,16 +25,16 @@ pub struct AgentEnd {
     /// `None` where there will be no more.
     orders: Receiver<Option<Order>>,
     is_over: Cell<bool>,
-    /// An order that came while only disturbances were accepted.
+    /// An order that was received while only disturbances were accepted.
     held: Cell<Option<Order>>,
-    tell: RefCell<Box<Tell>>,
+    report: RefCell<Box<SendReport>>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// The function that takes reports to the controller.
-pub(crate) type Tell = dyn FnMut(Report) + Send;
+/// The function that sends reports to the controller.
+pub(crate) type SendReport = dyn FnMut(Report) + Send;
 
-/// Takes them to a controller in this process.
+/// The sender of reports to a controller in this process.
 struct Reports {
     sender: Option<Sender<Report>>,
     wakeup: WakeupSlot,
@@ -53,19 +53,22 @@ pub fn pair() -> (InProcess, AgentEnd) {
         cancelled: Arc::clone(&cancelled),
     };
     let reports = Reports { sender: Some(reports_in), wakeup };
-    (controller, AgentEnd::of(orders_out, cancelled, move |report| reports.tell(report)))
+    (controller, AgentEnd::new(orders_out, cancelled, move |report| reports.send_report(report)))
 }
 
 impl Reports {
-    fn tell(&self, report: Report) {
-        // A controller that is gone needs no answer.
-        let _ = self.sender.as_ref().map(|sender| sender.send(report));
+    fn send_report(&self, report: Report) {
+        if let Some(sender) = &self.sender {
+            // A controller that is gone needs no answer.
+            let _ = sender.send(report);
+        }
         self.wakeup.notify();
     }
 }
 
 impl Drop for Reports {
     fn drop(&mut self) {
+        // The end of the channel is what the controller is woken for, so the sender goes first.
         self.sender = None;
         self.wakeup.notify();
     }
@@ -73,18 +76,18 @@ impl Drop for Reports {
 
 impl Transport for InProcess {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
-        self.orders.send(Some(order)).map_err(|_| gone())
+        self.orders.send(Some(order)).map_err(|_| agent_gone())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        self.reports.recv().map_err(|_| gone())
+        self.reports.recv().map_err(|_| agent_gone())
     }
 
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
         match self.reports.try_recv() {
             Ok(report) => Ok(Some(report)),
             Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(gone()),
+            Err(TryRecvError::Disconnected) => Err(agent_gone()),
         }
     }
 
@@ -97,20 +100,20 @@ impl Transport for InProcess {
     }
 }
 
-fn gone() -> Gone {
+fn agent_gone() -> Gone {
     Gone("the agent is gone".to_owned())
 }
 
 impl AgentEnd {
-    /// An end whose orders come from elsewhere, and whose reports `tell` takes there.
-    pub(crate) fn of(
+    /// Makes an end whose orders arrive by a channel, and whose reports `report` sends.
+    pub(crate) fn new(
         orders: Receiver<Option<Order>>,
         cancelled: Arc<AtomicBool>,
-        tell: impl FnMut(Report) + Send + 'static,
+        report: impl FnMut(Report) + Send + 'static,
     ) -> Self {
-        let tell: Box<Tell> = Box::new(tell);
+        let report: Box<SendReport> = Box::new(report);
         let (is_over, held) = (Cell::new(false), Cell::new(None));
-        Self { orders, is_over, held, tell: RefCell::new(tell), cancelled }
+        Self { orders, is_over, held, report: RefCell::new(report), cancelled }
     }
 
     /// Waits for the next order; `None` when the controller is gone.
@@ -118,20 +121,25 @@ impl AgentEnd {
         if self.is_over.get() {
             return None;
         }
-        let order = self.held.take().or_else(|| self.orders.recv().ok().flatten());
+        let order = match self.held.take() {
+            Some(held) => Some(held),
+            None => self.orders.recv().unwrap_or(None),
+        };
         self.is_over.set(order.is_none());
         order
     }
 
-    /// Takes an order to disturb the host, or to let it be, that has come; any other waits until
-    /// it is asked for.
+    /// Returns an order to disturb the host, or to end that, if one has arrived; any other order is
+    /// kept for [`Self::next_order`].
     pub fn try_disturbance(&self) -> Option<Order> {
-        let come = self.held.take().or_else(|| {
-            let come = self.orders.try_recv().ok()?;
-            self.is_over.set(come.is_none());
-            come
-        });
-        match come {
+        let mut arrived = self.held.take();
+        if arrived.is_none()
+            && let Ok(order) = self.orders.try_recv()
+        {
+            self.is_over.set(order.is_none());
+            arrived = order;
+        }
+        match arrived {
             Some(order @ (Order::Disturb(_) | Order::EndDisturbance)) => Some(order),
             other => {
                 self.held.set(other);
@@ -142,7 +150,7 @@ impl AgentEnd {
 
     /// Answers; a controller that is gone needs no answer.
     pub fn report(&self, report: Report) {
-        (self.tell.borrow_mut())(report);
+        (self.report.borrow_mut())(report);
     }
 
     /// Set while the controller wants what is in progress to end; to be withdrawn by the agent when
@@ -157,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disturbance_is_taken_at_once_and_what_follows_it_waits() {
+    fn a_disturbance_is_returned_at_once_and_later_orders_wait() {
         let (mut controller, agent) = pair();
         assert!(agent.try_disturbance().is_none());
         for order in [Order::EndDisturbance, Order::Release, Order::EndDisturbance] {
@@ -180,8 +188,8 @@ mod tests {
         assert!(agent.cancelled().load(Relaxed));
         assert!(matches!(controller.receive(), Ok(Report::Ended)));
         drop(agent);
-        assert_eq!(controller.send(Order::Release), Err(gone()));
-        assert_eq!(controller.try_receive(), Err(gone()));
+        assert_eq!(controller.send(Order::Release), Err(agent_gone()));
+        assert_eq!(controller.try_receive(), Err(agent_gone()));
         assert!(controller.receive().is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What controller and agents say to each other, and the ways it travels.
+//! The messages between controller and agents, and the transports that carry them.
 //!
 //! The controller sends an [`Order`], the agent answers with [`Report`]s; one order is in progress
 //! at a time. [`Transport`] is the seam: in this process, or as [`wire`] messages through the
-//! user's own ssh. A wish to stop overtakes everything else, so it is not an order.
+//! user's own ssh. A request to stop overtakes everything else, so it is not an order.
 
 pub mod in_process;
 mod json;
@@ -45,31 +45,31 @@ pub trait Transport {
     /// When the agent is gone.
     fn receive(&mut self) -> Result<Report, Gone>;
 
-    /// Takes a report that has come, without waiting.
+    /// Receives a report that has arrived, without waiting.
     ///
     /// # Errors
     /// When the agent is gone.
     fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
 
-    /// Rings this wakeup from now on when something has come. Whoever never rings is looked at now
-    /// and then all the same.
+    /// Signals this wakeup from now on when something has arrived. A transport that never signals
+    /// is polled now and then all the same.
     fn set_wakeup(&mut self, _wakeup: &Wakeup) {}
 
-    /// Asks that what is in progress ends soon; the agent answers it, and stays for what comes
-    /// next.
+    /// Requests that what is in progress ends soon; the agent answers it, and waits for the next
+    /// order.
     fn cancel(&mut self) {}
 
     /// Leaves the agent, without waiting until it has gone: dropping the transport does. So
     /// many of them can leave at one moment.
     fn leave(&mut self) {}
 
-    /// Waits until the agent that was left has gone, but not for ever; says of one that hasn't, and
-    /// goes on by itself, what it is about, in a sentence that names its host.
+    /// Waits until the agent that was left has ended, but not for ever. Returns a sentence, with
+    /// the name of its host, about an agent that has not ended and goes on by itself.
     fn await_end(&mut self) -> Option<String> {
         None
     }
 
-    /// Says whether the agent is still there, without waiting.
+    /// Checks that the agent is still there, without waiting.
     ///
     /// # Errors
     /// When it isn't.

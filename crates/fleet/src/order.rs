@@ -1,10 +1,10 @@
-//! Orders and reports: all that controller and agents say to each other.
+//! Orders and reports: all messages between controller and agents.
 //!
 //! One order is in progress at a time, and each has one answer; only [`Order::Go`] is answered by
 //! several reports. A pass is [`Order::Prepare`], [`Order::Arm`], [`Order::Go`] and
-//! [`Order::Account`], and all agents of a run have answered one before the next is given. Whatever
-//! can't be obeyed is answered by [`Report::Failed`] with a sentence, which names no host: the
-//! controller knows whom it asked.
+//! [`Order::Account`], and all agents of a run have answered one before the next is given. An
+//! order that can't be carried out is answered by [`Report::Failed`] with a sentence, which names
+//! no host: the controller knows to which one it sent the order.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub enum JournalLocation {
     InMemory,
     /// In a file of its host, which outlives it.
     InFile,
-    /// In such a file, which an agent that was killed left; what that one made is there.
+    /// In a file that an agent left when it was killed; its files of data are there, too.
     Inherited,
 }
 
@@ -64,7 +64,7 @@ pub struct Opening {
 /// An order of the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Make a fresh site for a trial.
+    /// Make a fresh target for a trial.
     Begin(Box<Assignment>),
     /// Make what a pass expects to find, as far as it belongs to this agent's share.
     Prepare(Pass),
@@ -72,29 +72,29 @@ pub enum Order {
     Arm {
         /// The pass to be made.
         pass: Pass,
-        /// Whose workers it executes: its own, or those of another whose files it reads.
+        /// The share whose workers it executes: its own, or another one whose files it reads.
         share: Share,
     },
-    /// Let the workers start.
+    /// Start the workers.
     Go {
         /// When, by the agent's own clock in nanoseconds; 0, or what has passed, is at once.
         start_ns: u64,
     },
-    /// Let them go home instead.
+    /// End the waiting workers instead.
     Disarm,
-    /// Count what the pass left, now that all agents have ended it, and tell how it went.
+    /// Count what the pass left, now that all agents have ended it, and report its result.
     Account {
-        /// The work of all other agents, for one that counts for all; else empty.
+        /// The work of all other agents, for the agent that counts for all; else empty.
         others: Vec<Done>,
     },
-    /// Remove the site.
+    /// Remove the target's working directory.
     End {
         /// Also where another agent made it, which is lost.
         inherits: bool,
     },
-    /// Tell the settings of the host.
+    /// Report the settings of the host.
     Facts,
-    /// Tell what the clocks show.
+    /// Report a reading of the clocks.
     Clock,
     /// Make ready to change the host.
     Open(Opening),
@@ -104,7 +104,7 @@ pub enum Order {
     UndoLast,
     /// Undo all that was applied, the last first.
     UndoAll,
-    /// Hold nothing open below the site until the next pass, so that it can be remounted.
+    /// Hold nothing open below the target until the next pass, so that it can be remounted.
     Release,
     /// Drop from this host's memory what the next pass is to read from elsewhere.
     Invalidate {
@@ -115,15 +115,15 @@ pub enum Order {
     },
     /// Watch the host from now on.
     Watch,
-    /// Watch it no longer, and tell what was seen.
+    /// End watching it, and report what was seen.
     Unwatch,
-    /// Put back what campaigns that were killed left changed.
+    /// Restore what campaigns that were killed left changed.
     Clean,
     /// Change the host for a while, also while workers work; not answered in their stead.
     Disturb(#[serde(with = "json")] Box<Action>),
     /// Revert the fault.
     EndDisturbance,
-    /// Be killed, without a chance to tell anybody or to put anything back. Not answered.
+    /// Crash: the process kills itself and restores nothing. Not answered.
     Crash,
 }
 
@@ -159,13 +159,13 @@ impl Order {
 /// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// The site is there; with its effective settings.
+    /// The target is ready; with its effective settings.
     Begun(Vec<Fact>),
     /// The files of the share are there.
     Prepared,
     /// All is open, and the workers wait.
     Armed,
-    /// They went home.
+    /// The waiting workers have ended.
     Disarmed,
     /// A pass is running.
     Progress(IntervalSample),
@@ -178,7 +178,7 @@ pub enum Report {
     },
     /// How the pass went.
     Ran(Box<PassEnd>),
-    /// The site is gone.
+    /// The working directory is removed.
     Ended,
     /// The order could not be obeyed; the reason is a sentence.
     Failed(String),
@@ -238,7 +238,7 @@ pub struct RestoredChange {
     pub campaign: String,
     /// The change that was made.
     pub what: String,
-    /// Why it can't be put back; `None` where it was.
+    /// Why it can't be restored; `None` where it was.
     pub refused: Option<String>,
 }
 

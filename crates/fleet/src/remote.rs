@@ -1,8 +1,8 @@
 //! The transport to an agent in another process, at the other end of an ssh or of a socket.
 //!
 //! [`Remote`] owns the transport. An agent that ends, is not understood, or sends nothing for
-//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with the last
-//! words of that on stderr, or its socket is closed. When dropped, the stream is ended, and the
+//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with its last line
+//! on stderr, or its socket is closed. When dropped, the stream is ended, and the
 //! agent gets [`LEAVE_WITHIN`] to follow.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
@@ -42,8 +42,8 @@ pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as s
 /// How often silence and a request to stop are checked.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long last words are waited for when a process has ended.
-const WORDS_WITHIN: Duration = Duration::from_millis(300);
+/// How long the last line on stderr is waited for when a process has ended.
+const LAST_LINE_WITHIN: Duration = Duration::from_millis(300);
 
 /// Bytes of a line on stderr that are kept.
 const LINE_BYTES_MAX: u64 = 4 << 10;
@@ -51,8 +51,8 @@ const LINE_BYTES_MAX: u64 = 4 << 10;
 /// An agent in a process of its own.
 pub struct Remote {
     host: String,
-    way: Way,
-    /// `None` once the agent was told to leave.
+    connection: Connection,
+    /// `None` once the stream was ended.
     stream: Option<Stream<Report, Order>>,
     /// The events after the last one, and until when the agent's end is waited for.
     leaving: Option<(Receiver<Event<Report>>, Instant)>,
@@ -63,22 +63,22 @@ pub struct Remote {
 }
 
 /// The means by which an agent is reached.
-enum Way {
+enum Connection {
     /// The agent is, or is behind, a process of ours.
-    Process(Child, StderrLines),
-    /// It came by itself.
+    Process(Child, StderrReader),
+    /// The agent connected by itself.
     Socket(Arc<Link>),
 }
 
-impl Way {
-    /// Ends it at once, and returns its last words, if there are any.
+impl Connection {
+    /// Ends it at once, and returns the process's last line on stderr, if there is any.
     fn cut_off(&mut self) -> Option<String> {
         match self {
-            Self::Process(child, words) => {
+            Self::Process(child, stderr) => {
                 // It may have gone already.
                 let _ = child.kill();
                 let _ = child.wait();
-                words.last()
+                stderr.last_line()
             }
             Self::Socket(link) => {
                 link.cut();
@@ -103,6 +103,7 @@ impl Way {
             Self::Socket(_) => loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match events.recv_timeout(left) {
+                    // Reports that were still in flight; no order waits for them any more.
                     Ok(Event::Greeted | Event::Stop | Event::Cancel | Event::Payload(_)) => {}
                     Ok(Event::Closed | Event::Failed(_)) => return true,
                     Err(error) => return error == RecvTimeoutError::Disconnected,
@@ -115,25 +116,27 @@ impl Way {
 impl Remote {
     /// Starts the process and waits until the agent greets.
     ///
-    /// `stop` is the user's wish to stop, which is passed on while a report is waited for.
+    /// `stop` is the user's request to stop, which is passed on while a report is waited for.
     ///
     /// # Errors
     /// When it can't be started, or no agent of this version greets in time.
     pub fn start(command: &mut Command, host: &str, stop: Arc<AtomicBool>) -> Result<Self, Gone> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
-            let program = command.get_program().to_string_lossy();
-            Gone(format!("host {host}: can't start `{program}`: {error}"))
-        })?;
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                let program = command.get_program().to_string_lossy();
+                return Err(Gone(format!("host {host}: can't start `{program}`: {error}")));
+            }
+        };
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            unreachable!("three pipes were asked for");
+            unreachable!("the command has three pipes");
         };
         let stream = Stream::open(stdout, stdin);
-        let words = StderrLines::of(stderr);
-        let way = Way::Process(child, words);
-        let mut remote = Self::new(host, way, stream, stop);
+        let stderr = StderrReader::start(stderr, |_| ());
+        let mut remote = Self::new(host, Connection::Process(child, stderr), stream, stop);
         // A login on a slow host comes before the greeting, so silence may last longer here.
         match remote.next_event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
@@ -141,26 +144,31 @@ impl Remote {
         }
     }
 
-    /// Makes the transport to an agent that came by itself, at the other end of that stream.
+    /// Makes the transport to an agent that connected by itself, at the other end of that stream.
     pub(crate) fn from_rendezvous(
         name: &str,
         stream: Stream<Report, Order>,
         link: Arc<Link>,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        Self::new(name, Way::Socket(link), stream, stop)
+        Self::new(name, Connection::Socket(link), stream, stop)
     }
 
-    fn new(host: &str, way: Way, stream: Stream<Report, Order>, stop: Arc<AtomicBool>) -> Self {
+    fn new(
+        host: &str,
+        connection: Connection,
+        stream: Stream<Report, Order>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let (host, stream) = (host.to_owned(), Some(stream));
-        Self { host, way, stream, leaving: None, stop, stopped_at: None, lost: None }
+        Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None }
     }
 
-    /// Returns the process at this end; `None` where the agent came by itself.
+    /// Returns the process at this end; `None` where the agent connected by itself.
     pub fn process_id(&self) -> Option<u32> {
-        match &self.way {
-            Way::Process(child, _) => Some(child.id()),
-            Way::Socket(_) => None,
+        match &self.connection {
+            Connection::Process(child, _) => Some(child.id()),
+            Connection::Socket(_) => None,
         }
     }
 
@@ -173,7 +181,7 @@ impl Remote {
         }
     }
 
-    /// Waits so long for the agent's next event.
+    /// Waits `wait` for the agent's next event; passes on a request to stop meanwhile.
     fn event_within(
         &mut self,
         wait: Duration,
@@ -197,10 +205,12 @@ impl Remote {
         }
         if self.stop.load(Relaxed) && self.stopped_at.is_none() {
             // An agent that can't be reached is noticed at the next event.
-            let _ = stream.writer.say(Message::Stop);
+            let _ = stream.writer.send(Message::Stop);
             self.stopped_at = Some(Instant::now());
         }
-        if self.stopped_at.is_some_and(|at| at.elapsed() > ANSWER_AFTER_STOP) {
+        if let Some(stopped_at) = self.stopped_at
+            && stopped_at.elapsed() > ANSWER_AFTER_STOP
+        {
             return Err(self.leave_to_agent());
         }
         Ok(None)
@@ -210,9 +220,9 @@ impl Remote {
     /// killed: it may be the agent, which goes on with what it restores.
     fn leave_to_agent(&mut self) -> Gone {
         // The end of its stream is how the agent learns of it.
-        drop(self.stream.take().map(Stream::end));
+        self.stream = None;
         let seconds = ANSWER_AFTER_STOP.as_secs();
-        let why = format!("no answer for {seconds} s after the wish to stop");
+        let why = format!("no answer for {seconds} s after the request to stop");
         let gone = Gone(format!("host {}: {why}; {LEFT_TO_AGENT}", self.host));
         self.lost = Some(gone.clone());
         gone
@@ -222,12 +232,12 @@ impl Remote {
         self.disconnect(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
     }
 
-    /// Cuts the agent off and keeps the reason, with its last words.
+    /// Cuts the agent off and keeps the reason, with its last line on stderr.
     fn disconnect(&mut self, why: &str) -> Gone {
-        // The end of the stream tells the agent that its controller is gone.
+        // The end of the stream is how the agent learns that its controller is gone.
         self.stream = None;
-        let said = self.way.cut_off().map_or(String::new(), |line| format!(": {line}"));
-        let gone = Gone(format!("host {}: {why}{said}", self.host));
+        let reason = with_last_line(why.to_owned(), self.connection.cut_off());
+        let gone = Gone(format!("host {}: {reason}", self.host));
         self.lost = Some(gone.clone());
         gone
     }
@@ -237,12 +247,12 @@ impl Transport for Remote {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.check_alive()?;
         // Whether it arrives shows in the answer.
-        let sent = self.stream.as_ref().map(|stream| stream.writer.say(Message::Payload(order)));
-        if matches!(sent, Some(Ok(()))) {
-            Ok(())
-        } else {
-            Err(self.disconnect("the agent is gone"))
+        if let Some(stream) = &self.stream
+            && stream.writer.send(Message::Payload(order)).is_ok()
+        {
+            return Ok(());
         }
+        Err(self.disconnect("the agent is gone"))
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
@@ -272,13 +282,13 @@ impl Transport for Remote {
     fn cancel(&mut self) {
         // An agent that can't be reached is noticed at the next event.
         if let Some(stream) = &self.stream {
-            let _ = stream.writer.say(Message::Cancel);
+            let _ = stream.writer.send(Message::Cancel);
         }
     }
 
     fn leave(&mut self) {
         if let Some(stream) = self.stream.take() {
-            self.leaving = Some((stream.end(), Instant::now() + LEAVE_WITHIN));
+            self.leaving = Some((stream.end_writing(), Instant::now() + LEAVE_WITHIN));
         }
     }
 
@@ -287,11 +297,11 @@ impl Transport for Remote {
         let (events, deadline) = self.leaving.take()?;
         // Without a request to stop there is no hurry: it is killed when this is dropped.
         let Some(stopped_at) = self.stopped_at else {
-            self.way.await_end(&events, deadline);
+            self.connection.await_end(&events, deadline);
             return None;
         };
         let deadline = deadline.min(stopped_at + LEAVE_AFTER_STOP);
-        if self.way.await_end(&events, deadline) {
+        if self.connection.await_end(&events, deadline) {
             return None;
         }
         let gone =
@@ -304,11 +314,10 @@ impl Transport for Remote {
         if let Some(gone) = &self.lost {
             return Err(gone.clone());
         }
-        let silence = self.stream.as_ref().map(Stream::silence);
-        if silence.is_none_or(|silence| silence > LOST_AFTER) {
-            return Err(self.disconnect_silent(LOST_AFTER));
+        match &self.stream {
+            Some(stream) if stream.silence() <= LOST_AFTER => Ok(()),
+            _ => Err(self.disconnect_silent(LOST_AFTER)),
         }
-        Ok(())
     }
 }
 
@@ -316,29 +325,35 @@ impl Drop for Remote {
     fn drop(&mut self) {
         // An agent that was left to restore its host must not be killed.
         let left = self.await_end();
-        let is_left = self.lost.as_ref().is_some_and(|gone| gone.0.contains(LEFT_TO_AGENT));
+        let is_left = match &self.lost {
+            Some(gone) => gone.0.contains(LEFT_TO_AGENT),
+            None => false,
+        };
         if left.is_none() && !is_left {
-            self.way.cut_off();
+            self.connection.cut_off();
         }
     }
 }
 
-/// The last line with a letter or digit in it that a process wrote to stderr.
-pub(crate) struct StderrLines {
+/// Adds the last line that a process wrote to stderr to a reason, if there is one.
+pub(crate) fn with_last_line(reason: String, last_line: Option<String>) -> String {
+    match last_line {
+        Some(line) => format!("{reason}: {line}"),
+        None => reason,
+    }
+}
+
+/// A reader of a process's stderr, which keeps the last line with a letter or digit in it.
+pub(crate) struct StderrReader {
     last: Arc<Mutex<Option<String>>>,
     reader: JoinHandle<()>,
 }
 
-impl StderrLines {
-    /// Reads until the stream ends, and keeps the last line that says something.
-    pub(crate) fn of(stderr: impl Read + Send + 'static) -> Self {
-        Self::read_lines(stderr, |_| ())
-    }
-
-    /// Starts a connection as [`StderrLines::of`] does; `hear` gets each line that isn't empty.
-    pub(crate) fn read_lines(
+impl StderrReader {
+    /// Starts a thread that reads until the stream ends; `on_line` gets each line that isn't empty.
+    pub(crate) fn start(
         stderr: impl Read + Send + 'static,
-        mut hear: impl FnMut(&str) + Send + 'static,
+        mut on_line: impl FnMut(&str) + Send + 'static,
     ) -> Self {
         let last = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&last);
@@ -351,10 +366,11 @@ impl StderrLines {
                 if !matches!(read, Ok(len) if len > 0) {
                     return;
                 }
-                let text = String::from_utf8_lossy(&line);
-                let text: String = text.trim().chars().filter(|c| !c.is_control()).collect();
+                let mut text = String::from_utf8_lossy(&line).trim().to_owned();
+                // It ends up in a message on a terminal, which control characters would steer.
+                text.retain(|c| !c.is_control());
                 if !text.is_empty() {
-                    hear(&text);
+                    on_line(&text);
                 }
                 if text.chars().any(char::is_alphanumeric) {
                     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
@@ -365,9 +381,9 @@ impl StderrLines {
     }
 
     /// Returns the last line so far, once the process has ended or soon after.
-    pub(crate) fn last(&self) -> Option<String> {
+    pub(crate) fn last_line(&self) -> Option<String> {
         // A process that inherited stderr may hold it open for longer.
-        let deadline = Instant::now() + WORDS_WITHIN;
+        let deadline = Instant::now() + LAST_LINE_WITHIN;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));
         }

@@ -1,8 +1,8 @@
 //! Orders together with what their answers hold.
 //!
 //! A [`Request`] is sent as its [`Order`]; the report that comes back is read by its [`Answer`],
-//! which is the one place where an answer of the wrong kind is found: what a remote side says is
-//! an error there and never a panic. Each function here names an order and the one report that
+//! which is the one place where an answer of the wrong kind is found: whatever a remote agent sends
+//! is an error there and never a panic. Each function here names an order and the one report that
 //! answers it; [`Report::Failed`] is handled before, by the receiving end.
 
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub struct Answer<T> {
      there)"
 )]
 pub struct WrongAnswer {
-    /// Name of the report that came.
+    /// Name of the report that was received.
     pub answer: &'static str,
     /// Name of the order that was given.
     pub order: &'static str,
@@ -54,7 +54,10 @@ impl<T> Answer<T> {
     /// # Errors
     /// When it is no answer to the order.
     pub fn read(&self, report: Report) -> Result<T, WrongAnswer> {
-        (self.read)(report).map_err(|other| WrongAnswer { answer: other.name(), order: self.order })
+        match (self.read)(report) {
+            Ok(value) => Ok(value),
+            Err(other) => Err(WrongAnswer { answer: other.name(), order: self.order }),
+        }
     }
 }
 
@@ -71,7 +74,7 @@ macro_rules! request {
     };
 }
 
-/// Makes a fresh site; answered by its effective settings.
+/// Makes a fresh target; answered by its effective settings.
 pub fn begin(assignment: Assignment) -> Request<Vec<Fact>> {
     request!(Order::Begin(Box::new(assignment)), Report::Begun(facts) => facts)
 }
@@ -86,22 +89,22 @@ pub const fn arm(pass: Pass, share: Share) -> Request<()> {
     request!(Order::Arm { pass, share }, Report::Armed => ())
 }
 
-/// Lets the workers start at an instant of the agent's clock, in nanoseconds; what they did.
+/// Starts the workers at an instant of the agent's clock, in nanoseconds; answered by their work.
 pub const fn go(start_ns: u64) -> Request<Vec<Done>> {
     request!(Order::Go { start_ns }, Report::Worked { done, .. } => done)
 }
 
-/// Counts what a pass left; how it went.
+/// Counts what a pass left; answered by its result.
 pub const fn account(others: Vec<Done>) -> Request<PassEnd> {
     request!(Order::Account { others }, Report::Ran(end) => *end)
 }
 
-/// Removes the site, also where `inherits` says that another agent made it, which is lost.
+/// Removes the working directory, also where `inherits` says that another agent made it, which is lost.
 pub const fn end(inherits: bool) -> Request<()> {
     request!(Order::End { inherits }, Report::Ended => ())
 }
 
-/// The settings of the host.
+/// Requests the settings of the host.
 pub const fn facts() -> Request<Vec<Fact>> {
     request!(Order::Facts, Report::Facts(facts) => facts)
 }
@@ -131,12 +134,12 @@ pub const fn undo_all() -> Request<()> {
     request!(Order::UndoAll, Report::Undone => ())
 }
 
-/// Has nothing held open below the site.
+/// Has nothing held open below the target.
 pub const fn release() -> Request<()> {
     request!(Order::Release, Report::Released => ())
 }
 
-/// Drops from the host's memory what is to be read from elsewhere; what was in it.
+/// Drops from the host's memory what is to be read from elsewhere; answered by what was in it.
 pub const fn invalidate(how: Invalidation, directory: Option<PathBuf>) -> Request<Vec<Fact>> {
     request!(Order::Invalidate { how, directory }, Report::Facts(facts) => facts)
 }
@@ -146,12 +149,12 @@ pub const fn watch() -> Request<()> {
     request!(Order::Watch, Report::Watching => ())
 }
 
-/// Watches it no longer; what was seen.
+/// Ends watching it; answered by what was seen.
 pub const fn unwatch() -> Request<Telemetry> {
     request!(Order::Unwatch, Report::Watched(seen) => *seen)
 }
 
-/// Puts back what campaigns that were killed left changed; what that was.
+/// Restores what campaigns that were killed left changed; answered by what that was.
 pub const fn clean() -> Request<Vec<RestoredChange>> {
     request!(Order::Clean, Report::Cleaned(found) => found)
 }

@@ -29,7 +29,7 @@ use binary::Binary;
 use bounded::Ended;
 
 /// How long a command on a host may take, a slow login included.
-const WORD_WITHIN: Duration = Duration::from_secs(30);
+const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long the program may take to get to a host.
 const PUSH_WITHIN: Duration = Duration::from_secs(300);
@@ -71,7 +71,7 @@ const OPTIONS: [&str; 7] = [
 const LOOK: &str = r#"umask 077
 if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
 mkdir -p "$dir" || exit 1
-if [ -h "$dir" ] || [ ! -O "$dir" ]; then echo "$dir belongs to somebody else" >&2; exit 1; fi
+if [ -h "$dir" ] || [ ! -O "$dir" ]; then echo "$dir belongs to another user" >&2; exit 1; fi
 chmod 700 "$dir" || exit 1
 touch -c "$dir/dfsbench-HASH"
 find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
@@ -99,7 +99,7 @@ const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-
  { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
 
 /// A command that removes what [`TAKE`] put there, unless another campaign has looked at it since,
-/// which then removes it; a folder that others use stays.
+/// which then removes it; a folder that others use is kept.
 const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)" = "SEEN" ] &&
  rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
 
@@ -150,8 +150,11 @@ impl Launcher {
                 return Err(Gone(format!("can't make a folder in {}: {error}", folder.display())));
             }
         };
-        let binaries = binaries.into_iter().map(|path| (path, OnceLock::new())).collect();
-        Ok(Self { binaries, control, _lock: lock, left: Mutex::default() })
+        let mut unread = Vec::new();
+        for path in binaries {
+            unread.push((path, OnceLock::new()));
+        }
+        Ok(Self { binaries: unread, control, _lock: lock, left: Mutex::default() })
     }
 
     /// Makes the folder of the sockets, and locks a file in it: a folder whose lock is free belongs
@@ -169,7 +172,7 @@ impl Launcher {
     /// Puts an agent on a host and starts it.
     ///
     /// # Errors
-    /// When the host can't be reached or used; one sentence with ssh's own last words.
+    /// When the host can't be reached or used; one sentence with ssh's own last line.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
         let Put { path, seen } = self.put_program(host)?;
         let seen = if seen.is_empty() { UNSEEN } else { &seen };
@@ -185,11 +188,11 @@ impl Launcher {
         for (path, binary) in &self.binaries {
             let binary = match binary.get_or_init(|| Binary::read(path)) {
                 Ok(binary) => binary,
-                Err(error) => return Err(of_host(host, error)),
+                Err(error) => return Err(host_error(host, error)),
             };
             let found = self.inspect_host(host, binary)?;
             if found.system != "Linux" || found.machine != binary.machine {
-                return Err(of_host(
+                return Err(host_error(
                     host,
                     &format!(
                         "it is {} on {}, and {} is for Linux on {} (hint: DFSBENCH_AGENT_BINARY \
@@ -213,13 +216,13 @@ impl Launcher {
             }
             match self.run_command(host, &format!("{program} --version"))? {
                 ended if ended.worked() => return Ok(Put { path: program, seen }),
-                ended => refused = ended.last_words,
+                ended => refused = ended.last_line,
             }
             // A host may have space for one of them only.
             let _ = self.run_command(host, &remove);
         }
         let why = refused.unwrap_or_else(|| "it ends at once".to_owned());
-        Err(of_host(
+        Err(host_error(
             host,
             &format!(
                 "it can't run this dfsbench: {why} (hint: `cargo xtask static` builds one that \
@@ -243,8 +246,8 @@ impl Launcher {
         let mut command = self.ssh_command(host);
         command.arg("sh");
         let script = LOOK.replace("HASH", &binary.hash);
-        let ended = bounded::with_input(&mut command, script, WORD_WITHIN);
-        let ended = ended.map_err(|error| of_host(host, &error))?;
+        let ended = bounded::with_input(&mut command, script, COMMAND_WITHIN);
+        let ended = ended.map_err(|error| host_error(host, &error))?;
         if !ended.worked() {
             return Err(describe_refusal(host, &ended, "there is no space for the agent"));
         }
@@ -252,7 +255,7 @@ impl Launcher {
             return Ok(found);
         }
         let line = ended.stdout.lines().next().unwrap_or_default();
-        Err(of_host(
+        Err(host_error(
             host,
             &format!("its shell answers `{line}` (hint: nothing in its start-up files may print)"),
         ))
@@ -262,9 +265,9 @@ impl Launcher {
     fn push_program(&self, host: &Host, binary: &Binary, directory: &str) -> Result<String, Gone> {
         let mut command = self.ssh_command(host);
         command.arg(fill_in(TAKE, directory, &binary.hash).replace('\n', ""));
-        let file = binary.open().map_err(|error| of_host(host, &error))?;
+        let file = binary.open().map_err(|error| host_error(host, &error))?;
         let ended = bounded::with_file(&mut command, file, PUSH_WITHIN);
-        let ended = ended.map_err(|error| of_host(host, &error))?;
+        let ended = ended.map_err(|error| host_error(host, &error))?;
         if ended.worked() {
             return Ok(parse_time(&ended.stdout).to_owned());
         }
@@ -280,8 +283,8 @@ impl Launcher {
     fn run_command(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
         let mut command = self.ssh_command(host);
         command.arg(words);
-        let ended = bounded::with_input(&mut command, String::new(), WORD_WITHIN);
-        let ended = ended.map_err(|error| of_host(host, &error))?;
+        let ended = bounded::with_input(&mut command, String::new(), COMMAND_WITHIN);
+        let ended = ended.map_err(|error| host_error(host, &error))?;
         if ended.code == Some(SSH_FAILED) {
             return Err(describe_refusal(host, &ended, ""));
         }
@@ -296,7 +299,7 @@ impl Launcher {
     }
 
     /// Ends the connection to a host.
-    fn disconnect(&self, host: &Host) {
+    fn close_connection(&self, host: &Host) {
         let mut leave = self.ssh_options(host);
         leave.args(["-O", "exit", "--"]).arg(ssh_address(host));
         let _ = bounded::with_input(&mut leave, String::new(), LEAVE_WITHIN);
@@ -340,16 +343,17 @@ impl Drop for Launcher {
         // One host may have several agents, whose sessions share a connection.
         let mut hosts: Vec<&Host> = Vec::new();
         for (host, _) in &left {
-            let is_like =
-                |other: &&Host| (&other.ssh, &other.ssh_config) == (&host.ssh, &host.ssh_config);
-            if !hosts.iter().any(is_like) {
+            let is_known = hosts
+                .iter()
+                .any(|known| known.ssh == host.ssh && known.ssh_config == host.ssh_config);
+            if !is_known {
                 hosts.push(host);
             }
         }
         for some in hosts.chunks(AT_ONCE_MAX) {
             thread::scope(|scope| {
                 for host in some {
-                    scope.spawn(|| self.disconnect(host));
+                    scope.spawn(|| self.close_connection(host));
                 }
             });
         }
@@ -380,14 +384,16 @@ impl Found {
 
 /// Removes the folders of our controllers that were killed: their locks are free.
 fn remove_stale_folders(folder: &Path, mine: &Path) {
-    let owner = |path: &Path| fs::symlink_metadata(path).map(|it| (it.is_dir(), it.uid())).ok();
+    let Ok(our_folder) = fs::symlink_metadata(mine) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with(CONTROL) {
             continue;
         }
         let path = entry.path();
-        if owner(&path) != owner(mine) {
+        // Another user's folder of that name is not ours to remove, nor is a link.
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if !found.is_dir() || found.uid() != our_folder.uid() {
             continue;
         }
         let Ok(lock) = File::open(path.join(LOCK)) else { continue };
@@ -415,31 +421,35 @@ fn fill_in(words: &str, directory: &str, hash: &str) -> String {
     words.replace("DIR", directory).replace("HASH", hash)
 }
 
-fn of_host(host: &Host, why: &dyn std::fmt::Display) -> Gone {
+fn host_error(host: &Host, why: &dyn std::fmt::Display) -> Gone {
     Gone(format!("host {}: {why}", host.name))
 }
 
 /// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what`.
 fn describe_refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
-    let said = ended.last_words.as_deref().unwrap_or("ssh says nothing");
+    let reason = ended.last_line.as_deref().unwrap_or("ssh gives no reason");
     if ended.code != Some(SSH_FAILED) {
-        return of_host(host, &format!("{what}: {said}"));
+        return host_error(host, &format!("{what}: {reason}"));
     }
-    let with_config = host.ssh_config.as_ref().map(|config| format!("-F {} ", config.display()));
-    let name = format!("{}{}", with_config.unwrap_or_default(), ssh_address(host));
-    let why = if ended.is_another {
+    let name = match &host.ssh_config {
+        Some(config) => format!("-F {} {}", config.display(), ssh_address(host)),
+        None => ssh_address(host).to_owned(),
+    };
+    let why = if ended.has_other_key {
         format!(
-            "it has another host key than ssh knows: {said} (hint: `ssh {name}` says which; make \
+            "it has another host key than ssh knows: {reason} (hint: `ssh {name}` says which; make \
              sure that it is the host you mean)"
         )
-    } else if said.contains("Host key verification failed") {
-        format!("ssh does not know it: {said} (hint: log in by hand once: `ssh {name}`)")
-    } else if said.contains("Permission denied") || said.contains("authentication failures") {
-        format!("it does not let us in: {said} (hint: `ssh {name} true` must work and ask nothing)")
+    } else if reason.contains("Host key verification failed") {
+        format!("ssh does not know it: {reason} (hint: log in by hand once: `ssh {name}`)")
+    } else if reason.contains("Permission denied") || reason.contains("authentication failures") {
+        format!(
+            "it refuses the login: {reason} (hint: `ssh {name} true` must work without a prompt)"
+        )
     } else {
-        format!("it can't be reached: {said}")
+        format!("it can't be reached: {reason}")
     };
-    of_host(host, &why)
+    host_error(host, &why)
 }
 
 #[cfg(test)]
@@ -458,7 +468,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "files are made to look old")]
-    fn programs_that_killed_campaigns_left_are_removed_unless_somebody_needs_them() {
+    fn programs_that_killed_campaigns_left_are_removed_unless_they_are_in_use() {
         let cache = tempfile::tempdir().unwrap();
         let folder = cache.path().join("dfsbench");
         fs::create_dir(&folder).unwrap();
@@ -482,10 +492,10 @@ mod tests {
         let mut agent = Command::new(of(&used)).arg("600").spawn().unwrap();
         let mut look = Command::new("sh");
         look.arg("-c").arg(LOOK.replace("HASH", &mine)).env("XDG_CACHE_HOME", cache.path());
-        let said = look.output();
+        let printed = look.output();
         agent.kill().unwrap();
         agent.wait().unwrap();
-        let found = Found::parse(&String::from_utf8(said.unwrap().stdout).unwrap()).unwrap();
+        let found = Found::parse(&String::from_utf8(printed.unwrap().stdout).unwrap()).unwrap();
         assert_eq!((found.hash.len(), found.directory.as_str()), (64, folder.to_str().unwrap()));
         let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
         assert!(!left.contains(&of(&old)) && !left.contains(&folder.join("new-12")), "{left:?}");
@@ -550,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_is_asked_in_its_own_words_and_a_host_is_never_an_option() {
+    fn ssh_gets_its_options_and_a_host_is_never_an_option() {
         let launcher = Launcher::new(Vec::new()).unwrap();
         let host = Host {
             ssh: Some("-oProxyCommand=reboot".into()),
@@ -566,21 +576,21 @@ mod tests {
     #[test]
     fn each_way_to_be_refused_has_its_own_sentence() {
         let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
-        let said = |words: &str| {
-            let last_words = Some(words.to_owned());
-            let is_another = words.contains("known otherwise");
+        let message = |line: &str| {
+            let last_line = Some(line.to_owned());
+            let has_other_key = line.contains("known otherwise");
             let stdout = String::new();
-            let ended = Ended { code: Some(SSH_FAILED), stdout, last_words, is_another };
+            let ended = Ended { code: Some(SSH_FAILED), stdout, last_line, has_other_key };
             describe_refusal(&host, &ended, "").to_string()
         };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),
             ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
-            ("root@h: Permission denied (publickey).", "host web: it does not let us in: root@h"),
+            ("root@h: Permission denied (publickey).", "host web: it refuses the login: root@h"),
             ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
         ];
         for (words, start) in known {
-            assert!(said(words).starts_with(start), "{}", said(words));
+            assert!(message(words).starts_with(start), "{}", message(words));
         }
     }
 }

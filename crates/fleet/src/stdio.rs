@@ -1,4 +1,4 @@
-//! The agent's end of a stream: orders come in, reports go out, and a lost controller ends it all.
+//! The agent's end of a stream: receives orders, sends reports, and ends with a lost controller.
 //!
 //! A controller is lost when it ends the stream, sends what can't be decoded, or nothing for
 //! [`LOST_AFTER`]. Then the request to stop is set, so that what is in progress ends, and there is
@@ -24,16 +24,16 @@ use crate::wire::Message;
 use crate::writer::{Output, Writer};
 use crate::{ClockReading, Order, Report};
 
-/// A controller that says nothing for so long is gone; it notices a lost agent before.
+/// A controller that sends nothing for so long is gone; it notices a lost agent before.
 pub const LOST_AFTER: Duration = Duration::from_secs(5);
 
-/// How often a running pass is told of at most.
+/// Shortest time between two reports of a running pass.
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// How often silence and signals are looked for.
+/// How often silence and signals are checked.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The flags by which an agent is told to end something.
+/// The flags that end something an agent does.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// Ends what is in progress; set when the controller wants that or is lost.
@@ -44,7 +44,7 @@ pub struct Flags {
 
 /// Serves a controller at the other end of a stream.
 ///
-/// The clocks are read by `read_clocks` on the thread that receives the question: any other thread
+/// The clocks are read by `read_clocks` on the thread that receives the order: any other thread
 /// had to be woken for it, and the clocks would be no better known.
 pub fn agent_end(
     input: impl Read + Send + 'static,
@@ -55,41 +55,44 @@ pub fn agent_end(
     let Flags { stop, leave } = flags;
     let (orders, incoming) = channel();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let over = |stop: &Arc<AtomicBool>| Over { stop: Arc::clone(stop), orders: orders.clone() };
-    let (gone, left) = (over(&stop), over(&stop));
-    let cancels = Arc::clone(&cancelled);
-    let hear = move |event, writer: Option<Writer<Report>>| {
-        match event {
-            Event::Payload(Order::Crash) => crash_process(),
-            Event::Payload(Order::Clock) => {
-                // A controller that is gone needs no answer.
-                let report = Message::Payload(Report::Clock(read_clocks()));
-                let _ = writer.map(|writer| writer.say(report));
-            }
-            Event::Payload(order) => return gone.orders.send(Some(order)).is_ok(),
-            Event::Stop => stop.store(true, Relaxed),
-            Event::Cancel => cancels.store(true, Relaxed),
-            Event::Greeted | Event::Closed | Event::Failed(_) => {}
-        }
-        true
-    };
-    let (writer, heard) = stream::open(input, output, |writer: &Writer<Report>| {
+    // Two of them: the end of the stream and a silent controller are noticed by different threads.
+    let at_stream_end = StopAll { stop: Arc::clone(&stop), orders: orders.clone() };
+    let at_silence = StopAll { stop: Arc::clone(&stop), orders };
+    let requested_cancel = Arc::clone(&cancelled);
+    let (writer, last_received) = stream::open(input, output, |writer: &Writer<Report>| {
+        // Held weakly: the reading thread must not keep the stream open.
         let writer = writer.downgrade();
-        move |event| hear(event, writer())
+        move |event| {
+            match event {
+                Event::Payload(Order::Crash) => crash_process(),
+                Event::Payload(Order::Clock) => {
+                    if let Some(writer) = writer() {
+                        // A controller that is gone needs no answer.
+                        let _ = writer.send(Message::Payload(Report::Clock(read_clocks())));
+                    }
+                }
+                Event::Payload(order) => return at_stream_end.orders.send(Some(order)).is_ok(),
+                Event::Stop => stop.store(true, Relaxed),
+                Event::Cancel => requested_cancel.store(true, Relaxed),
+                Event::Greeted | Event::Closed | Event::Failed(_) => {}
+            }
+            true
+        }
     });
-    let (is_there, ended) = channel();
-    thread::spawn(move || watch_controller(&heard, &leave, &ended, left));
-    let mut teller = ReportSender { writer, held: None, told: Instant::now(), _is_there: is_there };
-    AgentEnd::of(incoming, cancelled, move |report| teller.tell(report))
+    let (agent_lives, agent_ended) = channel();
+    thread::spawn(move || watch_controller(&last_received, &leave, &agent_ended, at_silence));
+    let sent_at = Instant::now();
+    let mut sender = ReportSender { writer, held: None, sent_at, _agent_lives: agent_lives };
+    AgentEnd::new(incoming, cancelled, move |report| sender.send_report(report))
 }
 
-/// Ends the work in flight, and all further orders, once a controller is gone.
-struct Over {
+/// Ends the work in flight, and all further orders, when it is dropped: the controller is gone.
+struct StopAll {
     stop: Arc<AtomicBool>,
     orders: Sender<Option<Order>>,
 }
 
-impl Drop for Over {
+impl Drop for StopAll {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         // An agent that has ended already wants none.
@@ -98,24 +101,19 @@ impl Drop for Over {
 }
 
 /// Watches whether the controller is there and whether it is to be left, until the agent ends.
-fn watch_controller(heard: &LastReceived, leave: &AtomicBool, ended: &Receiver<()>, over: Over) {
-    while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-        if leave.load(Relaxed) || heard.silence() > LOST_AFTER {
+fn watch_controller(
+    last_received: &LastReceived,
+    leave: &AtomicBool,
+    agent_ended: &Receiver<()>,
+    at_silence: StopAll,
+) {
+    // The channel carries nothing: it is disconnected when the agent drops its sender.
+    while agent_ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+        if leave.load(Relaxed) || last_received.silence() > LOST_AFTER {
             break;
         }
     }
-    drop(over);
-}
-
-/// Passes on what the agent says, progress no more often than [`PROGRESS_EVERY`]: many agents that
-/// tell a controller ten times a second what they do would keep it, and the network that is
-/// measured, busy.
-struct ReportSender {
-    writer: Writer<Report>,
-    held: Option<IntervalSample>,
-    told: Instant,
-    /// Ends the watch when it is dropped.
-    _is_there: Sender<()>,
+    drop(at_silence);
 }
 
 /// Kills this process, as a machine that loses power ends its programs.
@@ -124,28 +122,41 @@ fn crash_process() {
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
+/// A sender of an agent's reports, which sends progress no more often than [`PROGRESS_EVERY`]:
+/// many agents that report ten times a second would keep the controller, and the network that is
+/// measured, busy.
+struct ReportSender {
+    writer: Writer<Report>,
+    /// Progress that was not sent yet: ops and bytes since the last report.
+    held: Option<IntervalSample>,
+    sent_at: Instant,
+    /// Ends the watch when it is dropped.
+    _agent_lives: Sender<()>,
+}
+
 impl ReportSender {
-    fn tell(&mut self, report: Report) {
-        let Report::Progress(sample) = report else {
-            // What is an answer leaves nothing behind that would come after it.
+    fn send_report(&mut self, report: Report) {
+        let Report::Progress(mut sample) = report else {
+            // Held progress goes first: an answer is the last report of its order.
             if let Some(rest) = self.held.take() {
-                self.say(Report::Progress(rest));
+                self.send_now(Report::Progress(rest));
             }
-            return self.say(report);
+            return self.send_now(report);
         };
-        let before = self.held.take().map_or((0, 0), |held| (held.ops, held.bytes));
-        let (ops, bytes) = (before.0 + sample.ops, before.1 + sample.bytes);
-        let all = IntervalSample { at_ns: sample.at_ns, ops, bytes };
-        if self.told.elapsed() < PROGRESS_EVERY {
-            self.held = Some(all);
+        if let Some(held) = self.held.take() {
+            sample.ops += held.ops;
+            sample.bytes += held.bytes;
+        }
+        if self.sent_at.elapsed() < PROGRESS_EVERY {
+            self.held = Some(sample);
             return;
         }
-        self.told = Instant::now();
-        self.say(Report::Progress(all));
+        self.sent_at = Instant::now();
+        self.send_now(Report::Progress(sample));
     }
 
-    /// A controller that is gone needs no answer.
-    fn say(&self, report: Report) {
-        let _ = self.writer.say(Message::Payload(report));
+    /// Sends a report; a controller that is gone needs none.
+    fn send_now(&self, report: Report) {
+        let _ = self.writer.send(Message::Payload(report));
     }
 }

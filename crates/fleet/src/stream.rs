@@ -1,10 +1,10 @@
-//! Both ends of a stream of messages: a thread reads, and a [`Writer`] speaks and beats.
+//! Both ends of a stream of messages: a thread reads, and a [`Writer`] writes and sends heartbeats.
 //!
-//! [`open`] greets at once and turns what comes into [`Event`]s, which its owner receives on the
-//! thread that reads: each thread between a socket and the receiver costs a wake-up for every
-//! message. Heartbeats come whatever else is in progress, and are not events: [`LastReceived::silence`]
-//! says how long the other side has said nothing at all. A stream that ends or fails is the last
-//! event.
+//! [`open`] greets at once and turns what is received into [`Event`]s, which its owner receives on
+//! the thread that reads: each thread between a socket and the receiver costs a wake-up for every
+//! message. Heartbeats are received whatever else is in progress, and are not events:
+//! [`LastReceived::silence`] is the time since the other side sent anything at all. A stream that
+//! ends or fails is the last event.
 #![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
 
 use std::io::{BufReader, ErrorKind, Read};
@@ -33,7 +33,7 @@ pub(crate) enum Event<In> {
     Stop,
     /// It wants what is in progress to end.
     Cancel,
-    /// It said something.
+    /// It sent an order or a report.
     Payload(In),
     /// It ended the stream.
     Closed,
@@ -47,7 +47,7 @@ pub(crate) struct Stream<In, Out> {
     pub events: Receiver<Event<In>>,
     /// The writer to the other side; the stream ends with the last of its clones.
     pub writer: Writer<Out>,
-    heard: Arc<LastReceived>,
+    last_received: Arc<LastReceived>,
     wakeup: WakeupSlot,
 }
 
@@ -58,26 +58,26 @@ where
 {
     /// Opens a stream of messages.
     pub(crate) fn open(input: impl Read + Send + 'static, output: impl Output + 'static) -> Self {
-        let (happen, events) = channel();
+        let (sender, events) = channel();
         let wakeup = WakeupSlot::default();
-        let happen = EventQueue { sender: Some(happen), wakeup: wakeup.clone() };
-        let (writer, heard) = open(input, output, |_| move |event| happen.tell(event));
-        Self { events, writer, heard, wakeup }
+        let queue = EventQueue { sender: Some(sender), wakeup: wakeup.clone() };
+        let (writer, last_received) = open(input, output, |_| move |event| queue.push_event(event));
+        Self { events, writer, last_received, wakeup }
     }
 }
 
 impl<In, Out> Stream<In, Out> {
-    /// How long nothing has been heard.
+    /// Returns how long nothing has been received.
     pub(crate) fn silence(&self) -> Duration {
-        self.heard.silence()
+        self.last_received.silence()
     }
 
-    /// Says nothing any more, which ends this direction, and goes on to hear.
-    pub(crate) fn end(self) -> Receiver<Event<In>> {
+    /// Ends this direction by dropping the writer, and keeps the events of the other one.
+    pub(crate) fn end_writing(self) -> Receiver<Event<In>> {
         self.events
     }
 
-    /// Rings a wakeup from now on for each event.
+    /// Signals a wakeup from now on for each event.
     pub(crate) fn set_wakeup(&self, wakeup: &Wakeup) {
         self.wakeup.attach_to(wakeup);
     }
@@ -85,14 +85,17 @@ impl<In, Out> Stream<In, Out> {
 
 /// The destination of events: a queue, and the wakeup for each event and at the end.
 struct EventQueue<In> {
+    /// `None` only while it is dropped.
     sender: Option<Sender<Event<In>>>,
     wakeup: WakeupSlot,
 }
 
 impl<In> EventQueue<In> {
-    /// Passes one on; whether anybody wants to know.
-    fn tell(&self, event: Event<In>) -> bool {
-        let is_wanted = self.sender.as_ref().is_some_and(|to| to.send(event).is_ok());
+    /// Passes an event on; returns whether there is still a receiver.
+    fn push_event(&self, event: Event<In>) -> bool {
+        let Some(sender) = &self.sender else { return false };
+        let is_wanted = sender.send(event).is_ok();
+        // After the event: a receiver that wakes up must find it.
         self.wakeup.notify();
         is_wanted
     }
@@ -100,77 +103,87 @@ impl<In> EventQueue<In> {
 
 impl<In> Drop for EventQueue<In> {
     fn drop(&mut self) {
+        // The end of the queue is what the receiver is woken for, so the sender goes first.
         self.sender = None;
         self.wakeup.notify();
     }
 }
 
-/// When the other side was heard last.
+/// The time at which the other side last sent anything.
 pub(crate) struct LastReceived {
     begin: Instant,
+    /// Milliseconds after `begin`: an atomic number where an `Instant` would need a lock.
     last_ms: AtomicU64,
 }
 
 impl LastReceived {
-    fn now(&self) {
+    fn note_now(&self) {
         self.last_ms.store(self.begin.elapsed().as_millis() as u64, Relaxed);
     }
 
-    /// How long that is ago.
+    /// Returns how long that is ago.
     pub(crate) fn silence(&self) -> Duration {
         self.begin.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Relaxed)))
     }
 }
 
-/// Starts the two threads of one end. What `listener` makes, with the writer of this end before it,
-/// is told what the other side does, until it no longer wants to know; it is dropped when nothing
-/// more comes. The stream ends with the last writer.
-pub(crate) fn open<In, Out, Hear>(
+/// Starts the two threads of one end: one reads, one writes.
+///
+/// `make_handler` is given the writer of this end and makes the function that is called, on the
+/// reading thread, with each event. The handler returns whether it wants further events, and is
+/// dropped after the last. The stream ends with the last clone of the writer.
+pub(crate) fn open<In, Out, Handle>(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
-    listener: impl FnOnce(&Writer<Out>) -> Hear,
+    make_handler: impl FnOnce(&Writer<Out>) -> Handle,
 ) -> (Writer<Out>, Arc<LastReceived>)
 where
     In: DeserializeOwned + 'static,
     Out: Serialize + Send + 'static,
-    Hear: FnMut(Event<In>) -> bool + Send + 'static,
+    Handle: FnMut(Event<In>) -> bool + Send + 'static,
 {
-    let heard = Arc::new(LastReceived { begin: Instant::now(), last_ms: AtomicU64::new(0) });
+    let received = Arc::new(LastReceived { begin: Instant::now(), last_ms: AtomicU64::new(0) });
     let writer = Writer::begin(output);
-    let (ears, hear) = (Arc::clone(&heard), listener(&writer));
-    thread::spawn(move || listen(BufReader::with_capacity(READ_BYTES, input), &ears, hear));
-    (writer, heard)
+    let handle = make_handler(&writer);
+    let last_received = Arc::clone(&received);
+    let input = BufReader::with_capacity(READ_BYTES, input);
+    thread::spawn(move || read_events(input, &last_received, handle));
+    (writer, received)
 }
 
-/// Reads until the stream ends, fails, or has no receiver left.
-fn listen<In: DeserializeOwned>(
+/// Reads until the stream ends, fails, or no further event is wanted.
+fn read_events<In: DeserializeOwned>(
     mut input: impl Read,
-    heard: &LastReceived,
-    mut hear: impl FnMut(Event<In>) -> bool,
+    last_received: &LastReceived,
+    mut handle: impl FnMut(Event<In>) -> bool,
 ) {
-    let greeting = Greeting::expect(&mut input);
-    let mut next = Some(greeting.map_or_else(failed, |()| Event::Greeted));
+    // Nothing is decoded before the greeting: a side of another version sends other messages.
+    let mut next = match Greeting::expect(&mut input) {
+        Ok(()) => Some(Event::Greeted),
+        Err(error) => Some(failure_event(error)),
+    };
     loop {
-        heard.now();
+        last_received.note_now();
         if let Some(event) = next {
             let is_last = matches!(event, Event::Closed | Event::Failed(_));
-            if !hear(event) || is_last {
+            if !handle(event) || is_last {
                 return;
             }
         }
         next = match wire::read(&mut input) {
+            // It shows by `last_received` alone.
             Ok(Some(Message::Heartbeat)) => None,
             Ok(Some(Message::Stop)) => Some(Event::Stop),
             Ok(Some(Message::Cancel)) => Some(Event::Cancel),
-            Ok(Some(Message::Payload(said))) => Some(Event::Payload(said)),
+            Ok(Some(Message::Payload(payload))) => Some(Event::Payload(payload)),
             Ok(None) => Some(Event::Closed),
-            Err(error) => Some(failed(error)),
+            Err(error) => Some(failure_event(error)),
         };
     }
 }
 
-/// A stream that ends within a message has ended all the same.
-fn failed<In>(error: WireError) -> Event<In> {
+/// Makes the event of an error; a stream that ends within a message has ended all the same.
+fn failure_event<In>(error: WireError) -> Event<In> {
     match error {
         WireError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => Event::Closed,
         error => Event::Failed(error),

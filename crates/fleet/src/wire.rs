@@ -29,7 +29,7 @@ const STEP_BYTES: usize = 64 << 10;
 pub enum WireError {
     /// The other side is no dfsbench, or something else writes into its stream.
     #[error(
-        "it answered `{0}`, which no agent says (hint: nothing in its shell's start-up files may \
+        "it answered `{0}`, which no agent sends (hint: nothing in its shell's start-up files may \
          print)"
     )]
     NotDfsbench(String),
@@ -109,6 +109,7 @@ impl Greeting {
     /// # Errors
     /// When it is none, or another version's.
     pub fn expect(input: &mut impl Read) -> Result<(), WireError> {
+        // Byte by byte: a stranger's first line may be shorter than a greeting.
         let mut head = Vec::new();
         while head.len() < MAGIC.len() && MAGIC.starts_with(&head) {
             head.push(read_byte(input, &head)?);
@@ -130,27 +131,31 @@ impl Greeting {
         Err(WireError::Version { theirs, ours })
     }
 
-    /// Looks for one at the start of what has come so far, and tells its length; `None` where more
-    /// has to come.
+    /// Looks for a greeting at the start of the bytes so far, and returns its length; `None` where
+    /// bytes are missing.
     ///
     /// # Errors
     /// As [`Greeting::expect`], as soon as that is clear.
     pub(crate) fn expect_in(bytes: &[u8]) -> Result<Option<usize>, WireError> {
-        let is_ours = bytes.iter().zip(&MAGIC).all(|(byte, magic)| byte == magic);
-        let len = bytes.get(HEAD_BYTES - 1).map(|len| HEAD_BYTES + usize::from(*len));
-        match len {
-            Some(len) if is_ours && bytes.len() >= len => {}
-            _ if is_ours => return Ok(None),
-            _ => {}
+        let begin = bytes.len().min(MAGIC.len());
+        if bytes[..begin] != MAGIC[..begin] {
+            // It is no greeting, whatever follows: the error quotes what is there.
+            Self::expect(&mut &*bytes)?;
         }
-        Self::expect(&mut &*bytes).map(|()| len)
+        let Some(version_len) = bytes.get(HEAD_BYTES - 1) else { return Ok(None) };
+        let len = HEAD_BYTES + usize::from(*version_len);
+        if bytes.len() < len {
+            return Ok(None);
+        }
+        Self::expect(&mut &*bytes)?;
+        Ok(Some(len))
     }
 }
 
 /// Bytes of a greeting before its version.
 const HEAD_BYTES: usize = MAGIC.len() + 5;
 
-/// Reads one byte of a greeting; what came before the end of the stream is worth to be told.
+/// Reads one byte of a greeting; the error quotes the bytes before an early end of the stream.
 fn read_byte(input: &mut impl Read, before: &[u8]) -> Result<u8, WireError> {
     let mut byte = [0];
     match input.read_exact(&mut byte) {
@@ -175,7 +180,7 @@ fn describe_stranger(input: &mut impl Read, mut head: Vec<u8>) -> WireError {
 
 fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+    text.replace(char::is_control, ".")
 }
 
 /// Puts one message into a frame.
@@ -183,8 +188,11 @@ fn printable(bytes: &[u8]) -> String {
 /// # Errors
 /// When it is too long, or can't be put into bytes.
 pub fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
-    let unsendable = |error: postcard::Error| WireError::Unsendable(error.to_string());
-    let mut frame = postcard::to_extend(message, vec![0; 4]).map_err(unsendable)?;
+    // Space for the length is left before the message, which is then written in one piece.
+    let mut frame = match postcard::to_extend(message, vec![0; 4]) {
+        Ok(frame) => frame,
+        Err(error) => return Err(WireError::Unsendable(error.to_string())),
+    };
     let bytes = frame.len() - 4;
     let len = u32::try_from(bytes).unwrap_or(u32::MAX);
     if len > FRAME_BYTES_MAX {
@@ -220,17 +228,18 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     if len > FRAME_BYTES_MAX {
         return Err(WireError::TooLong(len));
     }
+    // A length alone allocates no more than a step: the buffer grows with bytes that were received.
     let mut body = Vec::with_capacity((len as usize).min(STEP_BYTES));
     input.take(u64::from(len)).read_to_end(&mut body)?;
     if body.len() < len as usize {
         return Err(stream_ended());
     }
-    let garbage = |reason: String| WireError::Garbage { len: body.len(), reason };
-    match postcard::take_from_bytes(&body) {
-        Ok((message, [])) => Ok(Some(message)),
-        Ok((_, rest)) => Err(garbage(format!("{} too many", rest.len()))),
-        Err(error) => Err(garbage(error.to_string())),
-    }
+    let reason = match postcard::take_from_bytes(&body) {
+        Ok((message, [])) => return Ok(Some(message)),
+        Ok((_, rest)) => format!("{} too many", rest.len()),
+        Err(error) => error.to_string(),
+    };
+    Err(WireError::Garbage { len: body.len(), reason })
 }
 
 fn stream_ended() -> WireError {

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::wire::{self, Greeting, Message};
 
-/// Longest time in which each side sends nothing: then a heartbeat is due.
+/// Longest time in which each side sends nothing: then it sends a heartbeat.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes that a short message has at most: wherever anything at all can be written, it can be. A
@@ -53,16 +53,16 @@ struct WriterShared<Out> {
 /// The queue that senders and the writing thread share.
 struct WriterQueue {
     /// `None` once it has failed.
-    output: Mutex<Option<Open>>,
+    output: Mutex<Option<OpenOutput>>,
     /// How many messages the thread has yet to write; the greeting is one.
     waiting: AtomicUsize,
 }
 
 /// A stream that can be written to.
-struct Open {
+struct OpenOutput {
     output: Box<dyn Output>,
     /// The time of the last write.
-    said: Instant,
+    written_at: Instant,
 }
 
 /// An error: the stream can't be written to any more.
@@ -72,7 +72,7 @@ pub(crate) struct WriteFailed;
 impl<Out: Serialize + Send + 'static> Writer<Out> {
     /// Starts the thread, which greets at once.
     pub(crate) fn begin(output: impl Output + 'static) -> Self {
-        let open = Open { output: Box::new(output), said: Instant::now() };
+        let open = OpenOutput { output: Box::new(output), written_at: Instant::now() };
         let queue = WriterQueue { output: Mutex::new(Some(open)), waiting: AtomicUsize::new(1) };
         let (later, outgoing) = channel();
         let shared = WriterShared { later, queue: Arc::new(queue) };
@@ -85,14 +85,17 @@ impl<Out: Serialize + Send + 'static> Writer<Out> {
     ///
     /// # Errors
     /// When nothing can be sent any more.
-    pub(crate) fn say(&self, message: Message<Out>) -> Result<(), WriteFailed> {
+    pub(crate) fn send(&self, message: Message<Out>) -> Result<(), WriteFailed> {
         let WriterShared { later, queue } = &*self.0;
         if queue.write_at_once(&message)? {
             return Ok(());
         }
         // Counted before it is queued: from here on no other sender may overtake it.
         queue.waiting.fetch_add(1, AcqRel);
-        later.send(message).map_err(|_| WriteFailed)
+        match later.send(message) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(WriteFailed),
+        }
     }
 
     /// Returns a function that gives this sender, or `None` once the stream has ended: for holders
@@ -113,7 +116,7 @@ impl WriterQueue {
         // A lock that is held means that a write is in progress, which may take long.
         let Ok(mut output) = self.output.try_lock() else { return Ok(false) };
         let open = output.as_mut().ok_or(WriteFailed)?;
-        if !has_room(&open.output) {
+        if !is_writable(&open.output) {
             return Ok(false);
         }
         // A message without a frame ends the stream in the thread.
@@ -143,7 +146,10 @@ impl WriterQueue {
     /// any more, so that the thread tries and finds out.
     fn silence(&self) -> Duration {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.as_ref().map_or(HEARTBEAT_EVERY, |open| open.said.elapsed())
+        match &*output {
+            Some(open) => open.written_at.elapsed(),
+            None => HEARTBEAT_EVERY,
+        }
     }
 
     fn close(&self) {
@@ -151,23 +157,24 @@ impl WriterQueue {
     }
 }
 
-impl Open {
+impl OpenOutput {
     fn write_flushed(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.output.write_all(bytes)?;
         self.output.flush()?;
-        self.said = Instant::now();
+        self.written_at = Instant::now();
         Ok(())
     }
 }
 
 /// Says whether a short message can be written without waiting.
-fn has_room(output: &impl AsFd) -> bool {
+fn is_writable(output: &impl AsFd) -> bool {
     let mut watched = [PollFd::new(output, PollFlags::OUT)];
-    let looked = poll(&mut watched, Some(&Timespec::default()));
-    looked.is_ok() && watched[0].revents().contains(PollFlags::OUT)
+    // A timeout of zero: poll only reports the state.
+    let polled = poll(&mut watched, Some(&Timespec::default()));
+    polled.is_ok() && watched[0].revents().contains(PollFlags::OUT)
 }
 
-/// Writes queued messages, and heartbeats in between, until no sender is left.
+/// Writes queued messages, and a heartbeat where there are none for long, until no sender is left.
 ///
 /// A peer that can't be written to can't be read from either: the reading side reports it.
 fn run_writer<Out: Serialize>(queue: &WriterQueue, outgoing: &Receiver<Message<Out>>) {
@@ -179,6 +186,7 @@ fn write_messages<Out: Serialize>(
     queue: &WriterQueue,
     outgoing: &Receiver<Message<Out>>,
 ) -> Result<(), WriteFailed> {
+    // First, so that a peer of another version can name both before it reads a message.
     queue.write_blocking(&Greeting::ours().to_bytes())?;
     queue.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
@@ -209,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// A writer and what hears it, once it has greeted.
+    /// Makes a writer and the socket that it writes to, once it has greeted.
     fn pair() -> (Writer<String>, UnixStream) {
         let (here, mut there) = UnixStream::pair().unwrap();
         let writer = Writer::begin(here);
@@ -220,11 +228,11 @@ mod tests {
         (writer, there)
     }
 
-    /// The next thing that is said.
-    fn heard(there: &mut UnixStream) -> Option<String> {
+    /// Reads the next payload.
+    fn receive(there: &mut UnixStream) -> Option<String> {
         loop {
             match wire::read(there).unwrap() {
-                Some(Message::Payload(said)) => return Some(said),
+                Some(Message::Payload(text)) => return Some(text),
                 Some(_) => {}
                 None => return None,
             }
@@ -232,46 +240,46 @@ mod tests {
     }
 
     #[test]
-    fn whoever_speaks_never_waits_for_the_other_side_and_nothing_is_said_out_of_turn() {
+    fn a_sender_never_waits_for_the_other_side_and_messages_keep_their_order() {
         let (writer, mut there) = pair();
         let long = "x".repeat(1 << 22);
         // No one reads yet, and a stream keeps less than that.
-        for said in ["first", &long, "third", &long, "last"] {
-            writer.say(Message::Payload(said.to_owned())).unwrap();
+        for text in ["first", &long, "third", &long, "last"] {
+            writer.send(Message::Payload(text.to_owned())).unwrap();
         }
-        for said in ["first", &long, "third", &long, "last"] {
-            assert!(heard(&mut there).unwrap() == said, "{said:.5}");
+        for text in ["first", &long, "third", &long, "last"] {
+            assert!(receive(&mut there).unwrap() == text, "{text:.5}");
         }
         let faint = writer.downgrade();
-        faint().unwrap().say(Message::Payload("faint".into())).unwrap();
+        faint().unwrap().send(Message::Payload("faint".into())).unwrap();
         drop(writer);
         assert!(faint().is_none());
-        assert_eq!(heard(&mut there).as_deref(), Some("faint"));
-        assert_eq!(heard(&mut there), None);
+        assert_eq!(receive(&mut there).as_deref(), Some("faint"));
+        assert_eq!(receive(&mut there), None);
     }
 
     #[test]
-    fn short_messages_that_nobody_reads_wait_for_room() {
+    fn short_messages_wait_while_the_reader_does_not_read() {
         let (writer, mut there) = pair();
         let short = "x".repeat(SHORT_BYTES - 16);
         // A stream of this kind keeps some 200 KiB.
         let count = 2_000;
         for _ in 0..count {
-            writer.say(Message::Payload(short.clone())).unwrap();
+            writer.send(Message::Payload(short.clone())).unwrap();
         }
         assert!(writer.0.queue.waiting.load(Acquire) > 0);
         drop(writer);
-        assert_eq!(std::iter::from_fn(|| heard(&mut there)).count(), count);
+        assert_eq!(std::iter::from_fn(|| receive(&mut there)).count(), count);
     }
 
     #[test]
-    fn a_stream_that_fails_is_told_to_whoever_speaks_next() {
+    fn the_next_send_reports_a_stream_that_failed() {
         let (writer, mut there) = pair();
-        writer.say(Message::Payload("heard".into())).unwrap();
-        assert_eq!(heard(&mut there).as_deref(), Some("heard"));
+        writer.send(Message::Payload("received".into())).unwrap();
+        assert_eq!(receive(&mut there).as_deref(), Some("received"));
         drop(there);
-        assert_eq!(writer.say(Message::Payload("lost".into())), Err(WriteFailed));
-        assert_eq!(writer.say(Message::Payload("lost".into())), Err(WriteFailed));
+        assert_eq!(writer.send(Message::Payload("lost".into())), Err(WriteFailed));
+        assert_eq!(writer.send(Message::Payload("lost".into())), Err(WriteFailed));
         let (writer, mut there) = pair();
         drop(writer);
         assert_eq!(there.read(&mut [0]).unwrap(), 0);

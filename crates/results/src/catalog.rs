@@ -1,16 +1,16 @@
 //! Lists the contents of a results file: campaigns with their tags and notes, and sizes.
 //!
 //! [`Store::list`] is the way in. Notes and tags are all that people write into a
-//! results file; they are added and never put in place of others, so a slip loses nothing.
+//! results file; they are added and never replace others, so a slip loses nothing.
 
 use model::CampaignLine;
 use rusqlite::{Connection, params};
 
-use crate::error::{StoreError, explain};
+use crate::error::StoreError;
 use crate::identity;
 use crate::row::{count, header, rows, whole};
 use crate::store::Store;
-use crate::tree::{Column, ROOT, Table, Tree};
+use crate::tree::{ROOT, Table, Tree};
 
 /// Characters of a tag, at most.
 pub const TAG_LENGTH_MAX: usize = 64;
@@ -36,7 +36,7 @@ impl Store {
     /// # Errors
     /// When the file is locked by another process or damaged.
     pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
-        read_lines(&self.connection).map_err(|error| explain(&self.path, error))
+        self.explain(read_lines(&self.connection))
     }
 
     /// The campaign that was begun last; `None` when there is none.
@@ -45,49 +45,16 @@ impl Store {
     /// As [`Store::list`].
     pub fn latest(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT max(id) FROM campaigns";
-        let latest = self.connection.query_row(sql, [], |row| row.get(0));
-        latest.map_err(|error| explain(&self.path, error))
+        self.explain(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
-    /// About how many bytes of the file a campaign takes: its values without what SQLite adds. Of
-    /// a campaign of thousands of runs every so manieth is measured, for the others beside it.
+    /// Estimates how many bytes of the file a campaign takes: its values without what SQLite adds.
+    /// Of a campaign of thousands of runs a sample is measured, and stands for the others.
     ///
     /// # Errors
     /// As [`Store::list`].
     pub fn size_bytes(&self, campaign_id: i64) -> Result<u64, StoreError> {
-        let measured = || {
-            let sql = "SELECT count(*) FROM runs WHERE campaign_id = ?1";
-            let runs: i64 = self.connection.query_row(sql, [campaign_id], |row| row.get(0))?;
-            let every = (runs / SIZED_RUNS_MIN).max(1);
-            let sized = format!("campaign_id = ?1 AND run_index % {every} = 0");
-            let tree = Tree::of(&self.connection, "main")?;
-            let mut sum = 0;
-            for table in &tree.tables {
-                let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };
-                match tree.below(table, "runs", &sized, "").filter(|_| every > 1) {
-                    None => sum += self.values(table, &below, campaign_id)?,
-                    Some(of_runs) => {
-                        sum += self.values(table, &of_runs, campaign_id)? * every;
-                        // What may hang on a run and does not: facts of the host.
-                        for key in table.columns.iter().filter(|column| column.is_loose()) {
-                            let loose = format!("{below} AND {} IS NULL", key.name);
-                            sum += self.values(table, &loose, campaign_id)?;
-                        }
-                    }
-                }
-            }
-            Ok(sum.unsigned_abs())
-        };
-        measured().map_err(|error| explain(&self.path, error))
-    }
-
-    /// Bytes of the values in the rows of a table of which a condition is true.
-    fn values(&self, table: &Table, condition: &str, campaign_id: i64) -> rusqlite::Result<i64> {
-        let length = |column: &Column| format!("coalesce(length({}), 0)", column.name);
-        let lengths: Vec<String> = table.columns.iter().map(length).collect();
-        let (name, lengths) = (&table.name, lengths.join(" + "));
-        let sql = format!("SELECT coalesce(sum({lengths}), 0) FROM {name} WHERE {condition}");
-        self.connection.query_row(&sql, [campaign_id], |row| row.get(0))
+        self.explain(measure_size(&self.connection, campaign_id))
     }
 
     /// Returns the notes of a campaign, oldest first.
@@ -95,7 +62,7 @@ impl Store {
     /// # Errors
     /// As [`Store::list`].
     pub fn notes(&self, campaign_id: i64) -> Result<Vec<Note>, StoreError> {
-        read_notes(&self.connection, campaign_id).map_err(|error| explain(&self.path, error))
+        self.explain(read_notes(&self.connection, campaign_id))
     }
 
     /// Writes a note beside a campaign, below those that are there.
@@ -113,12 +80,13 @@ impl Store {
         self.transact(|transaction| {
             let sql = "INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (?1, ?2, ?3)";
             let written = whole(note.written_unix_ms)?;
-            transaction.execute(sql, params![campaign_id, written, note.text]).map(|_| ())
+            transaction.execute(sql, params![campaign_id, written, note.text])?;
+            Ok(())
         })
     }
 
-    /// Gives a campaign tags and takes others away; a tag that is there already, or is not there,
-    /// is no error.
+    /// Adds tags to a campaign and removes others; a tag that is there already, or is not there, is
+    /// no error.
     ///
     /// # Errors
     /// When there is no such campaign, a tag can't be one, or the file can't be written to; nothing
@@ -131,7 +99,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.check_campaign(campaign_id)?;
         for tag in add {
-            check_tag(tag).map_err(|what| StoreError::Remark { path: self.path.clone(), what })?;
+            if let Err(what) = check_tag(tag) {
+                return Err(StoreError::Remark { path: self.path.clone(), what });
+            }
         }
         self.transact(|transaction| {
             for tag in remove {
@@ -146,32 +116,74 @@ impl Store {
         })
     }
 
-    /// Says which campaign it is, and its name.
+    /// Returns the line of one campaign in the list.
     ///
     /// # Errors
     /// When there is none with this number.
     pub fn line(&self, campaign_id: i64) -> Result<CampaignLine, StoreError> {
-        let lines = self.list()?.into_iter();
-        lines
-            .into_iter()
-            .find(|line| line.id == campaign_id)
-            .ok_or_else(|| self.missing(campaign_id))
+        for line in self.list()? {
+            if line.id == campaign_id {
+                return Ok(line);
+            }
+        }
+        Err(self.no_campaign(campaign_id))
     }
 
     pub(crate) fn check_campaign(&self, id: i64) -> Result<(), StoreError> {
         let sql = "SELECT count(*) FROM campaigns WHERE id = ?1";
-        let there: i64 = self
-            .connection
-            .query_row(sql, [id], |row| row.get(0))
-            .map_err(|error| explain(&self.path, error))?;
-        if there == 0 { Err(self.missing(id)) } else { Ok(()) }
+        let count: i64 = self.explain(self.connection.query_row(sql, [id], |row| row.get(0)))?;
+        if count == 0 { Err(self.no_campaign(id)) } else { Ok(()) }
     }
 
-    pub(crate) fn missing(&self, id: i64) -> StoreError {
-        // Where even that can't be told, what is missing still is.
+    /// Makes the error for a campaign that is not in the file.
+    pub(crate) fn no_campaign(&self, id: i64) -> StoreError {
+        // The last campaign is only a hint, so an error of that query is dropped.
         let latest = self.latest().unwrap_or(None);
         StoreError::NoCampaign { path: self.path.clone(), id, latest }
     }
+}
+
+/// Sums the bytes of a campaign's values over all tables.
+fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u64> {
+    let sql = "SELECT count(*) FROM runs WHERE campaign_id = ?1";
+    let runs: i64 = connection.query_row(sql, [campaign_id], |row| row.get(0))?;
+    // Every n-th run is measured, and what hangs on it counts n times.
+    let every = (runs / SIZED_RUNS_MIN).max(1);
+    let sampled = format!("campaign_id = ?1 AND run_index % {every} = 0");
+    let tree = Tree::of(connection, "main")?;
+    let mut sum = 0;
+    for table in &tree.tables {
+        let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };
+        let Some(of_runs) = tree.below(table, "runs", &sampled, "") else {
+            sum += sum_values(connection, table, &below, campaign_id)?;
+            continue;
+        };
+        sum += sum_values(connection, table, &of_runs, campaign_id)? * every;
+        // Rows that may hang on a run and do not, such as facts of the host: none is left out.
+        for key in &table.columns {
+            if key.is_loose() {
+                let loose = format!("{below} AND {} IS NULL", key.name);
+                sum += sum_values(connection, table, &loose, campaign_id)?;
+            }
+        }
+    }
+    Ok(sum.unsigned_abs())
+}
+
+/// Sums the bytes of the values in the rows of a table of which a condition is true.
+fn sum_values(
+    connection: &Connection,
+    table: &Table,
+    condition: &str,
+    campaign_id: i64,
+) -> rusqlite::Result<i64> {
+    let mut lengths = Vec::new();
+    for column in &table.columns {
+        lengths.push(format!("coalesce(length({}), 0)", column.name));
+    }
+    let (name, lengths) = (&table.name, lengths.join(" + "));
+    let sql = format!("SELECT coalesce(sum({lengths}), 0) FROM {name} WHERE {condition}");
+    connection.query_row(&sql, [campaign_id], |row| row.get(0))
 }
 
 fn read_lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
@@ -184,7 +196,7 @@ fn read_lines(connection: &Connection) -> rusqlite::Result<Vec<CampaignLine>> {
     let mut lines = rows(connection, sql, [], |row| {
         let campaign = header(row)?;
         Ok(CampaignLine {
-            uuid: identity::of(connection, &campaign)?,
+            uuid: identity::read_uuid(connection, &campaign)?,
             id: campaign.id,
             name: campaign.name,
             started_unix_ms: campaign.started_unix_ms,
@@ -216,9 +228,10 @@ fn read_notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec
 
 /// A tag stands in lists, on command lines and in file names: one word of harmless characters.
 fn check_tag(tag: &str) -> Result<(), String> {
-    let harmless = |c: char| c.is_alphanumeric() || "._:+=@/-".contains(c);
-    let leads = tag.chars().next().is_some_and(char::is_alphanumeric);
-    if leads && tag.chars().all(harmless) && tag.chars().count() <= TAG_LENGTH_MAX {
+    // A leading `-` would be an option, and a leading `=` a formula in a spreadsheet.
+    let begins_well = tag.starts_with(char::is_alphanumeric);
+    let is_harmless = tag.chars().all(|c| c.is_alphanumeric() || "._:+=@/-".contains(c));
+    if begins_well && is_harmless && tag.chars().count() <= TAG_LENGTH_MAX {
         return Ok(());
     }
     Err(format!(

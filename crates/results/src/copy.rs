@@ -1,6 +1,6 @@
 //! Copies the rows of one table from the attached file, with the keys that they get here.
 //!
-//! [`copy_table`] is the way in. Numbers of rows mean nothing outside their file: [`Key`] says what
+//! [`copy_table`] is the entry. Numbers of rows mean nothing outside their file: [`Key`] says what
 //! they become, and what has been copied so far says it for the tables that refer to it.
 
 use rusqlite::Connection;
@@ -19,7 +19,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Returns the SQL expression for a column with such a key.
-    fn value(self, column: &str) -> String {
+    fn sql_value(self, column: &str) -> String {
         match self {
             Self::Shifted(by) => format!("{column} + {by}"),
             Self::SameRun { here, from } => format!(
@@ -41,19 +41,21 @@ pub(crate) fn copy_table<'a>(
     below: &str,
     keys: &mut Keys<'a>,
 ) -> rusqlite::Result<usize> {
-    let find = |keys: &Keys<'_>, name: &str| keys.iter().find(|known| known.0 == name).map(|k| k.1);
-    if find(keys, &table.name).is_none() {
+    if find_key(keys, &table.name).is_none() {
         keys.push((&table.name, Key::Shifted(key_shift(connection, table, below)?)));
     }
     let (mut names, mut values) = (Vec::new(), Vec::new());
     for column in &table.columns {
         let key = match &column.parent {
-            Some(parent) => find(keys, parent),
-            None if column.name == "id" => find(keys, &table.name),
+            Some(parent) => find_key(keys, parent),
+            None if column.name == "id" => find_key(keys, &table.name),
             None => None,
         };
         names.push(column.name.clone());
-        values.push(key.map_or_else(|| column.name.clone(), |key| key.value(&column.name)));
+        values.push(match key {
+            Some(key) => key.sql_value(&column.name),
+            None => column.name.clone(),
+        });
     }
     let (names, values) = (names.join(", "), values.join(", "));
     let name = &table.name;
@@ -61,6 +63,15 @@ pub(crate) fn copy_table<'a>(
         "INSERT INTO main.{name} ({names}) SELECT {values} FROM other.{name} WHERE {below}"
     );
     connection.execute(&sql, [])
+}
+
+fn find_key(keys: &Keys<'_>, name: &str) -> Option<Key> {
+    for (known, key) in keys {
+        if *known == name {
+            return Some(*key);
+        }
+    }
+    None
 }
 
 /// By how much the keys of a table grow, so that they follow those that are here.
@@ -74,6 +85,11 @@ fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::R
                 (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
     );
     let keys: (i64, i64) = connection.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let shift = keys.0.checked_add(1).and_then(|next| next.checked_sub(keys.1));
-    shift.ok_or_else(|| damaged(format!("the keys of {name} leave no room")))
+    // The smallest key of the other file becomes the one after the largest here.
+    if let Some(next) = keys.0.checked_add(1)
+        && let Some(shift) = next.checked_sub(keys.1)
+    {
+        return Ok(shift);
+    }
+    Err(damaged(format!("the keys of {name} leave none for further rows")))
 }

@@ -43,8 +43,8 @@ pub enum StoreError {
     Foreign(PathBuf),
     /// A newer dfsbench wrote the file.
     #[error(
-        "`{}` has schema version {found}, this dfsbench knows version {known} \
-         (hint: use a newer dfsbench)", path.display()
+        "`{}` has schema version {found}, and this dfsbench knows version {known} \
+         (hint: use the dfsbench that wrote it, or a newer one)", path.display()
     )]
     Newer {
         /// The results file.
@@ -96,8 +96,8 @@ pub enum StoreError {
     DiskFull(PathBuf),
     /// The system refused a write for another reason than a full disk.
     #[error(
-        "`{}` can't be written to: the system refused a write (hint: look whether the disk is full \
-         or failing, or a quota or a limit of file sizes is reached)", .0.display()
+        "`{}` can't be written to: the system refused a write (hint: check whether the disk is \
+         full or failing, or a quota or a limit of file sizes is reached)", .0.display()
     )]
     Refused(PathBuf),
     /// The content is not what this program writes.
@@ -115,7 +115,7 @@ pub enum StoreError {
     NoCampaign {
         /// The results file.
         path: PathBuf,
-        /// The key that was asked for.
+        /// The key that was requested.
         id: i64,
         /// The key of the last one that it holds.
         latest: Option<i64>,
@@ -170,7 +170,7 @@ pub enum StoreError {
         "`{}` can't be imported: its path is not UTF-8 (hint: rename it)", .0.display()
     )]
     PathNotText(PathBuf),
-    /// The file could not be looked at.
+    /// The file could not be inspected.
     #[error("`{}` can't be opened: {source}", path.display())]
     Io {
         /// The results file.
@@ -201,18 +201,19 @@ pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => StoreError::NotSqlite(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
+        // A hot journal makes a file that can't be written to one that can't be read either.
         Some(ErrorCode::ReadOnly) if is_rollback(&error) => StoreError::Unrepairable(path),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::Denied(path),
         Some(ErrorCode::SystemIoFailure) if is_write(&error) => StoreError::Refused(path),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
-        _ => of_data(path, error),
+        _ => explain_data(path, error),
     }
 }
 
-/// Errors that SQLite itself does not know: values that don't fit their types.
-fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
+/// Explains errors that SQLite itself does not know: values that don't fit their types.
+fn explain_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
     match error {
         rusqlite::Error::ToSqlConversionFailure(cause) => {
             StoreError::NotStorable { path, what: cause.to_string() }
@@ -232,10 +233,8 @@ fn of_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
 /// Says whether it was a write, or what makes writes last, that failed.
 fn is_write(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
-    error.sqlite_error().is_some_and(|found| {
-        let code = found.extended_code;
-        [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE].contains(&code)
-    })
+    let Some(found) = error.sqlite_error() else { return false };
+    [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE].contains(&found.extended_code)
 }
 
 /// Says whether a transaction that a crash cut off stands in the way of reading.

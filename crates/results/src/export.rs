@@ -2,7 +2,7 @@
 //!
 //! [`Store::export`] is the way in. The tables are those of the results file (`docs/results.md`)
 //! without what only we can read: histograms become the table `buckets`, and the view `figures`
-//! comes along, for whoever wants rates at once. All files come from one state of the results, and
+//! is included, for readers that want rates at once. All files come from one state of the results, and
 //! the directory appears when it is complete or not at all.
 
 mod parquet;
@@ -37,7 +37,7 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// How the names of its files end.
-    pub const fn ending(self) -> &'static str {
+    pub const fn file_extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
             Self::Csv => "csv",
@@ -74,19 +74,21 @@ pub enum ExportError {
     },
 }
 
-/// Takes the rows of one table.
+/// The writer of one table's file.
 enum Sink {
     Text(text::Writer),
     Parquet(parquet::Writer),
 }
 
 impl Sink {
-    fn open(path: &Path, table: &Table, format: ExportFormat) -> io::Result<Self> {
-        match format {
-            ExportFormat::Parquet => parquet::Writer::open(path, table).map(Self::Parquet),
-            ExportFormat::Csv => text::Writer::csv(path, table).map(Self::Text),
-            ExportFormat::Json => text::Writer::json(path, table).map(Self::Text),
-        }
+    /// Begins the file of a table in a directory.
+    fn open(directory: &Path, table: &Table, format: ExportFormat) -> io::Result<Self> {
+        let path = &directory.join(format!("{}.{}", table.name, format.file_extension()));
+        Ok(match format {
+            ExportFormat::Parquet => Self::Parquet(parquet::Writer::open(path, table)?),
+            ExportFormat::Csv => Self::Text(text::Writer::begin_csv(path, table)?),
+            ExportFormat::Json => Self::Text(text::Writer::begin_json(path, table)?),
+        })
     }
 
     fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
@@ -142,23 +144,35 @@ impl Store {
         if directory.symlink_metadata().is_ok() {
             return Err(ExportError::Exists(directory.to_owned()));
         }
-        let failed = |source| ExportError::Write { path: directory.to_owned(), source };
         let mut part = directory.as_os_str().to_owned();
         part.push(format!(".{}.part", std::process::id()));
         let part = PathBuf::from(part);
-        fs::create_dir(&part).map_err(failed)?;
-        let written = self.write_tables(campaigns, &part, format);
-        let written = written.and_then(|tables| {
-            fs::rename(&part, directory)?;
-            Ok(tables)
-        });
-        written.map_err(|trouble| {
-            let _ = fs::remove_dir_all(&part);
-            match trouble {
-                Trouble::Read(error) => explain(&self.path, error).into(),
-                Trouble::Write(source) => failed(source),
+        let trouble = match self.write_directory(campaigns, directory, &part, format) {
+            Ok(tables) => return Ok(tables),
+            Err(trouble) => trouble,
+        };
+        // The error is what counts; a part that can't be removed has a name that shows what it is.
+        let _ = fs::remove_dir_all(&part);
+        match trouble {
+            Trouble::Read(error) => Err(explain(&self.path, error).into()),
+            Trouble::Write(source) => {
+                Err(ExportError::Write { path: directory.to_owned(), source })
             }
-        })
+        }
+    }
+
+    /// Writes all tables to the directory `part`, which becomes `directory` when it is complete.
+    fn write_directory(
+        &self,
+        campaigns: &[i64],
+        directory: &Path,
+        part: &Path,
+        format: ExportFormat,
+    ) -> Result<Vec<Exported>, Trouble> {
+        fs::create_dir(part)?;
+        let tables = self.write_tables(campaigns, part, format)?;
+        fs::rename(part, directory)?;
+        Ok(tables)
     }
 
     fn write_tables(
@@ -170,26 +184,28 @@ impl Store {
         let snapshot = self.connection.unchecked_transaction()?;
         let tree = Tree::of(&snapshot, "main")?;
         let wanted = campaign_list(campaigns);
-        let path = |table: &str| directory.join(format!("{table}.{}", format.ending()));
+        let is_wanted = format!("id IN ({wanted})");
         let mut exported = Vec::new();
+        let mut kinds_below = None;
         for table in &tree.tables {
-            let below = tree.below(table, ROOT, &format!("id IN ({wanted})"), "");
-            let below = below.unwrap_or_else(|| "0".to_owned());
+            let below = tree.below(table, ROOT, &is_wanted, "");
+            let below = below.expect("every table of the tree hangs on a campaign");
             let shown = readable_columns(table);
-            let sink = Sink::open(&path(&table.name), &shown, format)?;
+            let sink = Sink::open(directory, &shown, format)?;
             let rows = copy_rows(&snapshot, &shown, &below, sink)?;
-            exported.push(Exported { table: table.name.clone(), rows });
+            exported.push(Exported { table: shown.name, rows });
+            if table.name == "kinds" {
+                kinds_below = Some(below);
+            }
         }
         let figures = figures_table();
-        let sink = Sink::open(&path(&figures.name), &figures, format)?;
+        let sink = Sink::open(directory, &figures, format)?;
         let below = format!("campaign_id IN ({wanted})");
         let rows = copy_rows(&snapshot, &figures, &below, sink)?;
         exported.push(Exported { table: figures.name, rows });
-        if let Some(kinds) = tree.tables.iter().find(|table| table.name == "kinds") {
-            let below = tree.below(kinds, ROOT, &format!("id IN ({wanted})"), "");
-            let below = below.unwrap_or_else(|| "0".to_owned());
+        if let Some(below) = kinds_below {
             let buckets = buckets_table();
-            let sink = Sink::open(&path(&buckets.name), &buckets, format)?;
+            let sink = Sink::open(directory, &buckets, format)?;
             let rows = unpack_buckets(&snapshot, &below, sink)?;
             exported.push(Exported { table: buckets.name, rows });
         }
@@ -205,20 +221,20 @@ fn campaign_list(campaigns: &[i64]) -> String {
     campaigns.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A table without the columns that only we can read.
+/// Returns a table without the columns that only this program can read.
 fn readable_columns(table: &Table) -> Table {
-    let columns = table.columns.iter().filter(|column| column.kind != Type::Blob);
-    Table { name: table.name.clone(), columns: columns.cloned().collect() }
+    let mut readable = table.clone();
+    readable.columns.retain(|column| column.kind != Type::Blob);
+    readable
 }
 
 fn make_table(name: &str, columns: &[(&str, Type, bool)]) -> Table {
-    let column = |(name, kind, may_be_null): &(&str, Type, bool)| Column {
-        name: (*name).to_owned(),
-        kind: *kind,
-        may_be_null: *may_be_null,
-        parent: None,
-    };
-    Table { name: name.to_owned(), columns: columns.iter().map(column).collect() }
+    let mut table = Table { name: name.to_owned(), columns: Vec::new() };
+    for (name, kind, may_be_null) in columns {
+        let (name, kind, may_be_null) = ((*name).to_owned(), *kind, *may_be_null);
+        table.columns.push(Column { name, kind, may_be_null, parent: None });
+    }
+    table
 }
 
 /// The view of the same name: one row per trial and pass.
@@ -267,14 +283,18 @@ fn copy_rows(
     sink: Sink,
 ) -> Result<u64, Trouble> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+    // Tables with a key are written in its order, so that equal results make equal files.
     let order = if names[0] == "id" { " ORDER BY id" } else { "" };
     let sql = format!("SELECT {} FROM {} WHERE {below}{order}", names.join(", "), table.name);
     let mut statement = connection.prepare(&sql)?;
     let mut found = statement.query([])?;
     let mut pieces = Pieces::new(sink);
     while let Some(row) = found.next()? {
-        let cells = table.columns.iter().enumerate().map(|(at, column)| read_cell(row, at, column));
-        pieces.push(cells.collect::<rusqlite::Result<_>>()?)?;
+        let mut cells = Vec::with_capacity(table.columns.len());
+        for (index, column) in table.columns.iter().enumerate() {
+            cells.push(read_cell(row, index, column)?);
+        }
+        pieces.push(cells)?;
     }
     Ok(pieces.close()?)
 }
@@ -296,19 +316,23 @@ fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u6
         let kind_id: i64 = row.get(0)?;
         for (at, time) in [(1, "service"), (2, "response")] {
             let bytes: Vec<u8> = row.get(at)?;
-            let histogram = Histogram::from_bytes(&bytes)
-                .ok_or_else(|| damaged(format!("{time}_time is not a histogram")))?;
+            let Some(histogram) = Histogram::from_bytes(&bytes) else {
+                return Err(damaged(format!("{time}_time is not a histogram")).into());
+            };
             for (from_ns, count) in histogram.buckets() {
-                let [from_ns, count] = [from_ns, count].map(|n| Value::Integer(n.cast_signed()));
-                let cells = vec![Value::Integer(kind_id), Value::Text(time.into()), from_ns, count];
-                pieces.push(cells)?;
+                pieces.push(vec![
+                    Value::Integer(kind_id),
+                    Value::Text(time.into()),
+                    Value::Integer(from_ns.cast_signed()),
+                    Value::Integer(count.cast_signed()),
+                ])?;
             }
         }
     }
     Ok(pieces.close()?)
 }
 
-/// Rows on their way into a file, some at a time.
+/// A buffer of rows on their way into a file: memory holds [`ROWS_MAX`] of them at most.
 struct Pieces {
     sink: Sink,
     rows: Vec<Vec<Value>>,

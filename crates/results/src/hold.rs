@@ -1,8 +1,8 @@
-//! Who makes a campaign: one process at a time, while others may make other ones in the same file.
+//! Locks on campaigns: one process at a time makes one, while others may make others in the file.
 //!
 //! [`Hold`] is the principal type: a locked file beside the results file, named for the campaign
 //! and removed with the hold. The system drops the lock with the process, kill -9 included; what
-//! is left of the file then means nothing and [`remove_abandoned`] takes it away. SQLite's own
+//! is left of the file then means nothing and [`remove_abandoned`] removes it. SQLite's own
 //! locks are held for one transaction only and know no campaigns, so they can't do this.
 //!
 //! **Source:** flock(2), also for what it means on NFS.
@@ -37,57 +37,75 @@ impl Hold {
     /// # Errors
     /// When another process has it, or no file can be made beside the results.
     pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
-        let failed = |source| StoreError::Io { path: results.to_owned(), source };
         // One file may have several names; SQLite follows links, too.
-        let mut path = fs::canonicalize(results).map_err(failed)?.into_os_string();
+        let mut path = match fs::canonicalize(results) {
+            Ok(real) => real.into_os_string(),
+            Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
+        };
         path.push(format!("-campaign-{campaign_id}.lock"));
         let path = PathBuf::from(path);
         let mut retries = 0;
         loop {
-            let mut file = match open_lock_file(&path) {
+            match try_lock(&path) {
+                Ok(Attempt::Locked(file)) => return Ok(Self { campaign_id, path, _file: file }),
+                // The holder removed the file between the opening and the locking.
+                Ok(Attempt::Removed) => {}
+                // A process that removes abandoned files locks each for a moment, and the number in
+                // it is that of a process that is gone.
+                Ok(Attempt::Held(holder)) if retries < RETRIES_MAX && !is_running(holder) => {
+                    retries += 1;
+                    std::thread::park_timeout(RETRY_AFTER);
+                }
+                Ok(Attempt::Held(holder)) => {
+                    let (path, holder) = (results.to_owned(), describe_holder(holder));
+                    return Err(StoreError::Held { path, campaign_id, holder });
+                }
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     return Err(StoreError::ReadOnly(results.to_owned()));
                 }
-                opened => opened.map_err(|source| StoreError::Io { path: path.clone(), source })?,
-            };
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    let holder = read_holder(&mut file);
-                    // Whoever removes abandoned files holds each for a moment, and the number in
-                    // it is that of a process that is gone.
-                    if retries < RETRIES_MAX && !holder.is_some_and(is_running) {
-                        retries += 1;
-                        std::thread::park_timeout(RETRY_AFTER);
-                        continue;
-                    }
-                    let holder = describe_holder(holder);
-                    return Err(StoreError::Held { path: results.to_owned(), campaign_id, holder });
-                }
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
-            }
-            // Whoever had it may have removed it between the opening and the locking.
-            if is_still_at(&file, &path) {
-                let pid = std::process::id().to_string();
-                file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(failed)?;
-                return Ok(Self { campaign_id, path, _file: file });
+                Err(source) => return Err(StoreError::Io { path, source }),
             }
         }
     }
 }
 
+/// The result of one try to lock a file.
+enum Attempt {
+    /// It is locked here, and holds the number of this process.
+    Locked(File),
+    /// It is locked by the process whose number stands in it, if that has been written.
+    Held(Option<u32>),
+    /// It was locked after its holder had removed it: another one may be at its path.
+    Removed,
+}
+
+fn try_lock(path: &Path) -> io::Result<Attempt> {
+    let mut file = open_lock_file(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&mut file))),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    if !is_still_at(&file, path) {
+        return Ok(Attempt::Removed);
+    }
+    file.set_len(0)?;
+    file.write_all(std::process::id().to_string().as_bytes())?;
+    Ok(Attempt::Locked(file))
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Removed while it is locked: nobody else's file can stand there.
+        // Removed while it is locked: no other process's file can be at that path.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 /// Removes the lock files of a results file that no process holds, and returns how many: each was
-/// left by a process that was killed. What can't be removed stays and does no harm.
+/// left by a process that was killed. What can't be removed does no harm.
 ///
 /// A file is removed only while its lock is held here: one that another process is just taking is
-/// either locked by it, and stays, or is found gone by it and made again.
+/// either locked by it, and kept, or is found gone by it and made again.
 pub fn remove_abandoned(results: &Path) -> usize {
     let mut removed = 0;
     let Ok(real) = fs::canonicalize(results) else { return 0 };
@@ -104,8 +122,9 @@ pub fn remove_abandoned(results: &Path) -> usize {
 
 /// Recognizes names of lock files, such as `dfsbench.db-campaign-7.lock`.
 fn is_lock_name(name: &[u8], begin: &[u8]) -> bool {
-    let number = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(b".lock"));
-    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    let Some(rest) = name.strip_prefix(begin) else { return false };
+    let Some(number) = rest.strip_suffix(b".lock") else { return false };
+    !number.is_empty() && number.iter().all(u8::is_ascii_digit)
 }
 
 fn remove_if_abandoned(path: &Path) -> bool {
@@ -119,8 +138,8 @@ fn open_lock_file(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)
 }
 
-/// Opens a lock file, and nothing that somebody placed under its name: it is emptied, so neither a
-/// link nor another name of a file will do.
+/// Opens a lock file, and nothing that another user placed under its name: it is emptied, so
+/// neither a link nor another name of a file will do.
 fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -132,7 +151,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The number of the process that the holder wrote, if it came that far.
+/// Reads the number of the process that the holder wrote, if it has written it yet.
 fn read_holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     let _ = file.take(20).read_to_string(&mut text);
@@ -148,16 +167,18 @@ fn describe_holder(holder: Option<u32>) -> String {
 
 /// Says whether a process of this host has the number. A holder on another host may be taken for
 /// one that is gone, which costs a wait and nothing else.
-fn is_running(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let found = pid.map(rustix::process::test_kill_process);
-    matches!(found, Some(Ok(()) | Err(rustix::io::Errno::PERM)))
+fn is_running(pid: Option<u32>) -> bool {
+    let Some(Ok(pid)) = pid.map(i32::try_from) else { return false };
+    let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
+    // EPERM: it runs, and belongs to another user.
+    matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
 }
 
 fn is_still_at(file: &File, path: &Path) -> bool {
-    let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    let (ours, there) = (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
-    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -195,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_holds_nothing() {
+    fn a_lock_file_of_a_dead_process_holds_nothing() {
         let (_directory, path) = results();
         fs::write(path.with_file_name("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
         let hold = Hold::take(&path, 1).unwrap();
@@ -243,7 +264,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&path, lock_path(&path, 5)).unwrap();
         assert_eq!(remove_abandoned(&path), 3);
-        // The results, the lock that is held, the link, and what is of others.
+        // The results, the lock that is held, the link, and the files of other programs.
         assert_eq!(files(&path), 3 + others.len());
         assert!(lock_path(&path, 4).exists());
         assert_eq!(remove_abandoned(&path), 0);
@@ -264,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_a_lock_while_abandoned_ones_are_removed_gets_it() {
+    fn a_lock_is_taken_while_abandoned_ones_are_removed() {
         let (_directory, path) = results();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let order = std::sync::atomic::Ordering::SeqCst;
@@ -295,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_campaign_is_named_though_its_number_comes_late() {
+    fn the_holder_of_a_campaign_is_named_though_its_number_is_written_late() {
         let (_directory, path) = results();
         let locked = open_lock_file(&lock_path(&path, 1)).unwrap();
         locked.lock().unwrap();

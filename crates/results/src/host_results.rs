@@ -2,10 +2,11 @@
 //!
 //! Files of earlier releases have no table for it, and get it when they are added to.
 
-use model::{ClientTimes, HostResult, Work};
+use model::{HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
-use crate::row::{count, damaged, whole};
+use crate::read::read_client_times;
+use crate::row::{count, whole};
 
 /// Adds what one host did of a pass.
 pub(crate) fn insert(
@@ -42,8 +43,6 @@ pub(crate) fn insert(
 
 /// Reads the results of one host from a row.
 pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
-    let bytes: Vec<u8> = row.get("service_time")?;
-    let times = ClientTimes::from_bytes(&bytes);
     Ok(HostResult {
         host: row.get("host")?,
         workers: row.get("workers")?,
@@ -55,6 +54,6 @@ pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<HostResult> {
         end_ns: row.get("end_ns")?,
         error_ns: count(row, "error_ns")?,
         cpu_ns: count(row, "cpu_ns")?,
-        times: times.ok_or_else(|| damaged("service_time is of no host".to_owned()))?,
+        times: read_client_times(row)?,
     })
 }

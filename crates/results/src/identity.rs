@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::row::{header, rows};
 
 /// Gives a campaign a random identity.
-pub(crate) fn give(connection: &Connection, campaign_id: i64) -> rusqlite::Result<()> {
+pub(crate) fn give_random(connection: &Connection, campaign_id: i64) -> rusqlite::Result<()> {
     let bytes: [u8; 16] = connection.query_row("SELECT randomblob(16)", [], |row| row.get(0))?;
     store_uuid(connection, campaign_id, &format_uuid(bytes, 4))
 }
@@ -24,30 +24,35 @@ pub(crate) fn give(connection: &Connection, campaign_id: i64) -> rusqlite::Resul
 pub(crate) fn give_derived(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "SELECT * FROM campaigns WHERE id NOT IN (SELECT campaign_id FROM identities)";
     for campaign in rows(connection, sql, [], header)? {
-        store_uuid(connection, campaign.id, &derived(&campaign))?;
+        store_uuid(connection, campaign.id, &derived_uuid(&campaign))?;
     }
     Ok(())
 }
 
-/// The identity of a campaign whose header was read from the same file.
-pub(crate) fn of(connection: &Connection, campaign: &Campaign) -> rusqlite::Result<String> {
+/// Returns the identity of a campaign whose header was read from the same file.
+pub(crate) fn read_uuid(connection: &Connection, campaign: &Campaign) -> rusqlite::Result<String> {
     if !connection.table_exists(None, "identities")? {
-        return Ok(derived(campaign));
+        return Ok(derived_uuid(campaign));
     }
     let sql = "SELECT uuid FROM identities WHERE campaign_id = ?1";
     let kept = connection.query_row(sql, [campaign.id], |row| row.get(0)).optional()?;
-    Ok(kept.unwrap_or_else(|| derived(campaign)))
+    match kept {
+        Some(uuid) => Ok(uuid),
+        None => Ok(derived_uuid(campaign)),
+    }
 }
 
 fn store_uuid(connection: &Connection, campaign_id: i64, uuid: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO identities (campaign_id, uuid) VALUES (?1, ?2)";
-    connection.execute(sql, params![campaign_id, uuid]).map(|_| ())
+    connection.execute(sql, params![campaign_id, uuid])?;
+    Ok(())
 }
 
 /// The identity that follows from the header: what is set once, when a campaign begins.
-pub(crate) fn derived(campaign: &Campaign) -> String {
+pub(crate) fn derived_uuid(campaign: &Campaign) -> String {
     let mut hash = Sha256::new();
     for part in [&campaign.name, &campaign.tool_version, &campaign.command, &campaign.plan_toml] {
+        // The length goes before each part: else "ab", "c" and "a", "bc" would be the same.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }

@@ -1,4 +1,4 @@
-//! Merging the campaigns of another results file into this one, each whole or not at all.
+//! Merges the campaigns of another results file into this one, each whole or not at all.
 //!
 //! [`Store::import`] is the way in. Keys are shifted, the rest is copied by SQLite itself, so
 //! nothing is rounded or left out; the other file is read first as for a report, which rules out
@@ -42,84 +42,95 @@ pub enum Merged {
 
 impl Store {
     /// Copies the campaigns of another results file that are not here yet, and joins what is new
-    /// to those that are; once more of the same changes nothing.
+    /// to those that are; a second import of the same file changes nothing.
     ///
     /// # Errors
     /// When the other file is this one, is no results file, is damaged, or has content that this
     /// dfsbench does not know; when a campaign of both is being made here; or when this file can't
-    /// be written to. What was copied before stays.
+    /// be written to. Campaigns that were copied before are kept.
     pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
-        let same = [&self.path, other].map(|path| path.canonicalize().ok());
-        if same[0].is_some() && same[0] == same[1] {
+        if let (Ok(ours), Ok(theirs)) = (self.path.canonicalize(), other.canonicalize())
+            && ours == theirs
+        {
             return Err(StoreError::IntoItself(self.path.clone()));
         }
         let source = Self::open_existing(other)?;
         source.refuse_unknown()?;
         let lines = source.list()?;
+        // Each campaign is read once as for a report, which finds damage before anything is copied.
         for line in &lines {
             source.load(line.id)?;
         }
-        let attach = |store: &Self| {
-            let name = other.to_str().ok_or_else(|| StoreError::PathNotText(other.to_owned()))?;
-            let sql = "ATTACH DATABASE ?1 AS other";
-            store.connection.execute(sql, [name]).map_err(|error| explain(other, error))
+        let Some(name) = other.to_str() else {
+            return Err(StoreError::PathNotText(other.to_owned()));
         };
-        attach(self)?;
-        let merged: Result<Vec<Imported>, StoreError> =
-            lines.into_iter().map(|line| self.merge(line, other)).collect();
-        let detached = self.connection.execute_batch("DETACH DATABASE other");
-        merged.and_then(|merged| {
-            detached.map_err(|error| explain(&self.path, error)).map(|()| merged)
-        })
-    }
-
-    /// A table that this program does not know, with rows in it, would be lost.
-    fn refuse_unknown(&self) -> Result<(), StoreError> {
-        let unknown = || {
-            for made in tree::made(&self.connection)? {
-                let known = tree::all_made().iter().any(|known| known.name == made.name);
-                if known || made.is_view || !made.sql.starts_with("CREATE TABLE") {
-                    continue;
-                }
-                return Ok(Some(made.name));
-            }
-            Ok(None)
-        };
-        match unknown().map_err(|error| explain(&self.path, error))? {
-            None => Ok(()),
-            Some(table) => Err(StoreError::UnknownTable { path: self.path.clone(), table }),
+        if let Err(error) = self.connection.execute("ATTACH DATABASE ?1 AS other", [name]) {
+            return Err(explain(other, error));
         }
+        let merged = self.merge_all(lines, other);
+        // Detached also after an error; that error is the one to report.
+        let detached = self.connection.execute_batch("DETACH DATABASE other");
+        let merged = merged?;
+        self.explain(detached)?;
+        Ok(merged)
     }
 
-    fn merge(&mut self, from: CampaignLine, other: &Path) -> Result<Imported, StoreError> {
+    /// Merges campaigns of the attached file.
+    fn merge_all(
+        &mut self,
+        lines: Vec<CampaignLine>,
+        other: &Path,
+    ) -> Result<Vec<Imported>, StoreError> {
+        let mut merged = Vec::with_capacity(lines.len());
+        for line in lines {
+            merged.push(self.merge_campaign(line, other)?);
+        }
+        Ok(merged)
+    }
+
+    /// Refuses a file with a table that this program does not know: its rows would be lost.
+    fn refuse_unknown(&self) -> Result<(), StoreError> {
+        for made in self.explain(tree::made(&self.connection))? {
+            let is_known = tree::all_made().iter().any(|known| known.name == made.name);
+            // Indexes and views hold nothing of their own.
+            if !is_known && !made.is_view && made.sql.starts_with("CREATE TABLE") {
+                let path = self.path.clone();
+                return Err(StoreError::UnknownTable { path, table: made.name });
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_campaign(&mut self, from: CampaignLine, other: &Path) -> Result<Imported, StoreError> {
         let known = self.list()?.into_iter().find(|line| line.uuid == from.uuid);
         if let Some(here) = &known {
             self.hold(here.id)?;
         }
-        let spill =
-            |store: &Self, on: bool| store.connection.pragma_update(None, "cache_spill", on);
         // A whole campaign may be larger than memory; a kill meanwhile is rolled back.
-        spill(self, true).map_err(|error| explain(&self.path, error))?;
+        self.explain(self.connection.pragma_update(None, "cache_spill", true))?;
         let copied = self.transact(|transaction| match &known {
-            None => copy_campaign(transaction, &from).map(Merged::New),
-            Some(here) => join::join(transaction, here.id, from.id)
-                .map(|gained| Merged::Known { id: here.id, gained }),
+            None => Ok(Merged::New(copy_campaign(transaction, &from)?)),
+            Some(here) => {
+                let gained = join::join(transaction, here.id, from.id)?;
+                Ok(Merged::Known { id: here.id, gained })
+            }
         });
-        spill(self, false).map_err(|error| explain(&self.path, error))?;
+        self.explain(self.connection.pragma_update(None, "cache_spill", false))?;
         if let Some(here) = &known {
             self.release(here.id);
         }
-        let of_other = |what| StoreError::Damaged { path: other.to_owned(), what };
-        let to = copied.map_err(|error| match error {
-            StoreError::Sqlite { source, .. }
+        // Rows that don't fit come from the other file, so the error names that one.
+        let what = match copied {
+            Ok(to) => return Ok(Imported { from, to }),
+            Err(StoreError::Sqlite { source, .. })
                 if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
             {
-                of_other(format!("rows of campaign {} lead nowhere: {source}", from.id))
+                format!("rows of campaign {} refer to rows that do not exist: {source}", from.id)
             }
-            StoreError::Damaged { what, .. } => of_other(what),
-            error => error,
-        })?;
-        Ok(Imported { from, to })
+            Err(StoreError::Damaged { what, .. }) => what,
+            Err(error) => return Err(error),
+        };
+        Err(StoreError::Damaged { path: other.to_owned(), what })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Adds to a campaign what a copy of it gained that was continued elsewhere.
 //!
 //! [`join`] is the way in: it takes the runs and trials that are missing, and the notes and tags.
-//! Nothing that is here is changed, with two exceptions: a trial that somebody stopped gives way to
+//! Nothing that is here is changed, with two exceptions: an interrupted trial is replaced by
 //! the same one that was made to its end, and a campaign that has become complete says so. What is
-//! the same in both is left alone, so once more changes nothing.
+//! the same in both is left alone, so a second join changes nothing.
 
 use rusqlite::Connection;
 
@@ -33,19 +33,19 @@ const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
 /// Joins the campaign `from` of the attached file to the campaign `here`, which is the same one.
 pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
     let tree = Tree::of(connection, "other")?;
-    give_way(connection, here, from)?;
+    // First, so that the trials that replace them count as missing.
+    remove_interrupted(connection, here, from)?;
     choose_missing(connection, here, from)?;
     let mut gained =
         Gained { differ: count_different(connection, here, from)?, ..Gained::default() };
     let mut keys: Keys<'_> = vec![(ROOT, Key::Shifted(here - from))];
-    let is_of = |table: &Table, root: &str| {
-        let chosen = format!("id IN (SELECT id FROM temp.chosen_{root})");
-        tree.below(table, root, &chosen, "other.")
-    };
-    let (of_trials, others): (Vec<&Table>, Vec<_>) =
-        tree.tables.iter().partition(|table| is_of(table, "trials").is_some());
-    for table in others {
-        match (table.name.as_str(), is_of(table, "runs")) {
+    let mut of_trials = Vec::new();
+    for table in &tree.tables {
+        if let Some(rows) = chosen_rows(&tree, table, "trials") {
+            of_trials.push((table, rows));
+            continue;
+        }
+        match (table.name.as_str(), chosen_rows(&tree, table, "runs")) {
             (ROOT, _) => {}
             (name, Some(rows)) => {
                 let copied = copy_table(connection, table, &rows, &mut keys)?;
@@ -58,11 +58,10 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
             }
         }
     }
-    // From here on a run is known by its index: some were here, some have just come.
+    // From here on a run is known by its index: some were here, some have just been copied.
     keys.retain(|(name, _)| *name != "runs");
     keys.push(("runs", Key::SameRun { here, from }));
-    for table in of_trials {
-        let rows = is_of(table, "trials").unwrap_or_default();
+    for (table, rows) in of_trials {
         let copied = copy_table(connection, table, &rows, &mut keys)?;
         gained.trials += if table.name == "trials" { copied } else { 0 };
     }
@@ -71,8 +70,14 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
     Ok(gained)
 }
 
+/// Returns the condition for a table's rows that hang on the chosen rows of `root`.
+fn chosen_rows(tree: &Tree, table: &Table, root: &str) -> Option<String> {
+    let chosen = format!("id IN (SELECT id FROM temp.chosen_{root})");
+    tree.below(table, root, &chosen, "other.")
+}
+
 /// Removes the trials that were stopped here and made to their end there.
-fn give_way(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
+fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     let stopped = format!(
         "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
                 AND h.state = 'interrupted' AND f.state <> 'interrupted')"
@@ -111,10 +116,15 @@ fn unite_rows(
     here: i64,
     from: i64,
 ) -> rusqlite::Result<usize> {
-    let is_key = |name: &str| matches!(name, "id" | "campaign_id");
-    let columns = table.columns.iter().map(|column| column.name.as_str());
-    let columns: Vec<&str> = columns.filter(|name| !is_key(name)).collect();
-    let same: Vec<String> = columns.iter().map(|name| format!("h.{name} IS f.{name}")).collect();
+    let (mut columns, mut same) = (Vec::new(), Vec::new());
+    for column in &table.columns {
+        let name = column.name.as_str();
+        if !matches!(name, "id" | "campaign_id") {
+            columns.push(name);
+            // IS, since NULL = NULL is not true in SQL.
+            same.push(format!("h.{name} IS f.{name}"));
+        }
+    }
     let (name, columns, same) = (&table.name, columns.join(", "), same.join(" AND "));
     connection.execute(
         &format!(
@@ -138,5 +148,6 @@ fn update_campaign(connection: &Connection, here: i64, from: i64) -> rusqlite::R
                  coalesce(campaigns.ceiling_service_time_p50_ns, f.ceiling_service_time_p50_ns)
          FROM other.campaigns f WHERE campaigns.id = {here} AND f.id = {from}"
     );
-    connection.execute(&sql, []).map(|_| ())
+    connection.execute(&sql, [])?;
+    Ok(())
 }

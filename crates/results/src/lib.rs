@@ -1,7 +1,7 @@
 //! The results file: one SQLite database with everything that campaigns measured.
 //!
 //! [`Store`] is the principal type: it opens or creates the file, takes one trial per
-//! transaction, and gives whole campaigns back exactly as they were stored. The schema stands in
+//! transaction, and loads whole campaigns exactly as they were stored. The schema stands in
 //! `schema.sql`; explicit columns and two views (`figures`, `failures`) serve people with an
 //! `sqlite3` shell.
 //!

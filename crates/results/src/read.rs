@@ -1,8 +1,8 @@
 //! Reading a results file: whole campaigns as they were stored.
 //!
 //! A load sees one state of the file even while a campaign adds to it. What does not fit the
-//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. Who only asks
-//! whether figures count reads an outline, without what makes files large.
+//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. A caller that needs
+//! verdicts only reads an outline, without the large parts.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use model::{
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::error::{StoreError, explain};
-use crate::row::{count, damaged, header, maybe_count, named, rows};
+use crate::error::StoreError;
+use crate::row::{count, damaged, from_json, header, maybe_count, named, rows};
 use crate::store::Store;
 use crate::{host_results, soak, telemetry};
 
 impl Store {
-    /// Gives a campaign back exactly as it was stored.
+    /// Loads a campaign exactly as it was stored.
     ///
     /// # Errors
     /// When there is no such campaign, or the file is locked or damaged.
@@ -27,8 +27,8 @@ impl Store {
         self.read(id, Depth::Whole)
     }
 
-    /// Gives as much of a campaign as its verdicts and its conditions follow from: amounts, samples
-    /// and doubts, without histograms and without what hosts, clients and watchers told of a pass.
+    /// Loads as much of a campaign as its verdicts and its conditions follow from: amounts, samples
+    /// and caveats, without histograms and without the results of hosts, clients and telemetry.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -37,11 +37,12 @@ impl Store {
     }
 
     fn read(&self, id: i64, depth: Depth) -> Result<Campaign, StoreError> {
-        let read = || {
-            let snapshot = self.connection.unchecked_transaction()?;
-            read_campaign(&snapshot, id, depth)
-        };
-        read().map_err(|error| explain(&self.path, error))?.ok_or_else(|| self.missing(id))
+        // One transaction, so that all tables are read in the same state.
+        let snapshot = self.explain(self.connection.unchecked_transaction())?;
+        match self.explain(read_campaign(&snapshot, id, depth))? {
+            Some(campaign) => Ok(campaign),
+            None => Err(self.no_campaign(id)),
+        }
     }
 }
 
@@ -65,15 +66,17 @@ fn read_campaign(
     campaign.question = read_question(connection, id)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let (mut ids, mut runs) = (Vec::new(), Vec::new());
-    for run in rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, read_run(row)?)))? {
-        ids.push(run.0);
-        runs.push(run.1);
+    for (key, run) in
+        rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, read_run(row)?)))?
+    {
+        ids.push(key);
+        runs.push(run);
     }
     let mut trials = Level::default();
     for_each_child(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
         trials.add(run, row, read_trial(row)?)
     })?;
-    read_facts(connection, id, &trials.ids, |place, fact| match place {
+    read_facts(connection, id, &trials.ids, |index, fact| match index {
         None => campaign.facts.push(fact),
         Some(trial) => trials.values[trial].facts.push(fact),
     })?;
@@ -89,8 +92,9 @@ fn read_campaign(
         Depth::Outline => read_amounts(connection, &mut passes)?,
         Depth::Whole => read_details(connection, &mut passes)?,
     }
-    passes.give(|trial, pass| trials.values[trial].passes.push(pass));
-    trials.give(|run, trial| runs[run].trials.push(trial));
+    // From the leaves to the root: each level is complete before it moves into its parents.
+    passes.move_to_parents(|trial, pass| trials.values[trial].passes.push(pass));
+    trials.move_to_parents(|run, trial| runs[run].trials.push(trial));
     campaign.runs = runs;
     Ok(Some(campaign))
 }
@@ -135,11 +139,11 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
-        passes[at].pulses.push(soak::pulse(row)?);
+        passes[at].pulses.push(soak::read_interval(row)?);
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
-        passes[at].upsets.push(soak::upset(row)?);
+        passes[at].upsets.push(soak::read_fault_event(row)?);
         Ok(())
     })?;
     for_each_child(
@@ -166,21 +170,21 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
             Ok(())
         },
     )?;
-    kinds.give(|at, kind| passes[at].kinds.push(kind));
+    kinds.move_to_parents(|at, kind| passes[at].kinds.push(kind));
     let mut watched = Level::default();
     for_each_child(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
-        watched.add(at, row, telemetry::host(row)?)
+        watched.add(at, row, telemetry::read_host(row)?)
     })?;
     for_each_child(
         connection,
         ChildTable::keyed("metrics", "telemetry_id"),
         &watched.ids,
         |at, row| {
-            watched.values[at].metrics.push(telemetry::metric(row)?);
+            watched.values[at].metrics.push(telemetry::read_metric(row)?);
             Ok(())
         },
     )?;
-    watched.give(|at, host| passes[at].telemetry.push(host));
+    watched.move_to_parents(|at, host| passes[at].telemetry.push(host));
     Ok(())
 }
 
@@ -206,10 +210,10 @@ impl<T> Level<T> {
         Ok(())
     }
 
-    /// Gives each to its parent.
-    fn give(self, mut give: impl FnMut(usize, T)) {
-        for (parent, value) in self.parents.into_iter().zip(self.values) {
-            give(parent, value);
+    /// Moves each value to its parent, whose index is the first argument of `add`.
+    fn move_to_parents(self, mut add: impl FnMut(usize, T)) {
+        for (parent, value) in std::iter::zip(self.parents, self.values) {
+            add(parent, value);
         }
     }
 }
@@ -265,7 +269,7 @@ fn each_of(
     if !connection.table_exists(None, name)? {
         return Ok(());
     }
-    let places: HashMap<i64, usize> = parents.iter().copied().zip(0..).collect();
+    let indices = index_keys(parents);
     let sql = format!(
         "SELECT {columns} FROM {name} WHERE {parent_key} BETWEEN ?1 AND ?2
          ORDER BY {parent_key}, {own_key}"
@@ -273,11 +277,21 @@ fn each_of(
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([first, last])?;
     while let Some(row) = rows.next()? {
-        if let Some(place) = places.get(&row.get(parent_key)?) {
-            read(*place, row)?;
+        // Rows of other campaigns between the two keys are skipped.
+        if let Some(index) = indices.get(&row.get(parent_key)?) {
+            read(*index, row)?;
         }
     }
     Ok(())
+}
+
+/// Maps the keys of rows to their indices.
+fn index_keys(keys: &[i64]) -> HashMap<i64, usize> {
+    let mut indices = HashMap::with_capacity(keys.len());
+    for (index, key) in keys.iter().enumerate() {
+        indices.insert(*key, index);
+    }
+    indices
 }
 
 /// Reads the question of a campaign; files of earlier releases have neither the value nor the
@@ -289,9 +303,10 @@ fn read_question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<
     let sql = "SELECT question_json FROM questions WHERE campaign_id = ?1";
     let json: Option<String> =
         connection.query_row(sql, [campaign_id], |row| row.get(0)).optional()?;
-    let read = json.map(|json| serde_json::from_str(&json)).transpose();
-    let read = read.map_err(|error| damaged(format!("the question can't be read: {error}")))?;
-    Ok(read.unwrap_or_default())
+    match json {
+        Some(json) => from_json(&json, "the question"),
+        None => Ok(Question::Figures),
+    }
 }
 
 /// Reads the facts of a campaign, each with the place of its trial.
@@ -299,32 +314,36 @@ fn read_facts(
     connection: &Connection,
     campaign_id: i64,
     trials: &[i64],
-    mut give: impl FnMut(Option<usize>, Fact),
+    mut add: impl FnMut(Option<usize>, Fact),
 ) -> rusqlite::Result<()> {
-    let places: HashMap<i64, usize> = trials.iter().copied().zip(0..).collect();
+    let indices = index_keys(trials);
     let sql = "SELECT * FROM facts WHERE campaign_id = ?1 ORDER BY trial_id, id";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([campaign_id])?;
     while let Some(row) = rows.next()? {
         let trial: Option<i64> = row.get("trial_id")?;
-        let place = trial.map(|id| places.get(&id).copied());
-        // Whatever hangs on a trial of nobody is nobody's.
-        let Some(place) = place.map_or(Some(None), |place| place.map(Some)) else { continue };
+        let index = match trial {
+            None => None,
+            Some(key) => match indices.get(&key) {
+                Some(index) => Some(*index),
+                // A fact whose trial is not in the file belongs to no trial.
+                None => continue,
+            },
+        };
         let fact = Fact {
             scope: row.get("scope")?,
             name: row.get("name")?,
             value: row.get("value")?,
             source: row.get("source")?,
         };
-        give(place, fact);
+        add(index, fact);
     }
     Ok(())
 }
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     let json: String = row.get("spec_json")?;
-    let spec: RunSpec = serde_json::from_str(&json)
-        .map_err(|error| damaged(format!("the settings of a run can't be read: {error}")))?;
+    let spec: RunSpec = from_json(&json, "the settings of a run")?;
     Ok(Run { index: row.get("run_index")?, spec, trials: Vec::new() })
 }
 
@@ -377,23 +396,31 @@ fn read_kind(
     })
 }
 
+/// Reads the histogram of a client or host from a row.
+pub(crate) fn read_client_times(row: &Row<'_>) -> rusqlite::Result<ClientTimes> {
+    let bytes: Vec<u8> = row.get("service_time")?;
+    match ClientTimes::from_bytes(&bytes) {
+        Some(times) => Ok(times),
+        None => Err(damaged("service_time holds no times of a client".to_owned())),
+    }
+}
+
 /// Reads the results of a client from a row.
 fn read_client(row: &Row<'_>) -> rusqlite::Result<ClientResult> {
-    let bytes: Vec<u8> = row.get("service_time")?;
-    let times = ClientTimes::from_bytes(&bytes);
+    let times = read_client_times(row)?;
     Ok(ClientResult {
         client: row.get("client")?,
         ops: count(row, "ops")?,
         bytes: count(row, "bytes")?,
         failed: count(row, "failed")?,
-        times: times.ok_or_else(|| damaged("service_time is of no client".to_owned()))?,
+        times,
     })
 }
 
 /// Reads the scope of a pass from a row.
 fn read_scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     let json: String = row.get("scope_json")?;
-    serde_json::from_str(&json).map_err(|error| damaged(format!("scope_json: {error}")))
+    from_json(&json, "scope_json")
 }
 
 fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
@@ -419,5 +446,8 @@ fn read_truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
 
 fn read_histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
     let bytes: Vec<u8> = row.get(column)?;
-    Histogram::from_bytes(&bytes).ok_or_else(|| damaged(format!("{column} is not a histogram")))
+    match Histogram::from_bytes(&bytes) {
+        Some(histogram) => Ok(histogram),
+        None => Err(damaged(format!("{column} is not a histogram"))),
+    }
 }

@@ -1,11 +1,11 @@
-//! Taking a campaign out of a results file.
+//! Removes a campaign from a results file.
 //!
 //! [`Store::remove`] is the way in. All of it goes in one transaction or nothing does; its number
 //! is not given to another one, so that a script that names it never reads other figures.
 
 use rusqlite::params;
 
-use crate::error::{StoreError, explain};
+use crate::error::StoreError;
 use crate::store::Store;
 use crate::tree::{ROOT, Tree};
 
@@ -18,6 +18,7 @@ impl Store {
     /// nothing is changed then.
     pub fn remove(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         let line = self.line(campaign_id)?;
+        // A campaign that is being made would add to rows that are gone.
         self.hold(campaign_id)?;
         let removed = self.transact(|transaction| {
             let sql = "INSERT INTO removed (id, uuid, name) VALUES (?1, ?2, ?3)";
@@ -32,8 +33,8 @@ impl Store {
     ///
     /// # Errors
     /// When the disk has no room for the copy that SQLite makes meanwhile, or another process uses
-    /// the file; it stays as it is then.
+    /// the file; it is unchanged then.
     pub fn compact(&mut self) -> Result<(), StoreError> {
-        self.connection.execute_batch("VACUUM").map_err(|error| explain(&self.path, error))
+        self.explain(self.connection.execute_batch("VACUUM"))
     }
 }

@@ -1,7 +1,7 @@
-//! Going on with a campaign that was stopped or killed.
+//! Continues a campaign that was stopped or killed.
 //!
-//! [`Store::reopen`] is the way in: it removes the trials that somebody stopped, since they are to
-//! be made again, and says what is there already. Done and failed trials are never touched.
+//! [`Store::reopen`] is the way in: it removes the trials that were interrupted, since they
+//! are to be made again, and returns the trials that are stored. Done and failed trials are never touched.
 
 use rusqlite::{Transaction, params};
 
@@ -20,7 +20,7 @@ pub struct Standing {
 }
 
 impl Store {
-    /// Makes a campaign one that runs again, and says what is stored of each of its runs.
+    /// Marks a campaign as running, and returns the stored trials of each of its runs.
     ///
     /// # Errors
     /// When another process makes the campaign, the file can't be written to, is locked, or the
@@ -28,15 +28,16 @@ impl Store {
     pub fn reopen(&mut self, campaign_id: i64) -> Result<Vec<Standing>, StoreError> {
         self.hold(campaign_id)?;
         self.transact(|transaction| {
-            remove_stopped(transaction, campaign_id)?;
+            remove_interrupted(transaction, campaign_id)?;
             let sql = "UPDATE campaigns SET state = 'running' WHERE id = ?1";
             transaction.execute(sql, [campaign_id])?;
+            // After the removal: interrupted trials are to be made again.
             read_standing(transaction, campaign_id)
         })
     }
 }
 
-fn remove_stopped(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<()> {
+fn remove_interrupted(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<()> {
     let stopped = "state = 'interrupted' AND run_id IN
                        (SELECT id FROM runs WHERE campaign_id = ?1)";
     Tree::known().delete(transaction, "trials", stopped, &[&campaign_id])
@@ -52,10 +53,11 @@ fn read_standing(
     let mut trials = transaction.prepare_cached(
         "SELECT trial_index, state = 'failed' FROM trials WHERE run_id = ?1 ORDER BY position",
     )?;
-    keys.map(|key| {
+    let mut standing = Vec::new();
+    for key in keys {
         let run_id: i64 = key?;
         let made = trials.query_map(params![run_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Standing { run_id, trials: made.collect::<rusqlite::Result<_>>()? })
-    })
-    .collect()
+        standing.push(Standing { run_id, trials: made.collect::<rusqlite::Result<_>>()? });
+    }
+    Ok(standing)
 }

@@ -9,11 +9,20 @@ use std::str::FromStr;
 use model::{Campaign, CampaignState, Ceiling, Question};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Params, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Reads the header of a campaign: its row without question, facts and runs.
 pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
     let ops_per_s = maybe_count(row, "ceiling_ops_per_s")?;
     let service_time_p50_ns = maybe_count(row, "ceiling_service_time_p50_ns")?;
+    // Both columns are written together; a campaign that was stopped early has neither.
+    let ceiling = match (ops_per_s, service_time_p50_ns) {
+        (Some(ops_per_s), Some(service_time_p50_ns)) => {
+            Some(Ceiling { ops_per_s, service_time_p50_ns })
+        }
+        _ => None,
+    };
     Ok(Campaign {
         id: row.get("id")?,
         name: row.get("name")?,
@@ -22,17 +31,16 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
         command: row.get("command")?,
         question: Question::Figures,
         plan_toml: row.get("plan_toml")?,
+        // Text, since a seed may exceed SQLite's integers.
         seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
-        state: state_of(row)?,
+        state: read_state(row)?,
         facts: Vec::new(),
-        ceiling: ops_per_s
-            .zip(service_time_p50_ns)
-            .map(|(ops_per_s, service_time_p50_ns)| Ceiling { ops_per_s, service_time_p50_ns }),
+        ceiling,
         runs: Vec::new(),
     })
 }
 
-fn state_of(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
+fn read_state(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
     named(row, "state", |state| match state {
         "running" => Some(CampaignState::Running),
         "complete" => Some(CampaignState::Complete),
@@ -51,6 +59,22 @@ pub(crate) fn rows<T>(
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
+/// Converts a value into JSON that is stored in a column.
+pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
+    match serde_json::to_string(value) {
+        Ok(json) => Ok(json),
+        Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.into())),
+    }
+}
+
+/// Reads JSON of a column; `what` names it in the error.
+pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
+    match serde_json::from_str(json) {
+        Ok(value) => Ok(value),
+        Err(error) => Err(damaged(format!("{what} can't be read: {error}"))),
+    }
+}
+
 /// Makes the error for a value that this program can't have stored.
 pub(crate) fn damaged(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
@@ -58,15 +82,20 @@ pub(crate) fn damaged(what: String) -> rusqlite::Error {
 
 /// Reads a column that holds a count.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
+    match maybe_count(row, column)? {
+        Some(count) => Ok(count),
+        None => Err(damaged(format!("{column} is missing"))),
+    }
 }
 
 /// Reads a column that holds a count or nothing.
 pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    let value: Option<i64> = row.get(column)?;
-    let unsigned =
-        |value| u64::try_from(value).map_err(|_| damaged(format!("{column} is {value}")));
-    value.map(unsigned).transpose()
+    let Some(value) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
+    match u64::try_from(value) {
+        Ok(count) => Ok(Some(count)),
+        // SQLite knows signed integers only, and this program stores none below zero.
+        Err(_) => Err(damaged(format!("{column} is {value}"))),
+    }
 }
 
 /// Reads a column that holds one of our names, which `find` looks up.
@@ -76,13 +105,17 @@ pub(crate) fn named<T>(
     find: impl FnOnce(&str) -> Option<T>,
 ) -> rusqlite::Result<T> {
     let name: String = row.get(column)?;
-    find(&name).ok_or_else(|| damaged(format!("{column} `{name}` is not known here")))
+    match find(&name) {
+        Some(known) => Ok(known),
+        None => Err(damaged(format!("{column} `{name}` is not known here"))),
+    }
 }
 
 /// Converts a count into SQLite's signed integer; one that does not fit is refused.
 pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
-    i64::try_from(value).map_err(|_| {
-        let cause = format!("{value} exceeds the largest number that SQLite can hold");
-        rusqlite::Error::ToSqlConversionFailure(cause.into())
-    })
+    if let Ok(signed) = i64::try_from(value) {
+        return Ok(signed);
+    }
+    let cause = format!("{value} exceeds the largest number that SQLite can hold");
+    Err(rusqlite::Error::ToSqlConversionFailure(cause.into()))
 }

@@ -1,6 +1,6 @@
 //! Reading beside a campaign that writes: has the file changed, and a copy to read at leisure.
 //!
-//! Whoever reads a results file keeps the writer from its commit, and the writer waits two seconds
+//! A reader of a results file keeps the writer from its commit, and the writer waits two seconds
 //! and no more. To read a large campaign takes longer, to copy the file does not.
 //!
 //! **Source:** <https://www.sqlite.org/backup.html>, <https://www.sqlite.org/pragma.html>
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::ffi::{Error, SQLITE_BUSY};
 
-use crate::error::{StoreError, explain};
+use crate::error::StoreError;
 use crate::store::Store;
 
 impl Store {
@@ -22,8 +22,7 @@ impl Store {
     /// # Errors
     /// When the file is locked by another process or damaged.
     pub fn data_version(&self) -> Result<i64, StoreError> {
-        let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));
-        version.map_err(|error| explain(&self.path, error))
+        self.explain(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 
     /// Copies the file as it is at this moment; what stands at the other path is overwritten.
@@ -31,17 +30,19 @@ impl Store {
     /// # Errors
     /// When the file is locked or damaged, or the copy has no room.
     pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
-        /// All pages in one step: nobody can write between two.
-        const ALL: i32 = i32::MAX;
-        let copied = || {
-            let mut copy = Connection::open(path)?;
-            let backup = Backup::new(&self.connection, &mut copy)?;
-            match backup.step(ALL)? {
-                StepResult::Done | StepResult::More => Ok(()),
-                _ => Err(rusqlite::Error::SqliteFailure(Error::new(SQLITE_BUSY), None)),
-            }
-        };
-        copied().map_err(|error| explain(&self.path, error))
+        self.explain(copy_database(&self.connection, path))
+    }
+}
+
+fn copy_database(from: &Connection, path: &Path) -> rusqlite::Result<()> {
+    /// All pages in one step: no process can write between two.
+    const ALL: i32 = i32::MAX;
+    let mut copy = Connection::open(path)?;
+    let backup = Backup::new(from, &mut copy)?;
+    match backup.step(ALL)? {
+        StepResult::Done | StepResult::More => Ok(()),
+        // The step waits for no lock: the caller reports it, and tries again.
+        _ => Err(rusqlite::Error::SqliteFailure(Error::new(SQLITE_BUSY), None)),
     }
 }
 

@@ -8,7 +8,7 @@ use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, maybe_count, named, whole};
 
-/// Adds how each interval of a pass looked, and what was done to hosts meanwhile.
+/// Adds the statistics of each interval of a pass, and the faults of hosts meanwhile.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
@@ -51,8 +51,8 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// How one interval of a pass looked.
-pub(crate) fn pulse(row: &Row<'_>) -> rusqlite::Result<Pulse> {
+/// Reads the statistics of one interval from a row.
+pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<Pulse> {
     Ok(Pulse {
         at_ns: count(row, "at_ns")?,
         ops: count(row, "ops")?,
@@ -66,7 +66,7 @@ pub(crate) fn pulse(row: &Row<'_>) -> rusqlite::Result<Pulse> {
 }
 
 /// Reads a fault event from a row.
-pub(crate) fn upset(row: &Row<'_>) -> rusqlite::Result<Upset> {
+pub(crate) fn read_fault_event(row: &Row<'_>) -> rusqlite::Result<Upset> {
     Ok(Upset {
         blow: named(row, "blow", Blow::from_name)?,
         host: row.get("host")?,

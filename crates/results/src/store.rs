@@ -24,8 +24,8 @@ pub const APPLICATION_ID: i64 = 0x6466_7362;
 /// Version of the schema, kept as `user_version`.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// How long somebody else's lock is waited for: a report reads in milliseconds, so whoever
-/// holds it longer has forgotten it.
+/// How long the lock of another process is waited for: a report reads in milliseconds, so a
+/// longer lock is that of a forgotten shell.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An open results file.
@@ -51,7 +51,7 @@ enum Owner {
     /// Ours, in the schema that we know.
     Ours,
     /// It has no content yet.
-    Nobody,
+    Empty,
 }
 
 impl Store {
@@ -70,13 +70,16 @@ impl Store {
         }
         let mut store = Self::connect_at(checked.as_deref().unwrap_or(path), path, flags)?;
         let owner = store.owner()?;
-        if store.connection.is_readonly("main").map_err(|e| explain(path, e))? {
+        // SQLite opens a file without write access silently for reading.
+        if store.explain(store.connection.is_readonly("main"))? {
             return Err(StoreError::ReadOnly(path.to_owned()));
         }
-        store.prepare_to_write().map_err(|e| explain(path, e))?;
+        store.prepare_to_write()?;
         match owner {
-            Owner::Nobody => store.create()?,
-            Owner::Ours if store.has_added().map_err(|e| explain(path, e))? => {}
+            Owner::Empty => store.create()?,
+            Owner::Ours if store.explain(store.has_added())? => {}
+            // A file of an earlier release: it gets the tables that were added since, and its
+            // campaigns the identities that follow from their headers.
             Owner::Ours => store.transact(|transaction| {
                 transaction.execute_batch(ADDED)?;
                 identity::give_derived(transaction)
@@ -92,15 +95,18 @@ impl Store {
     /// When the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
         check_place(path, Absent::IsRefused)?;
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let store = Self::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let owner = match store.owner_raw() {
-            Err(error) if is_rollback(&error) => roll_back(path).and_then(|()| store.owner()),
-            Err(error) => Err(explain(path, error)),
-            Ok(found) => store.check(found),
+            Err(error) if is_rollback(&error) => {
+                roll_back(path)?;
+                store.owner()?
+            }
+            Err(error) => return Err(explain(path, error)),
+            Ok(found) => store.check_head(found)?,
         };
-        match owner? {
+        match owner {
             Owner::Ours => Ok(store),
-            Owner::Nobody => Err(StoreError::Empty(path.to_owned())),
+            Owner::Empty => Err(StoreError::Empty(path.to_owned())),
         }
     }
 
@@ -109,7 +115,7 @@ impl Store {
         &self.path
     }
 
-    /// Makes sure that nobody else adds to a campaign, until it is finished or the store is
+    /// Makes sure that no other process adds to a campaign, until it is finished or the store is
     /// dropped; a process that dies holds nothing. Does nothing where this store has it already.
     ///
     /// # Errors
@@ -121,7 +127,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets others add to a campaign.
+    /// Allows other processes to add to a campaign.
     pub(crate) fn release(&mut self, campaign_id: i64) {
         self.holds.retain(|hold| hold.campaign_id != campaign_id);
     }
@@ -130,7 +136,12 @@ impl Store {
     /// earlier releases lack some of it.
     pub(crate) fn has_added(&self) -> rusqlite::Result<bool> {
         let there = tree::made(&self.connection)?;
-        Ok(tree::all_made().iter().all(|made| there.iter().any(|t| t.name == made.name)))
+        for wanted in tree::all_made() {
+            if !there.iter().any(|made| made.name == wanted.name) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Runs several writes as one transaction: all of them are kept, or none.
@@ -138,35 +149,29 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let attempt = || {
-            let transaction =
-                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = work(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        attempt().map_err(|error| explain(&self.path, error))
+        let value = commit_work(&mut self.connection, work);
+        self.explain(value)
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        Self::connect_at(path, path, flags)
+    /// Turns an error of SQLite into one that names the file.
+    pub(crate) fn explain<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(explain(&self.path, error)),
+        }
     }
 
-    /// Connects to the file at a place, which messages call by its `path`; neither is ever read as
-    /// a `file:` address.
-    fn connect_at(place: &Path, path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        let open = || {
-            let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(place, flags)?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
-            Ok(connection)
-        };
-        let connection = open().map_err(|error| explain(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), holds: Vec::new() })
+    /// Connects to the file at `real_path`, which messages call by its `path`; neither is ever read
+    /// as a `file:` address.
+    fn connect_at(real_path: &Path, path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        match open_connection(real_path, flags) {
+            Ok(connection) => Ok(Self { connection, path: path.to_owned(), holds: Vec::new() }),
+            Err(error) => Err(explain(path, error)),
+        }
     }
 
     fn owner(&self) -> Result<Owner, StoreError> {
-        self.check(self.owner_raw().map_err(|error| explain(&self.path, error))?)
+        self.check_head(self.explain(self.owner_raw())?)
     }
 
     /// Reads what the head of the file says of its owner.
@@ -180,35 +185,35 @@ impl Store {
         })
     }
 
-    fn check(&self, found: FileHead) -> Result<Owner, StoreError> {
-        let path = || self.path.clone();
+    fn check_head(&self, found: FileHead) -> Result<Owner, StoreError> {
+        let path = self.path.clone();
         match (found.application_id, found.schema_version, found.tables) {
-            (0, 0, 0) => Ok(Owner::Nobody),
+            (0, 0, 0) => Ok(Owner::Empty),
             (APPLICATION_ID, SCHEMA_VERSION, 1..) => Ok(Owner::Ours),
             (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
-                Err(StoreError::Newer { path: path(), found: version, known: SCHEMA_VERSION })
+                Err(StoreError::Newer { path, found: version, known: SCHEMA_VERSION })
             }
             (APPLICATION_ID, version, _) => Err(StoreError::Damaged {
-                path: path(),
+                path,
                 what: format!("it says schema version {version}, which never existed"),
             }),
-            _ => Err(StoreError::Foreign(path())),
+            _ => Err(StoreError::Foreign(path)),
         }
     }
 
     /// `cache_spill = OFF` keeps every change in memory until the commit, so that the time in
     /// which a kill leaves something to roll back is a few milliseconds per trial.
-    fn prepare_to_write(&mut self) -> rusqlite::Result<()> {
-        self.connection.pragma_update(None, "journal_mode", "DELETE")?;
-        self.connection.pragma_update(None, "synchronous", "FULL")?;
-        self.connection.pragma_update(None, "foreign_keys", true)?;
-        self.connection.pragma_update(None, "cache_spill", false)
+    fn prepare_to_write(&self) -> Result<(), StoreError> {
+        self.explain(self.connection.pragma_update(None, "journal_mode", "DELETE"))?;
+        self.explain(self.connection.pragma_update(None, "synchronous", "FULL"))?;
+        self.explain(self.connection.pragma_update(None, "foreign_keys", true))?;
+        self.explain(self.connection.pragma_update(None, "cache_spill", false))
     }
 
     /// Makes the schema and marks the file as ours, in one transaction: a kill leaves an empty
     /// file. Another process may have been faster; then there is nothing to do.
     fn create(&mut self) -> Result<(), StoreError> {
-        let made = self.transact(|transaction| {
+        self.transact(|transaction| {
             let tables: i64 =
                 transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))?;
             if tables == 0 {
@@ -218,9 +223,31 @@ impl Store {
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             Ok(())
-        });
-        made.and_then(|()| self.owner().map(|_| ()))
+        })?;
+        // What another process made first may be a file of a newer dfsbench.
+        self.owner()?;
+        Ok(())
     }
+}
+
+fn open_connection(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    // A store belongs to one thread at a time, so SQLite need not lock its connection.
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// Does the work in a transaction that holds the write lock from its start: one that asked for it
+/// later could find that another process has written since it read.
+fn commit_work<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let value = work(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
 }
 
 /// The handling of a file that is missing or empty.
@@ -235,32 +262,31 @@ enum Absent {
 /// Rules out what SQLite would report vaguely, or create.
 fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
     let may_create = absent == Absent::IsMade;
-    let named = || path.to_owned();
+    let named = path.to_owned();
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named())),
-        Ok(found) if found.len() == 0 && !may_create => Err(StoreError::Empty(named())),
+        Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named)),
+        Ok(found) if found.len() == 0 && !may_create => Err(StoreError::Empty(named)),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            match directory {
-                Some(directory) if !directory.is_dir() => {
-                    Err(StoreError::DirectoryMissing(named()))
+            match path.parent() {
+                // The parent of a bare name is empty, and means the current directory.
+                Some(directory) if !directory.as_os_str().is_empty() && !directory.is_dir() => {
+                    Err(StoreError::DirectoryMissing(named))
                 }
                 _ if may_create => Ok(()),
-                _ => Err(StoreError::Missing(named())),
+                _ => Err(StoreError::Missing(named)),
             }
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(StoreError::Denied(named()))
-        }
-        Err(source) => Err(StoreError::Io { path: named(), source }),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(StoreError::Denied(named)),
+        Err(source) => Err(StoreError::Io { path: named, source }),
     }
 }
 
-/// Lets SQLite undo a transaction that a crash cut off.
+/// Has SQLite undo a transaction that a crash cut off.
 fn roll_back(path: &Path) -> Result<(), StoreError> {
-    let store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    store.owner().map(|_| ())
+    let store = Store::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    store.owner()?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -268,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_said_and_nothing_is_kept() {
+    fn a_full_disk_is_reported_and_nothing_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("dfsbench.db");
         let mut store = Store::open_or_create(&path).unwrap();

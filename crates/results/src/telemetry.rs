@@ -6,7 +6,7 @@
 use model::telemetry::{Metric, MetricKind, Telemetry};
 use rusqlite::{Row, Transaction, params};
 
-use crate::row::{damaged, named, whole};
+use crate::row::{from_json, named, to_json, whole};
 
 /// Adds what one host did during a pass.
 pub(crate) fn insert(
@@ -15,31 +15,32 @@ pub(crate) fn insert(
     telemetry: &Telemetry,
 ) -> rusqlite::Result<()> {
     let sql = "INSERT INTO telemetry (pass_id, host, times_json) VALUES (?1, ?2, ?3)";
-    let times = json_of(&telemetry.times_ns)?;
+    let times = to_json(&telemetry.times_ns)?;
     transaction.prepare_cached(sql)?.execute(params![pass_id, telemetry.host, times])?;
     let id = transaction.last_insert_rowid();
     let sql = "INSERT INTO metrics (telemetry_id, name, kind, risen, values_json)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = transaction.prepare_cached(sql)?;
     for metric in &telemetry.metrics {
+        // A counter's rise is kept beside its series, for queries; a gauge has none.
         let risen = match metric.kind {
             MetricKind::Counter => Some(whole(metric.risen())?),
             MetricKind::Gauge => None,
         };
-        let values = json_of(&metric.values)?;
+        let values = to_json(&metric.values)?;
         insert.execute(params![id, metric.name, metric.kind.name(), risen, values])?;
     }
     Ok(())
 }
 
-/// One host that was watched, without its metrics.
-pub(crate) fn host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
-    let times_ns = parse_numbers(&row.get::<_, String>("times_json")?)?;
+/// Reads one host that was watched, without its metrics.
+pub(crate) fn read_host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
+    let times_ns = from_json(&row.get::<_, String>("times_json")?, "times_json")?;
     Ok(Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() })
 }
 
-/// One of its metrics.
-pub(crate) fn metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
+/// Reads one metric of a host.
+pub(crate) fn read_metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
     Ok(Metric {
         name: row.get("name")?,
         kind: named(row, "kind", |kind| match kind {
@@ -47,15 +48,6 @@ pub(crate) fn metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
             "gauge" => Some(MetricKind::Gauge),
             _ => None,
         })?,
-        values: parse_numbers(&row.get::<_, String>("values_json")?)?,
+        values: from_json(&row.get::<_, String>("values_json")?, "values_json")?,
     })
-}
-
-fn json_of(values: &[u64]) -> rusqlite::Result<String> {
-    serde_json::to_string(values)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
-}
-
-fn parse_numbers(json: &str) -> rusqlite::Result<Vec<u64>> {
-    serde_json::from_str(json).map_err(|error| damaged(format!("numbers of telemetry: {error}")))
 }

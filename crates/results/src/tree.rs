@@ -1,8 +1,8 @@
-//! The tables of a campaign as a tree: which table hangs on which, read from the schema itself.
+//! The tables of a campaign as a tree: each table and its parents, read from the schema itself.
 //!
 //! [`Tree`] is the principal type. Removing, merging and exporting walk it, so that a table that is
 //! added to the schema is removed, merged and exported without another line. The schema that is
-//! read is the one of this program, made in memory; names in a stranger's file never enter SQL.
+//! read is the one of this program, made in memory; names in another file never enter SQL.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -60,15 +60,15 @@ pub(crate) struct Made {
 }
 
 /// The objects that the schema of this program creates, in the order of their creation.
-static KNOWN: LazyLock<(Tree, Vec<Made>)> = LazyLock::new(|| {
-    let read = || {
-        let memory = Connection::open_in_memory()?;
-        memory.execute_batch(SCHEMA)?;
-        memory.execute_batch(ADDED)?;
-        Ok::<_, rusqlite::Error>((Tree::read(&memory)?, made(&memory)?))
-    };
-    read().expect("the schema in this program is well-formed")
-});
+static KNOWN: LazyLock<(Tree, Vec<Made>)> =
+    LazyLock::new(|| read_own_schema().expect("the schema in this program is well-formed"));
+
+fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
+    let memory = Connection::open_in_memory()?;
+    memory.execute_batch(SCHEMA)?;
+    memory.execute_batch(ADDED)?;
+    Ok((Tree::read(&memory)?, made(&memory)?))
+}
 
 /// Everything that stands in a file's schema, but for what SQLite keeps for itself.
 pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
@@ -94,11 +94,11 @@ impl Tree {
     pub fn of(connection: &Connection, database: &str) -> rusqlite::Result<Self> {
         let mut tree = Self::known().clone();
         for table in &mut tree.tables {
-            let there: BTreeSet<String> = read_columns(connection, &table.name, database)?
-                .into_iter()
-                .map(|column| column.name)
-                .collect();
-            table.columns.retain(|column| there.contains(&column.name));
+            let mut names = BTreeSet::new();
+            for column in read_columns(connection, &table.name, database)? {
+                names.insert(column.name);
+            }
+            table.columns.retain(|column| names.contains(&column.name));
         }
         tree.tables.retain(|table| !table.columns.is_empty());
         Ok(tree)
@@ -130,15 +130,22 @@ impl Tree {
         if table.name == root {
             return Some(condition.to_owned());
         }
-        // What must be there leads to all rows; a key that may be missing does not.
-        let mut keys: Vec<&Column> = table.columns.iter().filter(|c| c.parent.is_some()).collect();
-        keys.sort_by_key(|column| column.may_be_null);
-        keys.into_iter().find_map(|column| {
-            let parent = self.tables.iter().find(|t| Some(&t.name) == column.parent.as_ref())?;
-            let of_parent = self.below(parent, root, condition, database)?;
-            let (key, parent) = (&column.name, &parent.name);
-            Some(format!("{key} IN (SELECT id FROM {database}{parent} WHERE {of_parent})"))
-        })
+        // A key that must be there leads to all rows; one that may be missing does not.
+        let mut columns: Vec<&Column> = table.columns.iter().collect();
+        columns.sort_by_key(|column| column.may_be_null);
+        for column in columns {
+            for parent in &self.tables {
+                if column.parent.as_ref() == Some(&parent.name)
+                    && let Some(of_parent) = self.below(parent, root, condition, database)
+                {
+                    let (key, parent) = (&column.name, &parent.name);
+                    return Some(format!(
+                        "{key} IN (SELECT id FROM {database}{parent} WHERE {of_parent})"
+                    ));
+                }
+            }
+        }
+        None
     }
 
     /// Deletes rows of `root` of which the condition is true, with everything that hangs on them.
@@ -149,6 +156,7 @@ impl Tree {
         condition: &str,
         params: &[&dyn ToSql],
     ) -> rusqlite::Result<()> {
+        // The last table first: foreign keys refuse to delete a row that others hang on.
         for table in self.tables.iter().rev() {
             if let Some(rows) = self.below(table, root, condition, "") {
                 let sql = format!("DELETE FROM {} WHERE {rows}", table.name);

@@ -1,8 +1,8 @@
 //! Decides which results files root may write: none that a link of another user leads to, and none
-//! of another user in a folder that everybody may write to.
+//! of another user in a folder that all users may write to.
 //!
 //! [`check`] is the way in. A user who places a link by the name of a results file would else
-//! choose which file root changes. Users other than root can be led to their own files only.
+//! choose which file root changes. Other users can be led to their own files only.
 //!
 //! **Source:** the kernel's `Documentation/admin-guide/sysctl/fs.rst` (`protected_symlinks`,
 //! `protected_regular`), which may be off.
@@ -19,13 +19,13 @@ use crate::error::StoreError;
 /// **Source:** path_resolution(7).
 const LINKS_MAX: u32 = 40;
 
-/// Sticky, and everybody may write: /tmp and its like.
+/// Sticky, and writable for all users, as /tmp is.
 ///
 /// **Source:** inode(7), `S_ISVTX` and `S_IWOTH`.
 const SHARED_FOLDER: u32 = 0o1002;
 
 /// Checks a results file that is to be written to, there already or not. For root it returns the
-/// path without any link, which is to be opened without following one: nobody can place a link
+/// path without any link, which is to be opened without following one: no user can place a link
 /// after the check.
 ///
 /// # Errors
@@ -36,9 +36,12 @@ pub fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
         return Ok(None);
     }
     let end = check_for(user.as_raw(), path)?;
-    let folder = fs::canonicalize(folder_of(&end))
-        .map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
-    Ok(end.file_name().map(|name| folder.join(name)))
+    let folder = match fs::canonicalize(folder_of(&end)) {
+        Ok(folder) => folder,
+        Err(source) => return Err(StoreError::Io { path: path.to_owned(), source }),
+    };
+    let Some(name) = end.file_name() else { return Ok(None) };
+    Ok(Some(folder.join(name)))
 }
 
 /// Follows the links at the end of a path; returns where the last one leads.
@@ -47,7 +50,8 @@ fn check_for(user: u32, path: &Path) -> Result<PathBuf, StoreError> {
     for _ in 0..LINKS_MAX {
         let found = match fs::symlink_metadata(&at) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(at),
-            found => found.map_err(|source| StoreError::Io { path: at.clone(), source })?,
+            Err(source) => return Err(StoreError::Io { path: at, source }),
+            Ok(found) => found,
         };
         let folder = folder_of(&at);
         let is_foreign = found.uid() != user;
@@ -58,9 +62,11 @@ fn check_for(user: u32, path: &Path) -> Result<PathBuf, StoreError> {
         if !found.is_symlink() {
             return Ok(at);
         }
-        let text = fs::read_link(&at);
-        // An absolute text replaces the folder.
-        at = folder.join(text.map_err(|source| StoreError::Io { path: at.clone(), source })?);
+        match fs::read_link(&at) {
+            // `join` replaces the folder where the link is absolute.
+            Ok(target) => at = folder.join(target),
+            Err(source) => return Err(StoreError::Io { path: at, source }),
+        }
     }
     Ok(at)
 }
@@ -81,7 +87,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    /// Whoever runs the tests; everybody else is another user.
+    /// The user that runs the tests.
     fn us() -> u32 {
         rustix::process::geteuid().as_raw()
     }

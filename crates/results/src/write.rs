@@ -11,13 +11,13 @@ use model::{Severity, Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
-use crate::row::whole;
+use crate::row::{to_json, whole};
 use crate::store::Store;
 use crate::{host_results, identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
-    /// `campaign.runs` and `campaign.id` are not looked at. It is held from here on, see
+    /// `campaign.runs` and `campaign.id` are ignored. It is held from here on, see
     /// [`Store::hold`].
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Store {
                 },
             )?;
             let id = transaction.last_insert_rowid();
-            identity::give(transaction, id)?;
+            identity::give_random(transaction, id)?;
             insert_question(transaction, id, &campaign.question)?;
             insert_facts(transaction, id, None, &campaign.facts)?;
             Ok(id)
@@ -63,10 +63,7 @@ impl Store {
         index: u32,
         spec: &RunSpec,
     ) -> Result<i64, StoreError> {
-        let json = serde_json::to_string(spec).map_err(|error| StoreError::NotStorable {
-            path: self.path.clone(),
-            what: error.to_string(),
-        })?;
+        let json = self.explain(to_json(spec))?;
         self.transact(|transaction| {
             transaction.execute(
                 "INSERT INTO runs (campaign_id, run_index, target_name, target, backend, workload,
@@ -116,6 +113,7 @@ impl Store {
                 ],
             )?;
             let id = transaction.last_insert_rowid();
+            // Facts name their campaign, too, so that those of a campaign are found at once.
             let campaign_id = transaction.query_row(
                 "SELECT campaign_id FROM runs WHERE id = ?1",
                 [run_id],
@@ -148,7 +146,7 @@ impl Store {
         })
     }
 
-    /// Stores how the campaign ended, and lets others go on with it.
+    /// Stores how the campaign ended, and allows other processes to continue it.
     ///
     /// # Errors
     /// As [`Store::begin_campaign`].
@@ -195,10 +193,10 @@ fn insert_question(
     if *question == Question::Figures {
         return Ok(());
     }
-    let json = serde_json::to_string(question)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let json = to_json(question)?;
     let sql = "INSERT INTO questions (campaign_id, question, question_json) VALUES (?1, ?2, ?3)";
-    transaction.execute(sql, params![campaign_id, question.name(), json]).map(|_| ())
+    transaction.execute(sql, params![campaign_id, question.name(), json])?;
+    Ok(())
 }
 
 fn insert_facts(
@@ -254,9 +252,9 @@ fn insert_pass(
     for host in &pass.hosts {
         host_results::insert(transaction, id, host)?;
     }
+    // Most passes have the default scope, which has no row.
     if pass.scope != Scope::default() {
-        let json = serde_json::to_string(&pass.scope)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let json = to_json(&pass.scope)?;
         let sql = "INSERT INTO scopes (pass_id, scope_json) VALUES (?1, ?2)";
         transaction.prepare_cached(sql)?.execute(params![id, json])?;
     }
@@ -328,6 +326,7 @@ fn insert_kind(
              response_time_p99_ns, response_time_max_ns, service_time, response_time)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
+    // Quantiles are kept beside the histograms, which only this program can read, for queries.
     let (service, response) = (&kind.service_time, &kind.response_time);
     insert.execute(params![
         pass_id,

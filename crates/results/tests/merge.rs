@@ -134,7 +134,7 @@ fn what_would_be_lost_or_is_damaged_is_not_merged() {
     refused("UPDATE kinds SET service_time = x'ff'", "histogram");
     refused(
         "PRAGMA foreign_keys = 0; UPDATE facts SET trial_id = 99 WHERE trial_id IS NOT NULL",
-        "lead nowhere",
+        "refer to rows that do not exist",
     );
     refused(
         "PRAGMA foreign_keys = 0; UPDATE facts SET id = 9223372036854775807 WHERE id = 1;

@@ -37,7 +37,7 @@ pub fn search(
     let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
-        server.tell(&mut heaviest);
+        server.set_addresses(&mut heaviest);
     }
     let progress = Progress::open_ended(&heaviest, means.visibility());
     let mut told = Told::new(means, progress, 0)?;
@@ -64,9 +64,9 @@ fn search_all_runs(
     asked: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, bool), Failure> {
-    controller::preflight(walk).map_err(Failure::of_campaign)?;
+    controller::preflight(walk)?;
     let question = Question::Curve(asked.clone());
-    let header = campaign::header(walk, &question).map_err(Failure::of_campaign)?;
+    let header = campaign::header(walk, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
     let mut keeping = Keeping::new(&mut store, id);
@@ -78,7 +78,7 @@ fn search_all_runs(
         let mut kept = 0_u32;
         while let Some(load) = search.next().filter(|_| !walk.stop.load(Relaxed)) {
             let spec = at_load(run, load);
-            let trial = keeping.make(walk, load, &spec).map_err(Failure::of_campaign)?;
+            let trial = keeping.make(walk, load, &spec)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }

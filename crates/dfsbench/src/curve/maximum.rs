@@ -55,16 +55,16 @@ pub fn find(
     }
     let server = embedded::start(&light)?;
     if let Some(server) = &server {
-        server.tell(&mut light);
+        server.set_addresses(&mut light);
     }
     let quiet = means.unheard();
     let mut told = Told::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
     let found = campaign::with_agents(&quiet, &light, local, stop, &mut told, |walk| {
-        controller::preflight(walk).map_err(Failure::of_campaign)?;
+        controller::preflight(walk)?;
         let mut best = ClosedLoop::default();
         for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
-            let trial = controller::once(walk, run).map_err(Failure::of_campaign)?;
+            let trial = controller::once(walk, run)?;
             if let TrialState::Failed(reason) = trial.state {
                 let what = "the closed loop that finds the heaviest load failed";
                 return Err(Failure::Lab(format!("{what}: {reason} (hint: name it: --max-load)")));

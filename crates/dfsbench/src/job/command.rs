@@ -1,6 +1,6 @@
 //! The command that starts agents on the hosts of a job.
 //!
-//! An agent that is lost must not take the others with it, so launchers are told to go on. Neither
+//! An agent that is lost must not take the others with it, so launchers are made to go on. Neither
 //! address nor token is ever an argument: other users of a host see those.
 //!
 //! **Source:** srun(1): --kill-on-bad-exit, --wait, --mpi; mpirun(1) of Open MPI: -x,
@@ -21,11 +21,15 @@ enum Mpi {
     Mpich,
 }
 
-/// The command for so many agents, still without their environment.
+/// Makes the command for so many agents, still without their environment.
 ///
 /// # Errors
 /// When `with` is no command line, or names no launcher that is known.
-pub fn of(launcher: Launcher, with: Option<&str>, count: u32) -> Result<Command, Failure> {
+pub fn launch_command(
+    launcher: Launcher,
+    with: Option<&str>,
+    count: u32,
+) -> Result<Command, Failure> {
     let usual = if launcher == Launcher::Slurm { "srun" } else { "mpirun" };
     let words = split_words(with.unwrap_or(usual))?;
     let Some((program, words)) = words.split_first() else {
@@ -59,20 +63,28 @@ fn agent_program() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(named.into());
     }
-    std::env::current_exe().map_err(|error| Failure::Lab(format!("where is this program? {error}")))
+    match std::env::current_exe() {
+        Ok(program) => Ok(program),
+        Err(error) => Err(Failure::Lab(format!("can't find this program's file: {error}"))),
+    }
 }
 
-/// Asks an `mpirun` who made it.
+/// Finds out which implementation an `mpirun` belongs to.
 fn detect_mpi(program: &str) -> Result<Mpi, Failure> {
-    let said = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    let said = said.map_err(|error| {
-        let hint = "(hint: --launch-with names what starts agents)";
-        Failure::Lab(format!("can't start `{program}`: {error} {hint}"))
-    })?;
-    let said = [said.stdout, said.stderr].concat();
-    parse_mpi_version(&String::from_utf8_lossy(&said)).ok_or_else(|| {
-        Failure::Lab(format!("`{program} --version` names neither Open MPI nor MPICH's HYDRA"))
-    })
+    let hint = "(hint: --launch-with names the command that starts agents)";
+    let output = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) => {
+            return Err(Failure::Lab(format!("can't start `{program}`: {error} {hint}")));
+        }
+    };
+    let version = [output.stdout, output.stderr].concat();
+    match parse_mpi_version(&String::from_utf8_lossy(&version)) {
+        Some(mpi) => Ok(mpi),
+        None => Err(Failure::Lab(format!(
+            "`{program} --version` names neither Open MPI nor MPICH's HYDRA {hint}"
+        ))),
+    }
 }
 
 fn parse_mpi_version(version: &str) -> Option<Mpi> {
@@ -80,8 +92,8 @@ fn parse_mpi_version(version: &str) -> Option<Mpi> {
         return Some(Mpi::Open);
     }
     // Intel's is made of MPICH's.
-    let hydra = version.contains("HYDRA") || version.contains("MPICH");
-    (hydra || version.contains("Intel(R) MPI")).then_some(Mpi::Mpich)
+    let is_mpich = ["HYDRA", "MPICH", "Intel(R) MPI"].iter().any(|name| version.contains(name));
+    if is_mpich { Some(Mpi::Mpich) } else { None }
 }
 
 /// Splits a command line into words, as a shell does: blanks part, quotes hold together.
@@ -101,9 +113,7 @@ fn split_words(text: &str) -> Result<Vec<String>, Failure> {
     words.extend(word);
     match quote {
         None => Ok(words),
-        Some(open) => {
-            Err(Failure::Usage(format!("--launch-with {text}: a {open} is never closed")))
-        }
+        Some(open) => Err(Failure::Usage(format!("--launch-with {text}: a {open} is not closed"))),
     }
 }
 
@@ -120,12 +130,12 @@ mod tests {
 
     #[test]
     fn srun_starts_one_task_for_each_agent_and_survives_a_lost_one() {
-        let said = words(&of(Launcher::Slurm, None, 7).unwrap());
+        let line = words(&launch_command(Launcher::Slurm, None, 7).unwrap());
         let start = "srun --ntasks=7 --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL /";
-        assert!(said.starts_with(start) && said.ends_with(" agent --meet"), "{said}");
+        assert!(line.starts_with(start) && line.ends_with(" agent --meet"), "{line}");
         let with = "srun -p 'short jobs' -N2";
-        let said = words(&of(Launcher::Slurm, Some(with), 2).unwrap());
-        assert!(said.starts_with("srun -p short jobs -N2 --ntasks=2 "), "{said}");
+        let line = words(&launch_command(Launcher::Slurm, Some(with), 2).unwrap());
+        assert!(line.starts_with("srun -p short jobs -N2 --ntasks=2 "), "{line}");
     }
 
     #[test]
@@ -137,9 +147,10 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
-        let error = of(Launcher::Mpi, Some("true"), 1).unwrap_err().to_string();
+        let error = launch_command(Launcher::Mpi, Some("true"), 1).unwrap_err().to_string();
         assert!(error.starts_with("`true --version` names neither"), "{error}");
-        let error = of(Launcher::Mpi, Some("/no/such/mpirun -q"), 1).unwrap_err().to_string();
+        let error =
+            launch_command(Launcher::Mpi, Some("/no/such/mpirun -q"), 1).unwrap_err().to_string();
         assert!(error.starts_with("can't start `/no/such/mpirun`: "), "{error}");
     }
 
@@ -149,7 +160,7 @@ mod tests {
         assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
         assert_eq!(split(""), [""; 0]);
         let error = split_words("a 'b").unwrap_err().to_string();
-        assert_eq!(error, "--launch-with a 'b: a ' is never closed");
-        assert!(of(Launcher::Slurm, Some(" "), 1).is_err());
+        assert_eq!(error, "--launch-with a 'b: a ' is not closed");
+        assert!(launch_command(Launcher::Slurm, Some(" "), 1).is_err());
     }
 }

@@ -216,7 +216,7 @@ fn strangers_and_other_versions_are_named() {
     let refused = |words: &str| start(&mut sh(words)).err().unwrap().to_string();
     assert_eq!(
         refused("echo Welcome to h; exec sleep 60"),
-        "host h: it answered `Welcome to h`, which no agent says (hint: nothing in its shell's \
+        "host h: it answered `Welcome to h`, which no agent sends (hint: nothing in its shell's \
          start-up files may print)"
     );
     let other = Greeting { protocol: PROTOCOL + 7, version: "9.9".into() };

@@ -88,8 +88,8 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
     assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
     assert_eq!(
         lines[0],
-        "error: 1 of 2 agents came within 5 s: rank 1 is missing; not let in: 127.0.0.1: its \
-         token is another"
+        "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: its \
+         token is not that of the campaign"
     );
     // The other one leaves by itself.
     assert_eq!(end_of(good).code, 0);
@@ -122,7 +122,7 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
         assert!(end.code == 2 || end.code == 3, "{end:?}");
         end.stderr
     };
-    assert!(refused(&[]).starts_with("error: no launcher has told this agent its rank"));
+    assert!(refused(&[]).starts_with("error: no launcher has set this agent's rank"));
     let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
     let said = refused(&variables);
     assert!(said.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not there"), "{said}");
@@ -145,12 +145,12 @@ fn bad_arguments_of_a_job_are_one_error_each() {
     let rig = Rig::new();
     let run = |more: &[&'static str]| [&["run", "target"], more].concat();
     for (more, words) in [
-        (&["--launcher", "wait"][..], "how many agents will come?"),
+        (&["--launcher", "wait"][..], "the number of agents is not known"),
         (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
         (&["--launcher", "slurm", "--agents", "0"], "--agents 0: there are 1 to 65536"),
         (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is no port"),
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
-        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "starts nothing"),
+        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),
     ] {
         rig.refused(&run(more), 2, &[words]);
     }
@@ -167,7 +167,7 @@ fn bad_arguments_of_a_job_are_one_error_each() {
     let end = rig.run(&other);
     assert_eq!(end.code, 3, "{end:?}");
     assert!(
-        end.stderr.contains("0 of 2 agents came: ranks 0, 1 are missing: `sh` ended"),
+        end.stderr.contains("0 of 2 agents connected: ranks 0, 1 are missing: `sh` ended"),
         "{end:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Which of how many agents this one is, from what its launcher says in the environment.
+//! The rank of an agent among all of a job, as its launcher sets it in the environment.
 //!
 //! A launcher inside another one comes first: `mpirun` in an allocation of Slurm starts its own
 //! processes, whose variables of Slurm are those of the process that `mpirun` runs in.
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 5] = [
     ("JOB_COMPLETION_INDEX", "DFSBENCH_SIZE"),
 ];
 
-/// More agents meet nowhere.
+/// Largest number of agents of one rendezvous.
 pub const AGENTS_MAX: u32 = 65_536;
 
 /// One of several agents.
@@ -38,23 +38,18 @@ impl fmt::Display for AgentRank {
 }
 
 impl AgentRank {
-    /// Finds it in an environment, which is asked by `get`.
+    /// Finds the rank in an environment; `get` returns a variable's value.
     ///
     /// # Errors
-    /// When no launcher has said it, or what it said makes no sense; in a sentence.
+    /// When no launcher has set it, or its value makes no sense; in a sentence.
     pub fn from_environment(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let number = |name: &str, text: String| {
-            text.trim()
-                .parse::<u32>()
-                .map_err(|_| format!("{name} is `{text}`, which is no number"))
-        };
         for (rank_name, size_name) in NAMES {
             let Some(rank) = get(rank_name) else { continue };
-            let rank = number(rank_name, rank)?;
+            let rank = parse_number(rank_name, &rank)?;
             let Some(size) = get(size_name) else {
-                return Err(format!("{rank_name} is {rank}, but {size_name} is not there"));
+                return Err(format!("{rank_name} is {rank}, but {size_name} is not set"));
             };
-            let size = number(size_name, size)?;
+            let size = parse_number(size_name, &size)?;
             if rank >= size || size > AGENTS_MAX {
                 return Err(format!(
                     "{rank_name} is {rank} and {size_name} is {size}: ranks go from 0 to below the \
@@ -63,9 +58,16 @@ impl AgentRank {
             }
             return Ok(Self { rank, size });
         }
-        Err("no launcher has told this agent its rank (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, \
+        Err("no launcher has set this agent's rank (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, \
              or start it by srun, mpirun or as an Indexed Job)"
             .to_owned())
+    }
+}
+
+fn parse_number(name: &str, text: &str) -> Result<u32, String> {
+    match text.trim().parse() {
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("{name} is `{text}`, which is no number")),
     }
 }
 
@@ -73,7 +75,7 @@ impl AgentRank {
 mod tests {
     use super::*;
 
-    fn place(variables: &[(&str, &str)]) -> Result<AgentRank, String> {
+    fn read_rank(variables: &[(&str, &str)]) -> Result<AgentRank, String> {
         AgentRank::from_environment(&|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -83,23 +85,26 @@ mod tests {
     #[test]
     fn each_launcher_is_understood_and_an_inner_one_counts() {
         let slurm = [("SLURM_PROCID", "5"), ("SLURM_STEP_NUM_TASKS", "7")];
-        assert_eq!(place(&slurm), Ok(AgentRank { rank: 5, size: 7 }));
+        assert_eq!(read_rank(&slurm), Ok(AgentRank { rank: 5, size: 7 }));
         let open_mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
-        assert_eq!(place(&[slurm, open_mpi].concat()), Ok(AgentRank { rank: 1, size: 2 }));
+        assert_eq!(read_rank(&[slurm, open_mpi].concat()), Ok(AgentRank { rank: 1, size: 2 }));
         let mpich = [("PMI_RANK", "2"), ("PMI_SIZE", "3")];
-        assert_eq!(place(&[slurm, mpich].concat()), Ok(AgentRank { rank: 2, size: 3 }));
+        assert_eq!(read_rank(&[slurm, mpich].concat()), Ok(AgentRank { rank: 2, size: 3 }));
         let job = [("JOB_COMPLETION_INDEX", "0"), ("DFSBENCH_SIZE", "9")];
-        assert_eq!(place(&job), Ok(AgentRank { rank: 0, size: 9 }));
+        assert_eq!(read_rank(&job), Ok(AgentRank { rank: 0, size: 9 }));
         let by_hand = [("DFSBENCH_RANK", "8"), ("DFSBENCH_SIZE", "9")];
-        assert_eq!(place(&[slurm, open_mpi, by_hand].concat()), Ok(AgentRank { rank: 8, size: 9 }));
+        assert_eq!(
+            read_rank(&[slurm, open_mpi, by_hand].concat()),
+            Ok(AgentRank { rank: 8, size: 9 })
+        );
     }
 
     #[test]
     fn what_makes_no_sense_is_named() {
-        let refused = |variables: &[(&str, &str)]| place(variables).unwrap_err();
-        assert!(refused(&[]).starts_with("no launcher has told this agent its rank"));
+        let refused = |variables: &[(&str, &str)]| read_rank(variables).unwrap_err();
+        assert!(refused(&[]).starts_with("no launcher has set this agent's rank"));
         assert_eq!(refused(&[("PMI_RANK", "x")]), "PMI_RANK is `x`, which is no number");
-        assert_eq!(refused(&[("PMI_RANK", "1")]), "PMI_RANK is 1, but PMI_SIZE is not there");
+        assert_eq!(refused(&[("PMI_RANK", "1")]), "PMI_RANK is 1, but PMI_SIZE is not set");
         for size in ["1", "0", "4294967295"] {
             let error = refused(&[("PMI_RANK", "1"), ("PMI_SIZE", size)]);
             assert!(

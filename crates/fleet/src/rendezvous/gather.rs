@@ -1,8 +1,8 @@
 //! The controller's side of a rendezvous: listens until all agents have connected.
 //!
 //! One thread serves all connections, without waiting for any of them: a stranger holds one of
-//! [`HANDSHAKES_MAX`] places for [`HANDSHAKE_WITHIN`] at most, and the oldest gives way where all are
-//! taken. An agent that has proved the token gets a stream at once, so that each side knows that
+//! [`HANDSHAKES_MAX`] slots for [`HANDSHAKE_WITHIN`] at most, and the oldest is dropped where all
+//! are taken. An agent that has proved the token gets a stream at once, so that each side knows that
 //! the other lives while the rest is awaited.
 #![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
 
@@ -36,7 +36,7 @@ const BACKLOG: i32 = 4_096;
 /// How often a request to stop and the launcher are checked.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Refused connections that are told apart, at most.
+/// Refused connections that are listed, at most.
 const REFUSALS_MAX: usize = 8;
 
 /// An address where agents meet a controller; listens as long as it lives.
@@ -45,7 +45,7 @@ pub struct Rendezvous {
     token: Token,
 }
 
-/// The agents that are to come, and how long they are waited for.
+/// The agents that are expected, and how long they are waited for.
 pub struct ExpectedAgents {
     /// How many agents.
     pub count: u32,
@@ -55,7 +55,7 @@ pub struct ExpectedAgents {
     pub stop: Arc<AtomicBool>,
 }
 
-/// An agent that has come.
+/// An agent that has connected.
 pub struct JoinedAgent {
     /// Its name: that of its host, and its rank where several share one.
     pub name: String,
@@ -65,7 +65,7 @@ pub struct JoinedAgent {
     pub agent: Remote,
 }
 
-/// All agents that came.
+/// All agents that connected.
 pub struct Gathered {
     /// The agents, by rank.
     pub agents: Vec<JoinedAgent>,
@@ -84,11 +84,14 @@ pub enum GatherError {
         /// The error of the system.
         error: io::Error,
     },
-    /// Not all came.
-    #[error("{came} of {count} agents came within {within_s} s: {missing} missing{refused}{hint}")]
+    /// Not all connected in time.
+    #[error(
+        "{connected} of {count} agents connected within {within_s} s: {missing} \
+         missing{refused}{hint}"
+    )]
     TooFew {
-        /// How many came.
-        came: usize,
+        /// How many connected.
+        connected: usize,
         /// How many were wanted.
         count: u32,
         /// How long they were waited for, in seconds.
@@ -111,8 +114,8 @@ pub enum GatherError {
         /// How many are wanted.
         count: u32,
     },
-    /// One came and was lost again.
-    #[error("the agent of rank {rank} came and was lost: {why}")]
+    /// One connected and was lost again.
+    #[error("the agent of rank {rank} connected and was lost: {why}")]
     LostAgain {
         /// The rank of the agent.
         rank: u32,
@@ -120,10 +123,10 @@ pub enum GatherError {
         why: String,
     },
     /// The launcher that was to start the agents has ended.
-    #[error("{came} of {count} agents came: {missing} missing: {why}")]
+    #[error("{connected} of {count} agents connected: {missing} missing: {why}")]
     Launcher {
-        /// How many came.
-        came: usize,
+        /// How many connected.
+        connected: usize,
         /// How many were wanted.
         count: u32,
         /// The agents that are missing.
@@ -132,10 +135,10 @@ pub enum GatherError {
         why: String,
     },
     /// Stopped while agents were awaited.
-    #[error("stopped while agents were awaited: {came} of {count} had come")]
+    #[error("stopped while agents were awaited: {connected} of {count} had connected")]
     Stopped {
-        /// How many came.
-        came: usize,
+        /// How many connected.
+        connected: usize,
         /// How many were wanted.
         count: u32,
     },
@@ -157,40 +160,44 @@ impl Rendezvous {
     /// Returns the address that it listens on.
     ///
     /// # Errors
-    /// When the system can't tell.
+    /// When the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Waits until all agents have come, and listens no longer.
+    /// Waits until all agents have connected, and listens no longer.
     ///
     /// `launcher` reports now and then whether whatever starts the agents still can; its error ends
     /// the waiting.
     ///
     /// # Errors
-    /// When they don't come, or others come. Those that came see their controller go.
+    /// When some don't connect in time, or others do. The agents that connected lose their controller.
     pub fn gather(
         self,
         wanted: &ExpectedAgents,
         launcher: &mut dyn FnMut() -> Result<(), String>,
     ) -> Result<Gathered, GatherError> {
         let mut lobby = Lobby {
-            meeting: self,
+            rendezvous: self,
             count: wanted.count,
             handshaking: Vec::new(),
-            came: BTreeMap::new(),
+            connected: BTreeMap::new(),
             refused: Vec::new(),
         };
         let deadline = Instant::now() + wanted.within;
-        while lobby.came.len() < wanted.count as usize {
+        while lobby.connected.len() < wanted.count as usize {
             if wanted.stop.load(Relaxed) {
-                return Err(GatherError::Stopped { came: lobby.came.len(), count: wanted.count });
+                return Err(GatherError::Stopped {
+                    connected: lobby.connected.len(),
+                    count: wanted.count,
+                });
             }
+            // Checked each time: without its launcher no further agent will connect.
             if let Err(why) = launcher() {
-                return Err(lobby.without_launcher(why));
+                return Err(lobby.launcher_error(why));
             }
             if Instant::now() > deadline {
-                return Err(lobby.too_few(wanted.within));
+                return Err(lobby.timeout_error(wanted.within));
             }
             lobby.run_once()?;
         }
@@ -212,22 +219,23 @@ struct Handshaking {
     socket: TcpStream,
     from: IpAddr,
     since: Instant,
-    door: ControllerHandshake,
+    handshake: ControllerHandshake,
 }
 
-/// An agent that has come.
-struct Arrived {
+/// An agent that has proved the token.
+struct Connected {
     hello: Hello,
     link: Arc<Link>,
     stream: Stream<Report, Order>,
 }
 
-/// The connections in their handshakes, and the agents that have come.
+/// The connections in their handshakes, and the agents that have connected.
 struct Lobby {
-    meeting: Rendezvous,
+    rendezvous: Rendezvous,
     count: u32,
     handshaking: Vec<Handshaking>,
-    came: BTreeMap<u32, Arrived>,
+    /// By rank.
+    connected: BTreeMap<u32, Connected>,
     refused: Vec<(IpAddr, String)>,
 }
 
@@ -250,7 +258,7 @@ impl Lobby {
                 }
             }
         }
-        // Strangers that say nothing must not hold their places for ever.
+        // A stranger that sends nothing must not hold its slot for ever.
         let now = Instant::now();
         while let Some(index) =
             self.handshaking.iter().position(|it| now - it.since > HANDSHAKE_WITHIN)
@@ -268,7 +276,7 @@ impl Lobby {
     /// Waits until a connection is made or can be read from, or a while has passed; returns the
     /// places of those that can be read from.
     fn wait_readable(&self) -> Vec<usize> {
-        let mut watched = vec![PollFd::new(&self.meeting.listener, PollFlags::IN)];
+        let mut watched = vec![PollFd::new(&self.rendezvous.listener, PollFlags::IN)];
         for handshaking in &self.handshaking {
             watched.push(PollFd::new(&handshaking.socket, PollFlags::IN));
         }
@@ -286,7 +294,7 @@ impl Lobby {
     /// Accepts all connections that wait in the kernel.
     fn accept_waiting(&mut self) {
         loop {
-            match self.meeting.listener.accept() {
+            match self.rendezvous.listener.accept() {
                 Ok((socket, address)) => self.begin_handshake(socket, address.ip()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -303,25 +311,27 @@ impl Lobby {
             return;
         }
         if self.handshaking.len() >= HANDSHAKES_MAX {
+            // The oldest: an agent needs milliseconds, so this is most likely no agent.
             let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
                 let from = self.handshaking.swap_remove(index).from;
-                self.note_refusal(from, "others crowded it out".to_owned());
+                self.note_refusal(from, "it was dropped for newer connections".to_owned());
             }
         }
-        let door = ControllerHandshake::new(&self.meeting.token);
-        self.handshaking.push(Handshaking { socket, from, since: Instant::now(), door });
+        let handshake = ControllerHandshake::new(&self.rendezvous.token);
+        self.handshaking.push(Handshaking { socket, from, since: Instant::now(), handshake });
     }
 
     /// Notes that a connection was refused.
     fn note_refusal(&mut self, from: IpAddr, why: String) {
-        if !self.refused.iter().any(|known| known.0 == from && known.1 == why) {
-            self.refused.push((from, why));
-            self.refused.truncate(REFUSALS_MAX);
+        // A scanner may connect a thousand times: each address and reason is listed once.
+        let refusal = (from, why);
+        if self.refused.len() < REFUSALS_MAX && !self.refused.contains(&refusal) {
+            self.refused.push(refusal);
         }
     }
 
-    /// Takes in an agent that has proved the token.
+    /// Adds an agent that has proved the token.
     fn receive_agent(
         &mut self,
         known: Handshaking,
@@ -332,7 +342,7 @@ impl Lobby {
         let mut refusal = None;
         if wrong_size {
             refusal = Some(format!("it is one of {}, and {} are wanted", hello.size, self.count));
-        } else if let Some(other) = self.came.get(&hello.rank) {
+        } else if let Some(other) = self.connected.get(&hello.rank) {
             let host = &other.hello.host;
             refusal = Some(format!("rank {} is there already, from host {host}", hello.rank));
         }
@@ -356,8 +366,9 @@ impl Lobby {
             self.note_refusal(from, why);
             return Ok(());
         }
+        // Record 0 of its direction was the introduction.
         let stream = Stream::open(Opener::new(Arc::clone(&link), 1), output);
-        self.came.insert(hello.rank, Arrived { hello, link, stream });
+        self.connected.insert(hello.rank, Connected { hello, link, stream });
         Ok(())
     }
 
@@ -365,15 +376,15 @@ impl Lobby {
         self.refused.iter().map(|(from, why)| format!("{from}: {why}")).collect()
     }
 
-    fn too_few(&self, within: Duration) -> GatherError {
+    fn timeout_error(&self, within: Duration) -> GatherError {
         let refused = self.list_refusals();
-        let hint = if refused.is_empty() && self.came.is_empty() {
+        let hint = if refused.is_empty() && self.connected.is_empty() {
             " (hint: can its hosts reach this one? --listen names an address that they can)"
         } else {
             ""
         };
         GatherError::TooFew {
-            came: self.came.len(),
+            connected: self.connected.len(),
             count: self.count,
             within_s: within.as_secs(),
             missing: self.list_missing(),
@@ -382,31 +393,31 @@ impl Lobby {
         }
     }
 
-    fn without_launcher(&self, why: String) -> GatherError {
-        let (came, count) = (self.came.len(), self.count);
-        GatherError::Launcher { came, count, missing: self.list_missing(), why }
+    fn launcher_error(&self, why: String) -> GatherError {
+        let (connected, count) = (self.connected.len(), self.count);
+        GatherError::Launcher { connected, count, missing: self.list_missing(), why }
     }
 
     fn list_missing(&self) -> String {
-        let one = self.came.len() + 1 == self.count as usize;
-        format!(
-            "{} {}",
-            names::list_missing(|rank| self.came.contains_key(&rank), self.count),
-            if one { "is" } else { "are" }
-        )
+        let is_one = self.connected.len() + 1 == self.count as usize;
+        let ranks = names::list_missing(|rank| self.connected.contains_key(&rank), self.count);
+        format!("{ranks} {}", if is_one { "is" } else { "are" })
     }
 
-    /// Ends the listening and makes agents of those that came.
+    /// Ends the listening and makes transports of the agents that connected.
     fn finish_gathering(self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
         let refused = self.list_refusals();
-        let hellos: Vec<&Hello> = self.came.values().map(|came| &came.hello).collect();
+        let mut hellos = Vec::with_capacity(self.connected.len());
+        for agent in self.connected.values() {
+            hellos.push(&agent.hello);
+        }
         let names = names::agent_names(&hellos);
         let mut agents = Vec::with_capacity(names.len());
-        for (name, Arrived { hello, link, stream }) in
-            names.into_iter().zip(self.came.into_values())
+        for (name, Connected { hello, link, stream }) in
+            names.into_iter().zip(self.connected.into_values())
         {
             let mut agent = Remote::from_rendezvous(&name, stream, link, Arc::clone(stop));
-            // One that came early may have failed while the others were awaited.
+            // One that connected early may have failed while the others were awaited.
             if let Err(gone) = agent.check_alive() {
                 return Err(GatherError::LostAgain { rank: hello.rank, why: gone.0 });
             }
@@ -417,16 +428,16 @@ impl Lobby {
 }
 
 impl Handshaking {
-    /// Reads what was sent, and answers; returns who it is, once that is known.
+    /// Reads the bytes that were sent, and answers; returns the agent, once it is known.
     fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, String> {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
-            Ok(0) => return Err("it left before it said who it is".to_owned()),
+            Ok(0) => return Err("it closed the connection before it introduced itself".to_owned()),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(format!("it was lost: {error}")),
         };
-        match self.door.take(&bytes[..len]) {
+        match self.handshake.receive_bytes(&bytes[..len]) {
             Ok(Step::More) => Ok(None),
             Ok(Step::Known(hello, keys)) => Ok(Some((hello, *keys))),
             Ok(Step::Send(answer)) => {
@@ -453,12 +464,12 @@ impl Handshaking {
 }
 
 fn describe_refusals(refused: &[String]) -> String {
-    if refused.is_empty() { String::new() } else { format!("; not let in: {}", refused.join("; ")) }
+    if refused.is_empty() { String::new() } else { format!("; refused: {}", refused.join("; ")) }
 }
 
 /// Answers an agent that is known, and makes its socket one that may be waited on.
 fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
-    // From here on a thread of its own reads from it, and may block.
+    // From here on a thread of its own reads from the socket, and may block.
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;
     let head = u16::try_from(body.len()).map_err(|_| ErrorKind::InvalidData)?;

@@ -41,8 +41,8 @@ pub struct Hello {
 impl Hello {
     /// Says whether the host's name can be one: it becomes part of messages, tables and file names.
     pub fn is_plain(&self) -> bool {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        (1..=NAME_BYTES_MAX).contains(&self.host.len()) && self.host.bytes().all(plain)
+        (1..=NAME_BYTES_MAX).contains(&self.host.len())
+            && self.host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     }
 }
 
@@ -62,13 +62,13 @@ pub enum Refusal {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// It does not know the token.
-    #[error("its token is another")]
+    #[error("its token is not that of the campaign")]
     Token,
     /// The agent's introduction was not sealed for this connection.
-    #[error("what it says was recorded on another connection, or damaged on its way")]
+    #[error("its introduction was recorded on another connection, or damaged on its way")]
     Replayed,
-    /// It is let in, but says what no agent says.
-    #[error("it knows the token, but what it says of itself makes no sense")]
+    /// It knows the token, but its introduction is not valid.
+    #[error("it knows the token, but its introduction makes no sense")]
     Nonsense,
 }
 
@@ -84,12 +84,13 @@ enum Side {
 fn build_half(token: &Token, side: Side) -> HandshakeState {
     let greeting = Greeting::ours().to_bytes();
     let builder = Builder::new(PATTERN.parse().expect("the pattern is one that snow knows"));
-    let builder = builder.psk(0, token.bytes()).and_then(|it| it.prologue(&greeting));
-    let made = builder.and_then(|it| match side {
-        Side::Agent => it.build_initiator(),
-        Side::Controller => it.build_responder(),
-    });
-    made.expect("a token and a greeting are all that the pattern asks for")
+    let builder = builder.psk(0, token.bytes()).expect("a token has the length of a key");
+    let builder = builder.prologue(&greeting).expect("there is one prologue");
+    let half = match side {
+        Side::Agent => builder.build_initiator(),
+        Side::Controller => builder.build_responder(),
+    };
+    half.expect("a token and a greeting are all that the pattern needs")
 }
 
 /// The agent's half.
@@ -104,7 +105,7 @@ impl AgentHandshake {
         let mut bytes = Greeting::ours().to_bytes();
         let begin = bytes.len();
         bytes.resize(begin + MESSAGE_BYTES, 0);
-        noise.write_message(&[], &mut bytes[begin..]).expect("there is room for the message");
+        noise.write_message(&[], &mut bytes[begin..]).expect("the buffer holds the message");
         (Self { noise }, bytes)
     }
 
@@ -145,9 +146,9 @@ pub(super) struct ControllerHandshake {
 
 enum State {
     /// A greeting and the first message are awaited.
-    Closed(Box<HandshakeState>),
+    AwaitsFirst(Box<HandshakeState>),
     /// The agent's introduction is awaited.
-    Ajar(Box<Keys>),
+    AwaitsHello(Box<Keys>),
     /// Nothing more is awaited.
     Ended,
 }
@@ -155,18 +156,19 @@ enum State {
 impl ControllerHandshake {
     pub(super) fn new(token: &Token) -> Self {
         let noise = build_half(token, Side::Controller);
-        Self { input: Vec::new(), state: State::Closed(Box::new(noise)) }
+        Self { input: Vec::new(), state: State::AwaitsFirst(Box::new(noise)) }
     }
 
-    /// Takes bytes that came.
+    /// Handles received bytes, in whatever pieces they arrive.
     ///
     /// # Errors
     /// When the connection is to be refused.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
+    pub(super) fn receive_bytes(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         self.input.extend(bytes);
+        // A step that fails leaves `Ended` behind, so a refused connection gets no second try.
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Closed(noise) => self.answer_first(noise),
-            State::Ajar(keys) => self.read_hello(keys),
+            State::AwaitsFirst(noise) => self.answer_first(noise),
+            State::AwaitsHello(keys) => self.read_hello(keys),
             State::Ended => Err(Refusal::Nonsense),
         }
     }
@@ -174,12 +176,12 @@ impl ControllerHandshake {
     /// Awaits greeting and first message, and answers both at once.
     fn answer_first(&mut self, mut noise: Box<HandshakeState>) -> Result<Step, Refusal> {
         let Some(greeting) = Greeting::expect_in(&self.input)? else {
-            self.state = State::Closed(noise);
+            self.state = State::AwaitsFirst(noise);
             return Ok(Step::More);
         };
         let rest = &self.input[greeting..];
         if rest.len() < MESSAGE_BYTES {
-            self.state = State::Closed(noise);
+            self.state = State::AwaitsFirst(noise);
             return Ok(Step::More);
         }
         // An agent waits for the answer, so more bytes than the message are not an agent's.
@@ -192,7 +194,7 @@ impl ControllerHandshake {
         noise.write_message(&[], &mut answer[begin..]).map_err(|_| Refusal::Token)?;
         let keys = noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
         self.input.clear();
-        self.state = State::Ajar(Box::new(keys));
+        self.state = State::AwaitsHello(Box::new(keys));
         Ok(Step::Send(answer))
     }
 
@@ -206,7 +208,7 @@ impl ControllerHandshake {
             return Err(Refusal::Replayed);
         }
         if self.input.len() < 2 + len {
-            self.state = State::Ajar(keys);
+            self.state = State::AwaitsHello(keys);
             return Ok(Step::More);
         }
         // An agent sends nothing more before it is answered.
@@ -233,15 +235,17 @@ mod tests {
         Hello { rank: 1, size: 2, host: "node-1.example".into() }
     }
 
-    /// What an agent says, in its two parts, to a door that knows the same token.
+    /// Makes a controller's half and the two messages of an agent with the same token.
     fn whole() -> (ControllerHandshake, Vec<u8>, Vec<u8>) {
         let token = Token::from_bytes([7; 32]);
-        let mut door = ControllerHandshake::new(&token);
-        let (knock, first) = AgentHandshake::begin(&token);
-        let Ok(Step::Send(answer)) = door.take(&first) else { panic!("the first part is refused") };
+        let mut controller = ControllerHandshake::new(&token);
+        let (agent, first) = AgentHandshake::begin(&token);
+        let Ok(Step::Send(answer)) = controller.receive_bytes(&first) else {
+            panic!("the first part is refused")
+        };
         let answer = &answer[answer.len() - AgentHandshake::answer_bytes()..];
-        let (_, second) = knock.end(answer, &hello()).unwrap();
-        (door, first, second)
+        let (_, second) = agent.end(answer, &hello()).unwrap();
+        (controller, first, second)
     }
 
     fn refused(step: Result<Step, Refusal>) -> String {
@@ -249,45 +253,54 @@ mod tests {
     }
 
     #[test]
-    fn whoever_knows_the_token_is_known() {
-        let (mut door, _, second) = whole();
+    fn an_agent_with_the_token_is_known() {
+        let (mut controller, _, second) = whole();
         // In whatever pieces it comes.
-        assert!(matches!(door.take(&second[..1]), Ok(Step::More)));
-        assert!(matches!(door.take(&second[1..9]), Ok(Step::More)));
-        let Ok(Step::Known(said, _)) = door.take(&second[9..]) else { panic!() };
-        assert_eq!(said, hello());
+        assert!(matches!(controller.receive_bytes(&second[..1]), Ok(Step::More)));
+        assert!(matches!(controller.receive_bytes(&second[1..9]), Ok(Step::More)));
+        let Ok(Step::Known(received, _)) = controller.receive_bytes(&second[9..]) else { panic!() };
+        assert_eq!(received, hello());
     }
 
     #[test]
     fn another_token_shows_on_either_side() {
-        let (knock, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
-        let mut door = ControllerHandshake::new(&Token::from_bytes([8; 32]));
-        assert_eq!(refused(door.take(&first)), "its token is another");
+        let (agent, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
+        let mut controller = ControllerHandshake::new(&Token::from_bytes([8; 32]));
+        assert_eq!(
+            refused(controller.receive_bytes(&first)),
+            "its token is not that of the campaign"
+        );
         let answer = [9; MESSAGE_BYTES];
-        let error = knock.end(&answer, &hello()).err().unwrap().to_string();
-        assert_eq!(error, "its token is another");
+        let error = agent.end(&answer, &hello()).err().unwrap().to_string();
+        assert_eq!(error, "its token is not that of the campaign");
     }
 
     #[test]
-    fn what_was_recorded_on_another_connection_gets_no_further_than_the_door() {
+    fn an_introduction_that_was_recorded_on_another_connection_is_refused() {
         let (_, first, second) = whole();
-        let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
-        assert!(matches!(door.take(&first), Ok(Step::Send(_))));
-        let why = refused(door.take(&second));
-        assert_eq!(why, "what it says was recorded on another connection, or damaged on its way");
+        let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
+        assert!(matches!(controller.receive_bytes(&first), Ok(Step::Send(_))));
+        let why = refused(controller.receive_bytes(&second));
+        assert_eq!(
+            why,
+            "its introduction was recorded on another connection, or damaged on its way"
+        );
     }
 
     #[test]
     fn an_agent_of_an_odd_name_is_refused() {
         for host in ["", "a b", "a\n", "ä", &"x".repeat(256)] {
             let token = Token::from_bytes([7; 32]);
-            let mut door = ControllerHandshake::new(&token);
-            let (knock, first) = AgentHandshake::begin(&token);
-            let Ok(Step::Send(answer)) = door.take(&first) else { panic!() };
+            let mut controller = ControllerHandshake::new(&token);
+            let (agent, first) = AgentHandshake::begin(&token);
+            let Ok(Step::Send(answer)) = controller.receive_bytes(&first) else { panic!() };
             let answer = &answer[answer.len() - MESSAGE_BYTES..];
             let odd = Hello { host: host.to_owned(), ..hello() };
-            let (_, second) = knock.end(answer, &odd).unwrap();
-            assert!(refused(door.take(&second)).contains("makes no sense"), "{host:?}");
+            let (_, second) = agent.end(answer, &odd).unwrap();
+            assert!(
+                refused(controller.receive_bytes(&second)).contains("makes no sense"),
+                "{host:?}"
+            );
         }
     }
 
@@ -298,28 +311,28 @@ mod tests {
             greeted in any::<bool>(),
             piece in 1_usize..600,
         ) {
-            let mut said = if greeted { Greeting::ours().to_bytes() } else { Vec::new() };
-            said.extend(&bytes);
-            let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
-            for piece in said.chunks(piece) {
-                prop_assert!(!matches!(door.take(piece), Ok(Step::Known(..) | Step::Send(_))));
+            let mut sent = if greeted { Greeting::ours().to_bytes() } else { Vec::new() };
+            sent.extend(&bytes);
+            let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
+            for piece in sent.chunks(piece) {
+                prop_assert!(!matches!(controller.receive_bytes(piece), Ok(Step::Known(..) | Step::Send(_))));
             }
-            let (mut door, _, _) = whole();
+            let (mut controller, _, _) = whole();
             for piece in bytes.chunks(piece) {
-                prop_assert!(!matches!(door.take(piece), Ok(Step::Known(..))));
+                prop_assert!(!matches!(controller.receive_bytes(piece), Ok(Step::Known(..))));
             }
         }
 
         #[test]
-        fn one_bit_that_is_changed_shuts_the_door(bit in any::<prop::sample::Index>()) {
-            let (mut door, mut first, mut second) = whole();
+        fn one_changed_bit_is_refused(bit in any::<prop::sample::Index>()) {
+            let (mut controller, mut first, mut second) = whole();
             let bit = bit.index(8 * second.len());
             second[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(!matches!(door.take(&second), Ok(Step::Known(..))));
+            prop_assert!(!matches!(controller.receive_bytes(&second), Ok(Step::Known(..))));
             let bit = bit % (8 * first.len());
             first[bit / 8] ^= 1 << (bit % 8);
-            let mut door = ControllerHandshake::new(&Token::from_bytes([7; 32]));
-            prop_assert!(!matches!(door.take(&first), Ok(Step::Send(_))));
+            let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
+            prop_assert!(!matches!(controller.receive_bytes(&first), Ok(Step::Send(_))));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's way to its controller.
+//! The agent's side of a rendezvous: connects to its controller.
 //!
 //! [`join`] tries again while no controller listens, since schedulers start processes in any order;
 //! what a controller refuses is final. It ends with the two halves of a sealed stream.
@@ -33,8 +33,8 @@ const ANSWER_BYTES_MAX: u64 = 4 << 10;
 pub enum JoinError {
     /// No controller listens there.
     #[error(
-        "no controller at {address} in {within_s} s: {error} (hint: it listens only until all of \
-         its agents have come)"
+        "no controller answered at {address} within {within_s} s: {error} (hint: it listens only \
+         until all of its agents have connected)"
     )]
     NoController {
         /// The address of the controller.
@@ -46,7 +46,7 @@ pub enum JoinError {
     },
     /// The controller ended the handshake.
     #[error(
-        "the controller at {0} did not let this agent in (hint: DFSBENCH_TOKEN must be that of the \
+        "the controller at {0} refused this agent (hint: DFSBENCH_TOKEN must be that of the \
          campaign)"
     )]
     Rejected(String),
@@ -58,16 +58,16 @@ pub enum JoinError {
         /// Why it is not the one.
         refusal: Refusal,
     },
-    /// It knows this agent and does not want it.
-    #[error("the controller at {address} does not want this agent: {why}")]
+    /// It knows this agent and does not expect it.
+    #[error("the controller at {address} does not expect this agent: {why}")]
     Unwanted {
         /// The address of the controller.
         address: String,
         /// The reason that it gives.
         why: String,
     },
-    /// This agent was asked to end.
-    #[error("it was ended while it looked for its controller")]
+    /// This agent was stopped before it connected.
+    #[error("it was stopped while it looked for its controller")]
     Stopped,
 }
 
@@ -79,10 +79,10 @@ pub struct Joined {
     pub output: Box<dyn Output>,
 }
 
-/// Goes to the controller at an address such as `host:port`.
+/// Connects to the controller at an address such as `host:port`.
 ///
 /// # Errors
-/// When none is there in time, or it isn't the one, or does not want this agent.
+/// When none answers in time, or another one does, or it does not expect this agent.
 pub fn join(
     address: &str,
     token: &Token,
@@ -111,11 +111,11 @@ pub fn join(
     }
 }
 
-/// Connects to the first of an address's places that answers.
+/// Connects to the first of a name's addresses that answers.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
-    for place in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&place, CONNECT_WITHIN) {
+    for socket_address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&socket_address, CONNECT_WITHIN) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
@@ -149,9 +149,7 @@ fn introduce_agent(
     let stranger = |refusal| {
         Trouble::Final(JoinError::WrongController { address: address.to_owned(), refusal })
     };
-    // A controller that greets and then leaves did so because of what was sent.
-    let shut = |_| Trouble::Final(JoinError::Rejected(address.to_owned()));
-    let (knock, bytes) = AgentHandshake::begin(token);
+    let (handshake, bytes) = AgentHandshake::begin(token);
     socket.write_all(&bytes)?;
     match Greeting::expect(&mut socket) {
         Ok(()) => {}
@@ -159,20 +157,29 @@ fn introduce_agent(
         Err(error) => return Err(stranger(error.into())),
     }
     let mut answer = [0; AgentHandshake::answer_bytes()];
-    socket.read_exact(&mut answer).map_err(shut)?;
-    let (keys, record) = knock.end(&answer, hello).map_err(stranger)?;
+    // A controller that greets and then closes the connection refused the token.
+    if socket.read_exact(&mut answer).is_err() {
+        return Err(rejected(address));
+    }
+    let (keys, record) = handshake.end(&answer, hello).map_err(stranger)?;
     socket.write_all(&record)?;
     let link = Link::new(socket, keys);
     let mut input = Opener::new(std::sync::Arc::clone(&link), 0);
-    let answer = read_answer(&mut input).map_err(shut)?;
+    let Ok(answer) = read_answer(&mut input) else { return Err(rejected(address)) };
     if let Answer::Refused(why) = answer {
         let address = address.to_owned();
         return Err(Trouble::Final(JoinError::Unwanted { address, why }));
     }
+    // From here on heartbeats show that the controller lives.
     link.socket().set_read_timeout(None)?;
     link.socket().set_write_timeout(None)?;
     let output = Sealer::new(link, 1);
     Ok(Joined { input: Box::new(input), output: Box::new(output) })
+}
+
+/// Makes the error for a controller that closed the connection.
+fn rejected(address: &str) -> Trouble {
+    Trouble::Final(JoinError::Rejected(address.to_owned()))
 }
 
 /// Reads one answer: two bytes of length, and so many of postcard.

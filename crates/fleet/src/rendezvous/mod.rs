@@ -1,10 +1,10 @@
-//! Where agents that something else has started meet their controller.
+//! The rendezvous of a controller with agents that another program has started.
 //!
 //! A scheduler starts processes on its hosts; each of them knows an address and a [`Token`] from
-//! its environment and comes by TCP ([`join`]). The controller lets in an agent that proves that it
-//! knows the token, and proves the same ([`Rendezvous`]); all that follows is encrypted. Then it is
-//! an agent as any other. The address listens only until all have come. What strangers send costs
-//! a bounded time and a bounded memory, and never keeps an agent out.
+//! its environment and connects by TCP ([`join`]). The controller accepts an agent that proves that
+//! it knows the token, and proves the same ([`Rendezvous`]); all that follows is encrypted. Then it
+//! is an agent as any other. The address listens only until all have connected. Bytes of strangers
+//! cost a bounded time and a bounded memory, and never keep an agent out.
 
 mod agent_rank;
 mod gather;

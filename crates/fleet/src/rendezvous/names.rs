@@ -1,11 +1,11 @@
-//! What agents are called, and which of them are missing.
+//! Names of agents, and lists of those that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::handshake::Hello;
 
-/// Ranges of ranks that are told, at most.
+/// Ranges of ranks that are listed, at most.
 const RANGES_MAX: usize = 8;
 
 /// Names agents by their hosts; those that share a host by their ranks, too.
@@ -16,22 +16,26 @@ pub(super) fn agent_names(hellos: &[&Hello]) -> Vec<String> {
     for hello in hellos {
         *on_host.entry(&hello.host).or_default() += 1;
     }
-    let full = |hello: &Hello| format!("{}-{}", hello.host, hello.rank);
-    let short = |hello: &Hello| {
-        if on_host[hello.host.as_str()] == 1 { hello.host.clone() } else { full(hello) }
-    };
-    let names: Vec<String> = hellos.iter().map(|hello| short(hello)).collect();
-    let mut sorted: Vec<&String> = names.iter().collect();
-    sorted.sort_unstable();
-    let is_unique = sorted.windows(2).all(|pair| pair[0] != pair[1]);
-    if is_unique { names } else { hellos.iter().map(|hello| full(hello)).collect() }
+    let (mut names, mut full_names) = (Vec::new(), Vec::new());
+    for hello in hellos {
+        let full_name = format!("{}-{}", hello.host, hello.rank);
+        let is_alone = on_host[hello.host.as_str()] == 1;
+        names.push(if is_alone { hello.host.clone() } else { full_name.clone() });
+        full_names.push(full_name);
+    }
+    // A host `a-1` beside two agents of host `a` would share the name of the second one.
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    if distinct.len() == names.len() { names } else { full_names }
 }
 
-/// Tells ranks that are missing, as in `ranks 1, 4 to 7`.
-pub(super) fn list_missing(has_come: impl Fn(u32) -> bool, count: u32) -> String {
+/// Lists ranks that are missing, as in `ranks 1, 4 to 7`.
+pub(super) fn list_missing(has_connected: impl Fn(u32) -> bool, count: u32) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let mut ranks = 0_u32;
-    for rank in (0..count).filter(|rank| !has_come(*rank)) {
+    for rank in 0..count {
+        if has_connected(rank) {
+            continue;
+        }
         ranks += 1;
         match ranges.last_mut() {
             Some((_, last)) if *last + 1 == rank => *last = rank,
@@ -75,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn missing_ranks_are_told_in_ranges_and_not_endlessly() {
+    fn missing_ranks_are_listed_in_ranges_and_not_endlessly() {
         assert_eq!(list_missing(|rank| rank < 2, 3), "rank 2");
         assert_eq!(list_missing(|rank| [0, 3].contains(&rank), 8), "ranks 1, 2, 4 to 7");
-        let told = list_missing(|rank| rank % 2 == 0, 100);
-        assert_eq!(told, "ranks 1, 3, 5, 7, 9, 11, 13, 15 and others");
+        let listed = list_missing(|rank| rank % 2 == 0, 100);
+        assert_eq!(listed, "ranks 1, 3, 5, 7, 9, 11, 13, 15 and others");
         assert_eq!(list_missing(|_| false, 65_536), "ranks 0 to 65535");
     }
 }

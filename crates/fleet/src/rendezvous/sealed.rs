@@ -1,4 +1,4 @@
-//! A socket whose bytes are sealed: encrypted, and opened only where they came from the other side.
+//! A socket whose bytes are sealed: encrypted, and opened only where the other side sent them.
 //!
 //! [`Sealer`] writes and [`Opener`] reads, each from a thread of its own; they share a [`Link`].
 //! Bytes travel in records: two bytes of length, and so many bytes of ciphertext. Each record has
@@ -99,6 +99,7 @@ impl Sealer {
 
 impl Write for Sealer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Bytes are collected until a flush, so that a message is one record and one packet.
         if self.text.len() == TEXT_BYTES_MAX {
             self.flush()?;
         }
@@ -146,7 +147,7 @@ pub(crate) struct Opener {
     number: u64,
     record: Vec<u8>,
     text: Vec<u8>,
-    /// How much of the text has been handed out.
+    /// Bytes of the text that were read already.
     taken: usize,
 }
 
@@ -171,6 +172,7 @@ impl Opener {
         }
         self.record.resize(len, 0);
         self.input.read_exact(&mut self.record)?;
+        // The number is the nonce: a record that is repeated or out of order fails to open.
         open_record(&self.input.get_ref().0.keys, self.number, &self.record, &mut self.text)?;
         self.number += 1;
         self.taken = 0;

@@ -1,7 +1,7 @@
 //! A process of ours that starts agents elsewhere, such as `srun` or `mpirun`.
 //!
-//! [`Starter`] gets the agents' environment and passes on what they say on stderr. It ends by
-//! itself when they have; one that doesn't is asked to, and then made to. Agents whose starter is
+//! [`Starter`] gets the agents' environment and passes on their lines on stderr. It ends by
+//! itself when they have; one that doesn't gets SIGTERM, and then SIGKILL. Agents whose starter is
 //! gone notice by their controller alone.
 #![allow(clippy::disallowed_methods, reason = "whether a process ends is a matter of real time")]
 
@@ -13,51 +13,52 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Gone;
-use crate::remote::{LEAVE_WITHIN, StderrLines};
+use crate::remote::{LEAVE_WITHIN, StderrReader, with_last_line};
 
-/// How long it may take to end what it started, once it was asked to.
+/// How long it may take to end what it started after SIGTERM.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often its end is looked for.
+/// How often its end is checked.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The starter of agents on other hosts.
 pub struct Starter {
     name: String,
     child: Child,
-    words: StderrLines,
+    stderr: StderrReader,
 }
 
 impl Starter {
-    /// Starts it; `hear` gets each line that it, or an agent by its way, writes to stderr.
+    /// Starts it; `on_line` gets each line that it, or an agent through it, writes to stderr.
     ///
     /// # Errors
     /// When there is no such program.
     pub fn start(
         command: &mut Command,
-        hear: impl FnMut(&str) + Send + 'static,
+        on_line: impl FnMut(&str) + Send + 'static,
     ) -> Result<Self, Gone> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // A ctrl-C is for the controller, which then ends things in order.
         command.process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn();
-        let mut child = child.map_err(|error| Gone(format!("can't start `{name}`: {error}")))?;
-        let Some(stderr) = child.stderr.take() else { unreachable!("a pipe was asked for") };
-        let words = StderrLines::read_lines(stderr, hear);
-        Ok(Self { name, child, words })
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Err(Gone(format!("can't start `{name}`: {error}"))),
+        };
+        let Some(stderr) = child.stderr.take() else { unreachable!("stderr is a pipe") };
+        Ok(Self { name, child, stderr: StderrReader::start(stderr, on_line) })
     }
 
-    /// Sees that it runs.
+    /// Checks that it runs.
     ///
     /// # Errors
-    /// When it has ended; in a sentence with its last words.
+    /// When it has ended; in a sentence with its last line on stderr.
     pub fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
-                let said = self.words.last().map_or(String::new(), |line| format!(": {line}"));
-                Err(format!("`{}` ended with {status}{said}", self.name))
+                let reason = format!("`{}` ended with {status}", self.name);
+                Err(with_last_line(reason, self.stderr.last_line()))
             }
             Err(error) => Err(format!("`{}` is lost: {error}", self.name)),
         }
@@ -81,7 +82,7 @@ impl Drop for Starter {
         if self.ends_within(LEAVE_WITHIN) {
             return;
         }
-        // It passes that on to what it started.
+        // It passes the signal on to what it started.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         if !self.ends_within(END_WITHIN) {
             let _ = self.child.kill();

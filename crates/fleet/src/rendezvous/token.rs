@@ -41,11 +41,12 @@ impl Token {
 
     /// Returns the token as it stands in an environment; it must be shown to no one else.
     pub fn to_secret_text(&self) -> String {
-        self.0.iter().fold(String::new(), |mut text, byte| {
+        let mut text = String::with_capacity(2 * LEN);
+        for byte in self.0 {
             // Writing to a string never fails.
             let _ = write!(text, "{byte:02x}");
-            text
-        })
+        }
+        text
     }
 }
 
@@ -55,7 +56,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A text that is no token; the text itself isn't told, since it may be most of one.
+/// A text that is no token. The text is no part of the message, since it may be most of a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {characters} characters, where a token is {} hexadecimal digits", 2 * LEN)]
 pub struct NoToken {
@@ -68,14 +69,16 @@ impl FromStr for Token {
 
     fn from_str(text: &str) -> Result<Self, NoToken> {
         let text = text.trim();
-        let wrong = || NoToken { characters: text.chars().count() };
-        if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(wrong());
+        if text.len() != 2 * LEN {
+            return Err(NoToken { characters: text.chars().count() });
         }
         let mut bytes = [0; LEN];
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        for (index, digit) in text.bytes().enumerate() {
+            let Some(value) = char::from(digit).to_digit(16) else {
+                return Err(NoToken { characters: text.chars().count() });
+            };
+            // The first of two digits is the higher one.
+            bytes[index / 2] = bytes[index / 2] << 4 | value as u8;
         }
         Ok(Self(bytes))
     }
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_token_is_refused_without_being_told() {
+    fn a_text_that_is_no_token_is_refused_without_being_shown() {
         for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"é".repeat(32)] {
             let error = text.parse::<Token>().unwrap_err().to_string();
             assert!(

@@ -25,18 +25,24 @@ impl Binary {
     /// # Errors
     /// When it can't be read, or is no program for a machine that is known; in a sentence.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("can't read {}: {error}", path.display());
-        let mut file = File::open(path).map_err(failed)?;
+        match Self::read_file(path) {
+            Ok(Some(binary)) => Ok(binary),
+            Ok(None) => Err(format!("{} is no program for Linux", path.display())),
+            Err(error) => Err(format!("can't read {}: {error}", path.display())),
+        }
+    }
+
+    /// Reads a program; `None` where it is none for a machine that is known.
+    fn read_file(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = File::open(path)?;
         let mut head = Vec::new();
-        (&mut file).take(20).read_to_end(&mut head).map_err(failed)?;
-        let Some(machine) = machine_of(&head) else {
-            return Err(format!("{} is no program for Linux", path.display()));
-        };
-        file.rewind().map_err(failed)?;
+        (&mut file).take(20).read_to_end(&mut head)?;
+        let Some(machine) = machine_of(&head) else { return Ok(None) };
+        file.rewind()?;
         let mut hasher = Sha256::new();
-        let len_bytes = io::copy(&mut file, &mut hasher).map_err(failed)?;
+        let len_bytes = io::copy(&mut file, &mut hasher)?;
         let hash = to_hexadecimal(&hasher.finalize());
-        Ok(Self { path: path.to_owned(), hash, len_bytes, machine })
+        Ok(Some(Self { path: path.to_owned(), hash, len_bytes, machine }))
     }
 
     /// Opens it from its start.
@@ -59,9 +65,10 @@ fn to_hexadecimal(bytes: &[u8]) -> String {
     digits
 }
 
-/// Tells which machine a program is made for, by its first 20 bytes.
+/// Returns the machine that a program is made for, by its first 20 bytes.
 fn machine_of(head: &[u8]) -> Option<&'static str> {
     let (magic, machine) = (head.get(..4)?, head.get(18..20)?);
+    // `e_machine` is in the byte order of the machine: only s390x is big-endian here.
     match (magic, machine) {
         (b"\x7fELF", [62, 0]) => Some("x86_64"),
         (b"\x7fELF", [183, 0]) => Some("aarch64"),

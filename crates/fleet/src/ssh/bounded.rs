@@ -1,6 +1,6 @@
 //! A process that is run to its end, but not for longer than it may take.
 //!
-//! What it prints is kept up to [`STDOUT_BYTES_MAX`]; of stderr the last line.
+//! Its output is kept up to [`STDOUT_BYTES_MAX`]; of stderr the last line.
 #![allow(clippy::disallowed_methods, reason = "how long a process takes is a matter of real time")]
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::remote::StderrLines;
+use crate::remote::{StderrReader, with_last_line};
 
 /// Bytes of stdout that are kept.
 const STDOUT_BYTES_MAX: u64 = 64 << 10;
@@ -26,13 +26,13 @@ pub(super) struct Ended {
     /// Its standard output.
     pub stdout: String,
     /// The last line of its stderr.
-    pub last_words: Option<String>,
+    pub last_line: Option<String>,
     /// It is ssh, and a host has another key than it knows.
-    pub is_another: bool,
+    pub has_other_key: bool,
 }
 
-/// StderrLines of ssh where a host has another key than the known one.
-const ANOTHER: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
+/// Text of ssh where a host has another key than the known one.
+const OTHER_KEY: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl Ended {
     /// Says whether it ended well.
@@ -50,12 +50,12 @@ pub(super) fn with_input(
     input: String,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let mut child = start(command.stdin(Stdio::piped()))?;
+    let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A process that doesn't read can't hold us up.
         thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
-    end(command, child, limit)
+    wait_bounded(command, child, limit)
 }
 
 /// Runs a process with a file as its input.
@@ -67,29 +67,32 @@ pub(super) fn with_file(
     input: File,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let child = start(command.stdin(input))?;
-    end(command, child, limit)
+    let child = spawn_piped(command.stdin(input))?;
+    wait_bounded(command, child, limit)
 }
 
-fn start(command: &mut Command) -> Result<Child, String> {
+fn spawn_piped(command: &mut Command) -> Result<Child, String> {
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    spawned.map_err(|error| {
-        let program = command.get_program().to_string_lossy();
-        let hint = " (hint: it is in the package openssh-client)";
-        let hint = if error.kind() == std::io::ErrorKind::NotFound { hint } else { "" };
-        format!("can't start `{program}`: {error}{hint}")
-    })
+    let error = match spawned {
+        Ok(child) => return Ok(child),
+        Err(error) => error,
+    };
+    let program = command.get_program().to_string_lossy();
+    let hint = " (hint: it is in the package openssh-client)";
+    let hint = if error.kind() == std::io::ErrorKind::NotFound { hint } else { "" };
+    Err(format!("can't start `{program}`: {error}{hint}"))
 }
 
-fn end(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, String> {
+fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, String> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        unreachable!("two pipes were asked for");
+        unreachable!("the command has two pipes");
     };
-    let is_another = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&is_another);
-    let words = StderrLines::read_lines(stderr, move |line| {
-        heard.fetch_or(line.contains(ANOTHER), Relaxed);
+    let has_other_key = Arc::new(AtomicBool::new(false));
+    let found_other_key = Arc::clone(&has_other_key);
+    let stderr = StderrReader::start(stderr, move |line| {
+        found_other_key.fetch_or(line.contains(OTHER_KEY), Relaxed);
     });
+    // Read by a thread of its own: a process blocks when a pipe is full, and would never end.
     let printed = thread::spawn(move || {
         let mut bytes = Vec::new();
         // What can't be read was not printed.
@@ -105,15 +108,16 @@ fn end(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, St
                 let _ = child.kill();
                 let _ = child.wait();
                 let program = command.get_program().to_string_lossy();
-                let said = words.last().map_or(String::new(), |line| format!(": {line}"));
-                return Err(format!("no answer from `{program}` in {} s{said}", limit.as_secs()));
+                let reason = format!("no answer from `{program}` in {} s", limit.as_secs());
+                return Err(with_last_line(reason, stderr.last_line()));
             }
         }
     };
     let stdout = printed.join().unwrap_or_default();
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
-    let last_words = words.last();
-    Ok(Ended { code: status.code(), stdout, last_words, is_another: is_another.load(Relaxed) })
+    let last_line = stderr.last_line();
+    let has_other_key = has_other_key.load(Relaxed);
+    Ok(Ended { code: status.code(), stdout, last_line, has_other_key })
 }
 
 #[cfg(test)]
@@ -125,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_says_and_how_it_ends_is_kept() {
+    fn the_output_of_a_process_and_its_end_are_kept() {
         let ended = sh("cat; echo first >&2; echo last >&2; echo ---- >&2; exit 3", WIDE).unwrap();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "given\n"));
-        assert_eq!((ended.last_words.as_deref(), ended.is_another), (Some("last"), false));
-        let shout = format!("echo '@ WARNING: {ANOTHER}! @' >&2; echo failed >&2; exit 255");
-        assert!(sh(&shout, WIDE).unwrap().is_another);
+        assert_eq!((ended.last_line.as_deref(), ended.has_other_key), (Some("last"), false));
+        let shout = format!("echo '@ WARNING: {OTHER_KEY}! @' >&2; echo failed >&2; exit 255");
+        assert!(sh(&shout, WIDE).unwrap().has_other_key);
     }
 
     #[test]

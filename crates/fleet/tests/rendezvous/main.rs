@@ -68,11 +68,11 @@ fn those_that_do_not_come_are_named() {
     let rig = Rig::new();
     let agent = rig.agent("a", 1, 5);
     let error = rig.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
-    assert_eq!(error, "1 of 5 agents came within 1 s: ranks 0, 2 to 4 are missing");
+    assert_eq!(error, "1 of 5 agents connected within 1 s: ranks 0, 2 to 4 are missing");
     // The one that came is left again.
     assert_eq!(agent.join().unwrap().unwrap(), 0);
     let alone = Rig::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
-    let said = "0 of 1 agents came within 1 s: rank 0 is missing (hint: can its hosts reach";
+    let said = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
     assert!(alone.starts_with(said), "{alone}");
 }
 
@@ -119,15 +119,18 @@ fn another_number_of_agents_is_one_error_on_both_sides() {
         "the agent of rank 3 on host a is one of 4, and 2 are wanted (hint: --agents)"
     );
     let said = agent.join().unwrap().unwrap_err().to_string();
-    assert!(said.ends_with("does not want this agent: it is one of 4, and 2 are wanted"), "{said}");
+    assert!(
+        said.ends_with("does not expect this agent: it is one of 4, and 2 are wanted"),
+        "{said}"
+    );
 }
 
 #[test]
-fn the_wish_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
+fn the_request_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
     let rig = Rig::new();
     rig.stop.store(true, Relaxed);
     let error = rig.gather(2, SOON).err().unwrap().to_string();
-    assert_eq!(error, "stopped while agents were awaited: 0 of 2 had come");
+    assert_eq!(error, "stopped while agents were awaited: 0 of 2 had connected");
     let (meeting, wanted) = Rig::new().parts(3, SOON);
     let mut looks = 0;
     let mut launcher = || {
@@ -138,6 +141,6 @@ fn the_wish_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
     assert!(matches!(error, GatherError::Launcher { .. }));
     assert_eq!(
         error.to_string(),
-        "0 of 3 agents came: ranks 0 to 2 are missing: srun ended with 1"
+        "0 of 3 agents connected: ranks 0 to 2 are missing: srun ended with 1"
     );
 }

@@ -39,21 +39,21 @@ fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_wrong_token_is_told_on_both_sides_and_fills_no_place() {
+fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
     let rig = Rig::new();
     let other = rig::agent(rig.address, Token::draw().unwrap(), ("evil", 0, 1));
     let address = rig.address;
     let error = rig.gather(1, Duration::from_secs(2)).err().unwrap().to_string();
     assert_eq!(
         error,
-        "0 of 1 agents came within 2 s: rank 0 is missing; not let in: 127.0.0.1: its token is \
-         another"
+        "0 of 1 agents connected within 2 s: rank 0 is missing; refused: 127.0.0.1: its token \
+         is not that of the campaign"
     );
     let said = other.join().unwrap().unwrap_err().to_string();
     assert_eq!(
         said,
         format!(
-            "the controller at {address} did not let this agent in (hint: DFSBENCH_TOKEN must be \
+            "the controller at {address} refused this agent (hint: DFSBENCH_TOKEN must be \
              that of the campaign)"
         )
     );
@@ -78,7 +78,7 @@ fn a_handshake_that_is_replayed_is_refused() {
     let gathered = gathering.join().unwrap();
     assert_eq!(
         gathered.refused,
-        ["127.0.0.1: what it says was recorded on another connection, or damaged on its way"]
+        ["127.0.0.1: its introduction was recorded on another connection, or damaged on its way"]
     );
     drop(gathered);
     assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
@@ -121,9 +121,9 @@ fn strangers_are_quoted_and_learn_nothing() {
     let said = said_of(|address| {
         assert_eq!(say(address, &[0xff; 64]), b"");
     });
-    assert!(said.contains("which no agent says"), "{said}");
+    assert!(said.contains("which no agent sends"), "{said}");
     let said = said_of(|address| drop(TcpStream::connect(address).unwrap()));
-    assert_eq!(said, "127.0.0.1: it left before it said who it is");
+    assert_eq!(said, "127.0.0.1: it closed the connection before it introduced itself");
 }
 
 #[test]
@@ -249,5 +249,5 @@ fn a_stranger_that_says_nothing_is_left_after_a_while() {
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();
     let GatherError::TooFew { refused, .. } = &error else { panic!("{error}") };
-    assert_eq!(refused, "; not let in: 127.0.0.1: it sent too little for 10 s");
+    assert_eq!(refused, "; refused: 127.0.0.1: it sent too little for 10 s");
 }

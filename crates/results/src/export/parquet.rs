@@ -1,8 +1,8 @@
 //! Tables as Apache Parquet: integers as INT64, texts as UTF-8, columns that may be null as
 //! optional ones, Snappy between.
 //!
-//! Only the writer of columns is used: with Arrow beneath it the crate would take several times as
-//! long to build, and rows of SQLite would be copied once more.
+//! Only the writer of columns is used: with the crate's record batches it would take several times
+//! as long to build, and rows of SQLite would be copied again.
 
 use std::fs::File;
 use std::io;
@@ -28,34 +28,39 @@ pub struct Writer {
 impl Writer {
     /// Begins a file.
     pub fn open(path: &Path, table: &Table) -> io::Result<Self> {
-        let fields = table.columns.iter().map(|column| column_schema(column).map(Arc::new));
-        let fields = fields.collect::<Result<_, _>>().map_err(unwrap_io_error)?;
-        let schema = Schema::group_type_builder(&table.name).with_fields(fields).build();
+        let file = File::create_new(path)?;
+        Self::begin(file, table).map_err(unwrap_io_error)
+    }
+
+    fn begin(file: File, table: &Table) -> Result<Self, ParquetError> {
+        let mut fields = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            fields.push(Arc::new(column_schema(column)?));
+        }
+        let schema = Schema::group_type_builder(&table.name).with_fields(fields).build()?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("dfsbench {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let schema = Arc::new(schema.map_err(unwrap_io_error)?);
-        let file = File::create_new(path)?;
-        let file = SerializedFileWriter::new(file, schema, Arc::new(properties))
-            .map_err(unwrap_io_error)?;
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
         Ok(Self { file, columns: table.columns.clone() })
     }
 
     /// Writes rows as a row group of their own.
     pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
-        let columns = &self.columns;
-        let write = |file: &mut SerializedFileWriter<File>| {
-            let mut group = file.next_row_group()?;
-            for (at, column) in columns.iter().enumerate() {
-                let cells: Vec<&Value> = rows.iter().map(|row| &row[at]).collect();
-                let mut writer = group.next_column()?.expect("there is a writer per column");
-                write_column(&mut writer, column, &cells)?;
-                writer.close()?;
-            }
-            group.close().map(|_| ())
-        };
-        write(&mut self.file).map_err(unwrap_io_error)
+        self.write_group(rows).map_err(unwrap_io_error)
+    }
+
+    fn write_group(&mut self, rows: &[Vec<Value>]) -> Result<(), ParquetError> {
+        let mut group = self.file.next_row_group()?;
+        // Parquet keeps the values of a column together, so each is written over all rows.
+        for (index, column) in self.columns.iter().enumerate() {
+            let mut writer = group.next_column()?.expect("there is a writer per column");
+            write_column(&mut writer, column, rows, index)?;
+            writer.close()?;
+        }
+        group.close()?;
+        Ok(())
     }
 
     /// Ends the file; it is on the disk then.
@@ -77,42 +82,32 @@ fn column_schema(column: &Column) -> Result<Schema, ParquetError> {
         .build()
 }
 
-/// Values without the missing ones, which the levels tell.
+/// Writes the values of one column, of which `index` is the place in each row.
 fn write_column(
     writer: &mut SerializedColumnWriter<'_>,
     column: &Column,
-    cells: &[&Value],
+    rows: &[Vec<Value>],
+    index: usize,
 ) -> Result<(), ParquetError> {
-    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(**cell != Value::Null)).collect();
-    let levels = column.may_be_null.then_some(&levels[..]);
-    let there = cells.iter().copied();
-    let written = match column.kind {
-        Type::Integer => {
-            let values: Vec<i64> = there.filter_map(integer_value).collect();
-            writer.typed::<Int64Type>().write_batch(&values, levels, None)
+    // Missing values are left out: a level of 0 marks the row of each, one of 1 the others.
+    let mut levels: Vec<i16> = Vec::with_capacity(rows.len());
+    let (mut integers, mut reals, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        levels.push(i16::from(row[index] != Value::Null));
+        match &row[index] {
+            Value::Integer(number) => integers.push(*number),
+            Value::Real(number) => reals.push(*number),
+            Value::Text(text) => texts.push(ByteArray::from(text.as_bytes().to_vec())),
+            Value::Null | Value::Blob(_) => {}
         }
-        Type::Real => {
-            let values: Vec<f64> = there.filter_map(real_value).collect();
-            writer.typed::<DoubleType>().write_batch(&values, levels, None)
-        }
-        _ => {
-            let values: Vec<ByteArray> = there.filter_map(text_value).collect();
-            writer.typed::<ByteArrayType>().write_batch(&values, levels, None)
-        }
+    }
+    let levels = if column.may_be_null { Some(&levels[..]) } else { None };
+    match column.kind {
+        Type::Integer => writer.typed::<Int64Type>().write_batch(&integers, levels, None)?,
+        Type::Real => writer.typed::<DoubleType>().write_batch(&reals, levels, None)?,
+        _ => writer.typed::<ByteArrayType>().write_batch(&texts, levels, None)?,
     };
-    written.map(|_| ())
-}
-
-const fn integer_value(value: &Value) -> Option<i64> {
-    if let Value::Integer(number) = value { Some(*number) } else { None }
-}
-
-const fn real_value(value: &Value) -> Option<f64> {
-    if let Value::Real(number) = value { Some(*number) } else { None }
-}
-
-fn text_value(value: &Value) -> Option<ByteArray> {
-    if let Value::Text(text) = value { Some(text.as_bytes().to_vec().into()) } else { None }
+    Ok(())
 }
 
 /// Unwraps the system's error, where it is the cause: a full disk should be reported as one.

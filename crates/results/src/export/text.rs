@@ -22,7 +22,7 @@ pub struct Writer {
 
 impl Writer {
     /// Begins a file of comma-separated values.
-    pub fn csv(path: &Path, table: &Table) -> io::Result<Self> {
+    pub fn begin_csv(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         writeln!(out, "{}", names.join(","))?;
@@ -30,7 +30,7 @@ impl Writer {
     }
 
     /// Begins a file of JSON.
-    pub fn json(path: &Path, table: &Table) -> io::Result<Self> {
+    pub fn begin_json(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         out.write_all(b"[")?;
         let keys = table.columns.iter().map(|column| format!("\"{}\":", column.name)).collect();
@@ -40,15 +40,20 @@ impl Writer {
     /// Writes rows as text.
     pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         for row in rows {
+            let mut cells = Vec::with_capacity(row.len());
             let Some(keys) = &self.keys else {
-                let cells: Vec<String> = row.iter().map(csv_cell).collect();
+                for value in row {
+                    cells.push(csv_cell(value));
+                }
                 writeln!(self.out, "{}", cells.join(","))?;
                 continue;
             };
-            let parts =
-                keys.iter().zip(row).map(|(key, value)| format!("{key}{}", json_value(value)));
+            for (key, value) in std::iter::zip(keys, row) {
+                cells.push(format!("{key}{}", json_value(value)));
+            }
+            // The comma goes before each object but the first: the last one is not known yet.
             let comma = if self.empty { "" } else { "," };
-            write!(self.out, "{comma}\n{{{}}}", parts.collect::<Vec<_>>().join(","))?;
+            write!(self.out, "{comma}\n{{{}}}", cells.join(","))?;
             self.empty = false;
         }
         Ok(())
@@ -59,8 +64,8 @@ impl Writer {
         if self.keys.is_some() {
             self.out.write_all(b"\n]\n")?;
         }
-        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()
+        self.out.flush()?;
+        self.out.get_ref().sync_all()
     }
 }
 
