@@ -1,7 +1,7 @@
 //! Hosts of a job: agents that Slurm, MPI or another launcher starts, and that connect by TCP.
 //!
-//! [`Job::start`] listens, has the agents started, and waits until all have connected; then it is as if
-//! they had been reached by ssh. Address and token travel in the environment of the job only.
+//! [`Job::start`] listens, has the agents started, and waits until all have connected; then it is
+//! as if they had been reached by ssh. Address and token travel in the environment of the job only.
 
 mod address;
 mod command;
@@ -54,8 +54,8 @@ impl Job {
         let starts = launcher != Launcher::Wait;
         if !starts && args.launch_with.is_some() {
             return Err(Failure::Usage(
-                "--launch-with has no effect with `--launcher wait`, which starts nothing (hint: leave one \
-                 of them out)"
+                "--launch-with has no effect with `--launcher wait`, which starts nothing (hint: \
+                 leave one of them out)"
                     .to_owned(),
             ));
         }

@@ -1,9 +1,9 @@
 //! The transport to an agent in another process, at the other end of an ssh or of a socket.
 //!
 //! [`Remote`] owns the transport. An agent that ends, is not understood, or sends nothing for
-//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with its last line
-//! on stderr, or its socket is closed. When dropped, the stream is ended, and the
-//! agent gets [`LEAVE_WITHIN`] to follow.
+//! [`LOST_AFTER`] counts as lost: its process here is killed, and the reason ends with its last
+//! line on stderr, or its socket is closed. When dropped, the stream is ended, and the agent gets
+//! [`LEAVE_WITHIN`] to follow.
 #![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
 
 use std::io::{BufRead, BufReader, Read};

@@ -99,7 +99,8 @@ pub const fn account(others: Vec<Done>) -> Request<PassEnd> {
     request!(Order::Account { others }, Report::Ran(end) => *end)
 }
 
-/// Removes the working directory, also where `inherits` says that another agent made it, which is lost.
+/// Removes the working directory, also where `inherits` says that another agent made it, which is
+/// lost.
 pub const fn end(inherits: bool) -> Request<()> {
     request!(Order::End { inherits }, Report::Ended => ())
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Store::export`] is the way in. The tables are those of the results file (`docs/results.md`)
 //! without what only we can read: histograms become the table `buckets`, and the view `figures`
-//! is included, for readers that want rates at once. All files come from one state of the results, and
-//! the directory appears when it is complete or not at all.
+//! is included, for readers that want rates at once. All files come from one state of the results,
+//! and the directory appears when it is complete or not at all.
 
 mod parquet;
 mod text;

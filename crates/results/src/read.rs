@@ -1,8 +1,8 @@
 //! Reading a results file: whole campaigns as they were stored.
 //!
 //! A load sees one state of the file even while a campaign adds to it. What does not fit the
-//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. A caller that needs
-//! verdicts only reads an outline, without the large parts.
+//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. A caller that
+//! needs verdicts only reads an outline, without the large parts.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! Continues a campaign that was stopped or killed.
 //!
 //! [`Store::reopen`] is the way in: it removes the trials that were interrupted, since they
-//! are to be made again, and returns the trials that are stored. Done and failed trials are never touched.
+//! are to be made again, and returns the trials that are stored. Done and failed trials are never
+//! touched.
 
 use rusqlite::{Transaction, params};
 

@@ -2,8 +2,8 @@
 //!
 //! One thread serves all connections, without waiting for any of them: a stranger holds one of
 //! [`HANDSHAKES_MAX`] slots for [`HANDSHAKE_WITHIN`] at most, and the oldest is dropped where all
-//! are taken. An agent that has proved the token gets a stream at once, so that each side knows that
-//! the other lives while the rest is awaited.
+//! are taken. An agent that has proved the token gets a stream at once, so that each side knows
+//! that the other lives while the rest is awaited.
 #![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
 
 use std::collections::BTreeMap;
@@ -171,7 +171,8 @@ impl Rendezvous {
     /// the waiting.
     ///
     /// # Errors
-    /// When some don't connect in time, or others do. The agents that connected lose their controller.
+    /// When some don't connect in time, or others do. The agents that connected lose their
+    /// controller.
     pub fn gather(
         self,
         wanted: &ExpectedAgents,

@@ -233,7 +233,7 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
     let agents = [0, 1].map(|rank| rig::agent(address, token.clone(), ("a", rank, 2)));
     let gathered = gathering.join().unwrap().unwrap();
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
-    assert_eq!(gathered.refused, ["127.0.0.1: others crowded it out"]);
+    assert_eq!(gathered.refused, ["127.0.0.1: it was dropped for newer connections"]);
     drop((held, gathered));
     for agent in agents {
         agent.join().unwrap().unwrap();
