@@ -35,7 +35,7 @@ pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
 
-/// Path of the results when nobody names another.
+/// Path of the results when no other is named.
 const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
@@ -121,7 +121,7 @@ pub enum Command {
     #[command(about = "Write the content of a measured file to stdout, as it should be")]
     #[command(hide = true)]
     Pattern(PatternArgs),
-    #[command(about = "Put back what a killed campaign left changed on this host and others")]
+    #[command(about = "Restore what a killed campaign left changed on this host and others")]
     Clean(CleanArgs),
     #[command(about = "Write a script for sbatch that makes a plan's campaign")]
     Slurm(SlurmArgs),
@@ -155,8 +155,8 @@ impl Command {
 
 /// Goes on with a campaign that was stopped or killed: makes the trials that are missing.
 ///
-/// The plan is the stored one and the order stays as it was. A trial that was stopped half way is
-/// made anew. While another process makes the campaign, it is refused.
+/// The plan is the stored one and the order is unchanged. A trial that was stopped half way is
+/// made again. While another process makes the campaign, it is refused.
 #[derive(Debug, Parser)]
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
@@ -181,10 +181,10 @@ pub struct MakingArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// A full screen while it runs: rates, service times, processors, doubts; q ends it in order
+    /// A full screen while it runs: rates, service times, processors, caveats; q ends it in order
     #[arg(long, conflicts_with = "quiet")]
     pub watch: bool,
-    /// Tell what happens as one JSON object a line, in a file or, with `-`, on stderr
+    /// Write each event as one JSON object a line, in a file or, with `-`, on stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json_progress: Option<PathBuf>,
     /// Leave the measured files behind, in directories named .dfsbench-*
@@ -217,7 +217,7 @@ pub struct ReportArgs {
 /// Shows the results file in a browser: all campaigns, each one's page, and two compared.
 ///
 /// The pages follow a campaign while it runs. They are served on loopback alone, under an address
-/// that nobody can guess and that is the first line of stdout; nothing can be changed there. It
+/// that can't be guessed and that is the first line of stdout; nothing can be changed there. It
 /// ends with ctrl-C.
 #[derive(Debug, Parser)]
 pub struct ViewArgs {
@@ -253,7 +253,7 @@ pub struct PatternArgs {
     pub size: String,
 }
 
-/// Puts back what campaigns that were killed left changed: mounts, exports, servers, settings.
+/// Restores what campaigns that were killed left changed: mounts, exports, servers, settings.
 ///
 /// Every change is written to an undo log on its host before it is made. This replays what is left
 /// of the log on this host, and on the hosts that are named. It is safe to repeat.
@@ -292,7 +292,7 @@ pub struct AgentArgs {
 
 impl AgentArgs {
     /// Reads the words of a command line where they start an agent; none where they don't, or
-    /// where something is to be said about them.
+    /// where the words need a message.
     ///
     /// To know all other commands, too, would take a third of the memory of an agent that waits,
     /// and there may be a thousand on one host.
@@ -327,7 +327,7 @@ mod tests {
             let Some(Command::Agent(all)) = all.command else { panic!("{words}") };
             assert_eq!(format!("{alone:?}"), format!("{all:?}"));
         }
-        // Whoever knows all commands says what is to be said.
+        // The parser of all commands prints the message.
         for words in ["dfsbench", "dfsbench run agent", "dfsbench agent", "dfsbench agent --help"] {
             assert!(AgentArgs::alone(words.split(' ').map(OsString::from)).is_none(), "{words}");
         }

@@ -1,7 +1,7 @@
 //! `dfsbench run`: from the target to the table and the page.
 //!
 //! Checks come first, in the order in which they cost: plan, results file, target. Only when all
-//! of them pass is anything written. What was measured before a later failure stays in the file.
+//! of them pass is anything written. What was measured before a later failure is kept in the file.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     make(&means, &mut plan, None, &stop)
 }
 
-/// Brings the agents of a job, where one is asked for, so that the names of its hosts are known;
+/// Brings the agents of a job, where one is requested, so that the names of its hosts are known;
 /// says whether one is.
 ///
 /// # Errors
@@ -87,9 +87,9 @@ pub struct Means<'a> {
     pub results: &'a Path,
     /// Form of the report at its end.
     pub format: Format,
-    /// Tell nothing while it runs.
+    /// Print nothing while it runs.
     pub quiet: bool,
-    /// Tell it on a full screen.
+    /// Show it on a full screen.
     pub watch: bool,
     /// The path of the progress in a machine-readable format.
     pub json_progress: Option<&'a Path>,
@@ -132,21 +132,21 @@ pub fn make(
 ) -> Result<ExitCode, Failure> {
     let trials = controller::steps(plan).len();
     prepare(means)?;
-    let mut told = Told::new(means, Progress::new(plan, means.visibility()), trials)?;
-    let made = measure_plan(means, plan, stored, stop, &mut told);
+    let mut observers = Observers::new(means, Progress::new(plan, means.visibility()), trials)?;
+    let made = measure_plan(means, plan, stored, stop, &mut observers);
     let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
-    told.end(&made);
+    observers.end(&made);
     Ok(made?.0.into())
 }
 
-/// Who is told what happens.
-pub struct Told {
+/// The observers of a campaign: the progress for people, and the lines for programs.
+pub struct Observers {
     progress: Progress,
     lines: Option<Lines>,
 }
 
-impl Told {
-    /// Begins to tell of so many trials; 0 where nobody knows how many there will be.
+impl Observers {
+    /// Begins to report so many trials; 0 where their number is not known.
     ///
     /// # Errors
     /// When the file for programs can't be opened.
@@ -159,7 +159,7 @@ impl Told {
         Ok(Self { progress, lines })
     }
 
-    /// Tells how it ended.
+    /// Reports how it ended.
     pub fn end(&mut self, made: &Result<(End, Campaign), Failure>) {
         let Some(lines) = &mut self.lines else { return };
         match made {
@@ -182,8 +182,8 @@ impl Told {
 }
 
 impl Means<'_> {
-    /// The same, but that nobody is told of what happens.
-    pub fn unheard(&self) -> Self {
+    /// Returns the same outputs without any progress.
+    pub fn without_progress(&self) -> Self {
         Self {
             quiet: true,
             json_progress: None,
@@ -193,7 +193,7 @@ impl Means<'_> {
         }
     }
 
-    /// Says whether people see what happens; stderr is for programs where they asked for it.
+    /// Says whether progress is shown to people; `--json-progress -` keeps stderr for programs.
     pub fn visibility(&self) -> Visibility {
         if self.quiet || self.json_progress.is_some_and(lines::is_stderr) {
             Visibility::Hidden
@@ -209,7 +209,7 @@ fn measure_plan(
     plan: &mut Plan,
     stored: Option<i64>,
     stop: &Arc<AtomicBool>,
-    told: &mut Told,
+    observers: &mut Observers,
 ) -> Result<Campaign, Failure> {
     let server = embedded::start(plan)?;
     if let Some(server) = &server {
@@ -217,12 +217,12 @@ fn measure_plan(
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     let campaign =
-        with_agents(means, plan, local, stop, told, |walk| walk_plan(means, walk, stored));
+        with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored));
     drop(server);
     campaign
 }
 
-/// Sees that results can be kept, and makes room for many files.
+/// Checks that results can be kept, and raises the limit of open files.
 ///
 /// # Errors
 /// When they can't.
@@ -239,7 +239,7 @@ pub fn prepare(means: &Means<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long agents are waited for before others are looked after, when none says anything.
+/// How long agents are waited for before the stop flag and silent agents are checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Runs the agent in a thread and the controller here; the agent ends with its transport.
@@ -251,7 +251,7 @@ pub fn with_agents<T>(
     plan: &Plan,
     local_server: Option<LocalServer>,
     stop: &Arc<AtomicBool>,
-    told: &mut Told,
+    observers: &mut Observers,
     work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let blow = local_server.as_ref().and_then(|server| server.blow.clone());
@@ -267,7 +267,7 @@ pub fn with_agents<T>(
     let serve = move || agent::serve(&agent, &agent_end);
     let thread = std::thread::spawn(move || panicked::catch(serve));
     let result = {
-        let mut observe = |event: Event<'_>| told.hear(&event);
+        let mut observe = |event: Event<'_>| observers.hear(&event);
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
@@ -293,7 +293,7 @@ pub fn with_agents<T>(
             keep: means.keep,
             blow: blow.as_deref().map(|blow| blow as &controller::LocalBlow<'_>),
         };
-        // Hosts are put back and left whatever became of the work.
+        // Hosts are restored and left, also after an error or a panic of the work.
         let result = panicked::catch(|| work(&mut walk));
         let left = panicked::catch(|| controller::leave(&mut walk));
         agents::note_left();
@@ -301,7 +301,7 @@ pub fn with_agents<T>(
     };
     drop(transport);
     let left = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    told.progress.finish();
+    observers.progress.finish();
     match &left {
         Ok(left) => left.iter().for_each(|left| output::message(&format!("warning: {left}"))),
         Err(panicked) => output::message(&format!("warning: the agent of this host {panicked}")),
@@ -400,11 +400,13 @@ fn page_path(results: &Path) -> PathBuf {
 }
 
 fn command_line() -> String {
-    let args: Vec<String> =
-        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let name = Path::new(&args[0]).file_name().map_or("dfsbench".into(), |n| n.to_string_lossy());
-    std::iter::once(name.into_owned())
-        .chain(args[1..].iter().cloned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut words = Vec::new();
+    for arg in std::env::args_os() {
+        words.push(arg.to_string_lossy().into_owned());
+    }
+    // The path of the program differs between hosts; its name says enough.
+    if let Some(name) = Path::new(&words[0]).file_name() {
+        words[0] = name.to_string_lossy().into_owned();
+    }
+    words.join(" ")
 }

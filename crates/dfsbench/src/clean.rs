@@ -1,7 +1,7 @@
-//! `dfsbench clean`: puts back what campaigns that were killed left changed on hosts.
+//! `dfsbench clean`: restores what campaigns that were killed left changed on hosts.
 //!
 //! Each host replays its own undo log; so this host, and the hosts of a plan or of the command
-//! line, are asked in turn, and one that can't be asked keeps none of the others.
+//! line, are cleaned in turn, and one that can't be reached keeps none of the others.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{leftovers, output, plan_source, signals};
 /// Cleans this host and those that are named.
 ///
 /// # Errors
-/// When the plan can't be read, a host can't be reached, or something can't be put back.
+/// When the plan can't be read, a host can't be reached, or something can't be restored.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let cleaned = leftovers::clean(&args.results);
@@ -63,16 +63,13 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
     Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
 }
 
-/// Has a host put back what it finds in its undo log.
+/// Has a host restore what it finds in its undo log.
 fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<RestoredChange>, String> {
     let mut agents = Agents::new(Arc::clone(stop));
     let (order, answer) = request::clean().into_parts();
-    let ask = || {
-        let mut agent = agents.launch_one(host)?;
-        agent.send(order)?;
-        agent.receive()
-    };
-    match ask().map_err(|gone: fleet::Gone| gone.to_string())? {
+    let mut agent = agents.launch_one(host).map_err(|gone| gone.0)?;
+    agent.send(order).map_err(|gone| gone.0)?;
+    match agent.receive().map_err(|gone| gone.0)? {
         Report::Failed(why) => Err(format!("host {}: {why}", host.name)),
         report => answer.read(report).map_err(|wrong| format!("host {} {wrong}", host.name)),
     }
@@ -94,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_back_is_told_and_that_there_was_nothing_too() {
+    fn restored_changes_are_listed_and_so_is_their_absence() {
         assert_eq!(describe_restored("web", &[]), "web: nothing to put back\n");
         let of = |what: &str, refused: Option<&str>| RestoredChange {
             campaign: "7".into(),

@@ -1,8 +1,8 @@
 //! `dfsbench curve`: response time over throughput, at evenly spaced load points.
 //!
 //! A curve is a plan like any other, with the load points as levels of `rate`: it is walked,
-//! stored and gone on with as `dfsbench run` does it. Where nobody names the heaviest load, a short
-//! closed loop finds it first. What was found is said by the report, from the results file.
+//! stored and gone on with as `dfsbench run` does it. Where the heaviest load is not named, a short
+//! closed loop finds it first. The report shows what was found, from the results file.
 
 mod bound;
 mod maximum;
@@ -52,12 +52,12 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
     let mut plan = ask.plan(&loads_per_s)?;
-    let mut asked = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
+    let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
-        asked.loads_per_s.clear();
-        return bound::search(&means, &ask, &asked, bound, &stop);
+        request.loads_per_s.clear();
+        return bound::search(&means, &ask, &request, bound, &stop);
     }
-    means.question = Question::Curve(asked);
+    means.question = Question::Curve(request);
     campaign::make(&means, &mut plan, None, &stop)
 }
 
@@ -103,8 +103,8 @@ fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
     (1..=points).map(|point| (load(point) as u64).max(1)).collect()
 }
 
-/// The mix of a plan's first run, as its rule is told of: all runs have the same, or nobody could
-/// compare them.
+/// The mix of a plan's first run, for the rule of a curve: all runs have the same, or they could
+/// not be compared.
 fn mix_of(plan: &Plan) -> CurveRequest {
     let of = |run: &RunSpec| {
         if run.workload == Workload::OpMix {

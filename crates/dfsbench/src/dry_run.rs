@@ -1,8 +1,9 @@
 //! `--dry-run`: the matrix, with estimates of time and bytes, and what would be done to hosts.
 //!
 //! Nothing is measured, written or connected to. The assumed rates are printed with the estimate,
-//! because they are guesses about a target that nobody has measured yet.
+//! because they are guesses about a target that was not measured yet.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lab::{commands, compose, redo_from, stays};
@@ -21,13 +22,11 @@ pub fn describe(plan: &Plan) -> String {
     let varying = plan.varying();
     let mut rows = vec![table_header(&varying)];
     for (index, (run, cost)) in plan.runs.iter().zip(&estimate.runs).enumerate() {
-        let settings = run.settings();
-        let value = |name: &str| {
-            let found = settings.iter().find(|(known, _)| *known == name);
-            found.map_or_else(|| "-".to_owned(), |(_, value)| value.clone())
-        };
+        let settings: BTreeMap<_, _> = run.settings().into_iter().collect();
         let mut row = vec![format!("{}", index + 1)];
-        row.extend(varying.iter().map(|name| value(name)));
+        for name in &varying {
+            row.push(settings.get(name).cloned().unwrap_or_else(|| "-".to_owned()));
+        }
         row.push(name_passes(run));
         row.push(Size(cost.bytes_written).to_string());
         row.push(Size(cost.bytes_read).to_string());
@@ -59,8 +58,8 @@ pub fn describe(plan: &Plan) -> String {
 }
 
 fn table_header(varying: &[&str]) -> Vec<String> {
-    let names = std::iter::once("run").chain(varying.iter().copied());
-    names.chain(["passes", "written", "read", "time"]).map(str::to_owned).collect()
+    let names = [&["run"], varying, &["passes", "written", "read", "time"]].concat();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn name_passes(run: &RunSpec) -> String {
@@ -73,7 +72,7 @@ fn name_passes(run: &RunSpec) -> String {
 /// Describes what is done to hosts, in its order; empty for plans that leave them alone.
 ///
 /// Every state in which hosts are set up is shown once, with what is left as it is, undone and
-/// done where the runs before it end. Nothing is executed, and no host is asked.
+/// done where the runs before it end. Nothing is executed, and no host is connected to.
 fn describe_hosts(plan: &Plan) -> String {
     let hosts = plan.hosts();
     if hosts.is_empty() && plan.runs.iter().all(|run| run.placement.hosts.is_empty()) {
@@ -91,8 +90,11 @@ fn describe_hosts(plan: &Plan) -> String {
     let mut seen: Vec<&LabSpec> = Vec::new();
     let mut applied: Vec<LabStep> = Vec::new();
     let changes = group_by_hosts(plan);
-    for (runs, lab) in changes.iter().map(|group| (group, group_lab(plan, group))) {
-        let Some(lab) = lab.filter(|lab| !seen.contains(lab)) else { continue };
+    for runs in &changes {
+        let Some(lab) = group_lab(plan, runs) else { continue };
+        if seen.contains(&lab) {
+            continue;
+        }
         seen.push(lab);
         let _ = writeln!(text, "\nstate {}, for {}:", seen.len(), run_numbers(runs));
         match compose(lab) {
@@ -136,8 +138,8 @@ fn who_works(plan: &Plan) -> String {
     }
     let mut text = String::new();
     for (hosts, runs) in parts {
-        let first: Vec<&str> =
-            hosts.iter().take(NAMED_MAX).map(|host| host.name.as_str()).collect();
+        let named = hosts.iter().take(NAMED_MAX);
+        let first: Vec<&str> = named.map(|host| host.name.as_str()).collect();
         let more = match hosts.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -148,15 +150,21 @@ fn who_works(plan: &Plan) -> String {
     text
 }
 
-/// Runs that are made one after the other without a change of hosts between them.
+/// Groups runs that are made one after the other without a change of hosts between them.
 fn group_by_hosts(plan: &Plan) -> Vec<Vec<usize>> {
-    let possible = |run: &usize| plan.runs[*run].impossible().is_none();
     let mut changes: Vec<Vec<usize>> = Vec::new();
-    for run in plan.order().into_iter().map(|step| step.run).filter(possible) {
-        match changes.last_mut().filter(|last| same_hosts(plan, last[0], run)) {
-            Some(last) if last.contains(&run) => {}
-            Some(last) => last.push(run),
-            None => changes.push(vec![run]),
+    for step in plan.order() {
+        let run = step.run;
+        if plan.runs[run].impossible().is_some() {
+            continue;
+        }
+        match changes.last_mut() {
+            Some(last) if same_hosts(plan, last[0], run) => {
+                if !last.contains(&run) {
+                    last.push(run);
+                }
+            }
+            _ => changes.push(vec![run]),
         }
     }
     changes
@@ -173,7 +181,7 @@ fn group_lab<'a>(plan: &'a Plan, runs: &[usize]) -> Option<&'a LabSpec> {
     plan.runs[runs[0]].lab.as_deref()
 }
 
-/// Numbers of runs as the matrix above has them.
+/// Lists numbers of runs as the matrix above has them.
 fn run_numbers(runs: &[usize]) -> String {
     let mut numbers: Vec<usize> = runs.iter().map(|run| run + 1).collect();
     numbers.sort_unstable();
@@ -213,8 +221,8 @@ fn write_invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
         Invalidation::None => Ok(()),
         how => match again {
             0 => writeln!(text, "  before a pass reads: {how}"),
-            1 => writeln!(text, "  before a pass reads: {how}, the last step anew"),
-            _ => writeln!(text, "  before a pass reads: {how}, the last {again} steps anew"),
+            1 => writeln!(text, "  before a pass reads: {how}, the last step again"),
+            _ => writeln!(text, "  before a pass reads: {how}, the last {again} steps again"),
         },
     };
 }

@@ -116,7 +116,7 @@ impl Job {
     }
 }
 
-/// Hosts of a job whose names are not known yet; `None` where no job is asked for.
+/// Hosts of a job whose names are not known yet; `None` where no job is requested.
 ///
 /// # Errors
 /// When their number is not given.

@@ -3,8 +3,8 @@
 //! Before anything is made at a target, a [`Record`] is written and synced beside the results file:
 //! the name of the campaign, its targets, and the hosts that work there. Its process keeps it
 //! locked and removes it at its end; kill -9 drops the lock and leaves the file. A record that
-//! nobody holds therefore names what may still be there: `dfsbench clean` and `resume` remove it,
-//! and the next run on the same target says so.
+//! no process holds therefore names what may still be there: `dfsbench clean` and `resume` remove
+//! it, and the next run on the same target says so.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// The contents of a record.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Said {
+struct RecordContent {
     /// The part of the working directories' names that identifies the campaign.
     campaign: String,
     /// The process that made it.
@@ -69,19 +69,21 @@ impl Record {
             return Ok(None);
         }
         let path = place_of(results, campaign);
-        let said = Said { campaign: campaign.to_owned(), pid: std::process::id(), targets };
-        let file = write_record(&path, &said).map_err(|error| Failure::Output {
+        let content =
+            RecordContent { campaign: campaign.to_owned(), pid: std::process::id(), targets };
+        let file = write_record(&path, &content).map_err(|error| Failure::Output {
             what: path.display().to_string(),
             reason: error.to_string(),
             hint: "keep results where files can be made: --results",
         })?;
-        Ok(Some(Self { path, targets: said.targets, campaign: said.campaign, _file: file }))
+        Ok(Some(Self { path, targets: content.targets, campaign: content.campaign, _file: file }))
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // What could not be removed stays on record. Servers were told at the end of each trial.
+        // What could not be removed stays on record. On servers files are removed at the end of
+        // each trial.
         let is_left = self.targets.iter().any(|worked| {
             let is_here = worked.hosts.is_empty() && worked.target.is_local();
             is_here && holds_some(&worked.target, &self.campaign)
@@ -106,10 +108,10 @@ pub fn clean(results: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for abandoned in find_abandoned(results) {
         let mut is_done = true;
-        for worked in &abandoned.said.targets {
-            is_done &= clean_target(worked, &abandoned.said.campaign, &mut cleaned);
+        for worked in &abandoned.content.targets {
+            is_done &= clean_target(worked, &abandoned.content.campaign, &mut cleaned);
         }
-        // The record stays for the next time where something could not be looked at.
+        // The record stays for the next time where something could not be inspected.
         if is_done {
             let _ = fs::remove_file(&abandoned.path);
         }
@@ -121,12 +123,12 @@ pub fn clean(results: &Path) -> Cleaned {
 pub fn warn(results: &Path, runs: &[RunSpec]) {
     let ours = targets_of(runs);
     for abandoned in find_abandoned(results) {
-        for worked in abandoned.said.targets.iter().filter(|worked| ours.contains(worked)) {
+        for worked in abandoned.content.targets.iter().filter(|worked| ours.contains(worked)) {
             let shown = results.display();
             output::message(&format!(
                 "warning: process {} was killed while it worked on {}, and may have left files \
                  there (hint: `dfsbench clean --results {shown}` removes them)",
-                abandoned.said.pid, worked.target
+                abandoned.content.pid, worked.target
             ));
         }
     }
@@ -160,10 +162,10 @@ fn clean_target(worked: &Worked, campaign: &str, cleaned: &mut Cleaned) -> bool 
     }
 }
 
-/// A record that nobody holds, which is locked while this is looked at.
+/// A record that no process holds, which is locked while it is handled.
 struct Abandoned {
     path: PathBuf,
-    said: Said,
+    content: RecordContent,
     _file: File,
 }
 
@@ -179,21 +181,21 @@ fn find_abandoned(results: &Path) -> Vec<Abandoned> {
         let name = entry.file_name();
         let is_record =
             name.as_bytes().starts_with(begin) && name.as_bytes().ends_with(NAME[1].as_bytes());
-        if is_record && let Some((said, file)) = read_record(&entry.path()) {
-            found.push(Abandoned { path: entry.path(), said, _file: file });
+        if is_record && let Some((content, file)) = read_record(&entry.path()) {
+            found.push(Abandoned { path: entry.path(), content, _file: file });
         }
     }
     found
 }
 
-/// Reads a record that nobody holds, and that the user of this process, or root, has made.
-fn read_record(path: &Path) -> Option<(Said, File)> {
+/// Reads a record that no process holds, and that the user of this process, or root, has made.
+fn read_record(path: &Path) -> Option<(RecordContent, File)> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path).ok()?;
     let found = file.metadata().ok()?;
     let me = rustix::process::geteuid().as_raw();
-    // What it names will be removed: nobody else may say what that is.
+    // What it names will be removed: only this user and root may choose that.
     if !found.is_file() || !(found.uid() == me || found.uid() == 0) || found.mode() & 0o022 != 0 {
         return None;
     }
@@ -204,12 +206,12 @@ fn read_record(path: &Path) -> Option<(Said, File)> {
 }
 
 /// Writes a record and syncs it, with its folder: it must outlive what is made next.
-fn write_record(path: &Path, said: &Said) -> io::Result<File> {
+fn write_record(path: &Path, content: &RecordContent) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = options.open(path)?;
     file.lock()?;
-    file.write_all(serde_json::to_string(said)?.as_bytes())?;
+    file.write_all(serde_json::to_string(content)?.as_bytes())?;
     file.sync_all()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
@@ -292,13 +294,13 @@ mod tests {
         let target = folder.path().join("target");
         let work = target.join(".dfsbench-ab-0");
         fs::create_dir_all(&work).unwrap();
-        let said = Said {
+        let content = RecordContent {
             campaign: "ab".into(),
             pid: 1,
             targets: vec![Worked { target: run_on(&target).target, hosts: Vec::new() }],
         };
         let path = place_of(&results, "ab");
-        drop(write_record(&path, &said).unwrap());
+        drop(write_record(&path, &content).unwrap());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         clean(&results);
         assert!(work.exists());

@@ -20,30 +20,34 @@ const MEMORY_PER_FILE_BYTE: u64 = 5;
 /// # Errors
 /// When there is no such campaign, the file can't be read, or memory would not do.
 pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
-    check_room(store, &[id])?;
+    check_fits(store, &[id])?;
     Ok(store.load(id)?)
 }
 
-/// Says whether there is memory for campaigns at once; one that is not there takes none.
+/// Checks that there is memory for campaigns at once; one that is not there takes none.
 ///
 /// # Errors
 /// When there is not, or the file can't be read.
-pub fn check_room(store: &Store, ids: &[i64]) -> Result<(), Failure> {
+pub fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
     check_memory(store, ids, available_memory())
 }
 
 fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(), Failure> {
     let lines = store.list()?;
-    let trials = |id: i64| -> u64 {
-        lines.iter().filter(|line| line.id == id).map(|line| u64::from(line.trials)).sum()
-    };
-    let of_it: u64 = ids.iter().map(|id| trials(*id)).sum();
-    let all: u64 = lines.iter().map(|line| u64::from(line.trials)).sum();
-    let file_bytes = std::fs::metadata(store.path()).map_or(0, |file| file.len());
-    let Some(available_bytes) = available_bytes.filter(|_| of_it >= u64::from(TRIALS_MIN)) else {
+    let (mut trials, mut all_trials) = (0_u64, 0_u64);
+    for line in &lines {
+        all_trials += u64::from(line.trials);
+        // A campaign that is compared with itself is held twice.
+        let times = ids.iter().filter(|id| **id == line.id).count() as u64;
+        trials += times * u64::from(line.trials);
+    }
+    let Some(available_bytes) = available_bytes else { return Ok(()) };
+    if trials < u64::from(TRIALS_MIN) {
         return Ok(());
-    };
-    let share_bytes = u128::from(file_bytes) * u128::from(of_it) / u128::from(all.max(1));
+    }
+    let file_bytes = std::fs::metadata(store.path()).map_or(0, |file| file.len());
+    // The share of the file that the campaigns take, by their trials.
+    let share_bytes = u128::from(file_bytes) * u128::from(trials) / u128::from(all_trials.max(1));
     let needed_bytes = share_bytes.saturating_mul(MEMORY_PER_FILE_BYTE.into());
     if needed_bytes <= u128::from(available_bytes) {
         return Ok(());
@@ -51,18 +55,18 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     let which: Vec<String> = ids.iter().map(i64::to_string).collect();
     let has = if ids.len() == 1 { "campaign" } else { "campaigns" };
     let which = which.join(" and ");
-    let gib = |bytes: u128| bytes as f64 / f64::from(1 << 30);
+    const GIB: f64 = (1_u64 << 30) as f64;
     Err(Failure::Lab(format!(
-        "{has} {which}, {of_it} trials: a report takes about {:.1} GiB of memory, and this host \
+        "{has} {which}, {trials} trials: a report takes about {:.1} GiB of memory, and this host \
          has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it piece by piece, \
          for DuckDB and others)",
-        gib(needed_bytes),
-        gib(available_bytes.into()),
+        needed_bytes as f64 / GIB,
+        available_bytes as f64 / GIB,
         ids[0]
     )))
 }
 
-/// Memory that this host can give, in bytes; `None` where it does not say.
+/// Reads the memory that is available on this host, in bytes; `None` where it is not known.
 ///
 /// **Source:** `proc_meminfo(5)`, `MemAvailable`.
 fn available_memory() -> Option<u64> {
@@ -100,7 +104,7 @@ mod tests {
         );
         let refused = check_memory(&store, &[1], Some(1 << 10)).unwrap_err().to_string();
         assert!(refused.contains("20001 trials") && refused.contains("export"), "{refused}");
-        // Two at once take the room of two.
+        // Two at once take the memory of two.
         let both = check_memory(&store, &[1, 1], Some(1 << 10)).unwrap_err().to_string();
         assert!(both.starts_with("campaigns 1 and 1, 40002 trials"), "{both}");
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));

@@ -3,6 +3,7 @@
 //! They never share a stream, so that `--format json` can be piped. A reader of stdout that went
 //! away is no error: the results are in their file by then.
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +17,10 @@ pub struct StdoutError(pub io::Error);
 /// When stdout can't be written.
 pub fn data(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(StdoutError)
+    match stdout.write_all(bytes) {
+        Ok(()) => stdout.flush().map_err(StdoutError),
+        Err(error) => Err(StdoutError(error)),
+    }
 }
 
 /// Lines that are held back while something else has the terminal; `None` while nothing has.
@@ -38,7 +42,7 @@ pub fn release() {
     }
 }
 
-/// Writes a line to stderr; a stderr that is gone is nobody's loss.
+/// Writes a line to stderr; a stderr that is closed is no error.
 pub fn message(line: &str) {
     match lock_held_output().as_mut() {
         Some(lines) => lines.push(line.to_owned()),
@@ -48,13 +52,23 @@ pub fn message(line: &str) {
 
 /// Pads the cells of each column to the same width; each row has as many as the first.
 pub fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..columns).filter_map(width).collect();
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.len(), 0);
+        for (width, cell) in std::iter::zip(&mut widths, row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
     let mut text = String::new();
     for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        let mut line = String::new();
+        for (width, cell) in std::iter::zip(&widths, row) {
+            let width = *width;
+            // Writing to a String never fails.
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        // A last column that is narrow in this row would end in blanks.
+        text.push_str(line.trim_end());
         text.push('\n');
     }
     text

@@ -102,7 +102,8 @@ fn is_open_file(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stderr")
 }
 
-/// Says for root whether somebody else may have put a file or link there for him to write through.
+/// Says for root whether another user may have put a file or link there that root would write
+/// through.
 ///
 /// **Source:** Linux, Documentation/admin-guide/sysctl/fs.rst: `protected_regular` and
 /// `protected_symlinks`.
@@ -226,7 +227,7 @@ fn replace_file(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()
     remove_on_failure(&part, written)
 }
 
-/// Makes an empty file beside a place, with a name that nobody else has.
+/// Makes an empty file beside a place, with a name that no other file has.
 fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
     for number in 0_u32.. {
         let mut part = place.as_os_str().to_owned();
@@ -259,10 +260,10 @@ fn write_in_place(place: &Path, content: &[u8], found: &Metadata) -> io::Result<
 fn describe_failure(path: &Path, error: &io::Error) -> Failure {
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::FileTooLarge | ErrorKind::QuotaExceeded => {
-            "make room, or name a file elsewhere"
+            "free space, or name a file elsewhere"
         }
         ErrorKind::PermissionDenied => "name a file that you may write to",
-        _ => "name a file in a directory that exists and has room",
+        _ => "name a file in a directory that exists and has free space",
     };
     Failure::Output { what: path.display().to_string(), reason: error.to_string(), hint }
 }
@@ -397,7 +398,7 @@ mod tests {
     #[test]
     fn root_does_not_write_through_what_others_left_in_a_shared_folder() {
         if !rustix::process::geteuid().is_root() {
-            // Nobody else may give files away.
+            // Only root may give files away.
             assert!(!is_left_by_others(Path::new("/tmp")));
             return;
         }

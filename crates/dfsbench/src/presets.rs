@@ -11,7 +11,7 @@ macro_rules! preset {
     };
 }
 
-/// The plan that runs when nobody names one.
+/// The plan that runs when none is named.
 pub const QUICK: Preset = preset!("quick");
 
 const THROUGHPUT_FACTORS: Preset = preset!("throughput-factors");

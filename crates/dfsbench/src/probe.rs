@@ -56,7 +56,7 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
 fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    // A server can be asked without naming an export.
+    // A server can be probed without naming an export.
     let url = match rest.split_once('?') {
         Some((place, query)) if !place.contains('/') => format!("nfs://{place}/?{query}"),
         None if !rest.is_empty() && !rest.contains('/') => format!("{url}/"),

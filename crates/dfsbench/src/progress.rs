@@ -1,7 +1,7 @@
 //! Live progress on stderr: a bar with the current rate, how it went lately, and the time left.
 //!
 //! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing; with
-//! `--watch`, a full screen. Doubts are told as they appear, each code once.
+//! `--watch`, a full screen. Caveats are printed as they appear, each code once.
 
 mod frame;
 pub mod lines;
@@ -20,7 +20,7 @@ use plan::Plan;
 use crate::exit::Failure;
 use crate::output;
 use screen::Screen;
-use seen::{Seen, came_to, label, sparkline};
+use seen::{Seen, label, sparkline, trial_figures};
 
 pub use screen::check as check_screen;
 
@@ -43,7 +43,7 @@ pub struct Progress {
 pub enum Visibility {
     /// Shown on stderr.
     Shown,
-    /// Nowhere: they asked for quiet, or stderr is for programs.
+    /// Nowhere: `--quiet` was given, or stderr is for programs.
     Hidden,
 }
 
@@ -92,7 +92,7 @@ impl Progress {
         Ok(self)
     }
 
-    /// Hears what happens.
+    /// Shows an event.
     pub fn hear(&mut self, event: &Event<'_>) {
         let new_caveats = self.seen().hear(event);
         match event {
@@ -104,13 +104,13 @@ impl Progress {
             Event::PassBegun(_) => self.bar.set_message(self.seen().doing()),
             Event::Progress(_) => self.bar.set_message(self.throughput()),
             Event::TrialEnded { spec, trial } => {
-                let line = format!("{}: {}", label(spec), came_to(trial));
+                let line = format!("{}: {}", label(spec), trial_figures(trial));
                 if self.plain {
                     output::message(&format!("{} {line}", self.place()));
                 } else if trial.state != TrialState::Done {
                     self.say(&line);
                 }
-                self.doubt(new_caveats);
+                self.print_caveats(new_caveats);
             }
             Event::RunGivenUp(spec) => self.say(&format!("{} is not tried again", label(spec))),
             Event::Left(left) => output::message(&format!(
@@ -141,15 +141,15 @@ impl Progress {
         format!("{} {rate:>10} {}", seen.doing(), sparkline(rates, SPARK))
     }
 
-    /// The number of the trial: `3/12`, or `3` where nobody knows how many there will be.
+    /// The number of the trial: `3/12`, or `3` where their number is not known.
     fn place(&self) -> String {
         let seen = self.seen();
         let of = if seen.total > 0 { format!("/{}", seen.total) } else { String::new() };
         format!("{}{of}", seen.position + 1)
     }
 
-    /// Tells the last doubts.
-    fn doubt(&self, count: usize) {
+    /// Prints the last caveats.
+    fn print_caveats(&self, count: usize) {
         let lines: Vec<String> = {
             let seen = self.seen();
             let first = seen.caveats.len() - count;

@@ -1,10 +1,10 @@
 //! `dfsbench ramp`: raises the load until the server gives in, and says with how much, and how.
 //!
-//! The plan is resolved anew for each load, so that every default follows it and every check holds.
-//! What is raised are the client hosts of a target that has some, else the clients that are
+//! The plan is resolved again for each load, so that every default follows it and every check
+//! holds. What is raised are the client hosts of a target that has some, else the clients that are
 //! emulated, or the offered load. The rule by which a server gives in is that of
-//! [`stats::breaking`]; what was found is said by the report. `dfsbench run --until-broken` is the
-//! same with a plan's own workloads.
+//! [`stats::breaking`]; the report shows what was found. `dfsbench run --until-broken` is the same
+//! with a plan's own workloads.
 
 use std::process::ExitCode;
 
@@ -19,18 +19,18 @@ use results::Store;
 use stats::breaking::{Recovery, replay};
 
 use crate::args::{Raise, RampArgs, RunArgs};
-use crate::campaign::{self, Means, Told};
+use crate::campaign::{self, Means, Observers};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
 use crate::{dry_run, job, output, plan_source, signals};
 
-/// The heaviest load where nobody says, by what is raised.
+/// The heaviest load by default, by what is raised.
 const MAX: u32 = 1_000;
 const MAX_RATE: u32 = 1_000_000;
 const MAX_QUICK: u32 = 64;
 
-/// The lightest offered load where nobody says, in ops per second.
+/// The lightest offered load by default, in ops per second.
 const FIRST_RATE: u32 = 100;
 
 /// The settings where nothing is named: short trials, within a minute.
@@ -109,11 +109,11 @@ fn search_plan(
     request: &SearchRequest,
 ) -> Result<ExitCode, Failure> {
     let raising = Raising::of(raw, around, request)?;
-    let plan = raising.plan(raising.asked.first)?;
+    let plan = raising.plan(raising.ramp.first)?;
     campaign::warn_of_idle_settings(&plan);
     if args.dry_run {
         output::data(dry_run::describe(&plan).as_bytes())?;
-        output::data(format!("until broken: {}\n", raising.told()).as_bytes())?;
+        output::data(format!("until broken: {}\n", raising.describe()).as_bytes())?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
@@ -123,18 +123,18 @@ fn search_plan(
     let mut around = around.clone();
     campaign::bring(&args.job, &means, &mut around, &stop)?;
     let mut raising = Raising::of(raw, &around, request)?;
-    let mut plan = raising.plan(raising.asked.first)?;
+    let mut plan = raising.plan(raising.ramp.first)?;
     raising.server = embedded::start(&plan)?;
     raising.set_embedded(&mut plan);
     let progress = Progress::open_ended(&plan, means.visibility());
-    let mut told = Told::new(&means, progress, 0)?;
+    let mut observers = Observers::new(&means, progress, 0)?;
     let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut told, |walk| {
+    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
         search_runs(walk, &means, &raising)
     });
-    let made = searched.and_then(|stored| report_campaign(&means, stored, &raising.asked));
+    let made = searched.and_then(|stored| report_campaign(&means, stored, &raising.ramp));
     drop(raising);
-    told.end(&made);
+    observers.end(&made);
     Ok(made?.0.into())
 }
 
@@ -142,11 +142,11 @@ fn search_plan(
 fn report_campaign(
     means: &Means<'_>,
     stored: Campaign,
-    asked: &RampRequest,
+    ramp: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
     campaign::conclude(means, &stored)?;
     let is_lost = |recovery| matches!(recovery, Some(Recovery::Never { .. }));
-    let lost = replay(&stored, asked).iter().any(|one| is_lost(one.search.found().recovery));
+    let lost = replay(&stored, ramp).iter().any(|one| is_lost(one.search.found().recovery));
     let known = stored.state == CampaignState::Complete && !lost;
     Ok((if known { End::Ok } else { End::Invalid }, stored))
 }
@@ -156,7 +156,7 @@ struct Raising<'a> {
     raw: &'a RawPlan,
     around: &'a Surroundings,
     setting: Setting,
-    asked: RampRequest,
+    ramp: RampRequest,
     server: Option<Embedded>,
 }
 
@@ -168,27 +168,27 @@ impl<'a> Raising<'a> {
     ) -> Result<Self, Failure> {
         let plan = Plan::resolve(raw, around)?;
         let (setting, first, max) = find_raised(raw, around, &plan, request)?;
-        let asked = RampRequest {
+        let ramp = RampRequest {
             setting: setting.key().to_owned(),
             first: request.from.unwrap_or(first),
             max,
             recovery_ms: request.recovery_ms,
             slow_factor: request.slow_factor,
         };
-        let mut raising = Self { raw, around, setting, asked, server: None };
-        let RampRequest { first, max, .. } = raising.asked;
+        let mut raising = Self { raw, around, setting, ramp, server: None };
+        let RampRequest { first, max, .. } = raising.ramp;
         if max < first {
             let what = format!("a ramp from {first} to {max} does not rise");
             return Err(Failure::Usage(format!("{what} (hint: --from and --max)")));
         }
         raising.plan(first)?;
-        raising.asked.max = raising.largest(max);
+        raising.ramp.max = raising.largest(max);
         Ok(raising)
     }
 
     /// The largest number up to `max` that the plan allows, such as for want of buffers.
     fn largest(&self, max: u32) -> u32 {
-        let (mut good, mut bad) = (self.asked.first, max + 1);
+        let (mut good, mut bad) = (self.ramp.first, max + 1);
         if self.plan(max).is_ok() {
             return max;
         }
@@ -218,13 +218,11 @@ impl<'a> Raising<'a> {
     fn run(&self, number: usize, load: u32) -> Result<RunSpec, String> {
         let plan = self.plan(load).map_err(|error| error.to_string())?;
         let run = plan.runs.into_iter().nth(number);
-        run.ok_or_else(|| {
-            format!("the plan has fewer runs with {}", self.asked.describe_load(load))
-        })
+        run.ok_or_else(|| format!("the plan has fewer runs with {}", self.ramp.describe_load(load)))
     }
 
-    fn told(&self) -> String {
-        format!("from {} to at most {}", self.asked.first, self.asked.describe_load(self.asked.max))
+    fn describe(&self) -> String {
+        format!("from {} to at most {}", self.ramp.first, self.ramp.describe_load(self.ramp.max))
     }
 }
 
@@ -272,7 +270,7 @@ fn search_runs(
     raising: &Raising<'_>,
 ) -> Result<Campaign, Failure> {
     controller::preflight(walk)?;
-    let question = Question::Ramp(raising.asked.clone());
+    let question = Question::Ramp(raising.ramp.clone());
     let header = campaign::header(walk, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
@@ -284,7 +282,7 @@ fn search_runs(
             continue;
         }
         let at = |load| raising.run(number, load);
-        let search = controller::search::search(walk, &mut keeping, &raising.asked, &at);
+        let search = controller::search::search(walk, &mut keeping, &raising.ramp, &at);
         if search?.next().is_some() {
             state = CampaignState::Interrupted;
             break;

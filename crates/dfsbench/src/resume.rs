@@ -1,7 +1,7 @@
 //! `dfsbench resume`: goes on with a campaign that was stopped or killed.
 //!
 //! The plan is the one that is stored with the campaign, every default written out, so that the
-//! missing trials are made in the order in which they would have been made. What is there stays.
+//! missing trials are made in the order in which they would have been made. Stored trials are kept.
 
 use std::process::ExitCode;
 
@@ -29,8 +29,10 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     }
     if stored.question.is_search() {
         let what =
-            format!("campaign {id} ({}) was a search: nobody can go on with it", stored.name);
-        return Err(Failure::Usage(format!("{what} (hint: what it measured is kept; begin anew)")));
+            format!("campaign {id} ({}) was a search, which can't be continued", stored.name);
+        return Err(Failure::Usage(format!(
+            "{what} (hint: what it measured is kept; start a new one)"
+        )));
     }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
     let stop = signals::stop_flag()?;
@@ -49,7 +51,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     if !same || stored.runs.len() > plan.runs.len() {
         return Err(Failure::Usage(format!(
             "the plan of campaign {id} gives other runs than dfsbench {} made of it (hint: finish \
-             it with that version, or begin anew)",
+             it with that version, or start a new one)",
             stored.tool_version
         )));
     }
@@ -79,7 +81,7 @@ fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
     ))
 }
 
-/// A run without what each start of the in-memory server chooses anew.
+/// A run without what each start of the in-memory server chooses again.
 fn lasting_spec(spec: &RunSpec) -> RunSpec {
     let mut spec = spec.clone();
     if let Some(nfs) = spec.target.nfs_mut()

@@ -1,7 +1,7 @@
 //! `dfsbench serve`: the in-memory server alone, for other people's clients.
 //!
 //! The first line of stdout is the address as `dfsbench run` takes it, so that scripts can read
-//! it; how to mount it goes to stderr. It listens on loopback unless asked.
+//! it; how to mount it goes to stderr. It listens on loopback unless `--listen` is given.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use crate::{embedded, output, output_file, server_config, signals};
 /// How often a request to stop is looked for.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Serves until somebody stops it.
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// When the arguments contradict each other, or the server can't be started.
@@ -93,13 +93,13 @@ fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, 
     let off_loopback = !listen.to_canonical().is_loopback();
     if off_loopback && allowed.is_empty() {
         return Err(Failure::Usage(format!(
-            "--listen: {listen} is off loopback, and nobody is allowed to call (hint: add --allow \
-             with addresses or ranges such as 192.168.1.0/24)"
+            "--listen: {listen} is off loopback, and no client is allowed to call (hint: add \
+             --allow with addresses or ranges such as 192.168.1.0/24)"
         )));
     }
     if !off_loopback && !allowed.is_empty() {
         return Err(Failure::Usage(format!(
-            "--allow: nobody else can call {listen} (hint: --listen 0.0.0.0 takes calls from the \
+            "--allow: no other host can call {listen} (hint: --listen 0.0.0.0 takes calls from the \
              network)"
         )));
     }

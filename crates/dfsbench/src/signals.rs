@@ -2,8 +2,8 @@
 //! ends the process at once.
 //!
 //! Batch systems and time limits send SIGUSR1, SIGUSR2, SIGALRM or SIGXCPU; left alone each would
-//! end the process and leave its working directories behind. SIGQUIT stays the way to a core dump.
-//! Workers look at the flag between batches, preparations and clean-ups between calls and while
+//! end the process and leave its working directories behind. SIGQUIT still makes a core dump.
+//! Workers check the flag between batches, preparations and clean-ups between calls and while
 //! they wait, and the controller between passes; then everything is saved and removed as at any
 //! other end. A thread waits for the second signal, says what is left behind, and ends the process;
 //! should it not get to that, a third signal ends it without a word.
@@ -25,15 +25,15 @@ use signal_hook::{SigId, flag};
 use crate::exit::{self, End, Failure};
 use crate::{agents, output};
 
-/// How often is looked whether somebody wants to stop.
+/// How often the flag of a request to stop is checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long after the first signal everything may take to end in order, whatever hangs. Agents are
 /// left before that: see [`fleet`].
 const END_WITHIN: Duration = Duration::from_secs(14);
 
-/// How many looks, a tick apart, show that file I/O of this process is stuck.
-const STUCK_LOOKS: u32 = 50;
+/// How many checks, a tick apart, show that file I/O of this process is stuck.
+const STUCK_CHECKS: u32 = 50;
 
 /// Signals that end a process, but not where its parent had it ignore them.
 const IGNORABLE: [i32; 6] = [SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU];
@@ -55,19 +55,36 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
-    signals.extend(IGNORABLE.into_iter().filter(|signal| !is_ignored(*signal)));
-    let failed = |error| Failure::Lab(format!("can't handle signals: {error}"));
-    let (heard, told) = UnixStream::pair().map_err(failed)?;
-    for &signal in &signals {
-        register_handler(signal, &stop, &is_second, &told).map_err(failed)?;
+    for signal in IGNORABLE {
+        if !is_ignored(signal) {
+            signals.push(signal);
+        }
     }
-    let wait = move || end_at_second(heard, &is_second);
-    thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
-    let stopped = Arc::clone(&stop);
-    let bound = move || bound_end(&stopped);
-    thread::Builder::new().name("end".into()).spawn(bound).map_err(failed)?;
+    match handle_signals(&signals, &stop, is_second) {
+        Ok(()) => {}
+        Err(error) => return Err(Failure::Lab(format!("can't handle signals: {error}"))),
+    }
     *lock_handled() = signals;
     Ok(stop)
+}
+
+/// Registers the handlers, and starts the threads that wait for a second signal and for the end.
+fn handle_signals(
+    signals: &[i32],
+    stop: &Arc<AtomicBool>,
+    is_second: Arc<AtomicBool>,
+) -> io::Result<()> {
+    // A handler may do little more than write a byte: a thread reads those and does the rest.
+    let (receiver, sender) = UnixStream::pair()?;
+    for signal in signals {
+        register_handler(*signal, stop, &is_second, &sender)?;
+    }
+    let stopped = Arc::clone(stop);
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || end_at_second(receiver, &is_second))?;
+    thread::Builder::new().name("end".into()).spawn(move || bound_end(&stopped))?;
+    Ok(())
 }
 
 /// Ends the process where a first signal doesn't end it in time: where a host is waited for, or
@@ -76,10 +93,10 @@ fn bound_end(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         sleep_uninterrupted(TICK);
     }
-    sleep_uninterrupted(END_WITHIN.saturating_sub(TICK * STUCK_LOOKS));
+    sleep_uninterrupted(END_WITHIN.saturating_sub(TICK * STUCK_CHECKS));
     loop {
         // This takes what is left of the time.
-        let is_stuck = agent::is_stuck(STUCK_LOOKS, || sleep_uninterrupted(TICK));
+        let is_stuck = agent::is_stuck(STUCK_CHECKS, || sleep_uninterrupted(TICK));
         let hosts = agents::reached_hosts();
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
@@ -108,21 +125,21 @@ fn register_handler(
     signal: i32,
     stop: &Arc<AtomicBool>,
     is_second: &Arc<AtomicBool>,
-    told: &UnixStream,
+    sender: &UnixStream,
 ) -> io::Result<()> {
     let code = i32::from(End::Invalid.code());
     flag::register_conditional_shutdown(signal, code, Arc::clone(is_second))?;
     flag::register(signal, Arc::clone(stop))?;
-    pipe::register(signal, told.try_clone()?)?;
+    pipe::register(signal, sender.try_clone()?)?;
     Ok(())
 }
 
 /// Waits for the second signal and ends the process; a byte comes for each.
-fn end_at_second(mut heard: UnixStream, is_second: &AtomicBool) {
+fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
     let mut bytes = [0; 16];
     let mut count = 0;
     loop {
-        match heard.read(&mut bytes) {
+        match receiver.read(&mut bytes) {
             Ok(0) => return,
             Ok(read) => count += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -135,12 +152,13 @@ fn end_at_second(mut heard: UnixStream, is_second: &AtomicBool) {
     }
 }
 
-/// Says what is left behind and ends the process, without any clean-up.
+/// Prints what is left behind and ends the process, without any clean-up.
 pub fn end_now() -> ! {
-    // Whoever holds the lock at this moment notes or forgets a directory: not worth waiting for.
-    let directory = DIRECTORY.try_lock().ok().and_then(|directory| directory.clone());
-    if let Some((name, place)) = directory {
-        output::message(&left_behind(&name, &place));
+    // Not waited for: the thread that holds the lock may hang.
+    if let Ok(directory) = DIRECTORY.try_lock()
+        && let Some((name, place)) = &*directory
+    {
+        output::message(&left_behind(name, place));
     }
     low_level::exit(i32::from(End::Invalid.code()));
 }
@@ -154,7 +172,10 @@ fn left_behind(name: &str, place: &str) -> String {
 
 /// Notes that a working directory is about to be made, for the last message of the process.
 pub fn note_directory(name: &str, target: &Target) {
-    let noted = (!target.keeps_nothing()).then(|| (name.to_owned(), target.to_string()));
+    if target.keeps_nothing() {
+        return forget_directory();
+    }
+    let noted = Some((name.to_owned(), target.to_string()));
     *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = noted;
 }
 
@@ -167,14 +188,14 @@ fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
     SIGNALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Signals that are heard elsewhere, by a byte each, until this is dropped.
-pub struct Heard {
+/// A stream that gets a byte for each signal, until this is dropped.
+pub struct SignalStream {
     /// Brings the bytes.
     pub stream: UnixStream,
     ids: Vec<SigId>,
 }
 
-impl Drop for Heard {
+impl Drop for SignalStream {
     fn drop(&mut self) {
         for id in self.ids.drain(..) {
             unregister(id);
@@ -188,26 +209,29 @@ impl Drop for Heard {
 ///
 /// # Errors
 /// When the system refuses it.
-pub fn hear_all() -> io::Result<Heard> {
-    let (stream, told) = UnixStream::pair()?;
+pub fn receive_all() -> io::Result<SignalStream> {
+    let (stream, sender) = UnixStream::pair()?;
     stream.set_nonblocking(true)?;
-    let mut heard = Heard { stream, ids: Vec::new() };
+    let mut signals = SignalStream { stream, ids: Vec::new() };
     IS_AWAITED_ELSEWHERE.store(true, Relaxed);
     for &signal in lock_handled().iter() {
-        heard.ids.push(pipe::register(signal, told.try_clone()?)?);
+        signals.ids.push(pipe::register(signal, sender.try_clone()?)?);
     }
-    Ok(heard)
+    Ok(signals)
 }
 
-/// Returns a flag that any signal to end sets, however often: what is put back stays put back.
+/// Returns a flag that any signal to end sets, however often: an agent always restores its host.
 ///
 /// # Errors
 /// When the system refuses a handler.
 pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     let leave = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM].into_iter().chain(IGNORABLE) {
-        flag::register(signal, Arc::clone(&leave))
-            .map_err(|error| Failure::Lab(format!("can't handle signal {signal}: {error}")))?;
+    let mut signals = vec![SIGINT, SIGTERM];
+    signals.extend(IGNORABLE);
+    for signal in signals {
+        if let Err(error) = flag::register(signal, Arc::clone(&leave)) {
+            return Err(Failure::Lab(format!("can't handle signal {signal}: {error}")));
+        }
     }
     Ok(leave)
 }
@@ -222,10 +246,15 @@ pub fn make_file_limit_an_error() {
     let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Says whether whoever started us ignores a signal, as `nohup` does; then we do, too.
+/// Says whether the parent process ignores a signal, as `nohup` does; then this one does, too.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    for line in status.lines() {
+        if let Some(mask) = line.strip_prefix("SigIgn:") {
+            // Bit 0 is signal 1.
+            let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
+            return mask >> (signal - 1) & 1 == 1;
+        }
+    }
+    false
 }

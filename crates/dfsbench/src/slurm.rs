@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn a_script_says_what_was_asked_and_nothing_in_it_is_misread() {
+    fn a_script_holds_all_options_and_quotes_them() {
         let words =
             ["my plan.toml", "--nodes", "4", "--agents-per-node", "2", "--partition", "short"];
         let more =
             ["--sbatch", "--exclusive", "--sbatch", "comment=two words", "--results", "/r/x.db"];
-        let said = written(&[&words[..], &more[..]].concat()).unwrap();
+        let script = written(&[&words[..], &more[..]].concat()).unwrap();
         let wanted = "\
 #!/bin/sh
 #SBATCH --job-name=dfsbench-scaling
@@ -138,7 +138,7 @@ mod tests {
 # The controller runs here, on the first node; srun starts an agent for each task.
 exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 8 --results /r/x.db
 ";
-        assert_eq!(said, wanted);
+        assert_eq!(script, wanted);
     }
 
     #[test]

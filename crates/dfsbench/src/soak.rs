@@ -96,7 +96,7 @@ fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
     for text in &args.fault {
         raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
     }
-    // A real server that crashes loses what it was not asked to commit.
+    // A real server that crashes loses what was not committed.
     if !raw.server.faults.planned.contains(&plan::fault::PlannedFault::LoseUnstable) {
         raw.server.faults.planned.push(plan::fault::PlannedFault::LoseUnstable);
     }

@@ -1,7 +1,7 @@
 //! Small helpers about targets: who is calling, what a file holds and what it should hold.
 //!
-//! `cat` and `pattern` are hidden commands: they let anybody compare what stands on a server with
-//! what a campaign wrote there, byte for byte and with other tools.
+//! `cat` and `pattern` are hidden commands: with them anyone can compare the content of a server
+//! with what a campaign wrote there, byte for byte and with other tools.
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub fn surroundings(seed: u64) -> Surroundings {
     Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed, job: None }
 }
 
-/// The server of an address, used as whoever calls where it doesn't say.
+/// The server of an address, used as the calling user where it names none.
 pub fn named(address: &NfsAddress) -> NfsTarget {
     address.resolve(&surroundings(0))
 }

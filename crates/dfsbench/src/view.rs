@@ -3,22 +3,24 @@
 //! It listens on loopback alone, and answers only those who know the token in its address and call
 //! it by a name of this host: other users and other sites learn nothing. It only reads. One thread
 //! accepts, one looks for changes, and each connection has one of its own, of which there are only
-//! so many; a page is made under a lock and sent without it, so that nobody slow holds others.
+//! so many; a page is made under a lock and sent without it, so that a slow client delays no other.
 
 mod http;
 mod news;
 mod pages;
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use report::served;
-use results::Store;
+use results::{Store, StoreError};
 
 use crate::args::ViewArgs;
 use crate::exit::{End, Failure};
@@ -27,15 +29,15 @@ use http::{Answer, Request};
 use news::News;
 use pages::Pages;
 
-/// Connections at a time, and those of them that wait for news.
+/// Connections at a time, and those of them that wait for changes.
 const CONNECTIONS_MAX: usize = 64;
 const LISTENERS_MAX: usize = 24;
-/// How often the file is looked at, and a request to stop.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the file is checked for changes, and the flag that stops the command.
+const CHECK_FILE_EVERY: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(20);
-/// How often a connection that waits hears that it is still there.
+/// How often a connection that waits gets a comment line, which shows a closed one.
 const STILL_THERE: Duration = Duration::from_secs(15);
-/// Bytes of the token: nobody guesses 128 bits.
+/// Bytes of the token: 128 bits can't be guessed.
 const TOKEN_BYTES: usize = 16;
 
 /// The state that all connections share.
@@ -49,19 +51,27 @@ struct Shared {
     listeners: AtomicUsize,
 }
 
-/// Serves the results file until somebody stops it.
+/// Serves the results file until it is stopped.
 ///
 /// # Errors
 /// When the file can't be read, or nothing can listen.
 pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
-    let listener = listen_on_loopback(args.port)?;
+    let (listener, port) = match listen_on_loopback(args.port) {
+        Ok(both) => both,
+        Err(error) => {
+            return Err(Failure::Lab(format!(
+                "can't listen on 127.0.0.1:{}: {error} (hint: --port 0 takes a free one)",
+                args.port
+            )));
+        }
+    };
     let stop = signals::stop_flag()?;
     let news = Arc::new(News::default());
-    news.look(&store.list()?);
+    news.update(&store.list()?);
     let shared = Arc::new(Shared {
         token: make_token()?,
-        port: listener.local_addr().map_err(|error| no_server(args.port, &error))?.port(),
+        port,
         pages: Pages::new(store, Arc::clone(&news))?,
         news,
         policy: served::policy(),
@@ -85,30 +95,35 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-fn listen_on_loopback(port: u16) -> Result<TcpListener, Failure> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| no_server(port, &error))?;
-    listener.set_nonblocking(true).map_err(|error| no_server(port, &error))?;
-    Ok(listener)
-}
-
-fn no_server(port: u16, error: &std::io::Error) -> Failure {
-    Failure::Lab(format!(
-        "can't listen on 127.0.0.1:{port}: {error} (hint: --port 0 takes a free one)"
-    ))
+/// Listens without waiting for connections; returns the port, too.
+fn listen_on_loopback(port: u16) -> io::Result<(TcpListener, u16)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
 }
 
 /// Makes an unguessable word.
 fn make_token() -> Result<String, Failure> {
-    let mut bytes = [0; TOKEN_BYTES];
-    File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| Failure::Lab(format!("can't read /dev/urandom: {error}")))?;
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(digits.concat())
+    let bytes = match read_random() {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(Failure::Lab(format!("can't read /dev/urandom: {error}"))),
+    };
+    let mut digits = String::with_capacity(2 * TOKEN_BYTES);
+    for byte in bytes {
+        // Writing to a String never fails.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    Ok(digits)
 }
 
-/// Opens a browser where there is a screen; who has none reads the address.
+fn read_random() -> io::Result<[u8; TOKEN_BYTES]> {
+    let mut bytes = [0; TOKEN_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a browser where there is a screen; without one the printed address has to do.
 fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_screen =
@@ -116,68 +131,72 @@ fn open_browser(url: &str) {
     if has_screen || cfg!(target_os = "macos") {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Reaped by nobody until this process ends: it is one.
+        // It is not waited for: a browser that starts here may run as long as the user likes.
         let _ = command.spawn();
     }
 }
 
-/// Looks at the file again and again, in a thread of its own.
+/// Checks the file for changes again and again, in a thread of its own.
 fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
     std::thread::spawn(move || {
         let mut open: Option<(Store, i64)> = None;
         loop {
-            std::thread::sleep(LOOK);
-            // A file that is locked for a moment, or gone, is looked at again.
-            open = open.take().and_then(|(store, known)| {
-                let version = store.data_version().ok()?;
-                if version != known {
-                    news.look(&store.list().ok()?);
-                }
-                Some((store, version))
-            });
-            if open.is_none()
-                && let Ok(store) = Store::open_existing(&path)
-            {
-                open = store.data_version().ok().map(|version| (store, version));
-                if let Some(lines) = open.as_ref().and_then(|(store, _)| store.list().ok()) {
-                    news.look(&lines);
-                }
-            }
+            std::thread::sleep(CHECK_FILE_EVERY);
+            // A file that is locked for a moment, or gone, is opened again by the next check.
+            open = check_file(&path, open.take(), &news).ok();
         }
     });
 }
 
+/// Notes changes of the file; `open` is the store with the version of its last check.
+fn check_file(
+    path: &Path,
+    open: Option<(Store, i64)>,
+    news: &News,
+) -> Result<(Store, i64), StoreError> {
+    let (store, known) = match open {
+        Some((store, known)) => (store, Some(known)),
+        None => (Store::open_existing(path)?, None),
+    };
+    // The version before the list: a change between the two is found by the next check.
+    let version = store.data_version()?;
+    if known != Some(version) {
+        news.update(&store.list()?);
+    }
+    Ok((store, version))
+}
+
 /// Gives a connection a thread, if there is one left.
 fn serve_in_thread(mut stream: TcpStream, shared: &Arc<Shared>) {
-    let taken = Taken::of(shared, |shared| &shared.connections, CONNECTIONS_MAX);
+    let slot = Slot::take(shared, |shared| &shared.connections, CONNECTIONS_MAX);
     let _ = stream.set_nonblocking(false);
-    let Some(taken) = taken else {
+    let Some(slot) = slot else {
         let _ = stream.set_write_timeout(Some(TICK));
         let full = error_answer("503 Service Unavailable", "", "Too many connections; try again.");
         let _ = http::write(&mut stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
     let spawned = std::thread::Builder::new().name("view".into()).spawn(move || {
-        answer_request(&mut stream, &taken.shared);
+        answer_request(&mut stream, &slot.shared);
     });
     // Without a thread the connection closes, as it does where there are too many.
     drop(spawned);
 }
 
-/// One of a bounded number of places, given back when it is dropped.
-struct Taken {
+/// One of a bounded number of slots, released when it is dropped.
+struct Slot {
     shared: Arc<Shared>,
     count: fn(&Shared) -> &AtomicUsize,
 }
 
-impl Taken {
-    fn of(shared: &Arc<Shared>, count: fn(&Shared) -> &AtomicUsize, max: usize) -> Option<Self> {
-        let taken = Self { shared: Arc::clone(shared), count };
-        (count(shared).fetch_add(1, Relaxed) < max).then_some(taken)
+impl Slot {
+    fn take(shared: &Arc<Shared>, count: fn(&Shared) -> &AtomicUsize, max: usize) -> Option<Self> {
+        let slot = Self { shared: Arc::clone(shared), count };
+        (count(shared).fetch_add(1, Relaxed) < max).then_some(slot)
     }
 }
 
-impl Drop for Taken {
+impl Drop for Slot {
     fn drop(&mut self) {
         (self.count)(&self.shared).fetch_sub(1, Relaxed);
     }
@@ -197,7 +216,7 @@ fn answer_request(stream: &mut TcpStream, shared: &Arc<Shared>) {
         Ok(page) => shared.pages.answer(page, &request),
         Err(refused) => refused,
     };
-    // Who went away has no use for it.
+    // A client that went away needs no answer.
     let body = if request.method == "HEAD" { http::Body::Omitted } else { http::Body::Sent };
     let _ = http::write(stream, &answer, &shared.policy, body);
 }
@@ -209,10 +228,14 @@ fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str
         return Err(error_answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
     }
     // A name that an attacker's server gave this address is not ours: "DNS rebinding".
-    let is_ours = |host: &str| {
-        ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{}", shared.port))
+    let host = request.host.as_deref().unwrap_or_default();
+    let is_ours = match host.rsplit_once(':') {
+        Some((name, port)) => {
+            ["127.0.0.1", "localhost"].contains(&name) && port == shared.port.to_string()
+        }
+        None => false,
     };
-    if !request.host.as_deref().is_some_and(is_ours) {
+    if !is_ours {
         let sentence = "The Host field of the request does not name this host.";
         return Err(error_answer("400 Bad Request", "", sentence));
     }
@@ -223,9 +246,12 @@ fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str
     }
 }
 
-/// Compares without telling by its time how much of a guess was right.
+/// Compares in a time that does not show how much of a guess was right.
 fn is_same(guess: &str, token: &str) -> bool {
-    let differ = guess.bytes().zip(token.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+    let mut differ = 0;
+    for (guessed, byte) in std::iter::zip(guess.bytes(), token.bytes()) {
+        differ |= guessed ^ byte;
+    }
     guess.len() == token.len() && std::hint::black_box(differ) == 0
 }
 
@@ -241,18 +267,19 @@ fn not_found() -> Answer {
     )
 }
 
-/// Tells a connection of changes as long as it is there.
+/// Sends changes to a connection as long as it is open.
 fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared>) {
-    let Some(_taken) = Taken::of(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
+    let Some(_slot) = Slot::take(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
         let full =
-            error_answer("503 Service Unavailable", "", "Too many pages wait for news already.");
+            error_answer("503 Service Unavailable", "", "Too many pages wait for changes already.");
         let _ = http::write(stream, &full, &shared.policy, http::Body::Sent);
         return;
     };
-    let mut version = request.asked("since").and_then(|since| since.parse().ok()).unwrap_or(0);
-    let mut told = http::begin_events(stream, &shared.policy);
-    while told.is_ok() {
-        told = match shared.news.since(version, STILL_THERE) {
+    let since = request.parameter("since").unwrap_or_default();
+    let mut version = since.parse().unwrap_or(0);
+    let mut sent = http::begin_events(stream, &shared.policy);
+    while sent.is_ok() {
+        sent = match shared.news.wait_since(version, STILL_THERE) {
             None => http::event(stream, ": still there\n\n"),
             Some((now, changed)) => {
                 version = now;

@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench curve`.
 //!
-//! What is measured, and with which settings, is said as for `dfsbench run`; the load points alone
+//! What is measured, and with which settings, is given as for `dfsbench run`; the load points alone
 //! are a curve's own.
 
 use clap::Parser;

@@ -13,8 +13,8 @@ use super::{RESULTS, one_of};
 
 /// Lists the campaigns of the results file: how they stand, what they hold, whether it counts.
 ///
-/// Verdicts are of rows, as in the report: a row is a run and a pass. They are judged anew from the
-/// trials each time.
+/// Verdicts are of rows, as in the report: a row is a run and a pass. They are judged again from
+/// the trials each time.
 #[derive(Debug, Parser)]
 pub struct ListArgs {
     /// Path of the results file
@@ -85,7 +85,7 @@ pub struct TagArgs {
 pub struct RmArgs {
     /// Number of the campaign
     pub campaign: i64,
-    /// The number once more: remove it
+    /// The number again: remove it
     #[arg(long, value_name = "N")]
     pub really: Option<i64>,
     /// Path of the results file
@@ -94,7 +94,8 @@ pub struct RmArgs {
 }
 
 /// Takes the campaigns of another results file into this one, whole; those that are here already
-/// are known again and gain the trials, notes and tags that they lack. Once more changes nothing.
+/// are known again and gain the trials, notes and tags that they lack. A second import changes
+/// nothing.
 #[derive(Debug, Parser)]
 pub struct ImportArgs {
     /// The other results file, which is not changed
@@ -160,7 +161,7 @@ pub enum State {
     Running,
     /// Every trial that was planned has been made
     Complete,
-    /// Somebody stopped it
+    /// It was stopped before its end
     Interrupted,
 }
 

@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench ramp`.
 //!
-//! What is measured, and with which settings, is said as for `dfsbench run`.
+//! What is measured, and with which settings, is given as for `dfsbench run`.
 
 use clap::{Parser, ValueEnum};
 

@@ -1,7 +1,7 @@
 //! `dfsbench curve --bound`: the heaviest load under a response time, in few load points.
 //!
 //! Which load is tried next, [`BoundSearch`] says. Each load point is a run of one campaign, stored
-//! like any other, so that whatever ends the search, all that was measured stays.
+//! like any other, so that all that was measured is kept, however the search ends.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use stats::curve::{BoundSearch, LoadPoint};
 use stats::judge;
 
 use super::Asking;
-use crate::campaign::{self, Means, Told};
+use crate::campaign::{self, Means, Observers};
 use crate::embedded::{self, Embedded};
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
@@ -30,20 +30,20 @@ use crate::progress::Progress;
 pub fn search(
     means: &Means<'_>,
     ask: &Asking<'_>,
-    asked: &CurveRequest,
+    request: &CurveRequest,
     bound: ResponseBound,
     stop: &Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
-    let mut heaviest = ask.plan(&[asked.maximum.per_s])?;
+    let mut heaviest = ask.plan(&[request.maximum.per_s])?;
     let server = embedded::start(&heaviest)?;
     if let Some(server) = &server {
         server.set_addresses(&mut heaviest);
     }
     let progress = Progress::open_ended(&heaviest, means.visibility());
-    let mut told = Told::new(means, progress, 0)?;
+    let mut observers = Observers::new(means, progress, 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut told, |walk| {
-        search_all_runs(walk, means, asked, bound)
+    let searched = campaign::with_agents(means, &heaviest, local, stop, &mut observers, |walk| {
+        search_all_runs(walk, means, request, bound)
     });
     drop(server);
     let made = searched.and_then(|(stored, is_known)| {
@@ -53,7 +53,7 @@ pub fn search(
         let end = if known && end == End::Invalid { End::Ok } else { end };
         Ok((if known { end } else { End::Invalid }, stored))
     });
-    told.end(&made);
+    observers.end(&made);
     Ok(made?.0.into())
 }
 
@@ -61,11 +61,11 @@ pub fn search(
 fn search_all_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
-    asked: &CurveRequest,
+    request: &CurveRequest,
     bound: ResponseBound,
 ) -> Result<(Campaign, bool), Failure> {
     controller::preflight(walk)?;
-    let question = Question::Curve(asked.clone());
+    let question = Question::Curve(request.clone());
     let header = campaign::header(walk, &question)?;
     let mut store = Store::open_or_create(means.results)?;
     let id = store.begin_campaign(&header)?;
@@ -74,7 +74,7 @@ fn search_all_runs(
     let mut is_known = true;
     for run in plan.runs.iter().filter(|run| run.impossible().is_none()) {
         keeping.begin();
-        let mut search = BoundSearch::new(asked.maximum.per_s);
+        let mut search = BoundSearch::new(request.maximum.per_s);
         let mut kept = 0_u32;
         while let Some(load) = search.next().filter(|_| !walk.stop.load(Relaxed)) {
             let spec = at_load(run, load);
@@ -85,7 +85,7 @@ fn search_all_runs(
             let run = Run { index: 0, spec, trials: vec![trial] };
             let keeps = run.spec.passes().iter().all(|pass| {
                 let judged = judge::pass(&run, *pass);
-                LoadPoint::of(&run, &judged, &asked.mix).keeps(&bound)
+                LoadPoint::of(&run, &judged, &request.mix).keeps(&bound)
             });
             kept += u32::from(keeps);
             if keeps {

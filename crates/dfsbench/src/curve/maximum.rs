@@ -1,4 +1,4 @@
-//! The heaviest load of a curve, where nobody names it: what a short closed loop gets done.
+//! The heaviest load of a curve, where it is not named: the rate of a short closed loop.
 //!
 //! Every client sends its next call when one has been answered, so that the server is never idle
 //! for want of work. That is all that so many clients can do with so many calls in flight each; an
@@ -13,7 +13,7 @@ use model::{RunSpec, TrialState, Workload};
 use plan::Plan;
 use stats::Rate;
 
-use crate::campaign::{self, Means, Told};
+use crate::campaign::{self, Means, Observers};
 use crate::embedded::{self, Embedded};
 use crate::exit::Failure;
 use crate::output;
@@ -57,10 +57,10 @@ pub fn find(
     if let Some(server) = &server {
         server.set_addresses(&mut light);
     }
-    let quiet = means.unheard();
-    let mut told = Told::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
+    let quiet = means.without_progress();
+    let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, local, stop, &mut told, |walk| {
+    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
         controller::preflight(walk)?;
         let mut best = ClosedLoop::default();
         for run in light.runs.iter().filter(|run| run.impossible().is_none()) {

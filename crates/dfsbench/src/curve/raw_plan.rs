@@ -1,6 +1,6 @@
 //! The plan of a curve, but for its load points.
 //!
-//! What nobody says is as the rules of the field have it where a server is named, and quicker where
+//! Defaults are as the rules of the field have it where a server is named, and quicker where
 //! the in-memory server is all there is. What a plan or a flag says goes before all that.
 
 use model::setting::Setting;
@@ -70,12 +70,12 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Time ends it, and ops are due whether or not those before them have ended.
+/// Time ends it, and ops are scheduled whether or not those before them have ended.
 const fn can_be_offered(workload: Workload) -> bool {
     matches!(workload, Workload::OpMix | Workload::Mixed)
 }
 
-/// Settings that nobody chose, as a curve wants them.
+/// Makes the default settings of a curve.
 fn default_overrides(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
     let quick = args.run.target.is_none();
     let (warmup, duration) = if quick { TIMES_QUICK } else { TIMES };
@@ -87,29 +87,34 @@ fn default_overrides(args: &CurveArgs, raw: &RawPlan, runs: &[RunSpec]) -> Overr
         (Setting::Clients, clients, on_nfs),
         (Setting::PerClient, "true", on_nfs),
     ];
-    let unsaid = wanted.into_iter().filter(|(setting, _, fits)| *fits && !is_said(raw, *setting));
-    let mut usual = unsaid
-        .fold(Overrides::default(), |usual, (setting, level, _)| usual.with(setting, &[level]));
+    let mut usual = Overrides::default();
+    for (setting, level, fits) in wanted {
+        if fits && !is_set(raw, setting) {
+            usual = usual.with(setting, &[level]);
+        }
+    }
     // A load point is run once, and the loads ascend.
-    let once = |said: bool, usual: &str| (!said).then(|| usual.to_owned());
-    usual.trials =
-        once(raw.repetition.trials.is_some() || raw.repetition.until_permille.is_some(), "1");
-    usual.order = once(raw.repetition.order.is_some(), "sequential");
+    if raw.repetition.trials.is_none() && raw.repetition.until_permille.is_none() {
+        usual.trials = Some("1".to_owned());
+    }
+    if raw.repetition.order.is_none() {
+        usual.order = Some("sequential".to_owned());
+    }
     usual
 }
 
 /// Says whether the plan or a flag chose a setting.
-fn is_said(raw: &RawPlan, setting: Setting) -> bool {
+fn is_set(raw: &RawPlan, setting: Setting) -> bool {
     let of_workloads = raw.workloads.iter().any(|known| known.settings.get(setting).is_some());
     of_workloads || raw.factors.get(setting).is_some()
 }
 
 /// Makes the file set of an op mix as large as the in-memory server can hold at the heaviest load,
-/// where nobody chose a size: the usual one is that of servers with disks.
+/// where no size was chosen: the usual one is that of servers with disks.
 pub fn fit_set(raw: &mut RawPlan, around: &Surroundings, heaviest: u64) -> Result<(), Failure> {
     let mixes = raw.workloads.iter().any(|known| known.kind.value == Workload::OpMix);
     let embedded = raw.targets.iter().any(|known| matches!(known.what, TargetArg::Embedded(_)));
-    if !mixes || !embedded || is_said(raw, Setting::SetPerRate) {
+    if !mixes || !embedded || is_set(raw, Setting::SetPerRate) {
         return Ok(());
     }
     let mut probe = raw.clone();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn makers_of_mpi_are_told_apart() {
+    fn implementations_of_mpi_are_distinguished() {
         assert_eq!(parse_mpi_version("mpirun (Open MPI) 4.1.4\n"), Some(Mpi::Open));
         assert_eq!(parse_mpi_version("mpiexec (OpenRTE) 4.1.4\n"), Some(Mpi::Open));
         assert_eq!(

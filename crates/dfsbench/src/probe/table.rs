@@ -100,11 +100,11 @@ fn export_table(probe: &Probe) -> String {
     }
     let mut text = aligned(&rows);
     if probe.exports_not_examined > 0 {
-        let _ = writeln!(text, "{} further exports were not asked", probe.exports_not_examined);
+        let _ = writeln!(text, "{} further exports were not examined", probe.exports_not_examined);
     }
     match &probe.mounted {
         Ok(mounted) if mounted.is_empty() => {
-            text.push_str("mounted by: nobody, as far as is told\n");
+            text.push_str("mounted by: no client, as far as the server reports\n");
         }
         Ok(mounted) => {
             let all = mounted.iter().map(|mounted| format!("{} ({})", mounted.host, mounted.path));
@@ -117,7 +117,8 @@ fn export_table(probe: &Probe) -> String {
     text
 }
 
-/// One line for each version that told limits; path, groups and security stand on the first.
+/// Makes one line for each version that reported limits; path, groups and security stand on the
+/// first.
 fn export_rows(export: &Export) -> Vec<Vec<String>> {
     let groups = match export.groups.as_slice() {
         [] => "everyone".to_owned(),
@@ -155,7 +156,7 @@ fn limit_cells(limits: &Answer<Limits>) -> [String; 4] {
     }
 }
 
-/// The names of flavours; `None` where they were not told.
+/// Lists the names of flavours; `None` where they were not reported.
 fn name_flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
     let names = |all: &Vec<Flavor>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     answer.as_ref().ok().map(|all| names(all).join(" "))
@@ -163,11 +164,16 @@ fn name_flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
 
 fn root_table(probe: &Probe) -> String {
     let root = &probe.root;
-    let told = |text: Result<String, String>| text.unwrap_or_else(|why| why);
-    let lease = root.lease_seconds.as_ref().map(|s| format!("{s} s")).map_err(ToString::to_string);
-    let names = root.names.as_ref().map(|names| names.join(" ")).map_err(ToString::to_string);
+    let lease = match &root.lease_seconds {
+        Ok(seconds) => format!("{seconds} s"),
+        Err(why) => why.to_string(),
+    };
+    let names = match &root.names {
+        Ok(names) => names.join(" "),
+        Err(why) => why.to_string(),
+    };
     let security = name_flavors(&root.flavors).unwrap_or_else(|| NOTHING.to_owned());
-    format!("v4 root: {}; lease {}; security {security}\n", told(names), told(lease))
+    format!("v4 root: {names}; lease {lease}; security {security}\n")
 }
 
 fn list_registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {

@@ -1,7 +1,7 @@
 //! The full screen of `--watch` as lines of text: what is being done, how fast, by whom, and what
 //! is doubtful about it.
 //!
-//! [`lines`] is the way in. Pure: what was heard, a time and a size give the same lines every time.
+//! [`lines`] is the way in. Pure: the state, a time and a size give the same lines every time.
 //! Nothing that stands in a name or a message can steer the terminal.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::seen::{Ended, Quantiles, Seen, sparkline};
 
 /// Columns of the bar of the campaign, at most.
 const BAR: usize = 30;
-/// Hosts that are told one by one.
+/// Hosts that are listed one by one.
 const HOSTS_MAX: usize = 16;
 
 /// How much fits onto a screen, in characters.
@@ -41,7 +41,8 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     }
     lines.truncate(rows.saturating_sub(1));
     lines.resize(rows.saturating_sub(1), String::new());
-    lines.push("q or ctrl-C: end it in order, what was measured stays; twice: at once".to_owned());
+    lines
+        .push("q or ctrl-C: end it in order, what was measured is kept; twice: at once".to_owned());
     lines.iter().map(|line| fit_line(line, columns)).collect()
 }
 
@@ -105,8 +106,8 @@ fn host_lines(seen: &Seen) -> Vec<String> {
         lines.push("service times, CPU and retransmits are known when a pass has ended".to_owned());
         return lines;
     };
-    for told in last.hosts.iter().take(HOSTS_MAX) {
-        let Quantiles { host, times_ns, busy_percent, retransmitted } = told;
+    for quantiles in last.hosts.iter().take(HOSTS_MAX) {
+        let Quantiles { host, times_ns, busy_percent, retransmitted } = quantiles;
         let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
         let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
         let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());

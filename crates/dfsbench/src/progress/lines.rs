@@ -1,8 +1,8 @@
-//! Progress for programs: what happens, as one JSON object a line.
+//! Progress for programs: each event as one JSON object a line.
 //!
 //! The lines are documented in `docs/results.md`. Each is written with one call and nothing is held
-//! back, so that whoever follows the file reads whole lines. A file that can't be written to any
-//! more (a full disk) is told of once: the campaign is worth more than its progress.
+//! back, so that a reader of the file gets whole lines. A file that can't be written to any
+//! more (a full disk) is reported once: the campaign is worth more than its progress.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -54,7 +54,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Hears what happens.
+    /// Writes the line of an event.
     pub fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {

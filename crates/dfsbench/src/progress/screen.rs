@@ -1,9 +1,9 @@
-//! The full screen of `--watch`: the terminal that is taken, and put back whatever happens.
+//! The full screen of `--watch`: takes the terminal, and restores it however the process ends.
 //!
-//! [`Screen`] is the principal type. A thread of its own draws what was heard some times a second
-//! and listens to the keyboard; whoever measures only leaves word. `q` and ctrl-C do what the
-//! signal of ctrl-C does. The terminal is put back at the end, when the thread or any other panics,
-//! and before a second signal ends the process. Messages that come meanwhile are shown afterwards.
+//! [`Screen`] is the principal type. A thread of its own draws the received events some times a
+//! second and reads the keyboard; the measuring threads only note events. `q` and ctrl-C do what
+//! the signal of ctrl-C does. The terminal is restored at the end, when the thread or any other
+//! panics, and before a second signal ends the process. Messages meanwhile are shown afterwards.
 //!
 //! **Source:** ECMA-48 (CUP, EL, ED); xterm, "Control Sequences" (DECSET 1049, 25).
 
@@ -28,7 +28,7 @@ use super::frame::{self, ScreenSize};
 use super::lines;
 use super::seen::Seen;
 use crate::exit::Failure;
-use crate::signals::Heard;
+use crate::signals::SignalStream;
 use crate::{output, signals};
 
 /// How often it is drawn.
@@ -53,7 +53,7 @@ pub struct Screen {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Says whether there is a screen, beside what programs are told.
+/// Checks that there is a screen, and that stderr is not for programs.
 ///
 /// # Errors
 /// When stderr is no terminal, or for programs.
@@ -61,7 +61,7 @@ pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
     if json_progress.is_some_and(lines::is_stderr) {
         let hint = "name a file for one of them";
         return Err(Failure::Usage(format!(
-            "--watch and --json-progress - both want stderr (hint: {hint})"
+            "--watch and --json-progress - both write to stderr (hint: {hint})"
         )));
     }
     let hint = "leave it out for plain lines, or --json-progress FILE for programs";
@@ -82,18 +82,18 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
 }
 
 impl Screen {
-    /// Takes the terminal and begins to draw what is heard.
+    /// Takes the terminal and begins to draw the received events.
     ///
     /// # Errors
     /// When there is none, or it can't be taken.
     pub fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
         check(None)?;
         let failed = |error: io::Error| Failure::Lab(format!("can't take the terminal: {error}"));
-        let signals = signals::hear_all().map_err(failed)?;
-        put_back_at_panics();
+        let signals = signals::receive_all().map_err(failed)?;
+        restore_at_panics();
         output::hold();
         take_terminal().map_err(|error| {
-            put_back();
+            restore_terminal();
             failed(error)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -101,7 +101,7 @@ impl Screen {
         let draw = move || run_screen(&seen, signals, &ends);
         let thread = std::thread::Builder::new().name("screen".into()).spawn(draw);
         let thread = thread.map_err(|error| {
-            put_back();
+            restore_terminal();
             failed(error)
         })?;
         Ok(Self { stop, thread: Some(thread) })
@@ -112,10 +112,10 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Whatever it died of was told by the hook.
+            // The hook has reported its panic.
             let _ = thread.join();
         }
-        put_back();
+        restore_terminal();
     }
 }
 
@@ -137,8 +137,9 @@ fn take_terminal() -> io::Result<()> {
     write_terminal(ENTER)
 }
 
-/// Puts the terminal back and tells what was held back; does nothing where it was not taken.
-fn put_back() {
+/// Restores the terminal and prints the messages that were held back; does nothing where it was
+/// not taken.
+fn restore_terminal() {
     let Some(Taken(keyboard)) = lock_terminal().take() else { return };
     let _ = write_terminal(LEAVE);
     if let Some(modes) = keyboard {
@@ -147,42 +148,45 @@ fn put_back() {
     output::release();
 }
 
-/// Has the terminal put back before a panic is told of.
-fn put_back_at_panics() {
+/// Has the terminal restored before a panic is reported.
+fn restore_at_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let told = std::panic::take_hook();
+        let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             // One that is caught ends a trial, and the screen goes on.
             if !panicked::is_caught() {
-                put_back();
+                restore_terminal();
             }
-            told(panic);
+            report(panic);
         }));
     });
 }
 
 fn write_terminal(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
-    stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())
+    stderr.write_all(text.as_bytes())?;
+    stderr.flush()
 }
 
-/// Draws and listens until it is told to end.
-fn run_screen(seen: &Mutex<Seen>, mut signals: Heard, stop: &AtomicBool) {
+/// Draws and reads keys until it is stopped.
+fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) {
     let started = Instant::now();
-    let mut heard = 0;
+    let mut received = 0;
     while !stop.load(Relaxed) {
         draw_frame(seen, started.elapsed());
         let keyboard = wait_for_input(&signals.stream);
-        heard += count_signals(&mut signals.stream);
-        if heard > 1 {
-            put_back();
+        received += count_signals(&mut signals.stream);
+        if received > 1 {
+            restore_terminal();
             signals::end_now();
         }
         if keyboard {
-            for _ in 0..read_keys().iter().filter(|key| matches!(**key, b'q' | CTRL_C)).count() {
-                // Heard like any other, here and by those who end the campaign.
-                let _ = kill_process(getpid(), Signal::INT);
+            for key in read_keys() {
+                if matches!(key, b'q' | CTRL_C) {
+                    // Received like any other, here and by the handlers that end the campaign.
+                    let _ = kill_process(getpid(), Signal::INT);
+                }
             }
         }
     }
@@ -207,7 +211,8 @@ fn screen_size() -> ScreenSize {
     }
 }
 
-/// Waits for a key or a signal, not longer than until it is to be drawn again; whether a key came.
+/// Waits for a key or a signal, at most until it is to be drawn again; returns whether a key was
+/// pressed.
 fn wait_for_input(signals: &UnixStream) -> bool {
     let stdin = io::stdin();
     let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
@@ -215,7 +220,7 @@ fn wait_for_input(signals: &UnixStream) -> bool {
         ends.push(PollFd::new(&stdin, PollFlags::IN));
     }
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK_NS };
-    // What interrupts it is looked at all the same.
+    // After an interrupted poll the signals are read all the same.
     let _ = poll(&mut ends, Some(&tick));
     ends.get(1).is_some_and(|keyboard| keyboard.revents().contains(PollFlags::IN))
 }
@@ -227,7 +232,7 @@ fn read_keys() -> Vec<u8> {
     keys[..read].to_vec()
 }
 
-/// How many signals came.
+/// Counts the received signals.
 fn count_signals(signals: &mut UnixStream) -> usize {
     let mut bytes = [0; 16];
     signals.read(&mut bytes).unwrap_or(0)

@@ -2,7 +2,7 @@
 //!
 //! [`Seen`] is the principal type: it takes events in and knows nothing of terminals. Rates are
 //! those of each tenth of a second; service times, processors and retransmissions are known once a
-//! pass has ended, since nothing may be asked of a worker before.
+//! pass has ended, since a worker is not interrupted before.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use stats::Rate;
 const RATES_MAX: usize = 600;
 /// Intervals shorter than this have no rate, in nanoseconds.
 const INTERVAL_MIN_NS: u64 = 10_000_000;
-/// Trials that are told of once they have ended.
+/// Number of ended trials that are listed.
 const ENDED_MAX: usize = 4;
 
 /// The state of a campaign as far as it was reported.
@@ -25,7 +25,7 @@ const ENDED_MAX: usize = 4;
 pub struct Seen {
     /// The name of the plan.
     pub name: String,
-    /// Trials to make; 0 where nobody knows.
+    /// Trials to make; 0 where it is not known.
     pub total: usize,
     /// The place of the one that is being made, from 0.
     pub position: usize,
@@ -45,7 +45,7 @@ pub struct Seen {
     pub ended: VecDeque<String>,
     /// Trials that failed.
     pub failed: usize,
-    /// The doubts so far, each code once, in order of appearance.
+    /// The caveats so far, each code once, in order of appearance.
     pub caveats: Vec<CaveatSeen>,
     last_ns: u64,
 }
@@ -105,7 +105,7 @@ impl Seen {
         Self { name: name.to_owned(), total, ..Self::default() }
     }
 
-    /// Takes an event in; how many doubts, the last ones, are new.
+    /// Handles an event; returns how many caveats, the last ones, are new.
     pub fn hear(&mut self, event: &Event<'_>) -> usize {
         let known = self.caveats.len();
         match event {
@@ -182,7 +182,7 @@ impl Seen {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back(format!("{}: {}", label(spec), came_to(trial)));
+        self.ended.push_back(format!("{}: {}", label(spec), trial_figures(trial)));
         for pass in &trial.passes {
             for caveat in &pass.caveats {
                 match self.caveats.iter_mut().find(|known| known.code == caveat.code) {
@@ -200,7 +200,7 @@ impl Seen {
 }
 
 impl CaveatSeen {
-    /// The doubt in a line: `! cached: 50 % of the pages (dir posix stream read)`.
+    /// Formats the caveat as a line: `! cached: 50 % of the pages (dir posix stream read)`.
     pub fn line(&self) -> String {
         let mark = match self.code.severity() {
             model::Severity::Invalid => "x",
@@ -245,13 +245,13 @@ fn describe_clients(result: &PassResult) -> Option<String> {
     let done = |client: &&ClientResult| if is_byte_rate { client.bytes } else { client.ops };
     let slowest = result.clients.iter().min_by_key(done)?;
     let fastest = result.clients.iter().max_by_key(done)?;
-    let told = |client: &ClientResult| {
+    let shown = |client: &ClientResult| {
         let per_s = done(&client) as f64 * 1e9 / result.window_ns.max(1) as f64;
         let p99 = Nanos(client.times.quantile(0.99));
         format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
     };
     let count = result.clients.len();
-    Some(format!("{count} clients: slowest {}; fastest {}", told(slowest), told(fastest)))
+    Some(format!("{count} clients: slowest {}; fastest {}", shown(slowest), shown(fastest)))
 }
 
 fn per_s(sample: &IntervalSample, lasts_ns: u64) -> (f64, f64) {
@@ -268,7 +268,7 @@ pub fn label(spec: &RunSpec) -> String {
 }
 
 /// Describes the result of a trial: its figures, or why there are none.
-pub fn came_to(trial: &Trial) -> String {
+pub fn trial_figures(trial: &Trial) -> String {
     match &trial.state {
         TrialState::Done => trial.passes.iter().map(pass_figure).collect::<Vec<_>>().join(", "),
         TrialState::Failed(reason) => format!("failed: {reason}"),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_each_interval_and_begin_anew_with_a_pass() {
+    fn rates_are_those_of_each_interval_and_begin_again_with_a_pass() {
         let mut seen = Seen::of("quick", 3);
         seen.hear(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn each_doubt_is_new_once() {
+    fn each_caveat_is_new_once() {
         let mut seen = Seen::of("quick", 3);
         let caveats =
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];

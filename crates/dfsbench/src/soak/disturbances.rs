@@ -1,7 +1,7 @@
 //! Disturbances of a soak: which ones, whether they fit into it, and whether they can be made.
 //!
 //! They come from flags, which win, or from the plan; each keeps its place, so that whatever is
-//! wrong with it is said with the line or the flag.
+//! wrong with it is reported with the line or the flag.
 
 use model::soak::{Blow, Disturbance};
 use model::{Host, LabSpec, RunSpec, Target};
@@ -61,7 +61,7 @@ impl Planned {
         self.all.iter().map(|one| one.value.clone()).collect()
     }
 
-    /// Refuses disturbances that nobody here can make.
+    /// Refuses disturbances that can't be made here.
     ///
     /// # Errors
     /// When there is one.
@@ -98,13 +98,13 @@ impl Planned {
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
         if self.all[number + 1..].iter().any(|next| next.value.at_ms <= ends_ms) {
             let what = "it is not over before the next one begins".to_owned();
-            return Err((what, "one disturbance after the other can be told apart"));
+            return Err((what, "disturbances one after the other can be told apart"));
         }
         Ok(())
     }
 }
 
-/// The disturbances of the in-memory server where nobody says any: a third into the first segment
+/// The disturbances of the in-memory server by default: a third into the first segment
 /// it restarts, a third into the second it stalls.
 pub fn default_of_embedded(
     Lengths { segment_ms, duration_ms }: Lengths,
@@ -134,14 +134,14 @@ fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// Checks a disturbance that only the in-memory server of this process can be asked for.
+/// Checks a disturbance that only the in-memory server of this process can make.
 fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     let is_embedded = target.nfs().is_some_and(|nfs| nfs.embedded);
     match &one.host {
         None if is_embedded => Ok(()),
         _ => Err((
-            format!("nobody here has the right to do that to {target}"),
-            "only the in-memory server, `embedded`, can be told to",
+            format!("this process may not do that to {target}"),
+            "only the in-memory server, `embedded`, can do it",
         )),
     }
 }
@@ -151,7 +151,7 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
         return Err((
-            format!("nobody here has the right to do that to {whom}"),
+            format!("this process may not do that to {whom}"),
             "it needs a host that the plan sets up, as root: [[host]] and [target.server]",
         ));
     };
@@ -192,7 +192,7 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     }
     find_named_host(run.client_hosts().iter(), one, hint)?;
     if run.client_hosts().len() < 2 {
-        let what = "there is one client host, and nobody would go on working".to_owned();
+        let what = "there is one client host, and no other would go on working".to_owned();
         return Err((what, "two client hosts, or `slots = 2` in its [[host]]"));
     }
     Ok(())

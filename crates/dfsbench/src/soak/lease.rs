@@ -1,7 +1,7 @@
 //! How long the job lasts that a soak is part of: no soak begins that its allocation would cut off.
 //!
-//! Slurm says when a job ends in its environment, and older ones when they are asked. Where nobody
-//! knows nothing is refused.
+//! Slurm sets the end of a job in its environment; older ones report it by squeue. Where the end is
+//! not known nothing is refused.
 //! **Source:** sbatch(1) (`SLURM_JOB_END_TIME`, `SLURM_JOB_ID`), squeue(1) (`%L`).
 
 use std::process::{Command, Stdio};
@@ -45,8 +45,8 @@ fn left_ms(now_unix_ms: u64) -> Option<(u64, &'static str)> {
     let job = named("SLURM_JOB_ID")?;
     let mut squeue = Command::new("squeue");
     squeue.args(["--noheader", "--format", "%L", "--jobs", &job]);
-    let asked = squeue.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let left_s = read_left_s(&String::from_utf8_lossy(&asked.stdout))?;
+    let output = squeue.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let left_s = read_left_s(&String::from_utf8_lossy(&output.stdout))?;
     Some((left_s.saturating_mul(1_000), "squeue"))
 }
 

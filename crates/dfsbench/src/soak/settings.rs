@@ -15,7 +15,7 @@ use super::format_ms;
 use crate::args::SoakArgs;
 use crate::exit::Failure;
 
-/// How long a soak measures when nobody says, in milliseconds.
+/// How long a soak measures by default, in milliseconds.
 const DURATION_MS: u64 = 30_000;
 /// The shortest and the longest segment that is chosen, in milliseconds.
 const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
@@ -52,7 +52,7 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
 /// Refuses what has no meaning for a soak.
 ///
 /// # Errors
-/// When it was asked for.
+/// When it was requested.
 pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     let flags = args.run.overrides();
     let given = [
@@ -74,7 +74,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what can't be booked, and disturbances that the plan's hosts can't make.
+/// Refuses what can't be journaled, and disturbances that the plan's hosts can't make.
 ///
 /// # Errors
 /// When there is any.
@@ -83,8 +83,8 @@ pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
     let workers = run.all_workers();
     if run.files < workers {
         return Err(Failure::Usage(format!(
-            "a soak books each file for one worker, and there are {} files for {workers} workers \
-             (hint: --files {workers} or more)",
+            "a soak journals each file for one worker, and there are {} files for {workers} \
+             workers (hint: --files {workers} or more)",
             run.files
         )));
     }
@@ -92,8 +92,8 @@ pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
     let blocks = blocks.saturating_mul(run.files.into());
     if blocks > JOURNAL_BLOCKS_MAX || run.io_size_bytes < 512 {
         return Err(Failure::Usage(format!(
-            "a soak books each block of --io-size, 512 B or more, and {blocks} blocks of {} B are \
-             asked for; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
+            "a soak journals each block of --io-size, 512 B or more, and {blocks} blocks of {} B \
+             are too many; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
             run.io_size_bytes
         )));
     }

@@ -27,15 +27,26 @@ pub struct Request {
     pub path: String,
     /// The query after the question mark; empty where there is none.
     pub query: String,
-    /// Under which name we were called.
+    /// Name of this host in the request.
     pub host: Option<String>,
 }
 
 impl Request {
-    /// A value of the query.
-    pub fn asked(&self, name: &str) -> Option<&str> {
-        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+    /// Returns a value of the query.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        for pair in self.query.split('&') {
+            if let Some((known, value)) = pair.split_once('=')
+                && known == name
+            {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// Returns a value of the query that is the number of a campaign.
+    pub fn campaign(&self, name: &str) -> Option<i64> {
+        self.parameter(name)?.parse().ok()
     }
 }
 
@@ -67,18 +78,18 @@ pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Err("The head of the request did not come within 5 seconds.");
+            return Err("The head of the request did not arrive within 5 seconds.");
         }
         match stream.read(&mut part) {
             Ok(0) => return Err("The request ended before its head did."),
             Ok(count) => head.extend_from_slice(&part[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return Err("The head of the request did not come within 5 seconds."),
+            Err(_) => return Err("The head of the request did not arrive within 5 seconds."),
         }
     }
 }
 
-/// Parses a head; `None` where more of it has to come.
+/// Parses a head; `None` where bytes are missing.
 fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
@@ -107,14 +118,14 @@ fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
 pub enum Body {
     /// The body follows the head.
     Sent,
-    /// It does not: only the head was asked for.
+    /// It does not: the request is for the head only.
     Omitted,
 }
 
 /// Writes an answer.
 ///
 /// # Errors
-/// When whoever asked went away, or takes it too slowly.
+/// When the client went away, or reads it too slowly.
 pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{}{}\r\n",
@@ -128,7 +139,8 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
     if body == Body::Sent {
         write_by(stream, answer.body.as_bytes(), deadline)?;
     }
-    // What was sent too much is read, so that closing does not take the answer back.
+    // Bytes of the request that were not read would make the kernel reset the connection, and the
+    // client would lose the answer.
     let _ = stream.set_read_timeout(Some(Duration::from_millis(10)));
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = stream.read(&mut [0; 512]);
@@ -138,7 +150,7 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
 /// Begins a stream of events.
 ///
 /// # Errors
-/// When whoever asked went away.
+/// When the client went away.
 pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",

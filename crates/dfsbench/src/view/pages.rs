@@ -1,7 +1,7 @@
 //! The pages that are served, made from a copy of the results file.
 //!
 //! [`Pages`] is the principal type. One page is made at a time, so that memory is bounded by the
-//! largest campaign, and the last one is kept: a page that is asked for again costs nothing as
+//! largest campaign, and the last one is kept: a page that is requested again costs nothing as
 //! long as the file has not changed.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ struct Maker {
     folder: Option<TempDir>,
     /// The copy, and which state of the file it is.
     copied: Option<(Store, i64)>,
-    /// The last page: what was asked for, of which state, and the answer.
+    /// The last page: its request, the state of the file, and the answer.
     last: Option<(String, i64, Answer)>,
 }
 
@@ -37,12 +37,12 @@ impl Pages {
     /// Makes pages of an open results file.
     ///
     /// # Errors
-    /// When there is no room for a copy of the file.
+    /// When there is no space for a copy of the file.
     pub fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
         let folder = TempDir::with_prefix("dfsbench-view-").map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),
             reason: error.to_string(),
-            hint: "set TMPDIR to a directory that has room",
+            hint: "set TMPDIR to a directory with free space",
         })?;
         Ok(Self {
             news,
@@ -56,45 +56,60 @@ impl Pages {
         (maker.copied, maker.last, maker.folder) = (None, None, None);
     }
 
-    /// Answers what is asked for below the token: ``, `campaign/7`, `compare?before=1&after=2`.
+    /// Answers a request below the token: ``, `campaign/7`, `compare?before=1&after=2`.
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
         // First, so that what changes from now on is news to the page.
         let served = Served { version: self.news.version() };
-        let asked = format!("{page}?{} {}", request.query, served.version);
-        let made = maker.state().and_then(|state| match &maker.last {
-            Some((known, of, answer)) if *known == asked && *of == state => Ok(answer.clone()),
-            _ => {
-                let answer = maker.made(page, request, served)?;
-                maker.last = Some((asked, state, answer.clone()));
-                Ok(answer)
+        let key = format!("{page}?{} {}", request.query, served.version);
+        match maker.make_or_reuse(key, page, request, served) {
+            Ok(answer) => answer,
+            Err(failure) => {
+                let status = match failure {
+                    StoreError::NoCampaign { .. } => "404 Not Found",
+                    _ => "500 Internal Server Error",
+                };
+                error_answer(status, "", &maker.describe_failure(&failure))
             }
-        });
-        made.unwrap_or_else(|failure| {
-            let status = match failure {
-                StoreError::NoCampaign { .. } => "404 Not Found",
-                _ => "500 Internal Server Error",
-            };
-            error_answer(status, "", &maker.told(&failure))
-        })
+        }
     }
 }
 
 impl Maker {
+    /// Returns the last page where the request and the file are the same, else a new one.
+    fn make_or_reuse(
+        &mut self,
+        key: String,
+        page: &str,
+        request: &Request,
+        served: Served,
+    ) -> Result<Answer, StoreError> {
+        let state = self.update_copy()?;
+        if let Some((known, of, answer)) = &self.last
+            && *known == key
+            && *of == state
+        {
+            return Ok(answer.clone());
+        }
+        let answer = self.make_page(page, request, served)?;
+        self.last = Some((key, state, answer.clone()));
+        Ok(answer)
+    }
+
     /// Describes a failure by the file itself: users don't know of its copy.
-    fn told(&self, failure: &StoreError) -> String {
-        let told = failure.to_string();
+    fn describe_failure(&self, failure: &StoreError) -> String {
+        let message = failure.to_string();
         match &self.copied {
             Some((copy, _)) => {
-                let [copy, file] = [copy, &self.store].map(|s| s.path().display().to_string());
-                told.replace(&copy, &file)
+                let [copy, file] = [copy.path(), self.store.path()];
+                message.replace(&copy.display().to_string(), &file.display().to_string())
             }
-            None => told,
+            None => message,
         }
     }
 
-    /// Brings the copy up to date; the number of its state.
-    fn state(&mut self) -> Result<i64, StoreError> {
+    /// Brings the copy up to date; returns the number of its state.
+    fn update_copy(&mut self) -> Result<i64, StoreError> {
         let state = self.store.data_version()?;
         if self.copied.as_ref().is_none_or(|(_, known)| *known != state) {
             // The old copy is closed before it is written over.
@@ -108,36 +123,44 @@ impl Maker {
         Ok(state)
     }
 
-    fn made(&self, page: &str, request: &Request, served: Served) -> Result<Answer, StoreError> {
+    fn make_page(
+        &self,
+        page: &str,
+        request: &Request,
+        served: Served,
+    ) -> Result<Answer, StoreError> {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
-        let ok = |body| Answer { status: "200 OK", fields: "", body };
         if page.is_empty() {
             let file = self.store.path().file_name().unwrap_or_default().to_string_lossy();
-            return Ok(ok(served.list(&file, &copy.list()?)));
+            return Ok(ok_answer(served.list(&file, &copy.list()?)));
         }
         if let Some(id) = page.strip_prefix("campaign/").and_then(|id| id.parse().ok()) {
-            return within_memory(copy, &[id], || Ok(ok(served.campaign(&copy.load(id)?))));
+            return within_memory(copy, &[id], || Ok(ok_answer(served.campaign(&copy.load(id)?))));
         }
         if page == "compare" {
-            let id = |name| request.asked(name).and_then(|id| id.parse::<i64>().ok());
-            let (Some(before), Some(after)) = (id("before"), id("after")) else {
+            let ids = (request.campaign("before"), request.campaign("after"));
+            let (Some(before), Some(after)) = ids else {
                 let sentence = "Which campaigns? Choose one as before and one as after.";
                 return Ok(error_answer("400 Bad Request", "", sentence));
             };
             let ids = [before, after];
-            return within_memory(copy, &ids, || Ok(ok(compare_page(copy, ids, served)?)));
+            return within_memory(copy, &ids, || Ok(ok_answer(compare_page(copy, ids, served)?)));
         }
         Ok(not_found())
     }
 }
 
-/// Makes a page of campaigns where memory does for them, else one that says so.
+fn ok_answer(body: String) -> Answer {
+    Answer { status: "200 OK", fields: "", body }
+}
+
+/// Makes a page of campaigns where memory suffices for them, else one that says so.
 fn within_memory(
     copy: &Store,
     ids: &[i64],
     made: impl FnOnce() -> Result<Answer, StoreError>,
 ) -> Result<Answer, StoreError> {
-    match memory_guard::check_room(copy, ids) {
+    match memory_guard::check_fits(copy, ids) {
         Ok(()) => made(),
         Err(Failure::Store(failure)) => Err(failure),
         Err(why) => Ok(error_answer("507 Insufficient Storage", "", &why.to_string())),

@@ -56,7 +56,7 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
         disk[1].starts_with("server: mkfs.ext4 ") && disk[1].ends_with(" /dev/vdz"),
         "{disk:?}"
     );
-    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step anew");
+    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step again");
     assert!(disk.iter().all(|line| !line.contains("exportfs")), "{disk:?}");
     let old = state(&told, 2);
     let export = old.iter().position(|line| line.starts_with("server: exportfs ")).unwrap();

@@ -321,7 +321,7 @@ fn what_a_plan_asks_for_and_nobody_can_do_is_refused_with_its_line() {
         ),
         (
             "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
-            ["disturbed.toml:8:8: `nfsd-stop", "nobody here has the right"],
+            ["disturbed.toml:8:8: `nfsd-stop", "this process may not do that"],
         ),
         ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "does not say to which host"]),
         (

@@ -216,7 +216,11 @@ fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
 fn without_a_terminal_it_is_refused_with_a_hint() {
     let rig = Rig::new();
     rig.refused(&["run", "target", "--watch"], 2, &["needs a terminal", "--json-progress FILE"]);
-    rig.refused(&["run", "target", "--watch", "--json-progress", "-"], 2, &["both want stderr"]);
+    rig.refused(
+        &["run", "target", "--watch", "--json-progress", "-"],
+        2,
+        &["both write to stderr"],
+    );
     rig.refused(&["run", "target", "--watch", "--quiet"], 2, &["cannot be used with"]);
 }
 
