@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::question::RampRequest;
 use model::{RunSpec, Trial, TrialState};
 use results::{Store, StoreError};
-use stats::breaking::{Came, Search};
+use stats::breaking::{Search, TrialOutcome};
 
 use crate::{ControllerError, Event, Walk, trial};
 
@@ -94,7 +94,7 @@ pub fn search(
         if trial.state == TrialState::Interrupted {
             break;
         }
-        search.hear(Came::of(&spec, &trial), trial.started_unix_ms);
+        search.handle_outcome(TrialOutcome::of(&spec, &trial), trial.started_unix_ms);
     }
     Ok(search)
 }

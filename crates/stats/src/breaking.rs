@@ -1,6 +1,6 @@
 //! The search for the load under which a server gives in: slows down, falls behind, or breaks.
 //!
-//! [`Search`] names the next load to try and is given what came of it; it measures nothing itself.
+//! [`Search`] names the next load to try and gets its outcome; it measures nothing itself.
 //! The load is doubled as long as all goes well; what went wrong is narrowed down by bisection
 //! between the last load that was borne and the first that was not. A load must break the server
 //! twice; one that looks worse than a lighter load is tried in turns with that, see `turns`. After
@@ -8,8 +8,8 @@
 //! up: whether a server recovers is half the answer. The ways to give in are those of [`How`].
 //! Figures of a client at its own limit say nothing of the server, and are left out.
 
-mod came;
 mod replay;
+mod trial_outcome;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +18,14 @@ use model::question::RampRequest;
 
 use crate::summary::median;
 
-pub use came::{Came, Figure, Trouble};
 pub use replay::{Purpose, Searched, Tried, replay};
+pub use trial_outcome::{Figure, TrialOutcome, Trouble};
 pub use turns::{TURNS_MAX, TURNS_MIN};
 
 use turns::{Turns, Verdict, Way};
 
-/// Below this share of the best rate under less load, throughput has fallen: no user would miss it.
+/// Below this share of the best rate under less load, throughput has dropped: no user would miss
+/// it.
 pub const DEGRADED_SHARE: f64 = 0.8;
 
 /// From this share of the best rate on, more load gained nothing to speak of.
@@ -43,7 +44,7 @@ pub const QUANTILE_NS_MIN: u64 = 1_000_000;
 
 /// The settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct SearchLimits {
     /// The lightest load; at least 1.
     pub first: u32,
     /// The heaviest that may be tried.
@@ -54,9 +55,9 @@ pub struct Asked {
     pub slow_factor: u32,
 }
 
-impl From<&RampRequest> for Asked {
-    fn from(asked: &RampRequest) -> Self {
-        let RampRequest { first, max, recovery_ms, slow_factor, .. } = *asked;
+impl From<&RampRequest> for SearchLimits {
+    fn from(limits: &RampRequest) -> Self {
+        let RampRequest { first, max, recovery_ms, slow_factor, .. } = *limits;
         Self { first, max, recovery_ms, slow_factor }
     }
 }
@@ -162,7 +163,7 @@ enum Next {
 /// A search for the load under which a server gives in.
 #[derive(Clone, Debug)]
 pub struct Search {
-    asked: Asked,
+    limits: SearchLimits,
     next: Next,
     borne: Option<u32>,
     gave_in: Option<(u32, How)>,
@@ -179,7 +180,7 @@ pub struct Search {
 }
 
 /// The reason why a load may not be borne.
-enum Suspicion {
+enum Deviation {
     /// Too little of what was offered was done.
     Behind(How),
     /// It looks worse than a lighter load.
@@ -188,10 +189,10 @@ enum Suspicion {
 
 impl Search {
     /// Starts a search from one load to another, both of which may be tried.
-    pub fn new(asked: Asked) -> Self {
-        let first = asked.first.max(1);
+    pub fn new(limits: SearchLimits) -> Self {
+        let first = limits.first.max(1);
         Self {
-            asked: Asked { first, max: asked.max.max(first), ..asked },
+            limits: SearchLimits { first, max: limits.max.max(first), ..limits },
             next: Next::Try(first),
             borne: None,
             gave_in: None,
@@ -209,7 +210,7 @@ impl Search {
         match &self.next {
             Next::Try(load) | Next::Again(load) => Some(*load),
             Next::InTurns(turns) => Some(turns.next()),
-            Next::Recovery { .. } => Some(self.asked.first),
+            Next::Recovery { .. } => Some(self.limits.first),
             Next::Done => None,
         }
     }
@@ -228,20 +229,20 @@ impl Search {
         matches!(self.next, Next::Recovery { since_ms: Some(_), .. })
     }
 
-    /// Takes in what came of the load that was to be tried, and when that trial was begun, in
+    /// Handles the outcome of the load that was to be tried, and when that trial was begun, in
     /// milliseconds since 1970.
-    pub fn hear(&mut self, came: Came, begun_unix_ms: u64) {
-        match (self.next.clone(), came) {
+    pub fn handle_outcome(&mut self, outcome: TrialOutcome, begun_unix_ms: u64) {
+        match (self.next.clone(), outcome) {
             (Next::Done, _) => {}
-            (Next::Recovery { since_ms, bad_ms }, came) => {
+            (Next::Recovery { since_ms, bad_ms }, outcome) => {
                 let since_ms = since_ms.unwrap_or(begun_unix_ms);
                 let at_ms = begun_unix_ms.saturating_sub(since_ms);
-                self.check_recovery(&came, since_ms, bad_ms, at_ms);
+                self.check_recovery(&outcome, since_ms, bad_ms, at_ms);
             }
-            (Next::Try(load) | Next::Again(load), Came::Broken(_)) => self.note_break(load),
+            (Next::Try(load) | Next::Again(load), TrialOutcome::Broken(_)) => self.note_break(load),
             // A lighter load that breaks right after it, too, is its doing.
-            (Next::InTurns(turns), Came::Broken(_)) => self.note_break(turns.load),
-            (Next::Try(load) | Next::Again(load), Came::Figures(figures)) => {
+            (Next::InTurns(turns), TrialOutcome::Broken(_)) => self.note_break(turns.load),
+            (Next::Try(load) | Next::Again(load), TrialOutcome::Figures(figures)) => {
                 // A repeated trial that a busy client spoilt decides nothing: the load is tried
                 // again.
                 let is_open =
@@ -251,7 +252,9 @@ impl Search {
                     self.judge_load(load, &figures);
                 }
             }
-            (Next::InTurns(turns), Came::Figures(figures)) => self.hear_turn(turns, figures),
+            (Next::InTurns(turns), TrialOutcome::Figures(figures)) => {
+                self.handle_turn(turns, figures);
+            }
         }
     }
 
@@ -310,7 +313,8 @@ impl Search {
     }
 
     /// Says whether a trial leaves open what the load was tried again for, whether the server falls
-    /// behind: its client was at its own limit. After [`LIMITED_MAX`] such trials it stays unknown.
+    /// behind: its client was at its own limit. After [`LIMITED_MAX`] such trials it remains
+    /// unknown.
     fn is_undecided(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
         let Some(trials) = self.figures.get(&load) else { return false };
         let (mut limited, mut was_behind) = (1, false);
@@ -336,7 +340,7 @@ impl Search {
     /// Judges a load by its figures and chooses what is tried next.
     fn judge_load(&mut self, load: u32, figures: &[Option<Figure>]) {
         let is_again = matches!(self.next, Next::Again(_));
-        match self.suspicion(load, figures) {
+        match self.find_deviation(load, figures) {
             None => {
                 self.borne = Some(load);
                 // A load that broke it once was borne when tried again, so it was not the load.
@@ -347,17 +351,17 @@ impl Search {
                 }
                 self.choose_next();
             }
-            Some(Suspicion::Behind(how)) if is_again => self.give_in(load, how),
+            Some(Deviation::Behind(how)) if is_again => self.give_in(load, how),
             // Arrivals are random: once behind may be chance, twice in a row is not.
-            Some(Suspicion::Behind(_)) => self.next = Next::Again(load),
-            Some(Suspicion::Worse { pass, way, reference }) => {
+            Some(Deviation::Behind(_)) => self.next = Next::Again(load),
+            Some(Deviation::Worse { pass, way, reference }) => {
                 self.next = Next::InTurns(Turns::new(load, reference, pass, way));
             }
         }
     }
 
     /// Takes in the figures of one of two loads that are tried in turns.
-    fn hear_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
+    fn handle_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
         let (load, pass) = (turns.load, turns.pass);
         let is_light = turns.is_light();
         // The lighter load's figure is lowered to what it allows, so that the turns compare like
@@ -414,14 +418,14 @@ impl Search {
         self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
     }
 
-    /// Judges what came of the lightest load after something went wrong.
+    /// Judges the outcome of the lightest load after something went wrong.
     ///
     /// It was first tried at `since_ms`, was last seen bad `bad_ms` after that, and this is
     /// `at_ms` after it.
-    fn check_recovery(&mut self, came: &Came, since_ms: u64, bad_ms: u64, at_ms: u64) {
-        let is_late = at_ms >= self.asked.recovery_ms;
-        let is_broken = matches!(came, Came::Broken(_));
-        if !is_broken && self.is_as_before(came) {
+    fn check_recovery(&mut self, outcome: &TrialOutcome, since_ms: u64, bad_ms: u64, at_ms: u64) {
+        let is_late = at_ms >= self.limits.recovery_ms;
+        let is_broken = matches!(outcome, TrialOutcome::Broken(_));
+        if !is_broken && self.is_as_before(outcome) {
             self.recovery = Some(Recovery::Back { from_ms: bad_ms, to_ms: at_ms });
             return self.choose_next();
         }
@@ -440,11 +444,11 @@ impl Search {
     }
 
     /// Says whether the lightest load is served as it was at first.
-    fn is_as_before(&self, came: &Came) -> bool {
-        let Came::Figures(figures) = came else { return false };
+    fn is_as_before(&self, outcome: &TrialOutcome) -> bool {
+        let TrialOutcome::Figures(figures) = outcome else { return false };
         for (pass, now) in figures.iter().enumerate() {
             // Without a figure on either side there is nothing to hold against the server.
-            let (Some(now), Some(then)) = (now, self.figure(self.asked.first, pass)) else {
+            let (Some(now), Some(then)) = (now, self.figure(self.limits.first, pass)) else {
                 continue;
             };
             if now.per_s < then.per_s * DEGRADED_SHARE
@@ -459,7 +463,7 @@ impl Search {
     /// Chooses the next load: doubled until one is not borne, then halfway between the two.
     fn choose_next(&mut self) {
         let borne = self.borne.unwrap_or(0);
-        let Asked { first, max, .. } = self.asked;
+        let SearchLimits { first, max, .. } = self.limits;
         self.next = match self.gave_in {
             None if borne >= max => Next::Done,
             None => Next::Try(borne.saturating_mul(2).clamp(first, max)),
@@ -476,11 +480,11 @@ impl Search {
     }
 
     /// Finds why a load with these figures may not be borne; nothing that turns have decided.
-    fn suspicion(&self, load: u32, figures: &[Option<Figure>]) -> Option<Suspicion> {
+    fn find_deviation(&self, load: u32, figures: &[Option<Figure>]) -> Option<Deviation> {
         for (pass, figure) in figures.iter().enumerate() {
             let Some(figure) = figure else { continue };
-            if let Some(suspicion) = self.suspicion_in(load, pass, figure) {
-                return Some(suspicion);
+            if let Some(deviation) = self.find_deviation_in(load, pass, figure) {
+                return Some(deviation);
             }
         }
         None
@@ -490,19 +494,19 @@ impl Search {
     ///
     /// The rate comes first, since a server that does less is answer enough; then what was left
     /// undone; response times last, which rise for the other two reasons, too.
-    fn suspicion_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Suspicion> {
+    fn find_deviation_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Deviation> {
         let lighter = self.borne_below(load, pass);
         let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
         if let Some((reference, best)) = best
             && figure.per_s < best.per_s * DEGRADED_SHARE
             && !self.settled.contains(&(load, pass, Way::Rate))
         {
-            return Some(Suspicion::Worse { pass, way: Way::Rate, reference: *reference });
+            return Some(Deviation::Worse { pass, way: Way::Rate, reference: *reference });
         }
         if let Some(share) = figure.offered_share
             && share < BEHIND_SHARE
         {
-            return Some(Suspicion::Behind(How::Behind { pass, share }));
+            return Some(Deviation::Behind(How::Behind { pass, share }));
         }
         // The slower of the two lightest, since chance makes one of them quick.
         let (reference, from) = lighter.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
@@ -510,7 +514,7 @@ impl Search {
         if figure.p99_ns > self.exploded_ns(from.p99_ns, more)
             && !self.settled.contains(&(load, pass, Way::Time))
         {
-            return Some(Suspicion::Worse { pass, way: Way::Time, reference: *reference });
+            return Some(Deviation::Worse { pass, way: Way::Time, reference: *reference });
         }
         None
     }
@@ -531,7 +535,7 @@ impl Search {
     /// Returns the time in nanoseconds beyond which a 99th percentile is far above `from_ns`, which
     /// was found under a load so many times lighter.
     fn exploded_ns(&self, from_ns: u64, more: u32) -> u64 {
-        let factor = u64::from(self.asked.slow_factor.max(1)) * u64::from(more);
+        let factor = u64::from(self.limits.slow_factor.max(1)) * u64::from(more);
         from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 

@@ -67,7 +67,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Says what the comparison came to.
+    /// Reports the result of the comparison.
     pub fn outcome(&self) -> Outcome {
         let (lo, hi) = self.interval;
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_is_told_in_its_direction() {
+    fn a_clear_difference_is_reported_in_its_direction() {
         let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [120.0, 121.0, 119.0, 122.0, 118.0]);
         let up = of(&slow, &fast);
         assert!((up.ratio - 1.2).abs() < 1e-12);
@@ -263,7 +263,7 @@ mod tests {
                 sorted(&figures).unwrap()
             };
             let (before, after) = (figures(n), figures(m));
-            // The bootstrap as the books have it: every ratio written down, and sorted.
+            // The bootstrap as textbooks define it: every ratio written down, and sorted.
             let (mut drawn, mut counts) = (SplitMix64::new(BOOTSTRAP_SEED), vec![0; n.max(m)]);
             let mut ratio = || {
                 let below = draw_median(&before, &mut drawn, &mut counts);

@@ -27,7 +27,7 @@ pub const TRIALS_MIN: usize = 3;
 pub const SETTLED_TRIALS_MIN: usize = 5;
 
 /// Half the interval may be this share of the median before the figure is called uncertain:
-/// two targets that differ by less than 20 % could not be told apart then.
+/// two targets that differ by less than 20 % could not be distinguished then.
 pub const HALF_WIDTH_SHARE_MAX: f64 = 0.10;
 
 /// Modified z-score that the farthest of 5, 6, 7 ... 30 trials exceeds in one of 200 rows of
@@ -55,7 +55,7 @@ pub const OUTLIER_DISCARD_SHARE_MAX: f64 = 0.25;
 /// within 0.1 % would else condemn one that is 1 % off, which misleads no reader.
 pub const OUTLIER_SHARE_MIN: f64 = 0.05;
 
-/// An interaction of two factors that governs less of the variance than this is not worth a
+/// An interaction of two factors that explains less of the variance than this is not worth a
 /// sentence.
 pub const INTERACTION_SHARE_MIN: f64 = 0.01;
 

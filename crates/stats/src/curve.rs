@@ -28,7 +28,7 @@ pub const CARRIED_SHARE_MIN: f64 = 0.95;
 pub const MIX_POINTS_MAX: f64 = 1.5;
 
 /// Fewer ops than this say nothing of their shares: a whole block of an op mix, in which requests
-/// have exactly the shares that were asked, has some 13,000 calls, and READ requests of up to 17
+/// have exactly the requested shares, has some 13,000 calls, and READ requests of up to 17
 /// calls move the share of half as many by a point.
 pub const MIX_OPS_MIN: u64 = 15_000;
 
@@ -59,9 +59,9 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Sorts load points by what was asked of them.
+    /// Sorts load points by their requested load.
     pub fn new(mut points: Vec<LoadPoint>) -> Self {
-        points.sort_by_key(|point| point.asked_per_s);
+        points.sort_by_key(|point| point.requested_per_s);
         Self { points }
     }
 
@@ -78,22 +78,24 @@ impl Curve {
     /// Returns the load points below the peak that don't count: then the curve is not one.
     pub fn holes(&self) -> Vec<&LoadPoint> {
         let peak = self.peak_request();
-        let is_hole =
-            |point: &&LoadPoint| point.asked_per_s < peak && point.standing() != Standing::Carried;
+        let is_hole = |point: &&LoadPoint| {
+            point.requested_per_s < peak && point.standing() != Standing::Carried
+        };
         self.points.iter().filter(is_hole).collect()
     }
 
     /// Returns the lightest load that was too heavy: above the peak, and not carried.
     pub fn too_much(&self) -> Option<&LoadPoint> {
         let peak = self.peak_request();
-        let is_short =
-            |point: &&LoadPoint| point.asked_per_s > peak && point.standing() == Standing::Short;
+        let is_short = |point: &&LoadPoint| {
+            point.requested_per_s > peak && point.standing() == Standing::Short
+        };
         self.points.iter().find(is_short)
     }
 
     /// Returns the load that was requested at the peak; 0 where nothing was carried.
     fn peak_request(&self) -> u64 {
-        self.peak().map_or(0, |peak| peak.asked_per_s)
+        self.peak().map_or(0, |peak| peak.requested_per_s)
     }
 
     /// Returns the overall response time in nanoseconds: the area under mean response time over
@@ -155,10 +157,10 @@ pub(crate) mod tests {
     use super::*;
 
     /// A point that keeps all rules.
-    pub(crate) fn point(asked_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
+    pub(crate) fn point(requested_per_s: u64, achieved_per_s: f64, mean_ns: u64) -> LoadPoint {
         LoadPoint {
-            asked_per_s,
-            offered_per_s: asked_per_s as f64,
+            requested_per_s,
+            offered_per_s: requested_per_s as f64,
             achieved_per_s,
             mean_ns,
             ..LoadPoint::missing(0, String::new())
@@ -185,8 +187,8 @@ pub(crate) mod tests {
             point(500, 410.0, 900_000_000),
         ]);
         assert_eq!(curve.overall_ns(), Some(1_000_000.0));
-        assert_eq!(curve.peak().unwrap().asked_per_s, 400);
-        assert_eq!(curve.too_much().unwrap().asked_per_s, 500);
+        assert_eq!(curve.peak().unwrap().requested_per_s, 400);
+        assert_eq!(curve.too_much().unwrap().requested_per_s, 500);
         assert!(curve.holes().is_empty());
         assert_eq!(Curve::new(vec![point(1, 1.0, 5)]).overall_ns(), None);
     }
@@ -196,8 +198,8 @@ pub(crate) mod tests {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is all that the server can do; queues in front of it never end.
-        assert_eq!((peak.asked_per_s, peak.standing()), (1_000, Standing::Carried));
-        assert_eq!(curve.too_much().unwrap().asked_per_s, 1_100);
+        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Carried));
+        assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
         assert_eq!(broken.holes().len(), 1);
         assert_eq!(Curve::new(vec![point(100, 80.0, 1)]).peak(), None);
@@ -208,8 +210,8 @@ pub(crate) mod tests {
         // 1 / (1 - load) <= 5 up to 80 %.
         let curve = queue((1..=12).map(|n| n * 100));
         let under = |most_ns| curve.under(|point| point.mean_ns <= most_ns);
-        assert_eq!(under(5_000_000).unwrap().asked_per_s, 800);
-        assert_eq!(under(4_999_999).unwrap().asked_per_s, 700);
+        assert_eq!(under(5_000_000).unwrap().requested_per_s, 800);
+        assert_eq!(under(4_999_999).unwrap().requested_per_s, 700);
         assert_eq!(under(1_000_000), None);
     }
 }

@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn a_planted_model_is_recovered_a_thousand_times() {
         let mut random = SplitMix64::new(3);
-        let (mut ranked, mut covered, mut asked, mut imagined) = (0, 0, 0, 0);
+        let (mut ranked, mut covered, mut intervals_checked, mut imagined) = (0, 0, 0, 0);
         for _ in 0..1_000 {
             let found = effects(&[3, 2, 2], &planted(&mut random, 0.05, 1.0)).unwrap();
             let order: Vec<usize> = found.factors.iter().map(|effect| effect.factor).collect();
@@ -409,15 +409,15 @@ mod tests {
             for effect in &found.factors {
                 for (level, true_ratio) in effect.levels.iter().zip(PLANTED[effect.factor]).skip(1)
                 {
-                    asked += 1;
+                    intervals_checked += 1;
                     let (lo, hi) = level.interval;
                     covered += u32::from(lo <= *true_ratio && *true_ratio <= hi);
                 }
             }
         }
-        assert_eq!((ranked, asked), (1_000, 4_000));
+        assert_eq!((ranked, intervals_checked), (1_000, 4_000));
         // 95 % of 4,000, four standard deviations of a binomial (55) either way.
-        assert!((3_745..=3_855).contains(&covered), "{covered} of {asked}");
+        assert!((3_745..=3_855).contains(&covered), "{covered} of {intervals_checked}");
         // One in a hundred of 3,000 tests may find something by chance.
         assert!(imagined <= 50, "{imagined} interactions");
     }

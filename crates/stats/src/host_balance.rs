@@ -252,8 +252,9 @@ mod tests {
         let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
         let caveat = skewed(&hosts, 100_000).unwrap();
         assert_eq!(caveat.code, CaveatCode::Skew);
-        let said = "host c started 1.50 ms after host b, at most 1.00 ms wanted; clocks ± 20.0 µs";
-        assert_eq!(caveat.evidence, said);
+        let evidence =
+            "host c started 1.50 ms after host b, at most 1.00 ms wanted; clocks ± 20.0 µs";
+        assert_eq!(caveat.evidence, evidence);
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
         assert_eq!((skewed(&[], 0), skew_ns(&[])), (None, 0));
@@ -269,8 +270,8 @@ mod tests {
             [host("a", 100, second), host("b", 100, second), host("c", 100, (0, 2_000 * MS))];
         let caveat = straggling(Pass::Write, &late).unwrap();
         assert_eq!(caveat.code, CaveatCode::Straggler);
-        let said = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
-        assert_eq!(caveat.evidence, said);
+        let evidence = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
+        assert_eq!(caveat.evidence, evidence);
         // Who had nothing to do, or a moment only, is not slow.
         let idle = [host("a", 100, second), host("b", 0, second), host("c", 1, (0, 10 * MS))];
         assert_eq!(straggling(Pass::Create, &idle), None);

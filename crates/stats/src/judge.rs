@@ -203,7 +203,8 @@ pub fn run(run: &Run) -> Vec<Judged> {
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = Sorted::of(run, pass);
-    let used: Vec<&PassResult> = sorted.used_trials().iter().map(|shot| shot.result).collect();
+    let used: Vec<&PassResult> =
+        sorted.used_trials().iter().map(|pass_trial| pass_trial.result).collect();
     let is_bytes = pass.is_byte_rate();
     let ops_per_s = sorted.summarize(op_rate);
     let bytes_per_s = sorted.summarize(byte_rate);
@@ -260,13 +261,13 @@ pub fn is_settled(run: &Run) -> bool {
 }
 
 /// The result of one trial for a pass.
-struct Shot<'a> {
+struct PassTrial<'a> {
     trial: &'a Trial,
     result: &'a PassResult,
 }
 
-impl Shot<'_> {
-    /// Says whether something of the trial's data came from a cache.
+impl PassTrial<'_> {
+    /// Says whether something of the trial's data was served by a cache.
     fn is_cached(&self) -> bool {
         self.result.caveats.iter().any(|caveat| caveat.code.is_cache_hit())
     }
@@ -274,10 +275,10 @@ impl Shot<'_> {
 
 /// The trials of a run, by what became of one pass.
 struct Sorted<'a> {
-    sound: Vec<Shot<'a>>,
-    set_aside: Vec<Shot<'a>>,
+    sound: Vec<PassTrial<'a>>,
+    set_aside: Vec<PassTrial<'a>>,
     /// Sound, but left out by the plan's rule.
-    discarded: Vec<Shot<'a>>,
+    discarded: Vec<PassTrial<'a>>,
     rule: Discard,
     failures: Vec<Failure>,
     made: u32,
@@ -301,12 +302,12 @@ impl<'a> Sorted<'a> {
             let result = trial.passes.iter().find(|result| result.pass == pass);
             match (result, &trial.state) {
                 (Some(result), TrialState::Interrupted) => {
-                    sorted.set_aside.push(Shot { trial, result });
+                    sorted.set_aside.push(PassTrial { trial, result });
                 }
                 (Some(result), _) if is_invalid(result) => {
-                    sorted.set_aside.push(Shot { trial, result });
+                    sorted.set_aside.push(PassTrial { trial, result });
                 }
-                (Some(result), _) => sorted.sound.push(Shot { trial, result }),
+                (Some(result), _) => sorted.sound.push(PassTrial { trial, result }),
                 (None, TrialState::Failed(reason)) => sorted.add_failure(reason),
                 (None, TrialState::Interrupted) => sorted.add_failure("the trial was interrupted"),
                 (None, TrialState::Done) => sorted.add_failure("the trial has no such pass"),
@@ -320,19 +321,19 @@ impl<'a> Sorted<'a> {
     fn apply_discard(&mut self, pass: Pass) {
         let rate = pass_rate(pass);
         let rates: Vec<f64> =
-            self.sound.iter().map(|shot| rate(shot.result).unwrap_or(0.0)).collect();
+            self.sound.iter().map(|pass_trial| rate(pass_trial.result).unwrap_or(0.0)).collect();
         let mut left_out = outlier::discarded(self.rule, &rates);
         if self.rule == Discard::Cached {
-            let cached: Vec<bool> = self.sound.iter().map(Shot::is_cached).collect();
+            let cached: Vec<bool> = self.sound.iter().map(PassTrial::is_cached).collect();
             // Where all trials are cached there is no other row to keep.
             if cached.contains(&false) {
                 left_out = cached;
             }
         }
         let sound = std::mem::take(&mut self.sound);
-        for (shot, is_out) in sound.into_iter().zip(left_out) {
+        for (pass_trial, is_out) in sound.into_iter().zip(left_out) {
             let list = if is_out { &mut self.discarded } else { &mut self.sound };
-            list.push(shot);
+            list.push(pass_trial);
         }
     }
 
@@ -369,7 +370,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// Returns the trials behind the figures.
-    fn used_trials(&self) -> &[Shot<'a>] {
+    fn used_trials(&self) -> &[PassTrial<'a>] {
         if self.sound.is_empty() { &self.set_aside } else { &self.sound }
     }
 
@@ -382,10 +383,10 @@ impl<'a> Sorted<'a> {
             (&self.discarded, false),
         ];
         let mut points = Vec::new();
-        for (shots, used) in lists {
-            for shot in shots {
-                if let Some(per_s) = rate(shot.result) {
-                    points.push(Point { trial_index: shot.trial.index, per_s, used });
+        for (pass_trials, used) in lists {
+            for pass_trial in pass_trials {
+                if let Some(per_s) = rate(pass_trial.result) {
+                    points.push(Point { trial_index: pass_trial.trial.index, per_s, used });
                 }
             }
         }
@@ -395,8 +396,8 @@ impl<'a> Sorted<'a> {
 }
 
 /// Collects the rates of some trials that have one.
-fn rates_of(shots: &[Shot<'_>], rate: RateOf) -> Vec<f64> {
-    shots.iter().filter_map(|shot| rate(shot.result)).collect()
+fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
+    pass_trials.iter().filter_map(|pass_trial| rate(pass_trial.result)).collect()
 }
 
 /// A function that reads a rate from a result.
@@ -457,8 +458,8 @@ fn carried_rate(result: &PassResult) -> Option<f64> {
     Some(offered.rate_per_s as f64 * carried as f64 / offered.scheduled_ops as f64)
 }
 
-/// Returns the mean payload of an op. Where none of those that fell due in the window was done, the
-/// ops of the warm-up stand for them.
+/// Returns the mean payload of an op. Where none of those that were scheduled in the window was
+/// done, the ops of the warm-up stand for them.
 fn bytes_per_op(result: &PassResult) -> f64 {
     let (mut ops, mut bytes) = (result.ops(), result.bytes());
     if ops == 0 {

@@ -157,7 +157,7 @@ fn count_vote(votes: &mut Vec<(Limit, usize)>, limit: Limit) {
     votes.push((limit, 1));
 }
 
-/// Returns how sure a median of `n` figures can be told from others at all: `1 - 2/2^n`.
+/// Returns how sure a median of `n` figures can be distinguished from others at all: `1 - 2/2^n`.
 fn confidence_max(n: usize) -> f64 {
     1.0 - 2.0 * 0.5_f64.powf(n as f64)
 }

@@ -25,11 +25,10 @@ const BEFORE_MIN: usize = 5;
 const NOTICED_WITHIN_NS: u64 = 1_000_000_000;
 /// Intervals in a row that have to be as before.
 const RECOVERED_INTERVALS: usize = 2;
-/// Intervals without which nothing is said of memory.
+/// Intervals without which nothing is reported of memory.
 const MEMORY_MIN: usize = 40;
-/// Segments without which nothing is said of memory: each of the first four takes what is kept for
-/// those after it, and the
-/// second quarter of them has to lie behind these.
+/// Segments without which nothing is reported of memory: each of the first four takes what is kept
+/// for those after it, and the second quarter of them has to lie behind these.
 const MEMORY_SEGMENTS_MIN: usize = 16;
 /// More growth than this share, and than so many bytes, is no noise of an allocator.
 const GROWTH_SHARE_MAX: f64 = 0.03;
@@ -334,7 +333,7 @@ impl Soaked {
                 && effect.detect_ns.is_some()
                 && effect.recover_ns.is_none();
         }
-        // Lost data outweighs everything; a server that never came back, single failed ops.
+        // Lost data outweighs everything; a server that never recovered, single failed ops.
         if self.data == Data::Lost {
             Verdict::LosesData
         } else if self.gave_up || unrecovered || (self.failure.is_some() && made) {

@@ -56,7 +56,7 @@ impl Summary {
         }
     }
 
-    /// Says whether the two intervals have a value in common: the medians can't be told apart.
+    /// Says whether the two intervals have a value in common: the medians can't be distinguished.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.interval.0 <= other.interval.1 && other.interval.0 <= self.interval.1
     }

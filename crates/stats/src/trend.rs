@@ -83,8 +83,8 @@ fn probability(n: usize, score: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn close(found: f64, truth: f64) -> bool {
-        (found - truth).abs() < 1e-9
+    fn close(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 1e-9
     }
 
     #[test]

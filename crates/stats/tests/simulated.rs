@@ -1,4 +1,4 @@
-//! What intervals and outliers promise, held to noise whose truth is known.
+//! What intervals and outliers promise, held to noise whose true value is known.
 //!
 //! Each count comes from a fixed seed, so that a test repeats itself exactly.
 

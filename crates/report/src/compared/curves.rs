@@ -273,7 +273,7 @@ impl CurvePair {
             let [before, after] = pair.mean_ns;
             let mark = if pair.is_between { "*" } else { "" };
             vec![
-                Rate::Ops(pair.asked_per_s as f64).to_string(),
+                Rate::Ops(pair.requested_per_s as f64).to_string(),
                 format_nanos(before),
                 format_nanos(after) + mark,
                 three_digits(after / before),
@@ -317,7 +317,7 @@ impl CurvePair {
         };
         let pair = |pair: &TimePair| {
             json!({
-                "asked_ops_per_s": pair.asked_per_s,
+                "asked_ops_per_s": pair.requested_per_s,
                 "response_time_mean_before_ns": pair.mean_ns[0],
                 "response_time_mean_after_ns": pair.mean_ns[1],
                 "is_between_load_points": pair.is_between,

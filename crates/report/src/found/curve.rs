@@ -92,7 +92,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
                 time(0.99),
             ],
         };
-        let offered = vec![Rate::Ops(point.asked_per_s as f64).to_string()];
+        let offered = vec![Rate::Ops(point.requested_per_s as f64).to_string()];
         [offered, figures, vec![words::cell(point, bound)]].concat()
     };
     Table {
@@ -122,7 +122,7 @@ fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
         let time = |q: f64| point.response_time.quantile(q);
         let broken: Vec<String> = point.broken.iter().map(ToString::to_string).collect();
         json!({
-            "asked_ops_per_s": point.asked_per_s,
+            "asked_ops_per_s": point.requested_per_s,
             "offered_ops_per_s": point.offered_per_s,
             "achieved_ops_per_s": point.achieved_per_s,
             "response_time_mean_ns": point.mean_ns,

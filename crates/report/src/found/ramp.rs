@@ -10,7 +10,8 @@ use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
 use stats::breaking::{
-    BEHIND_SHARE, Came, DEGRADED_SHARE, How, Purpose, Recovery, Searched, TURNS_MAX, Tried, replay,
+    BEHIND_SHARE, DEGRADED_SHARE, How, Purpose, Recovery, Searched, TURNS_MAX, TrialOutcome, Tried,
+    replay,
 };
 
 use super::Found;
@@ -204,11 +205,11 @@ fn search_table(name: &str, searched: &Searched<'_>, asked: &RampRequest) -> Tab
             }
             Purpose::Recovery => "after a break: ".to_owned(),
         };
-        let (rate, p99, came) = match &tried.came {
-            Came::Broken(trouble) => {
+        let (rate, p99, came) = match &tried.outcome {
+            TrialOutcome::Broken(trouble) => {
                 (none(), none(), if trouble.hangs { "no answer in time" } else { "failed" })
             }
-            Came::Figures(figures) => {
+            TrialOutcome::Figures(figures) => {
                 let pass = tried.run.spec.passes().iter().zip(figures);
                 let slowest = pass
                     .filter_map(|(pass, figure)| Some((*pass, figure.as_ref()?)))

@@ -1,7 +1,7 @@
 //! Searches of servers that scatter: how often noise alone is called a fall, and falls are found.
 //!
 //! Rates scatter as logarithms of normal figures do, and response times six times as much. All of
-//! it is drawn from seeds, and a search that goes wrong can be told again by its own.
+//! it is drawn from seeds, and a search that goes wrong can be repeated by its own.
 
 use model::random::SplitMix64;
 
@@ -20,7 +20,8 @@ fn normal(random: &mut SplitMix64) -> f64 {
 /// Searches a server with these rates, which scatter by so much; how many trials that took.
 fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
     let mut random = SplitMix64::new(seed);
-    let mut search = Search::new(Asked { first: 1, max: MAX, recovery_ms: 5_000, slow_factor: 10 });
+    let mut search =
+        Search::new(SearchLimits { first: 1, max: MAX, recovery_ms: 5_000, slow_factor: 10 });
     let mut tried = 0;
     while let Some(load) = search.next() {
         tried += 1;
@@ -30,7 +31,7 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize
             p99_ns: (2e6 * (6.0 * scatter * normal(&mut random)).exp()) as u64,
             offered_share: None,
         };
-        search.hear(Came::Figures(vec![Some(figure)]), tried * 1_000);
+        search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), tried * 1_000);
     }
     (search.found(), tried as usize)
 }
@@ -70,8 +71,8 @@ fn noise_alone_is_a_fall_in_one_search_of_twenty_at_most() {
 fn real_falls_are_found() {
     for (scatter, share) in [(0.02, 0.7), (0.05, 0.6), (0.1, 0.5), (0.2, 0.4)] {
         let (right, above) = found(scatter, share);
-        let told = format!("scatter {scatter}, falls to {share}: {right} right, {above} above");
-        assert!(right * 100 >= SEARCHES as usize * 95, "{told}");
-        assert!(above * 100 <= SEARCHES as usize * 2, "{told}");
+        let summary = format!("scatter {scatter}, falls to {share}: {right} right, {above} above");
+        assert!(right * 100 >= SEARCHES as usize * 95, "{summary}");
+        assert!(above * 100 <= SEARCHES as usize * 2, "{summary}");
     }
 }

@@ -6,7 +6,7 @@
 use model::question::RampRequest;
 use model::{Campaign, Run, Trial, TrialState};
 
-use super::{Came, Search, Trouble};
+use super::{Search, TrialOutcome, Trouble};
 
 /// A search with the trials it is made of.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Tried<'a> {
     /// The run that it belongs to.
     pub run: &'a Run,
     /// The outcome of the trial.
-    pub came: Came,
+    pub outcome: TrialOutcome,
 }
 
 impl Searched<'_> {
@@ -53,7 +53,7 @@ impl Searched<'_> {
         let (gave_in, _) = self.search.found().gave_in?;
         let mut of_turn = None;
         for tried in &self.tried {
-            let Came::Broken(trouble) = &tried.came else { continue };
+            let TrialOutcome::Broken(trouble) = &tried.outcome else { continue };
             if tried.load == gave_in {
                 return Some(trouble);
             }
@@ -66,7 +66,7 @@ impl Searched<'_> {
 }
 
 /// Replays the searches of a campaign.
-pub fn replay<'a>(campaign: &'a Campaign, asked: &RampRequest) -> Vec<Searched<'a>> {
+pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<Searched<'a>> {
     let mut trials: Vec<(&Run, &Trial)> = Vec::new();
     for run in &campaign.runs {
         for trial in &run.trials {
@@ -79,15 +79,15 @@ pub fn replay<'a>(campaign: &'a Campaign, asked: &RampRequest) -> Vec<Searched<'
     trials.sort_by_key(|(_, trial)| trial.position);
     let mut searches: Vec<Searched<'a>> = Vec::new();
     for (run, trial) in trials {
-        let load = asked.load_of(&run.spec);
+        let load = limits.load_of(&run.spec);
         if searches.last().is_none_or(|known| known.search.next() != Some(load)) {
-            searches.push(Searched { search: Search::new(asked.into()), tried: Vec::new() });
+            searches.push(Searched { search: Search::new(limits.into()), tried: Vec::new() });
         }
         let Some(Searched { search, tried }) = searches.last_mut() else { continue };
-        let came = Came::of(&run.spec, trial);
+        let outcome = TrialOutcome::of(&run.spec, trial);
         let purpose = search.purpose();
-        tried.push(Tried { load, purpose, run, came: came.clone() });
-        search.hear(came, trial.started_unix_ms);
+        tried.push(Tried { load, purpose, run, outcome: outcome.clone() });
+        search.handle_outcome(outcome, trial.started_unix_ms);
     }
     searches
 }

@@ -5,12 +5,13 @@
 use super::*;
 
 /// Searches a server that is played by a function; tells the loads that were tried, too.
-fn searched(max: u32, mut server: impl FnMut(u32) -> Came) -> (Found, Vec<u32>) {
-    let mut search = Search::new(Asked { first: 1, max, recovery_ms: 5_000, slow_factor: 10 });
+fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (Found, Vec<u32>) {
+    let mut search =
+        Search::new(SearchLimits { first: 1, max, recovery_ms: 5_000, slow_factor: 10 });
     let mut tried = Vec::new();
     while let Some(load) = search.next() {
         tried.push(load);
-        search.hear(server(load), tried.len() as u64 * 1_000);
+        search.handle_outcome(server(load), tried.len() as u64 * 1_000);
         assert!(tried.len() < 100, "{tried:?}");
     }
     (search.found(), tried)
@@ -20,12 +21,12 @@ fn figure(per_s: f64) -> Figure {
     Figure { per_s, p99_ns: 2_000_000, offered_share: None }
 }
 
-fn rates(one: f64) -> Came {
-    Came::Figures(vec![Some(figure(one))])
+fn rates(one: f64) -> TrialOutcome {
+    TrialOutcome::Figures(vec![Some(figure(one))])
 }
 
-fn broken() -> Came {
-    Came::Broken(Trouble { hangs: true, reason: "no answer".to_owned() })
+fn broken() -> TrialOutcome {
+    TrialOutcome::Broken(Trouble { hangs: true, reason: "no answer".to_owned() })
 }
 
 const AT_ONCE: Option<Recovery> = Some(Recovery::Back { from_ms: 0, to_ms: 0 });
@@ -51,7 +52,7 @@ fn a_server_that_does_not_recover_is_left_alone() {
         is_dead |= load >= 40;
         if is_dead { broken() } else { rates(1.0) }
     });
-    // It is looked after for five seconds.
+    // It is observed for five seconds.
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 1, 1, 1, 1, 1, 1]);
     assert_eq!((found.borne, found.gave_in), (Some(32), Some((64, How::Broken))));
     assert_eq!(found.recovery, Some(Recovery::Never { for_ms: 5_000 }));
@@ -63,7 +64,7 @@ fn a_server_that_does_not_recover_is_left_alone() {
 }
 
 #[test]
-fn how_long_a_server_takes_to_recover_is_told() {
+fn how_long_a_server_takes_to_recover_is_reported() {
     // Dead for three trials after each break.
     let mut dead = 0;
     let (found, tried) = searched(16, |load| {
@@ -87,7 +88,7 @@ fn how_long_a_server_takes_to_recover_is_told() {
 
 #[test]
 fn response_times_explode_where_they_rise_faster_than_the_load() {
-    let at = |p99_ns| Came::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
+    let at = |p99_ns| TrialOutcome::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
     // In a closed loop they may rise with the number of clients.
     let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
     assert_eq!(found.gave_in, None);
@@ -95,7 +96,7 @@ fn response_times_explode_where_they_rise_faster_than_the_load() {
     let (found, _) = searched(64, |load| at(far(load)));
     let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
     assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
-    // A tenth of a millisecond is nobody's response time.
+    // A tenth of a millisecond is too short for a response time.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
     assert_eq!(found.gave_in, None);
 }
@@ -105,7 +106,7 @@ fn an_offered_load_that_is_not_done_is_not_borne() {
     let (found, tried) = searched(1_000, |load| {
         let per_s = f64::from(load.min(300));
         let share = Some(per_s / f64::from(load));
-        Came::Figures(vec![Some(Figure { offered_share: share, ..figure(per_s) })])
+        TrialOutcome::Figures(vec![Some(Figure { offered_share: share, ..figure(per_s) })])
     });
     // 300 of 315 are 95.2 %, 300 of 316 are less than 95 %.
     assert_eq!(found.borne, Some(315), "{tried:?}");
@@ -116,8 +117,9 @@ fn an_offered_load_that_is_not_done_is_not_borne() {
 fn what_loses_a_fifth_of_its_best_is_degraded() {
     // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, by steps between.
     let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
-    let (found, tried) =
-        searched(5, |load| Came::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))]));
+    let (found, tried) = searched(5, |load| {
+        TrialOutcome::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))])
+    });
     let how = How::Degraded { pass: 1, best_at: 1, turns: 3 };
     assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
     assert_eq!(tried, [1, 2, 1, 2, 1, 2, 1, 2, 1]);
@@ -152,7 +154,7 @@ fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
 fn a_client_at_its_own_limit_says_nothing_of_the_server() {
     let (found, _) = searched(64, |load| match load {
         40.. => broken(),
-        8.. => Came::Figures(vec![None]),
+        8.. => TrialOutcome::Figures(vec![None]),
         _ => rates(f64::from(load)),
     });
     assert_eq!(found.gave_in, Some((40, How::Broken)));
@@ -172,7 +174,7 @@ fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
             let made = trials.entry(load).or_default();
             let is_free = load <= 100 || made.is_multiple_of(limited + 1);
             *made += 1;
-            Came::Figures(vec![is_free.then(|| Figure { offered_share, ..figure(per_s) })])
+            TrialOutcome::Figures(vec![is_free.then(|| Figure { offered_share, ..figure(per_s) })])
         })
         .0
     };
@@ -182,7 +184,7 @@ fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
         // Of 106 less than 95 % are done.
         assert_eq!((at, found.borne), (Some(106), Some(105)), "{limited}: {found:?}");
     }
-    // Where it never is free again nobody can tell, and that is said.
+    // Where it never is free again it is unknown, and reported as that.
     let found = found(3);
     assert_eq!((found.gave_in, found.unsure_from), (None, Some(128)), "{found:?}");
 }

@@ -1,9 +1,9 @@
 //! The check whether a load is served worse than a lighter one, or a single trial looked like it.
 //!
 //! The best of many trials is good by chance, too, and one trial is slow for many reasons. So both
-//! loads are tried again, in turns, and [`Turns`] compares what came of them by ranks, which know
-//! no shape of noise. The trials that raised the suspicion don't count: they were picked by how
-//! they look. Where the turns end without an answer, it stays unknown.
+//! loads are tried again, in turns, and [`Turns`] compares their outcomes by ranks, which know
+//! no shape of noise. The trials that raised the question don't count: they were picked by how
+//! they look. Where the turns end without an answer, it remains unknown.
 
 use crate::rank::rank_test;
 use crate::summary::median;
@@ -11,8 +11,8 @@ use crate::summary::median;
 /// Fewer turns can't show anything: three and three that lie wholly apart have a chance of 1 in 20.
 pub const TURNS_MIN: usize = 3;
 
-/// After so many turns the answer stays unknown. They show a fall to half in 98 of 100 where trials
-/// scatter by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
+/// After so many turns the answer remains unknown. They show a fall to half in 98 of 100 where
+/// trials scatter by a fifth, and to 70 % in 7 of 10 where they scatter by a tenth.
 pub const TURNS_MAX: usize = 6;
 
 /// After so many turns that all went well, no more are made.

@@ -34,8 +34,8 @@ pub struct Between {
 /// Mean response times at one offered load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimePair {
-    /// Ops per second that were asked for.
-    pub asked_per_s: u64,
+    /// Requested ops per second.
+    pub requested_per_s: u64,
     /// Before and after, in nanoseconds.
     pub mean_ns: [f64; 2],
     /// The later one lies between two load points.
@@ -59,7 +59,7 @@ pub struct CurvesCompared {
     pub peaks: [Option<Between>; 2],
     /// Change of the peak.
     pub peak: Outcome,
-    /// The knees in ops per second, where they can be told.
+    /// The knees in ops per second, where they are known.
     pub knees: [Option<Between>; 2],
     /// Change of the knee.
     pub knee: Outcome,
@@ -95,11 +95,11 @@ impl CurvesCompared {
 fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
     let others = carried_times(after);
     let mut pairs = Vec::new();
-    for (asked_per_s, mean_ns) in carried_times(before) {
-        let Some((other_ns, is_between)) = time_at(&others, asked_per_s) else { continue };
+    for (requested_per_s, mean_ns) in carried_times(before) {
+        let Some((other_ns, is_between)) = time_at(&others, requested_per_s) else { continue };
         // A ratio needs two times above 0.
         if mean_ns > 0.0 && other_ns > 0.0 {
-            pairs.push(TimePair { asked_per_s, mean_ns: [mean_ns, other_ns], is_between });
+            pairs.push(TimePair { requested_per_s, mean_ns: [mean_ns, other_ns], is_between });
         }
     }
     pairs
@@ -110,7 +110,7 @@ fn carried_times(curve: &Curve) -> Vec<(u64, f64)> {
     let mut times = Vec::new();
     for point in curve.points() {
         if point.standing() == Standing::Carried {
-            times.push((point.asked_per_s, point.mean_ns as f64));
+            times.push((point.requested_per_s, point.mean_ns as f64));
         }
     }
     times
@@ -163,10 +163,10 @@ fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
 /// Returns the areas under the pairs over the heaviest of their loads, as [`Curve::overall_ns`]
 /// does.
 fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
-    let heaviest = pairs.last()?.asked_per_s as f64;
+    let heaviest = pairs.last()?.requested_per_s as f64;
     let mut areas = [0.0, 0.0];
     for two in pairs.windows(2) {
-        let wide = (two[1].asked_per_s - two[0].asked_per_s) as f64;
+        let wide = (two[1].requested_per_s - two[0].requested_per_s) as f64;
         for (side, area) in areas.iter_mut().enumerate() {
             *area += wide * f64::midpoint(two[0].mean_ns[side], two[1].mean_ns[side]);
         }
@@ -180,11 +180,11 @@ fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
 /// was not, since chance may make a single load point a short one.
 fn peak_between(curve: &Curve) -> Option<Between> {
     let peak = curve.peak()?;
-    let (asked, at) = (peak.asked_per_s, peak.achieved_per_s);
+    let (requested, at) = (peak.requested_per_s, peak.achieved_per_s);
     let mut short = curve
         .points()
         .iter()
-        .filter(|point| point.asked_per_s > asked && point.standing() == Standing::Short);
+        .filter(|point| point.requested_per_s > requested && point.standing() == Standing::Short);
     let first = short.next();
     let high = match short.next().or(first) {
         Some(over) => over.offered_per_s.max(at),

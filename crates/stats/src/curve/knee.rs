@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_widens_the_interval_and_the_truth_stays_in_it() {
+    fn noise_widens_the_interval_and_the_true_value_lies_in_it() {
         let noise = [3.0, -4.0, 2.0, 5.0, -6.0, 1.0, -2.0, 4.0, -3.0, 2.0];
         let mut lines = curve(10, |x| 100.0 + 0.3 * (x - 650.0).max(0.0));
         for (point, noise) in lines.iter_mut().zip(noise) {

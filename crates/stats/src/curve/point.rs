@@ -1,7 +1,7 @@
 //! One load point, and the rules that it keeps or breaks.
 //!
 //! [`LoadPoint`] is the principal type. Rules are judged from what was counted, never from what was
-//! asked; where too little was done, the other rules say nothing more.
+//! requested; where too little was done, the other rules say nothing more.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ const CLIENT_LIMITED: [CaveatCode; 2] =
 /// The result of one offered load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadPoint {
-    /// Offered load that was asked for, in ops per second.
-    pub asked_per_s: u64,
+    /// Requested load, in ops per second.
+    pub requested_per_s: u64,
     /// Ops that were scheduled per second: arrivals at random are never as many as requested.
     pub offered_per_s: f64,
     /// Ops that were done per second.
@@ -64,12 +64,12 @@ impl Standing {
 /// A rule that is not kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broken {
-    /// The share of a kind of op, in percent, is not what was asked.
+    /// The share of a kind of op, in percent, is not the requested one.
     Mix {
         /// The kind of op.
         kind: OpKind,
         /// Share that was requested.
-        asked_percent: f64,
+        requested_percent: f64,
         /// Share that was done.
         done_percent: f64,
     },
@@ -93,9 +93,9 @@ impl Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mix { kind, asked_percent, done_percent } => write!(
+            Self::Mix { kind, requested_percent, done_percent } => write!(
                 f,
-                "{kind} is {done_percent:.1} % of the mix instead of {asked_percent:.1} %"
+                "{kind} is {done_percent:.1} % of the mix instead of {requested_percent:.1} %"
             ),
             Self::Failed(share) => write!(f, "{:.2} % of the ops failed", share * 100.0),
             Self::Client(share) => {
@@ -109,22 +109,25 @@ impl LoadPoint {
     /// Makes the load point of a run in its only pass; `mix` says how many hundredths of a percent
     /// of the ops were to be of each kind.
     pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
-        let asked_per_s = run.spec.load.rate_per_s;
+        let requested_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
-            return Self::missing(asked_per_s, judged.reason().unwrap_or("no figure").to_owned());
+            return Self::missing(
+                requested_per_s,
+                judged.reason().unwrap_or("no figure").to_owned(),
+            );
         };
-        let offered_per_s = judged.offered_per_s.unwrap_or(asked_per_s as f64);
+        let offered_per_s = judged.offered_per_s.unwrap_or(requested_per_s as f64);
         let results: Vec<&PassResult> = run.trials.iter().flat_map(|trial| &trial.passes).collect();
         let mut broken = Vec::new();
         broken.extend(check_mix(judged, mix));
         broken.extend(check_failed(&results));
         broken.extend(check_slowest(&results, judged, offered_per_s));
         Self {
-            asked_per_s,
+            requested_per_s,
             offered_per_s,
             // The rate is the carried share of what was requested; here it is that share of what
             // was scheduled, since response times are those of that load.
-            achieved_per_s: achieved.median * offered_per_s / asked_per_s.max(1) as f64,
+            achieved_per_s: achieved.median * offered_per_s / requested_per_s.max(1) as f64,
             mean_ns: judged.response_time.mean(),
             response_time: judged.response_time.clone(),
             broken,
@@ -137,9 +140,9 @@ impl LoadPoint {
     }
 
     /// Makes a load point without a figure.
-    pub fn missing(asked_per_s: u64, why: String) -> Self {
+    pub fn missing(requested_per_s: u64, why: String) -> Self {
         Self {
-            asked_per_s,
+            requested_per_s,
             offered_per_s: 0.0,
             achieved_per_s: 0.0,
             mean_ns: 0,
@@ -192,14 +195,14 @@ fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
     }
     let mut worst = None;
     let mut farthest = MIX_POINTS_MAX;
-    for &(kind, asked) in mix {
-        let asked_percent = f64::from(asked) / 100.0;
+    for &(kind, requested) in mix {
+        let requested_percent = f64::from(requested) / 100.0;
         let share = judged.kinds.iter().find(|share| share.kind == kind);
         let done_percent = share.map_or(0.0, |share| share.percent);
-        let distance = (done_percent - asked_percent).abs();
+        let distance = (done_percent - requested_percent).abs();
         if distance > MIX_POINTS_MAX && distance >= farthest {
             farthest = distance;
-            worst = Some(Broken::Mix { kind, asked_percent, done_percent });
+            worst = Some(Broken::Mix { kind, requested_percent, done_percent });
         }
     }
     worst
@@ -268,7 +271,7 @@ mod tests {
                 response_time: time,
             }
         };
-        let due = Offered {
+        let scheduled = Offered {
             rate_per_s: offered,
             scheduled_ops: offered,
             span_ns: 1_000_000_000,
@@ -277,7 +280,7 @@ mod tests {
         let pass = PassResult {
             window_ns: 1_000_000_000,
             kinds: vec![kind(OpKind::Read, reads), kind(OpKind::Write, writes)],
-            scope: Scope { offered: Some(due), ..Scope::default() },
+            scope: Scope { offered: Some(scheduled), ..Scope::default() },
             ..PassResult::new(Pass::Mix)
         };
         let trial = Trial {

@@ -1,7 +1,7 @@
 //! Nested factors: those that lie within others, and what each level is compared with.
 //!
 //! A factor lies within another where each of its levels comes with one level of that alone, such
-//! as the backends of two targets. The levels of the two can't all be told apart then: those of
+//! as the backends of two targets. The levels of the two can't all be distinguished then: those of
 //! the inner one are compared with each other under each level of the outer one, and the outer
 //! one's ratio is a mean over them. Of two that always change together the later one lies within.
 //!

@@ -7,7 +7,7 @@
 use model::units::{Nanos, three_digits};
 use model::{CaveatCode, RunSpec};
 
-use super::{Extent, Judged, JudgedCaveat, Point, Shot, Sorted, pass_rate};
+use super::{Extent, Judged, JudgedCaveat, PassTrial, Point, Sorted, pass_rate};
 use crate::criteria::{
     DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
@@ -37,13 +37,13 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
 /// that had it.
 fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
     let mut found = Raised { made: sorted.made, caveats: Vec::new() };
-    for shot in sorted.sound.iter().chain(&sorted.set_aside) {
-        for caveat in &shot.result.caveats {
-            found.add(caveat.code, &caveat.evidence, shot.trial.index);
+    for pass_trial in sorted.sound.iter().chain(&sorted.set_aside) {
+        for caveat in &pass_trial.result.caveats {
+            found.add(caveat.code, &caveat.evidence, pass_trial.trial.index);
         }
-        if shot.trial.state == model::TrialState::Interrupted {
-            let evidence = format!("trial {} did not reach its end", shot.trial.index + 1);
-            found.add(CaveatCode::Interrupted, &evidence, shot.trial.index);
+        if pass_trial.trial.state == model::TrialState::Interrupted {
+            let evidence = format!("trial {} did not reach its end", pass_trial.trial.index + 1);
+            found.add(CaveatCode::Interrupted, &evidence, pass_trial.trial.index);
         }
     }
     found.caveats.into_iter().map(|(caveat, _)| caveat).collect()
@@ -111,9 +111,9 @@ fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
 fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let rate = pass_rate(judged.pass);
     let (mut cached, mut others) = (Vec::new(), Vec::new());
-    for shot in &sorted.sound {
-        let list = if shot.is_cached() { &mut cached } else { &mut others };
-        list.extend(rate(shot.result));
+    for pass_trial in &sorted.sound {
+        let list = if pass_trial.is_cached() { &mut cached } else { &mut others };
+        list.extend(rate(pass_trial.result));
     }
     let (of_cached, of_others) = (median(&cached)?, median(&others)?);
     let evidence = format!(
@@ -162,8 +162,8 @@ fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
 /// Counts trials during which the rate changed, with the numbers of the first of them.
 fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     let (mut seen, mut first) = (0, None);
-    for shot in &sorted.sound {
-        let Some(rounds) = steady::cut_rounds(spec, shot.result) else { continue };
+    for pass_trial in &sorted.sound {
+        let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
         let Some(found) = Steadiness::of(&rounds.rates) else { continue };
         if !found.is_steady() {
             seen += 1;
@@ -189,10 +189,12 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
 ///
 /// Runs of a campaign are interleaved, so the position counts, not the number within the run.
 fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
-    let mut in_order: Vec<&Shot<'_>> = sorted.sound.iter().collect();
-    in_order.sort_by_key(|shot| shot.trial.position);
-    let rates: Vec<f64> =
-        in_order.iter().filter_map(|shot| pass_rate(judged.pass)(shot.result)).collect();
+    let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
+    in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
+    let rates: Vec<f64> = in_order
+        .iter()
+        .filter_map(|pass_trial| pass_rate(judged.pass)(pass_trial.result))
+        .collect();
     let found = trend(&rates)?;
     if rates.len() < DRIFT_TRIALS_MIN
         || found.probability > DRIFT_PROBABILITY_MAX

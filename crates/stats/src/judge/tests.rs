@@ -10,7 +10,7 @@ use model::{
 
 use super::*;
 
-mod course;
+mod timeline;
 
 const MB: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -70,7 +70,7 @@ fn writes(rates: &[u64]) -> Run {
     Run { index: 0, spec: spec(Workload::Stream), trials: made.collect() }
 }
 
-/// A mix of `ops` ops in a second, of which `scheduled_ops` fell due and 1000 were asked for.
+/// A mix of `ops` ops in a second, of which `scheduled_ops` were scheduled and 1000 requested.
 fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
     let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
     let span_ns = made.window_ns;
@@ -80,13 +80,13 @@ fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
 }
 
 #[test]
-fn chance_in_what_falls_due_moves_no_rate() {
+fn chance_in_what_is_scheduled_moves_no_rate() {
     let rate = |made: &PassResult| (op_rate(made), byte_rate(made));
-    // More or fewer fell due than were asked for, and all were done.
-    for due in [950, 1_000, 1_040] {
-        assert_eq!(rate(&offered(due, due)), (Some(1_000.0), Some(1e9)), "{due}");
+    // More or fewer were scheduled than requested, and all were done.
+    for scheduled in [950, 1_000, 1_040] {
+        assert_eq!(rate(&offered(scheduled, scheduled)), (Some(1_000.0), Some(1e9)), "{scheduled}");
     }
-    // Ops that fell due in the warm-up end in the window, too.
+    // Ops that were scheduled in the warm-up end in the window, too.
     assert_eq!(op_rate(&offered(1_010, 1_000)), Some(1_000.0));
     // What was not carried is missing.
     assert_eq!(op_rate(&offered(480, 960)), Some(500.0));
@@ -107,7 +107,7 @@ fn codes(judged: &Judged) -> Vec<&'static str> {
     judged.caveats.iter().map(|caveat| caveat.code.code()).collect()
 }
 
-fn doubt(run: &mut Run, trial: usize, caveat: Caveat) {
+fn add_caveat(run: &mut Run, trial: usize, caveat: Caveat) {
     run.trials[trial].passes[0].caveats.push(caveat);
 }
 
@@ -166,9 +166,9 @@ fn processor_time_is_divided_by_what_was_done() {
 }
 
 #[test]
-fn an_invalid_trial_is_set_aside_and_said() {
+fn an_invalid_trial_is_set_aside_and_reported() {
     let mut run = writes(&[100, 101, 102, 103, 900]);
-    doubt(&mut run, 4, CaveatCode::Accounting.because("issued 9, done 8"));
+    add_caveat(&mut run, 4, CaveatCode::Accounting.because("issued 9, done 8"));
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.rate.unwrap().max, judged.trials_used), (103e6, 4));
     assert_eq!((judged.verdict, codes(&judged)), (Verdict::Degraded, vec!["accounting"]));
@@ -181,7 +181,7 @@ fn an_invalid_trial_is_set_aside_and_said() {
 fn a_row_without_a_sound_trial_is_invalid_but_shows_its_figure() {
     let mut run = writes(&[100, 200]);
     for index in 0..2 {
-        doubt(&mut run, index, CaveatCode::Errors.because("3 × EIO"));
+        add_caveat(&mut run, index, CaveatCode::Errors.because("3 × EIO"));
     }
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.verdict, judged.rate.unwrap().median), (Verdict::Invalid, 150e6));
@@ -229,7 +229,7 @@ fn two_trials_are_too_few() {
 }
 
 #[test]
-fn a_wide_interval_is_said_with_its_numbers() {
+fn a_wide_interval_is_reported_with_its_numbers() {
     let judged = pass(&writes(&[100, 130, 115, 120, 90]), Pass::Write);
     assert_eq!(codes(&judged), ["wide-interval"]);
     assert_eq!(
@@ -245,7 +245,7 @@ fn an_outlier_is_named_only_where_it_is_far() {
     assert_eq!(codes(&judged), ["outlier"]);
     let evidence = &judged.caveats[0].evidence;
     assert!(evidence.starts_with("1 of 5 sound trials; trial 5 made 900 MB/s"), "{evidence}");
-    // As far in deviations, but within 5 % of the median: it misleads nobody.
+    // As far in deviations, but within 5 % of the median: it is no misleading figure.
     let near = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 990]), Pass::Write);
     assert_eq!((near.verdict, near.caveats.len()), (Verdict::Valid, 0));
     // Four trials are too few to tell.
@@ -256,9 +256,9 @@ fn an_outlier_is_named_only_where_it_is_far() {
 fn caveats_come_worst_first_and_once_with_their_count() {
     let mut run = writes(&[100, 101, 102, 103, 104]);
     for index in 0..3 {
-        doubt(&mut run, index, CaveatCode::NotDurable.because("durability none"));
-        doubt(&mut run, index, CaveatCode::Cached.because(format!("{index}")));
-        doubt(&mut run, index, CaveatCode::Cached.because("again in the same trial"));
+        add_caveat(&mut run, index, CaveatCode::NotDurable.because("durability none"));
+        add_caveat(&mut run, index, CaveatCode::Cached.because(format!("{index}")));
+        add_caveat(&mut run, index, CaveatCode::Cached.because("again in the same trial"));
     }
     let judged = pass(&run, Pass::Write);
     assert_eq!(codes(&judged), ["cached", "mixed-trials", "not-durable"]);
@@ -271,7 +271,7 @@ fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
     let mut run = writes(&[100, 900, 101, 905, 102]);
     assert!(!codes(&pass(&run, Pass::Write)).contains(&"mixed-trials"));
     for index in [1, 3] {
-        doubt(&mut run, index, CaveatCode::Cached.because("from memory"));
+        add_caveat(&mut run, index, CaveatCode::Cached.because("from memory"));
     }
     let judged = pass(&run, Pass::Write);
     let mixed = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::MixedTrials);
@@ -286,7 +286,7 @@ fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
     assert_eq!(judged.points.iter().filter(|point| !point.used).count(), 2);
     // All trials are of one kind: there is nothing else to keep.
     for index in [0, 2, 4] {
-        doubt(&mut run, index, CaveatCode::Cached.because("from memory"));
+        add_caveat(&mut run, index, CaveatCode::Cached.because("from memory"));
     }
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.rate.unwrap().n, codes(&judged).contains(&"mixed-trials")), (5, false));
@@ -358,7 +358,7 @@ fn outliers_are_left_out_by_rule() {
 fn trials_that_warm_up_never_count() {
     let rule = Repetition { warmup_trials: 2, ..Repetition::default() };
     let mut run = repeated(&[5, 7, 100, 101, 102], rule);
-    doubt(&mut run, 0, CaveatCode::Errors.because("1 of 5 ops failed"));
+    add_caveat(&mut run, 0, CaveatCode::Errors.because("1 of 5 ops failed"));
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.rate.unwrap().min, judged.trials_made, judged.points.len()), (100e6, 3, 3));
     assert_eq!(judged.verdict, Verdict::Valid);

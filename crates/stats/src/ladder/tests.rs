@@ -1,4 +1,4 @@
-//! Ladders with one planted limit each, and what must be said of them.
+//! Ladders with one planted limit each, and what must be reported of them.
 
 #![allow(clippy::float_cmp, reason = "exact figures are the point")]
 
@@ -160,7 +160,7 @@ fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
 }
 
 #[test]
-fn what_can_not_be_told_is_not_claimed() {
+fn what_is_unknown_is_not_claimed() {
     // Two layers of which either may be the larger, in trials that lie far apart.
     let scattered = |layer, time: f64| Measured {
         layer,
@@ -183,7 +183,7 @@ fn what_can_not_be_told_is_not_claimed() {
 }
 
 #[test]
-fn a_part_that_is_slower_than_its_whole_is_told() {
+fn a_part_that_is_slower_than_its_whole_is_reported() {
     let climbed = climb(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
     assert_eq!(climbed.crossed, [(Layer::Server, Layer::Disk)]);
     // The server had it in its memory: its disk can't be what limits.

@@ -1,4 +1,4 @@
-//! Timelines that were made up, and what is said of them.
+//! Timelines that were made up, and what is reported of them.
 //!
 //! Each has one disturbance whose detection, stall and recovery are known to the interval.
 
@@ -53,7 +53,7 @@ fn a_stall_is_noticed_lasts_and_is_over() {
 fn what_makes_no_difference_is_not_noticed() {
     let effect = effect(&pulses(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
     assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
-    // Nor is what happens long after it was over its doing.
+    // Nor is an event long after it was over its doing.
     let mut late = pulses(&[50; 30]);
     late[25].errors = 1;
     assert_eq!(self::effect(&late, 520 * MS).detect_ns, None);
@@ -112,7 +112,7 @@ fn segment(index: u32, upsets: Vec<Upset>) -> Trial {
     }
 }
 
-fn asked() -> Soak {
+fn requested_soak() -> Soak {
     let one =
         Disturbance { blow: Blow::ServerStall, host: None, at_ms: 600, lasts_ms: 300, by_ms: 0 };
     Soak { duration_ms: 2_600, segment_ms: 1_300, commit_every_ops: 64, disturbances: vec![one] }
@@ -123,12 +123,12 @@ fn two() -> Vec<Trial> {
 }
 
 fn verdict(trials: &[Trial]) -> Verdict {
-    soaked(&asked(), trials).verdict
+    soaked(&requested_soak(), trials).verdict
 }
 
 #[test]
 fn who_lost_nothing_and_failed_nothing_survives() {
-    let soaked = soaked(&asked(), &two());
+    let soaked = soaked(&requested_soak(), &two());
     assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
     assert_eq!(soaked.read_back, (2 * 64 * 4096, 0));
     assert_eq!((soaked.segments, soaked.ops, soaked.kept.blocks), ((2, 2, 2), 1_200, 128));
@@ -142,7 +142,7 @@ fn the_worst_that_was_found_is_the_verdict() {
     let mut failed = two();
     let stale = [(OpError(70), 2), (OpError(10_052), 3), (OpError(28), 4)];
     failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
-    let fails = soaked(&asked(), &failed);
+    let fails = soaked(&requested_soak(), &failed);
     assert_eq!((fails.verdict, fails.failed()), (Verdict::FailsOps, 9));
     assert_eq!((fails.stale, fails.state, fails.data), (2, 3, Data::Verified));
 
@@ -158,7 +158,7 @@ fn the_worst_that_was_found_is_the_verdict() {
 }
 
 #[test]
-fn what_was_not_done_can_t_be_told() {
+fn what_was_not_done_is_unknown() {
     assert_eq!(verdict(&two()[..1]), Verdict::CantTell);
     let mut unread = two();
     unread[1].passes.truncate(1);
@@ -166,7 +166,7 @@ fn what_was_not_done_can_t_be_told() {
     let mut unmade = two();
     unmade[0].passes[0].upsets[0].failed = Some("not allowed".to_owned());
     assert_eq!(verdict(&unmade), Verdict::CantTell);
-    // Whom nobody disturbed, nobody says that he never came back.
+    // Without a fault event, no server is reported as one that never recovered.
     let mut failed = vec![segment(0, Vec::new()), segment(1, Vec::new())];
     failed[1].state = TrialState::Failed("no space".to_owned());
     assert_eq!(verdict(&failed), Verdict::CantTell);
@@ -181,9 +181,9 @@ fn what_was_not_read_back_is_neither_there_nor_lost() {
     gone[1].passes.truncate(1);
     gone[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &[(OpError::LOST, 64)]);
     gone[1].state = TrialState::Failed("the server does not answer".to_owned());
-    let told = soaked(&asked(), &gone);
+    let result = soaked(&requested_soak(), &gone);
     // A client that gave up did not recover, whether or not anything was planned.
-    assert_eq!((told.verdict, told.data), (Verdict::NeverRecovers, Data::Unverified));
+    assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, Data::Unverified));
     let quiet = [segment(0, Vec::new()), gone[1].clone()];
     assert_eq!(verdict(&quiet), Verdict::NeverRecovers);
 
@@ -191,9 +191,9 @@ fn what_was_not_read_back_is_neither_there_nor_lost() {
     for (done, errors) in [(0, 64), (63, 1)] {
         let mut hung = two();
         hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];
-        let told = soaked(&asked(), &hung);
-        assert_eq!((told.verdict, told.data), (Verdict::FailsOps, Data::Unverified));
-        assert_eq!(told.segments, (2, 2, 1));
+        let result = soaked(&requested_soak(), &hung);
+        assert_eq!((result.verdict, result.data), (Verdict::FailsOps, Data::Unverified));
+        assert_eq!(result.segments, (2, 2, 1));
     }
 }
 
@@ -205,17 +205,17 @@ fn memory_grows_or_not() {
         for (number, pulse) in all.enumerate() {
             pulse.rss_bytes += number as u64 * grow;
         }
-        soaked(&asked(), &trials).memory.unwrap()
+        soaked(&requested_soak(), &trials).memory.unwrap()
     };
     let steady = with(0);
     assert_eq!((steady.early_bytes, steady.late_bytes), (50 << 20, 50 << 20));
     assert!(steady.is_steady() && steady.ops > 0);
     assert!(with(1 << 10).is_steady() && !with(1 << 20).is_steady());
-    assert_eq!(soaked(&asked(), &two()).memory, None);
+    assert_eq!(soaked(&requested_soak(), &two()).memory, None);
 }
 
 #[test]
-fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_told() {
+fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_reported() {
     let kill = Upset {
         blow: Blow::ClientKill,
         host: "two".to_owned(),
@@ -228,18 +228,18 @@ fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_told(
     let read_by =
         |host: &str, ops| HostResult { host: host.to_owned(), ops, ..HostResult::default() };
     trials[0].passes[1].hosts = vec![read_by("one", 32), read_by("two", 40)];
-    let told = soaked(&asked(), &trials);
-    assert_eq!(told.verdict, Verdict::Survives);
-    let effect = &told.effects[0];
+    let result = soaked(&requested_soak(), &trials);
+    assert_eq!(result.verdict, Verdict::Survives);
+    let effect = &result.effects[0];
     assert_eq!((effect.noticed_ns, effect.read_back_ops), (Some(25 * MS), Some(40)));
     assert_eq!((effect.detect_ns, effect.stall_ns), (None, 0), "the others went on");
     trials[0].passes[0].upsets[0].failed = Some("its work was over before".to_owned());
-    let unmade = soaked(&asked(), &trials);
+    let unmade = soaked(&requested_soak(), &trials);
     assert_eq!((unmade.verdict, unmade.effects[0].noticed_ns), (Verdict::CantTell, None));
 }
 
 #[test]
-fn a_step_of_a_clock_is_told_with_its_size_and_whether_it_was_seen() {
+fn a_step_of_a_clock_is_reported_with_its_size_and_whether_it_was_seen() {
     let one = Disturbance {
         blow: Blow::ClockStep,
         host: Some("one".to_owned()),
@@ -247,7 +247,7 @@ fn a_step_of_a_clock_is_told_with_its_size_and_whether_it_was_seen() {
         lasts_ms: 300,
         by_ms: -5_000,
     };
-    let soak = Soak { disturbances: vec![one], ..asked() };
+    let soak = Soak { disturbances: vec![one], ..requested_soak() };
     let step = Upset { blow: Blow::ClockStep, host: "one".to_owned(), ..upset(640 * MS) };
     let step = Upset { planned_ns: 600 * MS, ..step };
     let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];

@@ -29,7 +29,7 @@ fn draw_curves(number: usize, curves: &[Named]) -> Option<Picture> {
     let loads = RateAxis::new(Counted::Ops, most);
     let dot = |point: &LoadPoint| {
         let short = if carried(&point) { "" } else { ", not carried" };
-        let (done, offered) = (Rate::Ops(point.achieved_per_s), point.asked_per_s as f64);
+        let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
         Dot {
             x: loads.at(point.achieved_per_s),
             y: times.at(point.mean_ns),

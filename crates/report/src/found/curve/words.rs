@@ -95,14 +95,14 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
             "{} keep {told}, at {}; {} do not ({}). Found with {}.{}",
             format_ops(best.achieved_per_s),
             time(best),
-            format_ops(over.asked_per_s as f64),
+            format_ops(over.requested_per_s as f64),
             explain_miss(over, bound),
             counted(curve.points().len(), "load point"),
             explain_client_limit(over)
         ),
         (None, Some(first)) => format!(
             "no load keeps {told}: the lightest that was tried, {}, does not ({}).{}",
-            format_ops(first.asked_per_s as f64),
+            format_ops(first.requested_per_s as f64),
             explain_miss(first, bound),
             explain_client_limit(first)
         ),
@@ -176,7 +176,7 @@ fn limited_ones(curve: &Curve) -> Option<String> {
 }
 
 fn describe_point(point: &LoadPoint) -> String {
-    let offered = format_ops(point.asked_per_s as f64);
+    let offered = format_ops(point.requested_per_s as f64);
     match point.standing() {
         Standing::Short => format!(
             "Of {offered} offered, {} were done ({:.0} %): not carried.",

@@ -9,7 +9,7 @@ use model::Pass;
 use model::question::RampRequest;
 use model::units::Nanos;
 use stats::Rate;
-use stats::breaking::{Came, Purpose, Searched};
+use stats::breaking::{Purpose, Searched, TrialOutcome};
 
 use crate::picture::{About, Counted, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis};
 
@@ -84,7 +84,7 @@ impl<'a> Drawn<'a> {
         };
         let passes: Vec<_> = passes.map(of_pass).collect();
         let broken = searched.tried.iter().filter(|tried| {
-            tried.purpose != Purpose::Recovery && matches!(tried.came, Came::Broken(_))
+            tried.purpose != Purpose::Recovery && matches!(tried.outcome, TrialOutcome::Broken(_))
         });
         let failed: BTreeSet<u32> = broken.map(|tried| tried.load).collect();
         let known = passes.iter().any(|(_, points)| points.len() > 1);

@@ -11,7 +11,7 @@ const CURVES: u64 = 100;
 const SECONDS: f64 = 20.0;
 
 fn curve(points: &[(u64, f64, u64)]) -> Curve {
-    Curve::new(points.iter().map(|(asked, done, ns)| point(*asked, *done, *ns)).collect())
+    Curve::new(points.iter().map(|(requested, done, ns)| point(*requested, *done, *ns)).collect())
 }
 
 /// Exponentially distributed, with a mean of 1.
@@ -20,15 +20,15 @@ fn exponential(random: &mut SplitMix64) -> f64 {
 }
 
 /// A load point of a server that does one op after the other, each for so many milliseconds.
-fn queued(random: &mut SplitMix64, asked_per_s: u64, service_ms: f64) -> LoadPoint {
+fn queued(random: &mut SplitMix64, requested_per_s: u64, service_ms: f64) -> LoadPoint {
     let (mut now, mut free, mut waited, mut done) = (0.0, 0.0_f64, 0.0, 0_u32);
-    let mut due = 0_u32;
+    let mut scheduled = 0_u32;
     loop {
-        now += exponential(random) / asked_per_s as f64;
+        now += exponential(random) / requested_per_s as f64;
         if now > SECONDS {
             break;
         }
-        due += 1;
+        scheduled += 1;
         free = free.max(now) + service_ms / 1_000.0 * exponential(random);
         if free <= SECONDS {
             done += 1;
@@ -36,8 +36,8 @@ fn queued(random: &mut SplitMix64, asked_per_s: u64, service_ms: f64) -> LoadPoi
         }
     }
     let mean_ns = (waited / f64::from(done.max(1)) * 1e9) as u64;
-    let offered_per_s = f64::from(due) / SECONDS;
-    LoadPoint { offered_per_s, ..point(asked_per_s, f64::from(done) / SECONDS, mean_ns) }
+    let offered_per_s = f64::from(scheduled) / SECONDS;
+    LoadPoint { offered_per_s, ..point(requested_per_s, f64::from(done) / SECONDS, mean_ns) }
 }
 
 /// Ten load points up to the heaviest.
@@ -48,14 +48,14 @@ fn simulated(seed: u64, heaviest: u64, service_ms: f64) -> Curve {
 
 /// Of all pairs of curves, those with these outcomes of response time, and of the peak.
 fn count(heaviest: [u64; 2], service_ms: [f64; 2], is: impl Fn(Outcome, Outcome) -> bool) -> u64 {
-    let told = |seed: &u64| {
+    let differs = |seed: &u64| {
         let [before, after] = [0, 1].map(|side| {
             simulated(2 * seed + side, heaviest[side as usize], service_ms[side as usize])
         });
         let compared = CurvesCompared::of(&before, &after, 0.05);
         is(compared.time, compared.peak)
     };
-    (0..CURVES).filter(told).count() as u64
+    (0..CURVES).filter(differs).count() as u64
 }
 
 const fn differs(outcome: Outcome) -> bool {
@@ -71,7 +71,7 @@ fn the_same_server_twice_does_not_differ() {
 }
 
 #[test]
-fn a_slower_server_is_told() {
+fn a_slower_server_is_found() {
     let slower = |time, peak| {
         assert!(time != Outcome::Lower && peak != Outcome::Higher);
         time == Outcome::Higher || peak == Outcome::Lower
@@ -94,7 +94,7 @@ fn pairs_at_the_same_load_give_ratio_overall_and_interval() {
     let (from, to) = compared.overall_ns.unwrap();
     assert!((from - 1.5e6).abs() < 1e-3 && (to.at - 3e6).abs() < 1e-3, "{from} {to:?}");
     assert_eq!(compared.time, Outcome::Higher);
-    // Nobody knows how much more they would have carried.
+    // It is unknown how much more they would have carried.
     assert_eq!((compared.peak, compared.knee), (Outcome::Unclear, Outcome::Unclear));
     assert_eq!(CurvesCompared::of(&after, &before, 0.05).time, Outcome::Lower);
 }
@@ -104,8 +104,8 @@ fn a_load_that_the_other_curve_has_not_lies_between_two_that_it_has() {
     let before = curve(&[(100, 100.0, 1_000), (150, 150.0, 1_000), (400, 400.0, 9_000)]);
     let after = curve(&[(100, 100.0, 1_000), (200, 200.0, 3_000), (300, 200.0, 900_000)]);
     let compared = CurvesCompared::of(&before, &after, 0.05);
-    let pair = |asked_per_s, other, is_between| TimePair {
-        asked_per_s,
+    let pair = |requested_per_s, other, is_between| TimePair {
+        requested_per_s,
         mean_ns: [1_000.0, other],
         is_between,
     };

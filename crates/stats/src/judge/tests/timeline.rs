@@ -1,18 +1,18 @@
-//! What the order of trials and the course of each say: drift, steadiness, the common window, and
-//! the estimate of what a closed loop left out.
+//! What the order of trials and the timeline of each show: drift, steadiness, the common window,
+//! and the estimate of what a closed loop left out.
 
 use model::{IntervalSample, Work};
 
 use super::*;
 
-fn doubt_of(judged: &Judged, code: CaveatCode) -> Option<String> {
+fn evidence_of(judged: &Judged, code: CaveatCode) -> Option<String> {
     let found = judged.caveats.iter().find(|caveat| caveat.code == code)?;
     Some(found.evidence_line())
 }
 
 #[test]
 fn trials_in_perfect_order_are_a_drift_and_others_are_none() {
-    let drift = |rates: &[u64]| doubt_of(&pass(&writes(rates), Pass::Write), CaveatCode::Drift);
+    let drift = |rates: &[u64]| evidence_of(&pass(&writes(rates), Pass::Write), CaveatCode::Drift);
     assert_eq!(
         drift(&[100, 99, 97, 96, 94]).unwrap(),
         "5 trials fall by 6.19 % of their median from the first to the last (at most 5 %); by \
@@ -31,7 +31,7 @@ fn a_drift_is_looked_for_in_the_order_in_which_trials_were_made() {
     for (trial, position) in run.trials.iter_mut().zip([7, 30, 11, 2, 19]) {
         trial.position = position;
     }
-    assert_eq!(doubt_of(&pass(&run, Pass::Write), CaveatCode::Drift), None);
+    assert_eq!(evidence_of(&pass(&run, Pass::Write), CaveatCode::Drift), None);
 }
 
 /// A mix with a sample each second.
@@ -55,14 +55,14 @@ fn mixes(trials: &[&[u64]]) -> Run {
 }
 
 #[test]
-fn trials_that_had_not_settled_are_counted_and_told_with_two_numbers() {
+fn trials_that_had_not_settled_are_counted_and_reported_with_two_numbers() {
     let even: &[u64] = &[1_000; 6];
     let judged = pass(&mixes(&[even, even, even]), Pass::Mix);
-    assert_eq!(doubt_of(&judged, CaveatCode::NotSteady), None);
+    assert_eq!(evidence_of(&judged, CaveatCode::NotSteady), None);
     let rising: &[u64] = &[600, 800, 1_000, 1_200, 1_400];
     let judged = pass(&mixes(&[even, rising, rising]), Pass::Mix);
     assert_eq!(
-        doubt_of(&judged, CaveatCode::NotSteady).unwrap(),
+        evidence_of(&judged, CaveatCode::NotSteady).unwrap(),
         "2 of 3 trials: over five rounds of 1.00 s or more the rate ranged over 80.0 % of its mean \
          (at most 20 %), and its trend rose by 80.0 % (at most 10 %)"
     );

@@ -1,18 +1,18 @@
 //! The outcome of one load: figures, or what went wrong.
 //!
-//! [`Came::of`] judges a trial as a report would, so that a search that is replayed from the
-//! results file takes the same path.
+//! [`TrialOutcome::of`] judges a trial as a report would, so that a search that is replayed from
+//! the results file takes the same path.
 
 use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
 
 use crate::judge;
 
-/// Words in the reason of a failed trial that say that an answer did not come.
+/// Words in the reason of a failed trial that mean that no answer was received.
 const NO_ANSWER: &str = "no answer";
 
 /// The outcome of one load.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Came {
+pub enum TrialOutcome {
     /// The figure of each pass, in an order that is always the same; `None` where it says nothing
     /// of the server.
     Figures(Vec<Option<Figure>>),
@@ -34,13 +34,13 @@ pub struct Figure {
 /// The reason why a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// An answer did not come in time.
+    /// No answer was received in time.
     pub hangs: bool,
     /// The reason in a sentence.
     pub reason: String,
 }
 
-impl Came {
+impl TrialOutcome {
     /// Judges one trial of a run.
     pub fn of(spec: &RunSpec, trial: &Trial) -> Self {
         match read_figures(spec, trial) {
@@ -90,10 +90,10 @@ fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
         }
     }
     let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-    let asked_per_s = run.spec.load.rate_per_s as f64;
+    let requested_per_s = run.spec.load.rate_per_s as f64;
     Ok(Some(Figure {
         per_s: rate.median,
         p99_ns: judged.response_time.quantile(0.99),
-        offered_share: judged.offered_per_s.map(|_| done_per_s / asked_per_s),
+        offered_share: judged.offered_per_s.map(|_| done_per_s / requested_per_s),
     }))
 }
