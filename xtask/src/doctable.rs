@@ -9,19 +9,32 @@ pub type Row = Vec<String>;
 /// Returns the rows of the first table whose header row starts with `columns`; `None` without one.
 pub fn find_table(page: &str, columns: &[&str]) -> Option<Vec<Row>> {
     let mut lines = page.lines();
-    lines.find(|line| {
-        let cells = split_row(line);
-        cells.len() >= columns.len() && columns.iter().zip(&cells).all(|(want, got)| want == got)
-    })?;
-    let body = lines.skip(1).take_while(|line| line.trim_start().starts_with('|'));
-    Some(body.map(split_row).collect())
+    loop {
+        let cells = split_row(lines.next()?);
+        if cells.len() >= columns.len() && cells[..columns.len()] == *columns {
+            break;
+        }
+    }
+    let mut rows = Vec::new();
+    // The line below the heads only separates them.
+    for line in lines.skip(1) {
+        if !line.trim_start().starts_with('|') {
+            break;
+        }
+        rows.push(split_row(line));
+    }
+    Some(rows)
 }
 
 fn split_row(line: &str) -> Row {
     let line = line.trim();
     let Some(inner) = line.strip_prefix('|') else { return Row::new() };
     let inner = inner.strip_suffix('|').unwrap_or(inner);
-    inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()).collect()
+    let mut row = Row::new();
+    for cell in inner.split('|') {
+        row.push(cell.replace('`', "").trim().to_owned());
+    }
+    row
 }
 
 #[cfg(test)]

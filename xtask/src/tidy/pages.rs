@@ -19,8 +19,10 @@ const PAGE: &str = "docs/design/dependencies.md";
 /// # Errors
 /// Where the manifest is no TOML or the page has no table.
 pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Finding>> {
-    let used: BTreeSet<String> =
-        members.iter().flat_map(|member| member.outside.iter().cloned()).collect();
+    let mut used = BTreeSet::new();
+    for member in members {
+        used.extend(member.outside.iter().cloned());
+    }
     let (in_manifest, on_page) = (read_manifest(manifest)?, read_page(page)?);
     let mut findings = Vec::new();
     for name in used.difference(&on_page) {
@@ -37,11 +39,15 @@ pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Findi
 
 fn read_manifest(manifest: &str) -> Result<BTreeSet<String>> {
     let manifest: toml::Table = manifest.parse().context("Cargo.toml")?;
-    let dependencies = manifest.get("workspace").and_then(|table| table.get("dependencies"));
-    let dependencies = dependencies.and_then(toml::Value::as_table);
-    let dependencies = dependencies.context("Cargo.toml has no [workspace.dependencies]")?;
-    let outside = dependencies.iter().filter(|(_, value)| value.get("path").is_none());
-    Ok(outside.map(|(name, _)| name.clone()).collect())
+    let workspace = manifest.get("workspace").context("Cargo.toml has no [workspace]")?;
+    let dependencies = workspace.get("dependencies").and_then(toml::Value::as_table);
+    let mut names = BTreeSet::new();
+    for (name, value) in dependencies.context("Cargo.toml has no [workspace.dependencies]")? {
+        if value.get("path").is_none() {
+            names.insert(name.clone());
+        }
+    }
+    Ok(names)
 }
 
 /// Names of all tables of the page that have the columns, one row a crate.
@@ -49,7 +55,9 @@ fn read_page(page: &str) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for section in page.split("\n## ") {
         let rows = doctable::find_table(section, &COLUMNS).unwrap_or_default();
-        names.extend(rows.into_iter().filter_map(|row| row.into_iter().next()));
+        for row in rows {
+            names.extend(row.into_iter().next());
+        }
     }
     anyhow::ensure!(!names.is_empty(), "{PAGE} has no table with the columns {COLUMNS:?}");
     Ok(names)
