@@ -1,7 +1,7 @@
 //! Issued = accounted = at the target, or the trial is invalid.
 //!
-//! Each truth is one comparison of what the recorder says with what somebody else counted: the
-//! backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
+//! Each cross_check is one comparison of what the recorder says with what somebody else counted:
+//! the backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
 //! depth 32 and exits with 0; this is the page that must not let it pass.
 
 mod inventory;
@@ -10,13 +10,13 @@ mod served;
 use engine::backend::Tally;
 use engine::target::Inventory;
 use fleet::Done;
-use model::{Caveat, CaveatCode, OpKind, PassResult, RunSpec, Share, Truth};
+use model::{Caveat, CaveatCode, CrossCheck, OpKind, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
 
 /// Who else counted.
 #[derive(Clone, Debug)]
-pub struct Witnesses {
+pub struct CrossCheckSources {
     /// The backends of all workers, or the kernel for their threads.
     pub tally: Tally,
     /// Files, bytes, directories and links in the working directory after the pass.
@@ -29,7 +29,7 @@ pub struct Witnesses {
     pub others: Vec<Done>,
 }
 
-impl Default for Witnesses {
+impl Default for CrossCheckSources {
     /// Nobody counted, and nobody else works.
     fn default() -> Self {
         let (tally, inventory, server) = (Tally::default(), None, None);
@@ -51,51 +51,57 @@ pub fn done(result: &PassResult) -> Vec<Done> {
 }
 
 /// Compares the recorder with every witness there is.
-pub fn truths(spec: &RunSpec, result: &PassResult, witnesses: &Witnesses) -> Vec<Truth> {
-    let mut truths = vec![issued(result)];
-    truths.extend(tallied(result, &witnesses.tally));
-    truths.extend(
-        witnesses
+pub fn cross_checks(
+    spec: &RunSpec,
+    result: &PassResult,
+    sources: &CrossCheckSources,
+) -> Vec<CrossCheck> {
+    let mut cross_checks = vec![issued(result)];
+    cross_checks.extend(tallied(result, &sources.tally));
+    cross_checks.extend(
+        sources
             .inventory
-            .map(|inventory| inventory::truths(spec, result, witnesses, inventory))
+            .map(|inventory| inventory::cross_checks(spec, result, sources, inventory))
             .into_iter()
             .flatten(),
     );
-    let repeats = witnesses.tally.recovered.repeats();
-    let served = witnesses
+    let repeats = sources.tally.recovered.repeats();
+    let served = sources
         .server
         .as_ref()
-        .map(|(before, after)| served::truths(spec, result, &witnesses.tally, before, after));
-    truths.extend(served.into_iter().flatten().map(|truth| at_least(truth, repeats)));
-    truths
+        .map(|(before, after)| served::cross_checks(spec, result, &sources.tally, before, after));
+    cross_checks
+        .extend(served.into_iter().flatten().map(|cross_check| at_least(cross_check, repeats)));
+    cross_checks
 }
 
 /// Allows more than was recorded where calls were sent again: a server may have carried some out
 /// twice, so it must have seen what was recorded, and may have seen more.
-fn at_least(truth: Truth, repeats: bool) -> Truth {
+fn at_least(cross_check: CrossCheck, repeats: bool) -> CrossCheck {
     if !repeats {
-        return truth;
+        return cross_check;
     }
-    let Truth { expected, found, source } = truth;
-    Truth { expected, found: found.min(expected), source: format!("{source}, at least") }
+    let CrossCheck { expected, found, source } = cross_check;
+    CrossCheck { expected, found: found.min(expected), source: format!("{source}, at least") }
 }
 
-/// Raises a caveat for each truth that does not hold.
-pub fn doubts(truths: &[Truth]) -> Vec<Caveat> {
-    let untrue = truths.iter().filter(|truth| truth.expected != truth.found);
+/// Raises a caveat for each cross_check that does not hold.
+pub fn caveats(cross_checks: &[CrossCheck]) -> Vec<Caveat> {
+    let untrue =
+        cross_checks.iter().filter(|cross_check| cross_check.expected != cross_check.found);
     untrue
-        .map(|truth| {
-            let Truth { expected, found, source } = truth;
+        .map(|cross_check| {
+            let CrossCheck { expected, found, source } = cross_check;
             CaveatCode::Accounting.because(format!("recorded {expected}, found {found} ({source})"))
         })
         .collect()
 }
 
-fn truth(expected: u64, found: u64, source: &str) -> Truth {
-    Truth { expected, found, source: source.to_owned() }
+fn cross_check(expected: u64, found: u64, source: &str) -> CrossCheck {
+    CrossCheck { expected, found, source: source.to_owned() }
 }
 
-/// Ops and bytes of a kind, those of the warm-up among them: witnesses saw them too.
+/// Ops and bytes of a kind, those of the warm-up among them: sources saw them too.
 fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
     let found = result.kinds.iter().find(|recorded| recorded.kind == kind);
     let (ops, bytes) = found.map_or((0, 0), |recorded| (recorded.done, recorded.bytes));
@@ -115,24 +121,27 @@ fn bytes_of(result: &PassResult, is_one: impl Fn(OpKind) -> bool) -> u64 {
     kinds.map(|kind| of(result, *kind).1).sum()
 }
 
-fn issued(result: &PassResult) -> Truth {
+fn issued(result: &PassResult) -> CrossCheck {
     let issued = result.kinds.iter().map(|kind| kind.issued).sum();
     let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
-    truth(ended(result) - warm, issued, "ops issued to the backend")
+    cross_check(ended(result) - warm, issued, "ops issued to the backend")
 }
 
-fn tallied(result: &PassResult, tally: &Tally) -> Vec<Truth> {
+fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
     let ended = ended(result);
-    let mut truths: Vec<Truth> =
-        tally.ops.map(|ops| truth(ended, ops, "ops counted by the backend")).into_iter().collect();
+    let mut cross_checks: Vec<CrossCheck> = tally
+        .ops
+        .map(|ops| cross_check(ended, ops, "ops counted by the backend"))
+        .into_iter()
+        .collect();
     // A failed op may have moved part of its bytes; only clean passes can be exact.
     if result.errors() > 0 {
-        return truths;
+        return cross_checks;
     }
     let (read, written) =
         (bytes_of(result, OpKind::reads_data), bytes_of(result, OpKind::writes_data));
     let source = "bytes counted below the recorder: kernel or RPC layer";
-    truths.extend(tally.read_bytes.map(|bytes| truth(read, bytes, source)));
-    truths.extend(tally.write_bytes.map(|bytes| truth(written, bytes, source)));
-    truths
+    cross_checks.extend(tally.read_bytes.map(|bytes| cross_check(read, bytes, source)));
+    cross_checks.extend(tally.write_bytes.map(|bytes| cross_check(written, bytes, source)));
+    cross_checks
 }

@@ -1,12 +1,12 @@
-//! One host's half: makes a target, runs passes on it, counts, doubts, and cleans up.
+//! One host's half: makes a target, runs passes on it, counts, raises caveats, and cleans up.
 //!
 //! [`serve`] obeys a controller until it is gone. After each pass the agent holds what the
 //! recorder says against independent counts ([`accounting`]) and raises the caveats that only
-//! this host can know ([`doubts`]). An agent whose controller is gone removes its target, and
+//! this host can know ([`caveats`]). An agent whose controller is gone removes its target, and
 //! undoes what it did to its host.
 
 pub mod accounting;
-pub mod doubts;
+pub mod caveats;
 mod hang;
 mod outside;
 mod this_host;
@@ -26,7 +26,7 @@ pub use hang::{GiveUp, is_stuck};
 use hang::{HangGuard, Watched};
 use lab::telemetry::Watch;
 use model::panicked;
-use model::soak::Blow;
+use model::soak::FaultKind;
 use workload::Pattern;
 
 use this_host::ThisHost;
@@ -88,11 +88,11 @@ pub struct LocalServer {
     /// Kernel ids of its threads.
     pub thread_ids: Vec<u32>,
     /// Disturbs it for so many milliseconds; the agent itself never does.
-    pub blow: Option<Arc<LocalBlow>>,
+    pub inject_fault: Option<Arc<FaultInjector>>,
 }
 
 /// Disturbs a server in this process, for so many milliseconds.
-pub type LocalBlow = dyn Fn(Blow, u64) -> Result<(), String> + Send + Sync;
+pub type FaultInjector = dyn Fn(FaultKind, u64) -> Result<(), String> + Send + Sync;
 
 /// Counters of a server of ours since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl Held<'_> {
             let clock = &self.agent.clock;
             let begun_ns = clock.now_ns();
             clock.sleep_until(begun_ns + OTHERS_LEAVE_NS);
-            while lab::serves_somebody() && clock.now_ns() < begun_ns + OTHERS_WRITE_NS {
+            while lab::is_serving_clients() && clock.now_ns() < begun_ns + OTHERS_WRITE_NS {
                 clock.sleep_until(clock.now_ns() + LOOK_NS);
             }
         }

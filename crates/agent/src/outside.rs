@@ -1,4 +1,5 @@
-//! Passes that another program makes: through the same target, facts, truths and doubts as ours.
+//! Passes that another program makes: through the same target, facts, cross_checks and caveats as
+//! ours.
 //!
 //! Nothing is prepared for a program but an empty directory, and the recorder has no part in it, so
 //! what can be compared is what it says with what it left behind.
@@ -6,7 +7,7 @@
 use engine::external::Outside;
 use engine::worker::Ending;
 use engine::{External, InventoryScope, TargetError};
-use model::{Fact, Pass, PassResult, Share, Span, Truth, Workload};
+use model::{CrossCheck, Fact, Pass, PassResult, Share, Span, Workload};
 
 use crate::trial::{Gate, Trial, Worked};
 
@@ -48,13 +49,13 @@ impl Trial<'_> {
         &self,
         result: &PassResult,
         ending: &Ending,
-    ) -> Result<Option<Truth>, TargetError> {
+    ) -> Result<Option<CrossCheck>, TargetError> {
         let leaves = matches!(self.spec().workload, Workload::Fio | Workload::Dd);
         if !leaves || result.pass != Pass::Write || *ending != Ending::Complete {
             return Ok(None);
         }
         let inventory = self.target().inventory(InventoryScope::All)?;
-        Ok(inventory.map(|inventory| Truth {
+        Ok(inventory.map(|inventory| CrossCheck {
             expected: result.bytes(),
             found: inventory.bytes,
             source: "sizes of the files, added up".to_owned(),

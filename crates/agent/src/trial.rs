@@ -2,7 +2,7 @@
 //!
 //! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
 //! may work on the same files at the same moment. [`Trial::account`] calls every witness and raises
-//! every doubt. The order matters: the server's counters are read before the directory is counted,
+//! every caveat. The order matters: the server's counters are read before the directory is counted,
 //! and the directory once all agents have ended.
 
 use std::cell::Cell;
@@ -26,10 +26,10 @@ use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share};
 use workload::Pattern;
 
-use crate::accounting::{self, Witnesses};
-use crate::doubts::Calendar;
+use crate::accounting::{self, CrossCheckSources};
+use crate::caveats::Calendar;
 use crate::this_host::ThisHost;
-use crate::{Agent, ServerCounts, THIS_HOST, doubts};
+use crate::{Agent, ServerCounts, THIS_HOST, caveats};
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
@@ -224,7 +224,7 @@ impl<'a> Trial<'a> {
         let mut measured = measure(&self.target, &spec, pass, share, seed, &mut monitor)?;
         let result = &mut measured.result;
         if calendar.has_stepped() {
-            result.caveats.extend(calendar.doubt());
+            result.caveats.extend(calendar.caveat());
             // It is told already.
             self.clocks.set(clocks(self.agent));
         }
@@ -254,14 +254,15 @@ impl<'a> Trial<'a> {
         let Measured { mut result, ending, tally, span, timeline } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
-            result.truths = accounting::truths(spec, &result, &Witnesses::default());
+            result.cross_checks =
+                accounting::cross_checks(spec, &result, &CrossCheckSources::default());
             match self.left_behind(&result, &ending) {
-                Ok(truth) => result.truths.extend(truth),
+                Ok(cross_check) => result.cross_checks.extend(cross_check),
                 Err(error) => return Report::Failed(error.to_string()),
             }
         } else {
             let inventory = self.inventory(pass, &ending, &mut result.caveats);
-            let witnesses = Witnesses {
+            let sources = CrossCheckSources {
                 // What others did at the same moment, our server counted, too.
                 server: server.filter(|_| self.is_alone()),
                 tally,
@@ -269,11 +270,11 @@ impl<'a> Trial<'a> {
                 share: self.assignment.share,
                 others: others.to_vec(),
             };
-            result.truths = accounting::truths(spec, &result, &witnesses);
-            result.caveats.extend(doubts::about_recovery(&tally.recovered));
+            result.cross_checks = accounting::cross_checks(spec, &result, &sources);
+            result.caveats.extend(caveats::about_recovery(&tally.recovered));
         }
         self.book(&mut result, &tally);
-        self.doubt(&mut result, share, &ending, &tally);
+        self.caveat(&mut result, share, &ending, &tally);
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
@@ -378,23 +379,23 @@ impl<'a> Trial<'a> {
         })
     }
 
-    fn doubt(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
-        // What is asked of this agent is its part of the run.
+    fn caveat(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
+        // What is requested of this agent is its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
         let spec = &in_pass.part(share);
         let mut caveats = self.target.caveats(spec);
-        caveats.extend(doubts::about_outcome(result, ending, tally));
+        caveats.extend(caveats::about_outcome(result, ending, tally));
         if *ending == Ending::Complete {
-            caveats.extend(doubts::about_figures(spec, result));
-            caveats.extend(doubts::about_load(spec, result));
+            caveats.extend(caveats::about_figures(spec, result));
+            caveats.extend(caveats::about_load(spec, result));
         }
-        caveats.extend(doubts::about_cache(spec, result, self.mount.as_ref()));
-        caveats.extend(doubts::about_mount(result, self.mount.as_ref()));
-        caveats.extend(doubts::about_segments(spec, result, self.mount.as_ref()));
-        caveats.extend(doubts::about_host(lab::facts::emulated().as_deref()));
+        caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));
+        caveats.extend(caveats::about_mount(result, self.mount.as_ref()));
+        caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref()));
+        caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory_bytes();
-        caveats.extend(doubts::about_server_cache(spec, result, self.mount.as_ref(), memory));
-        caveats.extend(doubts::about_data(spec, result, self.mount.as_ref(), memory));
+        caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));
+        caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), memory));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);
     }
@@ -404,7 +405,7 @@ impl<'a> Trial<'a> {
         let now = clocks(self.agent);
         let before = self.clocks.replace(now);
         let calendar_ns = i128::from(now.0) - i128::from(before.0);
-        doubts::about_calendar(calendar_ns, now.1 - before.1)
+        caveats::about_calendar(calendar_ns, now.1 - before.1)
     }
 
     fn is_on_local_server(&self) -> bool {
@@ -434,7 +435,7 @@ fn whose(is_all: bool, share: Share, spec: &RunSpec) -> InventoryScope {
 /// The file that books are in which are to outlive this process.
 fn books_of(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
     let Assignment { journal, work_name, share, .. } = assignment;
-    let name = format!("{}{work_name}-{}", lab::BOOKS, share.first);
+    let name = format!("{}{work_name}-{}", lab::ACK_JOURNAL_PREFIX, share.first);
     (*journal != JournalLocation::InMemory).then(|| agent.state_dir.join(name))
 }
 
@@ -450,7 +451,7 @@ pub(crate) fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
         Ending::Stopped => Some(Broken::Stopped),
         Ending::Lost(reason) => Some(Broken::Failed(format!("{pass}: {reason}"))),
         Ending::TooManyErrors => {
-            let errors = doubts::errors_in_words(result);
+            let errors = caveats::errors_in_words(result);
             Some(Broken::Failed(format!("{pass} given up after {errors}")))
         }
     }

@@ -1,6 +1,6 @@
 //! Compares the clocks of other hosts with this one's.
 //!
-//! A host is asked several times, and the answer with the shortest round trip counts: its clock
+//! A host is requested several times, and the answer with the shortest round trip counts: its clock
 //! was read somewhere within, so the middle is wrong by half of it at most. An answer that took
 //! about as little as ever is enough. Two such samples give the rate of its clock. Pure: clocks are
 //! read elsewhere.
@@ -13,7 +13,7 @@ use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Fact};
 
-/// How often a host is asked for one sample, at most.
+/// How often a host is requested one sample, at most.
 pub const EXCHANGES: u32 = 8;
 
 /// How much longer than the shortest so far a round trip may take that is good enough, in percent.
@@ -23,7 +23,7 @@ const ENOUGH_PERCENT: u64 = 125;
 /// 50 us then.
 pub(crate) const FRESH_NS: u64 = 500_000_000;
 
-/// How far the rate of a clock may be off before it is a doubt, in millionths.
+/// How far the rate of a clock may be off before it is a caveat, in millionths.
 const RATE_OFF_MAX: u64 = 10_000;
 
 /// One reading of a host's clocks.
@@ -201,7 +201,7 @@ impl Drift {
         [Fact::new(host, "clock offset", offset, source)].into_iter().chain(rate).collect()
     }
 
-    /// A doubt where the clock runs at another rate than this host's, beyond what can be wrong.
+    /// A caveat where the clock runs at another rate than this host's, beyond what can be wrong.
     pub fn caveat(&self, host: &str) -> Option<Caveat> {
         let Rate { millionths, error } = self.rate()?;
         let off = millionths.abs_diff(1_000_000);

@@ -12,8 +12,8 @@ use fleet::{
 };
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
 
+use crate::applied_steps::{AppliedSteps, on_host};
 use crate::clock::{self, Drift, Exchanges, Sample};
-use crate::stack::{Stack, on_host};
 
 /// The agent of a host, or why it has none.
 pub type Launched = Result<Box<dyn Transport>, Gone>;
@@ -36,9 +36,9 @@ pub struct Hosts<'a> {
     /// Settings of hosts that were reached since a trial last took note of them.
     new_facts: Vec<Fact>,
     /// Steps that are applied to them.
-    stack: Stack,
+    applied_steps: AppliedSteps,
     /// Those whose agents are to be killed, and when they were seen to be.
-    condemned: BTreeMap<String, Option<u64>>,
+    planned_kills: BTreeMap<String, Option<u64>>,
     /// Answers of hosts that were disturbed while they worked, with their instants.
     disturbed: VecDeque<Disturbed>,
 }
@@ -71,8 +71,8 @@ impl<'a> Hosts<'a> {
             wakeup: Wakeup::default(),
             numbers: BTreeMap::new(),
             new_facts: Vec::new(),
-            stack: Stack::default(),
-            condemned: BTreeMap::new(),
+            applied_steps: AppliedSteps::default(),
+            planned_kills: BTreeMap::new(),
             disturbed: VecDeque::new(),
         }
     }
@@ -87,10 +87,10 @@ impl<'a> Hosts<'a> {
         let closed = closed.into_iter().filter(|host| !self.opened.contains(*host));
         let requests: Vec<_> =
             closed.map(|host| (host, request::open(self.opening.clone()))).collect();
-        let asked: Vec<&str> = requests.iter().map(|(host, _)| *host).collect();
+        let requested: Vec<&str> = requests.iter().map(|(host, _)| *host).collect();
         let answers = self.ask_each(requests);
         let mut all = Ok(());
-        for (host, opened) in asked.into_iter().zip(answers) {
+        for (host, opened) in requested.into_iter().zip(answers) {
             match opened {
                 Ok(()) => _ = self.opened.insert(host.to_owned()),
                 Err(why) => all = all.and(Err(self.lose(host, &why))),
@@ -153,24 +153,27 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The settings of the hosts that were reached since this was last asked.
+    /// The settings of the hosts that were reached since this was last requested.
     pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.new_facts)
     }
 
     /// Forgets that a host was lost, so that it may be reached again.
-    pub(crate) fn forgive(&mut self, host: &str) {
+    pub(crate) fn retry_lost(&mut self, host: &str) {
         if self.lost(host).is_some() {
             self.leave_one(host);
         }
     }
 
     /// Works on what is applied.
-    pub(crate) fn with_stack<T>(&mut self, work: impl FnOnce(&mut Stack, &mut Self) -> T) -> T {
-        let mut stack = std::mem::take(&mut self.stack);
-        let done = panicked::catch(|| work(&mut stack, self));
+    pub(crate) fn with_applied_steps<T>(
+        &mut self,
+        work: impl FnOnce(&mut AppliedSteps, &mut Self) -> T,
+    ) -> T {
+        let mut applied_steps = std::mem::take(&mut self.applied_steps);
+        let done = panicked::catch(|| work(&mut applied_steps, self));
         // What is applied is not forgotten, whatever became of the work.
-        self.stack = stack;
+        self.applied_steps = applied_steps;
         match done {
             Ok(done) => done,
             Err(panicked) => panicked::resume(panicked),
@@ -229,7 +232,7 @@ impl<'a> Hosts<'a> {
     ) -> Result<T, String> {
         answer.read(report).map_err(|wrong| {
             self.opened.remove(host);
-            self.stack.forget(host);
+            self.applied_steps.forget(host);
             self.lose(host, &format!("host {host} {wrong}"))
         })
     }
@@ -304,27 +307,27 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// When it is lost already.
-    pub(crate) fn condemn(&mut self, host: &str) -> Result<(), String> {
+    pub(crate) fn kill_agent(&mut self, host: &str) -> Result<(), String> {
         self.send(host, Order::Crash)?;
-        self.condemned.insert(host.to_owned(), None);
+        self.planned_kills.insert(host.to_owned(), None);
         Ok(())
     }
 
     /// Says whether the agent of a host was to be killed, and nobody has come in its place.
-    pub(crate) fn is_condemned(&self, host: &str) -> bool {
-        self.condemned.contains_key(host)
+    pub(crate) fn is_kill_planned(&self, host: &str) -> bool {
+        self.planned_kills.contains_key(host)
     }
 
     /// Takes note that an agent is gone; says whether it was to be.
-    pub(crate) fn has_fallen(&mut self, host: &str) -> bool {
+    pub(crate) fn note_killed(&mut self, host: &str) -> bool {
         let now_ns = self.now_ns();
-        let seen = self.condemned.get_mut(host);
+        let seen = self.planned_kills.get_mut(host);
         seen.map(|seen| seen.get_or_insert(now_ns)).is_some()
     }
 
     /// When an agent that was to be killed was seen to be gone.
-    pub(crate) fn fell_at(&self, host: &str) -> Option<u64> {
-        self.condemned.get(host).copied().flatten()
+    pub(crate) fn killed_at_ns(&self, host: &str) -> Option<u64> {
+        self.planned_kills.get(host).copied().flatten()
     }
 
     /// Sees that a host whose agent was killed has another one.
@@ -333,7 +336,7 @@ impl<'a> Hosts<'a> {
     /// When it can't be reached; in a sentence that names it.
     pub(crate) fn replace(&mut self, host: &Host) -> Result<(), String> {
         self.leave_one(&host.name);
-        self.condemned.remove(&host.name);
+        self.planned_kills.remove(&host.name);
         self.reach_one(host)
     }
 
@@ -373,7 +376,7 @@ impl<'a> Hosts<'a> {
     pub(crate) fn leave_one(&mut self, host: &str) {
         self.agents.remove(host);
         self.opened.remove(host);
-        self.stack.forget(host);
+        self.applied_steps.forget(host);
     }
 
     /// Looks whether a host is there.
@@ -448,7 +451,7 @@ impl<'a> Hosts<'a> {
 
     /// Undoes everything that is applied; says what could not be undone.
     pub(crate) fn undo_all(&mut self) -> Vec<String> {
-        self.with_stack(Stack::clear)
+        self.with_applied_steps(AppliedSteps::clear)
     }
 
     /// Undoes everything and leaves all agents; says what could not be undone.

@@ -5,15 +5,16 @@
 //! runs that contradict the protocols are stored and never tried.
 //! A run that fails is a row of the table and not the end of the campaign.
 
+mod agent_group;
+mod applied_steps;
 mod clock;
-mod crew;
-mod disturb;
+mod faults;
 mod hosts;
 mod merge;
 mod pass;
 pub mod search;
 mod setting_up;
-mod stack;
+
 mod trial;
 pub mod watching;
 
@@ -29,7 +30,7 @@ use plan::{Plan, Step};
 use results::{Standing, Store, StoreError};
 use stats::judge;
 
-pub use disturb::LocalBlow;
+pub use faults::FaultInjector;
 pub use hosts::{Hosts, Launch, Launched};
 
 /// A run that failed this often in a row is not tried again: a dead server costs a timeout each.
@@ -77,7 +78,7 @@ pub struct Walk<'a> {
     /// Leave working directories behind.
     pub keep: bool,
     /// Disturbs the server in this process, where there is one.
-    pub blow: Option<&'a LocalBlow<'a>>,
+    pub inject_fault: Option<&'a FaultInjector<'a>>,
 }
 
 impl Walk<'_> {

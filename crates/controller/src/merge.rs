@@ -3,20 +3,20 @@
 //! [`merge`] takes what each agent told and how its clock maps to the controller's. Counts and
 //! histograms add up exactly. What had been done at an instant of another host (the first end, the
 //! last start) is read off each agent's timeline, along a straight line between two of its points.
-//! Pure: nothing is asked here.
+//! Pure: nothing is requested here.
 
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, Fact, HostResult, IntervalSample, Kept, KindResult, Offered, PassResult,
-    ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, TimelinePoint, Truth, WarmedUp, Work,
+    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
+    PassResult, ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
     WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
 
+use crate::applied_steps::on_host;
 use crate::clock::Mapping;
-use crate::stack::on_host;
 
 /// Results of one agent for a pass.
 pub(crate) struct Part {
@@ -155,7 +155,7 @@ fn add_up(result: &mut PassResult, parts: Vec<Part>) {
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
         add_pulses(&mut result.pulses, &part.pulses);
-        add_truths(&mut result.truths, part.truths);
+        add_truths(&mut result.cross_checks, part.cross_checks);
         result.clients.extend(part.clients);
         for mut seen in part.telemetry {
             seen.host.clone_from(&host);
@@ -190,13 +190,13 @@ fn add_pulses(all: &mut Vec<Pulse>, more: &[Pulse]) {
 }
 
 /// Adds what was counted in the same way. Whoever found something else has said so by itself.
-fn add_truths(all: &mut Vec<Truth>, more: Vec<Truth>) {
-    for truth in more {
-        match all.iter_mut().find(|known| known.source == truth.source) {
-            None => all.push(truth),
+fn add_truths(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
+    for cross_check in more {
+        match all.iter_mut().find(|known| known.source == cross_check.source) {
+            None => all.push(cross_check),
             Some(known) => {
-                known.expected += truth.expected;
-                known.found += truth.found;
+                known.expected += cross_check.expected;
+                known.found += cross_check.found;
             }
         }
     }
@@ -249,7 +249,7 @@ fn sum_of<T>(mut of_each: impl Iterator<Item = Option<T>>, add: impl Fn(&mut T, 
     })
 }
 
-/// Takes what the agents say in words. What all of them doubt is doubted once, without names.
+/// Takes what the agents say in words. What all of them caveat is doubted once, without names.
 fn told(parts: &mut [Part]) -> (Vec<Caveat>, Option<Broken>, Vec<Fact>) {
     let mut facts = Vec::new();
     let mut broken = None;

@@ -14,7 +14,7 @@ use stats::breaking::{Search, TrialOutcome};
 use crate::{ControllerError, Event, Walk, trial};
 
 /// So many tenths of a second lie between two looks whether a server has recovered: one that
-/// refuses connections would else be asked without end.
+/// refuses connections would else be requested without end.
 const PAUSES: u32 = 5;
 
 /// The campaign that the runs of a search belong to.
@@ -77,10 +77,10 @@ impl<'a> Keeping<'a> {
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,
-    asked: &RampRequest,
+    requested: &RampRequest,
     at: &dyn Fn(u32) -> Result<RunSpec, String>,
 ) -> Result<Search, ControllerError> {
-    let mut search = Search::new(asked.into());
+    let mut search = Search::new(requested.into());
     keeping.begin();
     while let Some(load) = search.next() {
         if search.awaits_recovery() {

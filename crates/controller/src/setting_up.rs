@@ -1,19 +1,19 @@
 //! Sets up the hosts of a run around its trial and its passes.
 //!
-//! Settings that are not in force become doubts of every pass, or fail a trial that is strict. To
-//! be forgotten by remounting, a tail of the stack is undone and applied again.
+//! Settings that are not in force become caveats of every pass, or fail a trial that is strict. To
+//! be forgotten by remounting, a tail of the applied_steps is undone and applied again.
 
 use fleet::request;
 use lab::{compose, redo_from};
 use model::{Caveat, Fact, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
 use crate::Walk;
-use crate::stack::on_host;
+use crate::applied_steps::on_host;
 
-/// Brings the hosts to what a run wants; tells what is in force, and the doubts for each pass.
+/// Brings the hosts to what a run wants; tells what is in force, and the caveats for each pass.
 ///
 /// # Errors
-/// When a host can't be reached or set up, or a strict run does not get what it asked for.
+/// When a host can't be reached or set up, or a strict run does not get what it requested.
 pub(crate) fn before_trial(
     walk: &mut Walk<'_>,
     lab: &LabSpec,
@@ -22,14 +22,14 @@ pub(crate) fn before_trial(
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     walk.hosts.reach(lab)?;
     let stop = walk.stop;
-    walk.hosts.with_stack(|stack, hosts| {
-        stack.bring_to(hosts, &wanted, stop)?;
-        trial.facts.extend(stack.facts());
-        let differences = stack.differences();
+    walk.hosts.with_applied_steps(|applied_steps, hosts| {
+        applied_steps.bring_to(hosts, &wanted, stop)?;
+        trial.facts.extend(applied_steps.facts());
+        let differences = applied_steps.differences();
         if lab.strict && !differences.is_empty() {
             return Err(format!("not in force: {}", differences.join("; ")));
         }
-        Ok(stack.caveats())
+        Ok(applied_steps.caveats())
     })
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn before_reading(
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     let kept = redo_from(&wanted, how);
     let stop = walk.stop;
-    walk.hosts.with_stack(|stack, hosts| {
+    walk.hosts.with_applied_steps(|applied_steps, hosts| {
         if kept < wanted.len() {
             let working = spec.client_hosts().iter();
             let requests = working.map(|host| (host.name.as_str(), request::release())).collect();
             hosts.ask_each(requests).into_iter().collect::<Result<Vec<_>, _>>()?;
-            stack.undo_to(hosts, kept)?;
+            applied_steps.undo_to(hosts, kept)?;
         }
         let mut facts = Vec::new();
         // The server last, since what clients still hold is written to it.
@@ -69,7 +69,7 @@ pub(crate) fn before_reading(
         for (host, answer) in clients.chain([&lab.server]).zip(answers) {
             facts.extend(on_host(&host.name, answer?));
         }
-        stack.bring_to(hosts, &wanted, stop)?;
+        applied_steps.bring_to(hosts, &wanted, stop)?;
         for fact in &mut facts {
             fact.name = format!("{pass}: {}", fact.name);
         }
@@ -77,7 +77,7 @@ pub(crate) fn before_reading(
     })
 }
 
-/// Holds the clocks of the hosts that worked against ours: a doubt of each pass, where there is
+/// Holds the clocks of the hosts that worked against ours: a caveat of each pass, where there is
 /// one.
 pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
     for worker in spec.client_hosts().iter().map(|host| host.name.as_str()) {

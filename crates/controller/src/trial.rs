@@ -1,6 +1,6 @@
 //! One trial: begin, its passes in their order, end; whatever happens the site is removed.
 //!
-//! A trial is made by a [`Crew`] of one agent or of many. A failure ends the
+//! A trial is made by a [`AgentGroup`] of one agent or of many. A failure ends the
 //! trial and is kept in it, a lost host too; only the agent of this very host that is gone, or
 //! results that can't be kept, end the campaign.
 
@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, Gone, JournalLocation, PassEnd, request};
 use model::random::draw;
-use model::soak::{Blow, Disturbance};
+use model::soak::{Disturbance, FaultKind};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
-use crate::crew::Crew;
-use crate::disturb::Disturbing;
+use crate::agent_group::AgentGroup;
+use crate::applied_steps::on_host;
+use crate::faults::FaultSchedule;
 use crate::pass::OnePass;
-use crate::stack::on_host;
 use crate::{ControllerError, Event, Walk, setting_up};
 
 /// Why a trial does not go on.
@@ -72,10 +72,10 @@ fn make(
         passes: Vec::new(),
         facts: Vec::new(),
     };
-    let mut crew = Crew::of(spec);
+    let mut group = AgentGroup::of(spec);
     let run = TrialOf { spec, is_observed: observed };
-    let made = panicked::catch(|| begin_to_end(walk, &mut crew, run, &mut trial));
-    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
+    let made = panicked::catch(|| begin_to_end(walk, &mut group, run, &mut trial));
+    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => {}
         Err(Trouble::Over(error)) => return Err(error),
         Err(Trouble::Row(why)) => {
@@ -91,9 +91,9 @@ fn make(
 /// what was done to hosts, so that the next trial finds all as it should be. Each step is made
 /// whatever became of the others. Answers that got lost in between are found as answers to another
 /// order, and cost their host its agent, which then undoes by itself what it did.
-fn recover(walk: &mut Walk<'_>, crew: &mut Crew<'_>, panicked: &Panicked) -> Trouble {
-    let settled = panicked::catch(|| crew.settle(walk).map_err(Trouble::Over));
-    let ended = panicked::catch(|| crew.end(walk));
+fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> Trouble {
+    let settled = panicked::catch(|| group.settle(walk).map_err(Trouble::Over));
+    let ended = panicked::catch(|| group.end(walk));
     let left = panicked::catch(|| walk.hosts.undo_all());
     let mut reasons = vec![panicked.to_string()];
     for done in [settled, ended] {
@@ -118,20 +118,20 @@ pub(crate) fn check(
     spec: &RunSpec,
     number: usize,
 ) -> Result<Option<String>, ControllerError> {
-    let mut crew = Crew::of(spec);
+    let mut group = AgentGroup::of(spec);
     let work_name = walk.directory_name(format_args!("check-{number}"));
     let checked = panicked::catch(|| {
         let begun = reach(walk, spec).and_then(|()| {
-            begin(walk, &mut crew, spec, Workplace { name: &work_name, keep: false, trial: 0 })
+            begin(walk, &mut group, spec, Workplace { name: &work_name, keep: false, trial: 0 })
         });
         if begun.is_err() {
-            crew.settle(walk)?;
+            group.settle(walk)?;
         }
-        let ended = crew.end(walk);
+        let ended = group.end(walk);
         (walk.observe)(Event::DirectoryEnded);
         begun.map(drop).and(ended)
     });
-    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut crew, &panicked))) {
+    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => Ok(None),
         Err(Trouble::Row(why)) => Ok(Some(why)),
         Err(Trouble::Over(error)) => Err(error),
@@ -147,15 +147,15 @@ fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), Trouble> {
 /// Has each agent make or join the site; the settings in force.
 fn begin(
     walk: &mut Walk<'_>,
-    crew: &mut Crew<'_>,
+    group: &mut AgentGroup<'_>,
     spec: &RunSpec,
     workplace: Workplace<'_>,
 ) -> Result<Vec<Fact>, Trouble> {
-    crew.meet(walk)?;
+    group.meet(walk)?;
     (walk.observe)(Event::DirectoryBegun { name: workplace.name, spec });
     let seed = walk.plan.seed;
-    let shares: Vec<Share> = (0..crew.len()).map(|index| crew.neighbour(index, 0)).collect();
-    let begun = crew.ask_first(walk, |index| {
+    let shares: Vec<Share> = (0..group.len()).map(|index| group.neighbour(index, 0)).collect();
+    let begun = group.ask_first(walk, |index| {
         let host = spec.client_hosts().get(index);
         request::begin(Assignment {
             share: shares[index],
@@ -164,11 +164,11 @@ fn begin(
             ..assignment(spec, seed, workplace)
         })
     })?;
-    if crew.is_alone() {
+    if group.is_alone() {
         return Ok(begun.into_iter().flatten().collect());
     }
     let begun = begun.into_iter();
-    Ok(begun.zip(crew.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
+    Ok(begun.zip(group.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
 }
 
 /// The place where a trial of a run works, and the trial's number.
@@ -184,8 +184,8 @@ struct Workplace<'a> {
 
 /// The trial as it is handed to an agent that works alone.
 ///
-/// What falls due when is drawn for each trial anew, so that trials are samples of what was asked
-/// for and not one sample measured again.
+/// What is scheduled when is drawn for each trial anew, so that trials are samples of what was
+/// requested for and not one sample measured again.
 fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
@@ -202,7 +202,7 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
 /// Returns the journal of a host's agent, which outlives the agent when that is killed.
 fn books_of(spec: &RunSpec, host: &str) -> JournalLocation {
     let is_killed =
-        |one: &Disturbance| one.blow == Blow::ClientKill && one.host.as_deref() == Some(host);
+        |one: &Disturbance| one.fault == FaultKind::ClientKill && one.host.as_deref() == Some(host);
     let soak = spec.soak.as_deref();
     let killed = soak.is_some_and(|soak| soak.disturbances.iter().any(is_killed));
     if killed { JournalLocation::InFile } else { JournalLocation::InMemory }
@@ -218,7 +218,7 @@ struct TrialOf<'s> {
 
 fn begin_to_end<'s>(
     walk: &mut Walk<'_>,
-    crew: &mut Crew<'s>,
+    group: &mut AgentGroup<'s>,
     run: TrialOf<'s>,
     trial: &mut Trial,
 ) -> Result<(), Trouble> {
@@ -230,17 +230,17 @@ fn begin_to_end<'s>(
     };
     let work_name = walk.directory_name(trial.position);
     let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.position };
-    let begun = reach(walk, spec).and_then(|()| begin(walk, crew, spec, work));
+    let begun = reach(walk, spec).and_then(|()| begin(walk, group, spec, work));
     if is_observed {
         trial.facts.extend(walk.hosts.take_facts());
     }
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);
-            passes(walk, crew, run, work, trial)?;
+            passes(walk, group, run, work, trial)?;
         }
         Err(Trouble::Row(why)) => {
-            crew.settle(walk)?;
+            group.settle(walk)?;
             trial.state = not_made(walk, why);
         }
         Err(over) => return Err(over),
@@ -249,7 +249,7 @@ fn begin_to_end<'s>(
         pass.caveats.extend(caveats.iter().cloned());
     }
     setting_up::after_trial(walk, spec, trial);
-    let ended = crew.end(walk);
+    let ended = group.end(walk);
     (walk.observe)(Event::DirectoryEnded);
     if let Err(Trouble::Row(reason)) = ended {
         if is_observed {
@@ -269,7 +269,7 @@ fn begin_to_end<'s>(
 /// Makes the passes in their order, until one says that the trial can't go on.
 fn passes<'s>(
     walk: &mut Walk<'_>,
-    crew: &mut Crew<'s>,
+    group: &mut AgentGroup<'s>,
     run: TrialOf<'s>,
     work: Workplace<'_>,
     trial: &mut Trial,
@@ -285,14 +285,14 @@ fn passes<'s>(
         if is_observed {
             (walk.observe)(Event::PassBegun(pass));
         }
-        let disturbing = Disturbing::of(spec, pass, trial.position);
+        let fault_schedule = FaultSchedule::of(spec, pass, trial.position);
         let seed = walk.plan.seed;
-        let replaced = crew.replace_fallen(walk, spec.client_hosts(), |share| {
+        let replaced = group.replace_killed(walk, spec.client_hosts(), |share| {
             let (joins, journal) = (true, JournalLocation::Inherited);
             let assignment = assignment(spec, seed, work);
             request::begin(Assignment { share, joins, journal, ..assignment })
         });
-        let mut one = OnePass { spec, pass, crew: &mut *crew, is_observed, disturbing };
+        let mut one = OnePass { spec, pass, group: &mut *group, is_observed, fault_schedule };
         match replaced.and_then(|()| one.make(walk, &mut trial.facts)) {
             Ok(PassEnd { result, facts, broken, .. }) => {
                 if is_observed {
@@ -307,7 +307,7 @@ fn passes<'s>(
                 };
             }
             Err(Trouble::Row(why)) => {
-                crew.settle(walk)?;
+                group.settle(walk)?;
                 trial.state = not_made(walk, format!("{}: {why}", pass.name()));
             }
             Err(Trouble::Over(error)) => return Err(error),
@@ -332,7 +332,7 @@ fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
             && !walk.stop.load(Relaxed)
             && walk.hosts.now_ns() < until_ns
         {
-            walk.hosts.forgive(&host.name);
+            walk.hosts.retry_lost(&host.name);
             if walk.hosts.reach_one(host).is_err() {
                 (walk.wait)(walk.hosts.wakeup());
             }

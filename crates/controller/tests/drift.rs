@@ -98,7 +98,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
     drop(transport);

@@ -135,7 +135,7 @@ fn walked(
         now_unix_ms: &|| 7,
         token: 0xabc,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     (store.load(id).unwrap(), events)
@@ -156,7 +156,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
         now_unix_ms: &|| 7,
         token: 0xabd,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     resume(&mut rest, &mut store, id).unwrap();
     (store.load(id).unwrap(), agent.trials)
@@ -345,7 +345,7 @@ fn preflight_wants_one_target_that_works() {
             now_unix_ms: &|| 7,
             token: 1,
             keep: true,
-            blow: None,
+            inject_fault: None,
         };
         match (preflight(&mut campaign), expected) {
             (Ok(()), None) => {}
@@ -388,7 +388,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
     assert!(matches!(error, ControllerError::Gone(_)));

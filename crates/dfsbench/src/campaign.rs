@@ -254,7 +254,7 @@ pub fn with_agents<T>(
     observers: &mut Observers,
     work: impl FnOnce(&mut Walk<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let blow = local_server.as_ref().and_then(|server| server.blow.clone());
+    let inject_fault = local_server.as_ref().and_then(|server| server.inject_fault.clone());
     let (mut transport, agent_end) = in_process::pair();
     let clock = Arc::new(SystemClock::new());
     let agent = Agent {
@@ -291,7 +291,9 @@ pub fn with_agents<T>(
             now_unix_ms: &now_unix_ms,
             token,
             keep: means.keep,
-            blow: blow.as_deref().map(|blow| blow as &controller::LocalBlow<'_>),
+            inject_fault: inject_fault
+                .as_deref()
+                .map(|inject| inject as &controller::FaultInjector<'_>),
         };
         // Hosts are restored and left, also after an error or a panic of the work.
         let result = panicked::catch(|| work(&mut walk));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use lab::{commands, compose, redo_from, stays};
+use lab::{commands, compose, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Host, Invalidation, LabSpec, LabStep, Pass, RunSpec};
 use plan::{Plan, estimate};
@@ -191,7 +191,7 @@ fn run_numbers(runs: &[usize]) -> String {
 
 /// Describes the steps left, reverted and applied between two states.
 fn write_transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
-    let (stay, stand) = stays(applied, steps);
+    let (stay, stand) = reusable_steps(applied, steps);
     let others = |steps: &'_ [LabStep], left: Vec<bool>| -> Vec<LabStep> {
         let changed = steps.iter().zip(left).filter(|(_, left)| !left);
         changed.map(|(step, _)| step.clone()).collect()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Calls, LocalServer, ServerCounts};
-use model::soak::Blow;
+use model::soak::FaultKind;
 use model::{NfsSettings, Proto, RunSpec, XprtSec};
 use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
 use plan::{Plan, ServerPlan};
@@ -115,7 +115,9 @@ impl Embedded {
         LocalServer {
             thread_ids,
             counts: Box::new(move || counts_of(&servers)),
-            blow: Some(Arc::new(move |blow, lasts_ms| disturb_server(&disturbed, blow, lasts_ms))),
+            inject_fault: Some(Arc::new(move |fault, lasts_ms| {
+                disturb_server(&disturbed, fault, lasts_ms)
+            })),
         }
     }
 }
@@ -133,11 +135,11 @@ impl Running {
 }
 
 /// Disturbs the server as a soak asks for.
-fn disturb_server(server: &Server, blow: Blow, lasts_ms: u64) -> Result<(), String> {
+fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<(), String> {
     let lasts = Duration::from_millis(lasts_ms);
-    match blow {
-        Blow::ServerStall => server.stall_now(lasts),
-        Blow::ServerRestart => {
+    match fault {
+        FaultKind::ServerStall => server.stall_now(lasts),
+        FaultKind::ServerRestart => {
             server.restart_now();
             if !lasts.is_zero() {
                 server.stall_now(lasts);

@@ -122,7 +122,7 @@ pub const fn open(opening: Opening) -> Request<()> {
 
 /// Changes the host; answered by what is effective then.
 pub fn apply(action: Action) -> Request<EffectiveSettings> {
-    request!(Order::Apply(Box::new(action)), Report::Applied(in_force) => in_force)
+    request!(Order::Apply(Box::new(action)), Report::Applied(effective) => effective)
 }
 
 /// Undoes what was applied last.

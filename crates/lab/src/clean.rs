@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::BOOKS;
+use crate::ACK_JOURNAL_PREFIX;
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::lab;
@@ -47,7 +47,7 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
             // The rest was the kernel's, and went with it.
             undo.retain(crate::undo::Undo::outlives_boot);
         }
-        let outcome = lab::put_back(&mut runner, &undo).and_then(|()| log.undone(entry.id));
+        let outcome = lab::restore(&mut runner, &undo).and_then(|()| log.undone(entry.id));
         cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome });
     }
     forget_books(state_dir);
@@ -60,7 +60,8 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
 /// then no process has the file open, so that its age alone says that it is forgotten.
 fn forget_books(state_dir: &Path) {
     for file in fs::read_dir(state_dir).into_iter().flatten().flatten() {
-        let are_books = file.file_name().as_encoded_bytes().starts_with(BOOKS.as_bytes());
+        let are_books =
+            file.file_name().as_encoded_bytes().starts_with(ACK_JOURNAL_PREFIX.as_bytes());
         let changed = file.metadata().and_then(|metadata| metadata.modified());
         let age = changed.ok().and_then(|changed| changed.elapsed().ok());
         if are_books && age.is_some_and(|age| age > BOOKS_KEPT) {

@@ -226,7 +226,7 @@ pub fn exchange(
         let mut answer = vec![0; answer_bytes];
         std::thread::spawn(move || {
             let read = stdout.read_exact(&mut answer).map(|()| answer);
-            // Whoever asked may have given up.
+            // Whoever requested may have given up.
             let _ = sender.send(read);
         });
     }

@@ -1,5 +1,5 @@
 //! From the state that a run wants to the actions that make it, in the order in which they build
-//! on each other. Pure: nothing is asked of any host.
+//! on each other. Pure: nothing is requested of any host.
 //!
 //! The order is: tuning, devices, file system, kernel's server, mount, export, paths tried, tunnel,
 //! client's mount, read-ahead. What is undone for an invalidation is a tail of it, see
@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 
 use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
-use model::soak::Blow;
+use model::soak::FaultKind;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
     Raid, RemotePort, ServerKind,
@@ -174,21 +174,21 @@ fn sysctl(name: &str, value: String) -> Action {
 ///
 /// # Errors
 /// When none of the run's hosts can be disturbed so; in a sentence.
-pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
+pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> {
     let server = &spec.server;
-    let action = match blow {
-        Blow::NfsdStop if spec.serving.kind == ServerKind::Knfsd => Action::NfsdStop,
-        Blow::NetworkCut => {
+    let action = match fault {
+        FaultKind::NfsdStop if spec.serving.kind == ServerKind::Knfsd => Action::NfsdStop,
+        FaultKind::NetworkCut => {
             let interface = interface(spec, server).map_err(|error| error.to_string())?;
             Action::Cut { interface, port: spec.serving.kind.port() }
         }
-        Blow::DiskFull
+        FaultKind::DiskFull
             if spec.has_storage() && spec.storage.file_system != FileSystem::Existing =>
         {
             Action::Fill { point: spec.storage.place().to_owned() }
         }
-        Blow::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
-        Blow::DiskFull => {
+        FaultKind::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
+        FaultKind::DiskFull => {
             return Err("only a file system that the plan makes is filled (file_system)".to_owned());
         }
         other => return Err(format!("nobody can do {other} to {}", server.name)),
@@ -196,7 +196,7 @@ pub fn disturbance(spec: &LabSpec, blow: Blow) -> Result<LabStep, String> {
     Ok(LabStep { host: server.name.clone(), action })
 }
 
-/// Has every host try the way to all others, where packets are of a size that was asked for: a way
+/// Has every host try the way to all others, where packets are of a size that was requested: a way
 /// that drops them hangs whatever is mounted over it. Above what is served, since it names the
 /// clients as an export does: one more of them leaves what is below alone.
 fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {

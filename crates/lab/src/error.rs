@@ -1,6 +1,6 @@
 //! Errors of setting up a host, each with a hint.
 //!
-//! The host isn't named here: whoever asked knows which it was.
+//! The host isn't named here: whoever requested knows which it was.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -65,7 +65,7 @@ const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clo
 /// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU
 /// version 2.5+`.
 pub fn emulated() -> Option<String> {
-    // It stays what it is, and is asked after each pass.
+    // It stays what it is, and is requested after each pass.
     static FOUND: LazyLock<Option<String>> = LazyLock::new(|| {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         emulator(&read(CPUINFO), &read(CLOCKS)).map(str::to_owned)

@@ -13,7 +13,7 @@ use crate::commands::{LONG, Runner, find};
 use crate::error::LabError;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
-/// Files that fincore is asked about at once.
+/// Files that fincore is requested about at once.
 const AT_ONCE: usize = 200;
 
 /// Drops the page cache, dentries and inodes of this host, and tells what was in memory before and

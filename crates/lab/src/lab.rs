@@ -116,13 +116,13 @@ impl Lab {
     /// Puts the last change back; does nothing where there is none.
     ///
     /// # Errors
-    /// Where it can't be put back: it is kept, and can be asked for again.
+    /// Where it can't be put back: it is kept, and can be requested again.
     pub fn undo_last(&mut self) -> Result<(), LabError> {
         let Some((id, undo)) = self.applied.last() else { return Ok(()) };
         let id = *id;
         // It may be made anew for the next pass, which reads what the last one wrote.
         let undo = undo.iter().filter(|undo| !matches!(undo, Undo::Works { .. }));
-        put_back(&mut self.runner, undo)?;
+        restore(&mut self.runner, undo)?;
         self.applied.pop();
         self.log.undone(id)
     }
@@ -134,7 +134,7 @@ impl Lab {
     pub fn undo_all(&mut self) -> Result<(), LabError> {
         let mut errors = Vec::new();
         for (id, undo) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let done = put_back(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
+            let done = restore(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
             if let Err(error) = done {
                 errors.push(error);
                 self.applied.insert(0, (id, undo));
@@ -159,10 +159,10 @@ impl Lab {
 }
 
 /// Puts one change back: what was done last first, and all of it, whatever fails.
-pub fn put_back<'a>(
+pub fn restore<'a>(
     runner: &mut Runner,
     undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
 ) -> Result<(), LabError> {
-    let errors = undo.into_iter().rev().filter_map(|undo| undo.put_back(runner).err());
+    let errors = undo.into_iter().rev().filter_map(|undo| undo.restore(runner).err());
     LabError::of_all(errors.collect()).map_or(Ok(()), Err)
 }

@@ -12,7 +12,7 @@ mod compose;
 pub mod counters;
 mod error;
 pub mod facts;
-mod inforce;
+mod findings;
 mod invalidate;
 mod lab;
 mod log;
@@ -22,9 +22,9 @@ mod options;
 mod packages;
 mod portmap;
 mod processes;
+mod reuse;
 pub mod safety;
 mod servers;
-mod stays;
 mod step;
 pub mod telemetry;
 mod trust;
@@ -38,13 +38,13 @@ pub use compose::{ComposeError, compose, disturbance, redo_from};
 pub use error::LabError;
 pub use lab::Lab;
 pub use log::boot_id;
-pub use servers::serves_somebody;
-pub use stays::stays;
+pub use reuse::reusable_steps;
+pub use servers::is_serving_clients;
 pub use unmount::force_off;
 
 /// How the names of files begin in which agents book what they acknowledged: below the directory of
 /// the undo log, as long as a trial lasts.
-pub const BOOKS: &str = "books.";
+pub const ACK_JOURNAL_PREFIX: &str = "books.";
 
 /// Folder of all of ours that needs no disk: mount points, links to servers, their files.
 pub const RUN: &str = "/run/dfsbench";

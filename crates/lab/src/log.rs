@@ -20,7 +20,7 @@ use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";
 const LOCK: &str = "lock";
-/// How often a lock that somebody holds is asked for again.
+/// How often a lock that somebody holds is requested again.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A change that is to be put back.

@@ -3,7 +3,7 @@
 //! The kernel leaves some defaults out of its list, writes sizes in its own units and gives some
 //! options another name; what can't be told from the list is not called a difference.
 
-use crate::inforce::Findings;
+use crate::findings::Findings;
 
 /// Flags that the kernel doesn't list because they are what is so anyway.
 ///

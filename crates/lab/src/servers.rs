@@ -13,7 +13,7 @@ use procfs::net::{TcpNetEntry, TcpState};
 use crate::error::LabError;
 use crate::processes::{self, pause};
 
-/// How often a server is asked.
+/// How often a server is requested.
 const POLL: Duration = Duration::from_millis(50);
 /// How often at most where nothing else is known.
 const TRIES: u32 = 200;
@@ -26,7 +26,7 @@ const NFS: u32 = 100_003;
 const NFS_PORT: u16 = 2049;
 
 /// Says whether somebody is connected to a server of NFS on this host.
-pub fn serves_somebody() -> bool {
+pub fn is_serving_clients() -> bool {
     let is_client = |entry: &TcpNetEntry| {
         entry.local_address.port() == NFS_PORT && entry.state == TcpState::Established
     };

@@ -131,7 +131,7 @@ impl Undo {
     ///
     /// # Errors
     /// Where it can't be put back; asking again later is safe.
-    pub fn put_back(&self, runner: &mut Runner) -> Result<(), LabError> {
+    pub fn restore(&self, runner: &mut Runner) -> Result<(), LabError> {
         undo_guard::check(self)?;
         match self {
             Self::Write { path, text } => write(runner, path, text),

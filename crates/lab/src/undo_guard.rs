@@ -256,7 +256,7 @@ mod tests {
         symlink(file("precious"), file("to-precious")).unwrap();
         fs::hard_link(file("first-name"), file("second-name")).unwrap();
         for undo in planted(folder.path()) {
-            let error = undo.put_back(&mut Runner::default()).unwrap_err().to_string();
+            let error = undo.restore(&mut Runner::default()).unwrap_err().to_string();
             assert!(error.contains("left alone"), "{undo:?}: {error}");
         }
         for name in ["precious", "real/precious", "first-name", "second-name"] {

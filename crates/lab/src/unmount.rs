@@ -21,7 +21,7 @@ const NFS_LIMIT: Duration = Duration::from_secs(20);
 const FORCED_LIMIT: Duration = Duration::from_secs(3);
 /// How often unmounting is forced before the mount is detached.
 const FORCED_TRIES: usize = 3;
-/// How often a busy file system is asked for again.
+/// How often a busy file system is requested again.
 const TRIES: u32 = 20;
 /// The same where no process holds it: the kernel's server lets files go after a while, a busy
 /// machine's after a longer one.
@@ -87,8 +87,8 @@ fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
 
 /// Removes a mount whose server doesn't answer, however much waits for it.
 ///
-/// `umount -f` has the kernel fail what waits for an answer now; those who asked may ask again, so
-/// that it takes several. What is still busy then is detached: no path leads to it any more, and
+/// `umount -f` has the kernel fail what waits for an answer now; they may ask again, so that it
+/// takes several. What is still busy then is detached: no path leads to it any more, and
 /// the kernel drops it with its last user. Nothing here looks at a path on the mount, which would
 /// wait like all others. **Source:** umount(2), `MNT_FORCE` and `MNT_DETACH`.
 ///

@@ -244,12 +244,13 @@ pub struct LabStep {
     pub action: Action,
 }
 
-/// A setting that was asked for and is not what is in force.
+/// A setting whose effective value is not the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Name of the setting, as the user would write it.
     pub name: String,
-    /// Value that was asked for.
+    /// The requested value.
+    #[serde(alias = "asked")]
     pub requested: String,
     /// Value that is effective.
     pub found: String,
@@ -257,11 +258,11 @@ pub struct Difference {
     pub source: String,
 }
 
-/// The outcome of an action, read back from where the host keeps it.
+/// The settings that are effective after an action, read back from where the host keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveSettings {
     /// Facts about the effective settings.
     pub facts: Vec<Fact>,
-    /// Settings that are not as they were asked for.
+    /// Settings whose effective value is not the requested one.
     pub differences: Vec<Difference>,
 }

@@ -14,7 +14,7 @@ use crate::pass::Pass;
 use crate::question::Question;
 use crate::scope::Scope;
 use crate::share::HostResult;
-use crate::soak::{Pulse, Upset};
+use crate::soak::{FaultEvent, Pulse};
 use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
 use crate::units::Nanos;
@@ -137,7 +137,7 @@ pub struct Trial {
 
 /// A count at the target, taken independently of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Truth {
+pub struct CrossCheck {
     /// The count that follows from what the recorder reports.
     pub expected: u64,
     /// The count found at the target.
@@ -170,15 +170,16 @@ pub struct PassResult {
     /// Bytes that storage read for this process, where the kernel counts them.
     pub storage_read_bytes: Option<u64>,
     /// Independent counts at the target.
-    pub truths: Vec<Truth>,
+    #[serde(alias = "truths")]
+    pub cross_checks: Vec<CrossCheck>,
     /// The samples of each interval.
     pub samples: Vec<IntervalSample>,
     /// How each interval of a soak looked.
     #[serde(default)]
     pub pulses: Vec<Pulse>,
     /// The fault events on the hosts of a soak during the pass.
-    #[serde(default)]
-    pub upsets: Vec<Upset>,
+    #[serde(default, alias = "upsets")]
+    pub fault_events: Vec<FaultEvent>,
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,
     /// The results of each emulated client, in the order of their numbers; empty where that was not
@@ -210,10 +211,10 @@ impl PassResult {
             client_cpu_ns: 0,
             server_cpu_ns: None,
             storage_read_bytes: None,
-            truths: Vec::new(),
+            cross_checks: Vec::new(),
             samples: Vec::new(),
             pulses: Vec::new(),
-            upsets: Vec::new(),
+            fault_events: Vec::new(),
             kinds: Vec::new(),
             clients: Vec::new(),
             hosts: Vec::new(),

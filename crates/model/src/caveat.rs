@@ -59,12 +59,15 @@ impl fmt::Display for Verdict {
 }
 
 macro_rules! codes {
-    ($($name:ident, $code:literal, $severity:ident, $sentence:literal, $advice:literal;)+) => {
+    ($(
+        $name:ident, $code:literal $(was $old:literal)?, $severity:ident, $sentence:literal,
+        $advice:literal;
+    )+) => {
         /// A reason to doubt a figure.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum CaveatCode {
-            $(#[doc = $sentence] $name,)+
+            $(#[doc = $sentence] $(#[serde(alias = $old)])? $name,)+
         }
 
         impl CaveatCode {
@@ -74,6 +77,14 @@ macro_rules! codes {
             /// The stable code, as tables and exports print it.
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)+ }
+            }
+
+            /// Finds a code by its stable name, or by the one that it had in earlier releases.
+            pub fn from_code(code: &str) -> Option<Self> {
+                match code {
+                    $($code $(| $old)? => Some(Self::$name),)+
+                    _ => None,
+                }
             }
 
             /// How much it takes from the figure.
@@ -116,7 +127,7 @@ codes! {
     Straggler, "straggler", Degraded,
         "One host was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";
-    OptionNotEffective, "option-not-effective", Degraded,
+    OptionNotEffective, "option-not-effective" was "option-not-in-force", Degraded,
         "A requested setting is not the effective one.",
         "Ask for what the target can do, or change the target.";
     SlotsLimited, "slots-limited", Degraded,
@@ -218,12 +229,6 @@ impl CaveatCode {
         matches!(self, Self::Cached | Self::ServerCached)
     }
 
-    /// Finds a code by its stable name, or by one that it had before.
-    pub fn from_code(code: &str) -> Option<Self> {
-        let code = if code == "option-not-in-force" { "option-not-effective" } else { code };
-        Self::ALL.iter().copied().find(|known| known.code() == code)
-    }
-
     /// Raises the caveat with its evidence: the numbers, and where they came from.
     pub fn because(self, evidence: impl Into<String>) -> Caveat {
         Caveat { code: self, evidence: evidence.into() }
@@ -259,7 +264,14 @@ mod tests {
         for code in CaveatCode::ALL {
             assert_eq!(CaveatCode::from_code(code.code()), Some(*code));
         }
-        let old = CaveatCode::from_code("option-not-in-force");
-        assert_eq!(old, Some(CaveatCode::OptionNotEffective));
+    }
+
+    #[test]
+    fn codes_of_earlier_releases_are_read() {
+        let code = CaveatCode::from_code("option-not-in-force");
+        assert_eq!(code, Some(CaveatCode::OptionNotEffective));
+        let read: CaveatCode = serde_json::from_str("\"option-not-in-force\"").unwrap();
+        assert_eq!(read, CaveatCode::OptionNotEffective);
+        assert_eq!(serde_json::to_string(&read).unwrap(), "\"option-not-effective\"");
     }
 }

@@ -39,8 +39,8 @@ pub mod workload;
 
 pub use action::{Action, Device, Difference, EffectiveSettings, LabStep, Peer, RemotePort};
 pub use campaign::{
-    Campaign, CampaignLine, CampaignState, Ceiling, IntervalSample, KindResult, PassResult, Run,
-    Trial, TrialState, Truth,
+    Campaign, CampaignLine, CampaignState, Ceiling, CrossCheck, IntervalSample, KindResult,
+    PassResult, Run, Trial, TrialState,
 };
 pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
 pub use client::{ClientRecord, ClientResult, ClientTimes};
@@ -64,7 +64,7 @@ pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{HostResult, Share, Span, TimelinePoint};
-pub use soak::{Kept, Pulse, Soak, Upset};
+pub use soak::{FaultEvent, Kept, Pulse, Soak};
 pub use spec::{Durability, RunSpec};
 pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
 pub use telemetry::{Metric, MetricKind, Telemetry};

@@ -2,8 +2,8 @@
 //!
 //! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
 //! block is stamped and booked, and a pass that reads all of it back. [`Soak`] is what was asked,
-//! [`Upset`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like, and
-//! [`Kept`] what became of the data.
+//! [`FaultEvent`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like,
+//! and [`Kept`] what became of the data.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::words::words;
 
 words! {
     /// The kinds of fault that a soak injects on its hosts.
-    Blow {
+    FaultKind {
         /// The server forgets all connections, clients and sessions, and starts anew.
         ServerRestart = "server-restart",
         /// The server is there and answers nothing.
@@ -32,7 +32,7 @@ words! {
     }
 }
 
-impl Blow {
+impl FaultKind {
     /// Says whether it lasts, until it is undone; the others are over at once.
     pub const fn lasts(self) -> bool {
         !matches!(self, Self::ServerRestart | Self::ClientKill)
@@ -43,7 +43,8 @@ impl Blow {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Disturbance {
     /// The fault to inject.
-    pub blow: Blow,
+    #[serde(rename = "blow")]
+    pub fault: FaultKind,
     /// To which host, by its name; `None` where there is but one that it can be done to.
     #[serde(default)]
     pub host: Option<String>,
@@ -60,7 +61,7 @@ impl fmt::Display for Disturbance {
     /// Writes it as people do: `clock-step on one at 10.0 s for 5.00 s by -5.00 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |ms: u64| Nanos(ms.saturating_mul(1_000_000));
-        write!(f, "{}", self.blow)?;
+        write!(f, "{}", self.fault)?;
         if let Some(host) = &self.host {
             write!(f, " on {host}")?;
         }
@@ -109,9 +110,10 @@ impl Soak {
 
 /// Something that was done to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upset {
+pub struct FaultEvent {
     /// The injected fault.
-    pub blow: Blow,
+    #[serde(rename = "blow")]
+    pub fault: FaultKind,
     /// To which host; empty for what is in this process.
     pub host: String,
     /// When it was to begin, in nanoseconds from the start of its segment.
@@ -271,8 +273,8 @@ mod tests {
 
     #[test]
     fn a_disturbance_falls_into_the_segment_of_its_instant() {
-        let blow = Blow::ServerStall;
-        let at = |at_ms| Disturbance { blow, host: None, at_ms, lasts_ms: 1, by_ms: 0 };
+        let fault = FaultKind::ServerStall;
+        let at = |at_ms| Disturbance { fault, host: None, at_ms, lasts_ms: 1, by_ms: 0 };
         let soak = Soak {
             duration_ms: 25_000,
             segment_ms: 10_000,
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn a_disturbance_is_written_as_people_write_it() {
         let step = Disturbance {
-            blow: Blow::ClockStep,
+            fault: FaultKind::ClockStep,
             host: Some("one".to_owned()),
             at_ms: 10_000,
             lasts_ms: 5_000,

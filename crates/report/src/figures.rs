@@ -284,7 +284,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
         Form::Markdown => {
             let host = notes::host(campaign, usize::MAX);
             terms.extend(host.map(|host| Term::new("host", host)));
-            for host in host_settings::in_force(campaign) {
+            for host in host_settings::effective(campaign) {
                 terms.push(Term::new(format!("in force on {}", host.host), host.line()));
             }
             terms.push(Term::new("command", &campaign.command));

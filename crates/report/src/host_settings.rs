@@ -15,11 +15,11 @@ pub struct HostFacts<'a> {
     /// The name of the host.
     pub host: &'a str,
     /// Its settings, in the order in which they were first read.
-    pub settings: Vec<InForce<'a>>,
+    pub settings: Vec<EffectiveSetting<'a>>,
 }
 
 /// One setting of a host with the values that it had.
-pub struct InForce<'a> {
+pub struct EffectiveSetting<'a> {
     /// The name of the setting.
     pub name: &'a str,
     /// The source of the reading, such as a file or a command.
@@ -28,7 +28,7 @@ pub struct InForce<'a> {
     values: Vec<&'a str>,
 }
 
-impl InForce<'_> {
+impl EffectiveSetting<'_> {
     /// Its values on one line.
     pub fn shown(&self) -> String {
         let first = self.values[..self.values.len().min(VALUES_MAX)].join(" | ");
@@ -40,7 +40,7 @@ impl InForce<'_> {
 }
 
 /// The hosts of a campaign in the order of their first use; none where nothing was set up.
-pub fn in_force(campaign: &Campaign) -> Vec<HostFacts<'_>> {
+pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     let of = |host| HostFacts { host, settings: Vec::new() };
     let mut hosts: Vec<HostFacts<'_>> = names(campaign).into_iter().map(of).collect();
     for fact in campaign.runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.facts) {
@@ -78,14 +78,15 @@ pub fn place(lab: &LabSpec) -> String {
 
 impl<'a> HostFacts<'a> {
     fn add(&mut self, fact: &'a Fact) {
-        let same =
-            |known: &&mut InForce<'_>| (known.name, known.source) == (&fact.name, &fact.source);
+        let same = |known: &&mut EffectiveSetting<'_>| {
+            (known.name, known.source) == (&fact.name, &fact.source)
+        };
         match self.settings.iter_mut().find(same) {
             Some(known) if known.values.contains(&fact.value.as_str()) => {}
             Some(known) => known.values.push(&fact.value),
             None => {
                 let (name, source) = (&fact.name, &fact.source);
-                self.settings.push(InForce { name, source, values: vec![&fact.value] });
+                self.settings.push(EffectiveSetting { name, source, values: vec![&fact.value] });
             }
         }
     }

@@ -8,8 +8,8 @@
 mod shares;
 
 use model::{
-    Campaign, Caveat, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec, Telemetry,
-    Trial, TrialState, Truth,
+    Campaign, Caveat, CrossCheck, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec,
+    Telemetry, Trial, TrialState,
 };
 use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Judged, Summary};
@@ -225,7 +225,8 @@ struct PassPart<'a> {
     storage_read_bytes: Option<u64>,
     ops: u64,
     bytes: u64,
-    truths: &'a [Truth],
+    #[serde(rename = "truths")]
+    cross_checks: &'a [CrossCheck],
     caveats: &'a [Caveat],
     kinds: Vec<KindPart>,
     samples: &'a [IntervalSample],
@@ -410,7 +411,7 @@ impl<'a> PassPart<'a> {
             storage_read_bytes: pass.storage_read_bytes,
             ops: pass.ops(),
             bytes: pass.bytes(),
-            truths: &pass.truths,
+            cross_checks: &pass.cross_checks,
             caveats: &pass.caveats,
             kinds: pass.kinds.iter().map(KindPart::of).collect(),
             samples: &pass.samples,

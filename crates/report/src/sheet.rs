@@ -154,12 +154,12 @@ struct Settings {
 fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
     let Some(asked) = run.spec.transfer_size_bytes else { return };
     let asked = Size(asked.into()).to_string();
-    let in_force = |name: &str| {
+    let effective = |name: &str| {
         let facts = run.trials.iter().flat_map(|trial| &trial.facts);
         let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);
         named.next().map_or_else(|| asked.clone(), |fact| fact.value.clone())
     };
-    let granted = match [in_force("rsize"), in_force("wsize")] {
+    let granted = match [effective("rsize"), effective("wsize")] {
         [read, write] if read == asked && write == asked => return,
         [read, write] if read == write => read,
         [read, write] => format!("{read} read, {write} write"),

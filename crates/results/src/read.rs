@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 
 use model::{
-    Campaign, Caveat, CaveatCode, ClientResult, ClientTimes, Fact, Histogram, IntervalSample,
-    KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope, Trial,
-    TrialState, Truth,
+    Campaign, Caveat, CaveatCode, ClientResult, ClientTimes, CrossCheck, Fact, Histogram,
+    IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope,
+    Trial, TrialState,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -127,7 +127,7 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
     for_each_child(connection, ChildTable::of_passes("truths"), ids, |at, row| {
-        passes[at].truths.push(read_truth(row)?);
+        passes[at].cross_checks.push(read_cross_check(row)?);
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("clients"), ids, |at, row| {
@@ -143,7 +143,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
-        passes[at].upsets.push(soak::read_fault_event(row)?);
+        passes[at].fault_events.push(soak::read_fault_event(row)?);
         Ok(())
     })?;
     for_each_child(
@@ -436,8 +436,8 @@ fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
     Ok(Caveat { code, evidence: row.get("evidence")? })
 }
 
-fn read_truth(row: &Row<'_>) -> rusqlite::Result<Truth> {
-    Ok(Truth {
+fn read_cross_check(row: &Row<'_>) -> rusqlite::Result<CrossCheck> {
+    Ok(CrossCheck {
         expected: count(row, "expected")?,
         found: count(row, "found")?,
         source: row.get("source")?,

@@ -2,8 +2,8 @@
 //!
 //! Files of earlier releases have no tables for it, and get them when they are added to.
 
-use model::soak::Blow;
-use model::{Pulse, Upset};
+use model::soak::FaultKind;
+use model::{FaultEvent, Pulse};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, maybe_count, named, whole};
@@ -13,7 +13,7 @@ pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
     pulses: &[Pulse],
-    upsets: &[Upset],
+    fault_events: &[FaultEvent],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
         "INSERT INTO pulses (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,
@@ -37,15 +37,15 @@ pub(crate) fn insert(
         "INSERT INTO upsets (pass_id, blow, host, planned_ns, begun_ns, ended_ns, failed)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    for upset in upsets {
+    for event in fault_events {
         insert.execute(params![
             pass_id,
-            upset.blow.name(),
-            upset.host,
-            whole(upset.planned_ns)?,
-            whole(upset.begun_ns)?,
-            upset.ended_ns.map(whole).transpose()?,
-            upset.failed,
+            event.fault.name(),
+            event.host,
+            whole(event.planned_ns)?,
+            whole(event.begun_ns)?,
+            event.ended_ns.map(whole).transpose()?,
+            event.failed,
         ])?;
     }
     Ok(())
@@ -66,9 +66,9 @@ pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<Pulse> {
 }
 
 /// Reads a fault event from a row.
-pub(crate) fn read_fault_event(row: &Row<'_>) -> rusqlite::Result<Upset> {
-    Ok(Upset {
-        blow: named(row, "blow", Blow::from_name)?,
+pub(crate) fn read_fault_event(row: &Row<'_>) -> rusqlite::Result<FaultEvent> {
+    Ok(FaultEvent {
+        fault: named(row, "blow", FaultKind::from_name)?,
         host: row.get("host")?,
         planned_ns: count(row, "planned_ns")?,
         begun_ns: count(row, "begun_ns")?,

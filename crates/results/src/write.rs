@@ -261,7 +261,7 @@ fn insert_pass(
     for host in &pass.telemetry {
         telemetry::insert(transaction, id, host)?;
     }
-    soak::insert(transaction, id, &pass.pulses, &pass.upsets)?;
+    soak::insert(transaction, id, &pass.pulses, &pass.fault_events)?;
     insert_details(transaction, id, pass)
 }
 
@@ -308,9 +308,9 @@ fn insert_details(
     }
     let sql = "INSERT INTO truths (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
-    for truth in &pass.truths {
-        let (expected, found) = (whole(truth.expected)?, whole(truth.found)?);
-        insert.execute(params![pass_id, expected, found, truth.source])?;
+    for cross_check in &pass.cross_checks {
+        let (expected, found) = (whole(cross_check.expected)?, whole(cross_check.found)?);
+        insert.execute(params![pass_id, expected, found, cross_check.source])?;
     }
     Ok(())
 }

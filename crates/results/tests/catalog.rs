@@ -41,8 +41,9 @@ fn an_outline_is_a_campaign_without_its_large_parts() {
     let mut expected = store.load(1).unwrap();
     for pass in expected.runs.iter_mut().flat_map(|r| &mut r.trials).flat_map(|t| &mut t.passes) {
         let bare = PassResult::new(pass.pass);
-        (pass.truths, pass.clients, pass.hosts) = (bare.truths, bare.clients, bare.hosts);
-        (pass.pulses, pass.upsets, pass.scope) = (bare.pulses, bare.upsets, bare.scope);
+        (pass.cross_checks, pass.clients, pass.hosts) =
+            (bare.cross_checks, bare.clients, bare.hosts);
+        (pass.pulses, pass.fault_events, pass.scope) = (bare.pulses, bare.fault_events, bare.scope);
         pass.telemetry = bare.telemetry;
         for kind in &mut pass.kinds {
             (kind.service_time, kind.response_time) = (Histogram::sparse(), Histogram::sparse());

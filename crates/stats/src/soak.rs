@@ -4,9 +4,9 @@
 //! intervals, so an instant is known to an interval: [`Effect`] gives the latest that it can be.
 //! An unknown is `None`, and the verdict says so rather than guess.
 
-use model::soak::{BlockState, Blow, Finding, Recovery};
+use model::soak::{BlockState, FaultKind, Finding, Recovery};
 use model::{
-    CaveatCode, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState, Upset,
+    CaveatCode, FaultEvent, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState,
 };
 
 use crate::median;
@@ -127,7 +127,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// The disturbance; its instants are from the start of the segment.
-    pub upset: Upset,
+    pub event: FaultEvent,
     /// Its segment, from 0.
     pub segment: u64,
     /// When it began, in nanoseconds of measured time from the start of the soak.
@@ -255,10 +255,10 @@ impl Soaked {
             self.ops += load.ops();
             let start_ns = segment.saturating_mul(soak.segment_ms).saturating_mul(1_000_000);
             let here = Segment { number: segment, start_ns };
-            for (number, upset) in load.upsets.iter().enumerate() {
-                let next = load.upsets.get(number + 1);
+            for (number, event) in load.fault_events.iter().enumerate() {
+                let next = load.fault_events.get(number + 1);
                 let until_ns = next.map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(upset, &load.pulses, here, until_ns);
+                let effect = Effect::of(event, &load.pulses, here, until_ns);
                 self.effects.push(effect.add_host(soak, load, trial));
             }
         }
@@ -327,8 +327,8 @@ impl Soaked {
     fn judge_server(&self) -> Verdict {
         let (mut made, mut unmade, mut unrecovered) = (false, false, false);
         for effect in &self.effects {
-            unmade |= effect.upset.failed.is_some();
-            made |= effect.upset.failed.is_none();
+            unmade |= effect.event.failed.is_some();
+            made |= effect.event.failed.is_none();
             unrecovered |= effect.before_per_s.is_some()
                 && effect.detect_ns.is_some()
                 && effect.recover_ns.is_none();
@@ -375,39 +375,39 @@ struct Segment {
 impl Effect {
     /// Adds what a segment says of the host that was disturbed.
     fn add_host(mut self, soak: &Soak, load: &PassResult, trial: &Trial) -> Self {
-        let upset = &self.upset;
+        let event = &self.event;
         for (at_ns, disturbance) in soak.within(self.segment) {
-            if (at_ns, disturbance.blow) == (upset.planned_ns, upset.blow) {
+            if (at_ns, disturbance.fault) == (event.planned_ns, event.fault) {
                 self.by_ms = disturbance.by_ms;
                 break;
             }
         }
         let saw_step = load.caveats.iter().any(|caveat| caveat.code == CaveatCode::Clock);
         self.saw_step = self.by_ms != 0 && saw_step;
-        if upset.blow != Blow::ClientKill {
+        if event.fault != FaultKind::ClientKill {
             return self;
         }
-        if let (Some(ended_ns), None) = (upset.ended_ns, &upset.failed) {
-            self.noticed_ns = Some(ended_ns.saturating_sub(upset.begun_ns));
+        if let (Some(ended_ns), None) = (event.ended_ns, &event.failed) {
+            self.noticed_ns = Some(ended_ns.saturating_sub(event.begun_ns));
         }
         if let Some(read) = find_pass(trial, Pass::Read) {
-            let own = read.hosts.iter().find(|host| host.host == upset.host);
+            let own = read.hosts.iter().find(|host| host.host == event.host);
             self.read_back_ops = own.map(|host| host.ops);
         }
         self
     }
 
     /// Finds out what a disturbance did until the next one began.
-    fn of(upset: &Upset, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
+    fn of(event: &FaultEvent, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
         let intervals = Intervals { pulses };
         let interval_ns = pulses.first().map_or(0, |first| first.at_ns);
         // Intervals are in the order of time: those before the disturbance come first.
-        let count_before = pulses.iter().take_while(|pulse| pulse.at_ns <= upset.begun_ns).count();
+        let count_before = pulses.iter().take_while(|pulse| pulse.at_ns <= event.begun_ns).count();
         let usual = Usual::of(&intervals, count_before);
         let mut effect = Self {
-            upset: upset.clone(),
+            event: event.clone(),
             segment: segment.number,
-            begun_ns: segment.start_ns.saturating_add(upset.begun_ns),
+            begun_ns: segment.start_ns.saturating_add(event.begun_ns),
             before_per_s: usual.per_s,
             detect_ns: None,
             stall_ns: 0,
@@ -421,7 +421,7 @@ impl Effect {
             read_back_ops: None,
             interval_ns,
         };
-        if upset.failed.is_some() {
+        if event.failed.is_some() {
             return effect;
         }
         let mut after = Vec::new();
@@ -439,8 +439,8 @@ impl Effect {
     /// Adds when the disturbance was noticed, how long it held up, and when all was as before;
     /// `after` are the intervals that followed it.
     fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &Usual, after: &[usize]) {
-        let begun_ns = self.upset.begun_ns;
-        let over_ns = self.upset.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
+        let begun_ns = self.event.begun_ns;
+        let over_ns = self.event.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
         let is_disturbed = |index: &usize| usual.is_disturbed(intervals, *index);
         let Some(first) = after.iter().position(is_disturbed) else { return };
         if intervals.begins_ns(after[first]) > over_ns {

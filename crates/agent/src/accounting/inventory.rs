@@ -5,10 +5,10 @@
 
 use engine::target::Inventory;
 use fleet::Done;
-use model::{OpKind, Pass, PassResult, RunSpec, Share, Truth, Workload};
+use model::{CrossCheck, OpKind, Pass, PassResult, RunSpec, Share, Workload};
 use workload::{FileSet, Places};
 
-use super::{Witnesses, of, truth};
+use super::{CrossCheckSources, cross_check, of};
 
 const FILES: &str = "files in the working directory";
 const BYTES: &str = "sizes of the files, added up";
@@ -17,14 +17,14 @@ const LINKS: &str = "symbolic links in the working directory";
 
 /// Compares the recorder with what is there. A failed op may have done half of its work, so only
 /// clean passes can be exact.
-pub(super) fn truths(
+pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
-    witnesses: &Witnesses,
+    sources: &CrossCheckSources,
     inventory: Inventory,
-) -> Vec<Truth> {
-    let share = witnesses.share;
-    if result.errors() + witnesses.others.iter().map(|done| done.failed).sum::<u64>() > 0 {
+) -> Vec<CrossCheck> {
+    let share = sources.share;
+    if result.errors() + sources.others.iter().map(|done| done.failed).sum::<u64>() > 0 {
         return Vec::new();
     }
     let done = |kind| of(result, kind).0;
@@ -33,43 +33,43 @@ pub(super) fn truths(
     let places = || places(spec, share);
     // What a bound cuts short leaves files that are whole or not.
     let is_whole = !spec.is_cut();
-    let mut truths = Vec::new();
+    let mut cross_checks = Vec::new();
     match result.pass {
         Pass::Write | Pass::CharWrite => {
-            truths.push(truth(files, inventory.files, FILES));
+            cross_checks.push(cross_check(files, inventory.files, FILES));
             if is_whole {
-                truths.push(truth(set_bytes, inventory.bytes, BYTES));
+                cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
             }
         }
         Pass::Rewrite | Pass::RandomWrite | Pass::Update | Pass::Seeks | Pass::Mix => {
-            truths.push(truth(files, inventory.files, FILES));
-            truths.push(truth(set_bytes, inventory.bytes, BYTES));
+            cross_checks.push(cross_check(files, inventory.files, FILES));
+            cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
         }
         Pass::Create => {
             let (created, bytes) = of(result, OpKind::Create);
-            truths.push(truth(created, inventory.files, FILES));
-            truths.push(truth(bytes, inventory.bytes, BYTES));
+            cross_checks.push(cross_check(created, inventory.files, FILES));
+            cross_checks.push(cross_check(bytes, inventory.bytes, BYTES));
         }
-        Pass::Rename => truths.push(truth(files, inventory.files, FILES)),
+        Pass::Rename => cross_checks.push(cross_check(files, inventory.files, FILES)),
         Pass::Remove if spec.workload != Workload::Transactions => {
             let left = files.saturating_sub(done(OpKind::Remove));
-            truths.push(truth(left, inventory.files, FILES));
+            cross_checks.push(cross_check(left, inventory.files, FILES));
         }
-        Pass::Remove if is_whole => truths.push(truth(0, inventory.files, FILES)),
+        Pass::Remove if is_whole => cross_checks.push(cross_check(0, inventory.files, FILES)),
         Pass::Transactions => {
             let left = files + done(OpKind::Create);
             let left = left.saturating_sub(done(OpKind::Remove));
-            truths.push(truth(left, inventory.files, FILES));
+            cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
             let left = (before + done(OpKind::Mkdir)).saturating_sub(done(OpKind::Rmdir));
-            truths.push(truth(places() + left, inventory.directories, DIRECTORIES));
+            cross_checks.push(cross_check(places() + left, inventory.directories, DIRECTORIES));
         }
-        Pass::OpMix => truths.extend(of_mix(spec, result, &witnesses.others, inventory)),
+        Pass::OpMix => cross_checks.extend(of_mix(spec, result, &sources.others, inventory)),
         _ => {}
     }
-    truths
+    cross_checks
 }
 
 /// Compares what comes and goes in a mix, of all agents together, with the inventory.
@@ -78,7 +78,7 @@ fn of_mix(
     result: &PassResult,
     others: &[Done],
     inventory: Inventory,
-) -> Vec<Truth> {
+) -> Vec<CrossCheck> {
     let done = |kind| {
         let others = others.iter().filter(|done| done.kind == kind);
         of(result, kind).0 + others.map(|done| done.ops).sum::<u64>()
@@ -89,13 +89,13 @@ fn of_mix(
     let directories = u64::from(set.directories()) + done(OpKind::Mkdir);
     let links = u64::from(set.links()) + done(OpKind::Symlink);
     vec![
-        truth(files.saturating_sub(done(OpKind::Remove)), inventory.files, FILES),
-        truth(
+        cross_check(files.saturating_sub(done(OpKind::Remove)), inventory.files, FILES),
+        cross_check(
             places(spec, Share::ALL) + directories.saturating_sub(done(OpKind::Rmdir)),
             inventory.directories,
             DIRECTORIES,
         ),
-        truth(links.saturating_sub(done(OpKind::Unlink)), inventory.links, LINKS),
+        cross_check(links.saturating_sub(done(OpKind::Unlink)), inventory.links, LINKS),
     ]
 }
 

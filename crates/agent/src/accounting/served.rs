@@ -6,28 +6,32 @@
 //! many operations.
 
 use engine::backend::{Calls, OperationKind, Tally};
-use model::{NfsVersion, OpKind, PassResult, RunSpec, Truth};
+use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
 
-use super::{bytes_of, of, truth};
+use super::{bytes_of, cross_check, of};
 use crate::ServerCounts;
 
 /// Compares recorder and backend with the server. A failed op may have made some of its calls, so
 /// only clean passes can be exact.
-pub(super) fn truths(
+pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
     tally: &Tally,
     before: &ServerCounts,
     after: &ServerCounts,
-) -> Vec<Truth> {
+) -> Vec<CrossCheck> {
     if result.errors() > 0 {
         return Vec::new();
     }
     let read = after.read_bytes - before.read_bytes;
     let written = after.write_bytes - before.write_bytes;
-    let mut truths = vec![
-        truth(bytes_of(result, OpKind::reads_data), read, "READ bytes counted by the server"),
-        truth(bytes_of(result, OpKind::writes_data), written, "WRITE bytes counted by the server"),
+    let mut cross_checks = vec![
+        cross_check(bytes_of(result, OpKind::reads_data), read, "READ bytes counted by the server"),
+        cross_check(
+            bytes_of(result, OpKind::writes_data),
+            written,
+            "WRITE bytes counted by the server",
+        ),
     ];
     let served = after.calls.since(&before.calls);
     let version = spec.nfs().version;
@@ -37,15 +41,15 @@ pub(super) fn truths(
         let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
             let source = format!("{procedure} calls of the backend, counted by the server");
-            truths.push(truth(started, served, &source));
+            cross_checks.push(cross_check(started, served, &source));
         }
         let expected = recorded.of(procedure);
         if is_one_to_one(spec, procedure) && expected + served > 0 {
             let source = format!("{procedure} calls counted by the server");
-            truths.push(truth(expected, served, &source));
+            cross_checks.push(cross_check(expected, served, &source));
         }
     }
-    truths
+    cross_checks
 }
 
 /// Says whether calls of a procedure stand for themselves: GETATTR of version 4 and NULL do not.

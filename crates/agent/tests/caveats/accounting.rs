@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::ServerCounts;
-use agent::accounting::{self, Witnesses};
+use agent::accounting::{self, CrossCheckSources};
 use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::{
-    BackendKind, CaveatCode, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec, Share,
-    Sharing, Target, Truth, Workload,
+    BackendKind, CaveatCode, CrossCheck, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec,
+    Share, Sharing, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 
@@ -70,11 +70,12 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
 
 fn assert_exact(spec: &RunSpec, result: &PassResult) {
     let what = format!("{} {} {}", spec.backend.name(), spec.workload, result.pass);
-    let untrue = result.truths.iter().filter(|truth| truth.expected != truth.found);
-    let untrue: Vec<&Truth> = untrue.collect();
+    let untrue =
+        result.cross_checks.iter().filter(|cross_check| cross_check.expected != cross_check.found);
+    let untrue: Vec<&CrossCheck> = untrue.collect();
     assert!(untrue.is_empty(), "{what}: {untrue:?}");
     assert_eq!(result.errors(), 0, "{what}: {:?}", result.kinds);
-    assert!(result.truths.len() >= 2, "{what}: {:?}", result.truths);
+    assert!(result.cross_checks.len() >= 2, "{what}: {:?}", result.cross_checks);
     assert!(result.kinds.iter().any(|kind| kind.done > 0), "{what} did nothing");
 }
 
@@ -148,11 +149,16 @@ fn a_timed_close_is_a_close_of_each_file_within_the_window() {
         for pass in spec.passes() {
             let result = rig.run(*pass).result;
             assert_exact(&spec, &result);
-            let closes = result.truths.iter().find(|truth| {
-                truth.source.starts_with("CLOSE") && truth.source.contains("counted by the server")
+            let closes = result.cross_checks.iter().find(|cross_check| {
+                cross_check.source.starts_with("CLOSE")
+                    && cross_check.source.contains("counted by the server")
             });
             let wanted = if version.major() == 4 { 3 } else { 0 };
-            assert_eq!(closes.map_or(0, |truth| truth.found), wanted, "{version} {pass}");
+            assert_eq!(
+                closes.map_or(0, |cross_check| cross_check.found),
+                wanted,
+                "{version} {pass}"
+            );
         }
     }
 }
@@ -202,7 +208,7 @@ fn several_directories_share_the_files() {
 }
 
 /// What backends and recorder say of a pass on a target that loses every third op.
-fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
+fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
     let config = TargetConfig {
         work_name: String::new(),
         seed: 1,
@@ -224,7 +230,7 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, Witnesses) {
     let target = TrialTarget::losing(3, config);
     let measured =
         measure(&target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
-    (measured.result, Witnesses { tally: measured.tally, ..Witnesses::default() })
+    (measured.result, CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() })
 }
 
 #[test]
@@ -232,10 +238,10 @@ fn an_op_that_only_seems_done_is_missed_in_every_workload() {
     let on = RunSpec { target: Target::Null, queue_depth: 8, ..stream(Path::new("/")) };
     for spec in runs(&on) {
         for pass in spec.passes() {
-            let (result, witnesses) = lossy(&spec, *pass);
-            let truths = accounting::truths(&spec, &result, &witnesses);
-            let doubts = accounting::doubts(&truths);
-            assert_eq!(doubts[0].code, CaveatCode::Accounting, "{} {pass}", spec.workload);
+            let (result, sources) = lossy(&spec, *pass);
+            let cross_checks = accounting::cross_checks(&spec, &result, &sources);
+            let caveats = accounting::caveats(&cross_checks);
+            assert_eq!(caveats[0].code, CaveatCode::Accounting, "{} {pass}", spec.workload);
         }
     }
 }
@@ -254,9 +260,9 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             (recorded.kind, recorded.issued, recorded.done) = (*kind, 5, 5);
             recorded.bytes = if kind.moves_data() { 500 } else { 0 };
             let server = Some((ServerCounts::default(), ServerCounts::default()));
-            let witnesses = Witnesses { server, ..Witnesses::default() };
-            let truths = accounting::truths(&spec, &result, &witnesses);
-            let is_doubted = !accounting::doubts(&truths).is_empty();
+            let sources = CrossCheckSources { server, ..CrossCheckSources::default() };
+            let cross_checks = accounting::cross_checks(&spec, &result, &sources);
+            let is_doubted = !accounting::caveats(&cross_checks).is_empty();
             // Attributes ride along with many operations of version 4: its backend alone counts.
             let rides = matches!(
                 kind,
@@ -264,7 +270,7 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             );
             // What no backend executes never reaches a server.
             let stays = *kind == OpKind::Execute || (rides && version.major() == 4);
-            assert_eq!(is_doubted, !stays, "{kind} of version {version}: {truths:?}");
+            assert_eq!(is_doubted, !stays, "{kind} of version {version}: {cross_checks:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::accounting::{self, Witnesses};
+use agent::accounting::{self, CrossCheckSources};
 use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use fleet::Broken;
 use model::{
@@ -36,10 +36,10 @@ fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
     };
     let measured =
         measure(target, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
-    let witnesses = Witnesses { tally: measured.tally, ..Witnesses::default() };
-    let truths = accounting::truths(&spec, &measured.result, &witnesses);
-    assert!(truths.len() >= 2, "nobody else counted: {truths:?}");
-    accounting::doubts(&truths).iter().map(|caveat| caveat.code).collect()
+    let sources = CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() };
+    let cross_checks = accounting::cross_checks(&spec, &measured.result, &sources);
+    assert!(cross_checks.len() >= 2, "nobody else counted: {cross_checks:?}");
+    accounting::caveats(&cross_checks).iter().map(|caveat| caveat.code).collect()
 }
 
 #[test]
@@ -168,10 +168,10 @@ fn a_transfer_size_that_the_server_refuses_is_not_in_force() {
         },
         ..ServerConfig::default()
     });
-    for (asked, refused) in [(Some(64 << 10), true), (Some(32 << 10), false), (None, false)] {
-        let spec = RunSpec { transfer_size_bytes: asked, ..nfs(&small) };
+    for (requested, refused) in [(Some(64 << 10), true), (Some(32 << 10), false), (None, false)] {
+        let spec = RunSpec { transfer_size_bytes: requested, ..nfs(&small) };
         let found = Rig::new().first_pass(&spec);
-        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), refused, "{asked:?}");
+        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), refused, "{requested:?}");
     }
 }
 

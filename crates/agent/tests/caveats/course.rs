@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use agent::doubts::{self, about_calendar};
+use agent::caveats::{self, about_calendar};
 use engine::{Clock, SystemClock};
 use model::{
     Caveat, CaveatCode, Load, Pass, PassResult, ProcessorWait, Run, RunSpec, Sampling, Scope,
@@ -146,13 +146,13 @@ fn estimate_is_near_the_truth(config: &ServerConfig) -> bool {
     let open_load = Load { rate_per_s, ..Load::default() };
     let open_spec = RunSpec { queue_depth: 64, ..mix(nfs(&open_server), 3_000, open_load) };
     let open = judged(&open_spec, mixed(&open_spec, &open_server, stall));
-    let truth = open.response_time.quantile(0.95) as f64;
+    let cross_check = open.response_time.quantile(0.95) as f64;
     let estimate = closed.estimated_response_time.unwrap();
     let estimated = estimate.quantile(0.95) as f64;
     let served = closed.service_time.quantile(0.95) as f64;
     assert!(open.estimated_response_time.is_none());
-    // What is served hides the truth.
-    (0.6..1.5).contains(&(estimated / truth)) && served < truth / 3.0
+    // What is served hides the cross-check.
+    (0.6..1.5).contains(&(estimated / cross_check)) && served < cross_check / 3.0
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn waits_within_a_tenth_are_no_doubt() {
     let doubted = |waited_ns| {
         let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
-        let caveats = doubts::about_figures(&stream(Path::new("/")), &result);
+        let caveats = caveats::about_figures(&stream(Path::new("/")), &result);
         evidence(&caveats, CaveatCode::ProcessorContention).is_some()
     };
     assert!(doubted(101_000_000) && !doubted(100_000_000));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent::doubts;
+use agent::caveats;
 use lab::mounts::Mount;
 use model::{
     Arrivals, Caveat, CaveatCode, Fill, Histogram, KindResult, OpKind, Pass, PassResult, RunSpec,
@@ -23,7 +23,7 @@ pub(crate) fn result() -> PassResult {
 }
 
 fn doubted(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
-    doubts::about_figures(spec, result).iter().any(|caveat| caveat.code == code)
+    caveats::about_figures(spec, result).iter().any(|caveat| caveat.code == code)
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_load_that_was_not_met_is_doubted() {
     spec.load.rate_per_s = 10_000;
     let below = |spec: &RunSpec, ops| {
         let result = done(Pass::Mix, &[(OpKind::Read, ops)]);
-        has(&doubts::about_load(spec, &result), CaveatCode::BelowOffered)
+        has(&caveats::about_load(spec, &result), CaveatCode::BelowOffered)
     };
     // 95 % less three standard deviations of 100 ops.
     assert!(below(&spec, 9_190) && !below(&spec, 9_210));
@@ -114,7 +114,7 @@ fn shares_that_are_off_are_doubted() {
     spec.op_mix.shares = vec![(OpKind::Read, 5_000), (OpKind::Lookup, 5_000)];
     let off = |spec: &RunSpec, pass, reads, lookups| {
         let result = done(pass, &[(OpKind::Read, reads), (OpKind::Lookup, lookups)]);
-        has(&doubts::about_load(spec, &result), CaveatCode::MixShares)
+        has(&caveats::about_load(spec, &result), CaveatCode::MixShares)
     };
     // Of a million ops chance moves 0.15 points.
     assert!(off(&spec, Pass::OpMix, 517_000, 483_000));
@@ -143,7 +143,7 @@ fn data_that_shrinks_on_its_way_is_doubted() {
     let mut half = random.clone();
     half.data.compress_percent = 50;
     let doubted = |spec: &RunSpec, mount: &Mount| {
-        has(&doubts::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
+        has(&caveats::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
     };
     for (mount, expected) in [
         (mount("btrfs", "compress=zstd:3,rw"), true),
@@ -159,9 +159,9 @@ fn data_that_shrinks_on_its_way_is_doubted() {
     }
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
-    let raised = doubts::about_data(&over_nfs, &written, None, None);
+    let raised = caveats::about_data(&over_nfs, &written, None, None);
     assert!(raised[0].evidence.starts_with("every byte is zero; an NFS server"));
-    assert!(doubts::about_data(&nfs(&server), &written, None, None).is_empty());
+    assert!(caveats::about_data(&nfs(&server), &written, None, None).is_empty());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
     };
     let read = done(Pass::Read, &[(OpKind::Read, 10)]);
     let noted = |spec: &RunSpec, file_system, memory| {
-        let caveats = doubts::about_data(spec, &read, Some(&mount(file_system)), Some(memory));
+        let caveats = caveats::about_data(spec, &read, Some(&mount(file_system)), Some(memory));
         has(&caveats, CaveatCode::FitsMemory)
     };
     let spec = stream(Path::new("/"));
@@ -191,8 +191,8 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
 
 #[test]
 fn speeds_of_an_emulated_processor_are_doubted() {
-    let doubt = doubts::about_host(Some("QEMU Virtual CPU")).unwrap();
-    assert_eq!(doubt.code, CaveatCode::Emulated);
-    assert!(doubt.evidence.contains("QEMU Virtual CPU"));
-    assert_eq!(doubts::about_host(None), None);
+    let caveat = caveats::about_host(Some("QEMU Virtual CPU")).unwrap();
+    assert_eq!(caveat.code, CaveatCode::Emulated);
+    assert!(caveat.evidence.contains("QEMU Virtual CPU"));
+    assert_eq!(caveats::about_host(None), None);
 }

@@ -1,6 +1,6 @@
 //! Doubts about mounts of the kernel's NFS client, from counters as it keeps them.
 
-use agent::doubts::{
+use agent::caveats::{
     IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
 };
 use lab::mounts::Mount;

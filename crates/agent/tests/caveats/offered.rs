@@ -151,7 +151,11 @@ fn a_server_without_readdirplus_lists_with_readdir_and_the_mix_says_so() {
         let result = rig.run(Pass::OpMix).result;
         let instead = result.caveats.iter().find(|it| it.evidence.contains("READDIRPLUS"));
         assert_eq!(result.errors(), 0, "{:?}", result.kinds);
-        assert!(result.truths.iter().all(|it| it.expected == it.found), "{:?}", result.truths);
+        assert!(
+            result.cross_checks.iter().all(|it| it.expected == it.found),
+            "{:?}",
+            result.cross_checks
+        );
         instead.map(|caveat| caveat.code)
     };
     let errors = vec![ErrorFault {

@@ -27,7 +27,7 @@ fn evidence(caveats: &[Caveat], code: CaveatCode) -> Option<&str> {
     caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.evidence.as_str())
 }
 
-/// None of the doubts of this page.
+/// None of the caveats of this page.
 fn is_smooth(caveats: &[Caveat]) -> bool {
     [CaveatCode::Retransmits, CaveatCode::Recovered, CaveatCode::ServerBusy]
         .into_iter()

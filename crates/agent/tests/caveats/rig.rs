@@ -45,7 +45,7 @@ impl Rig {
                 calls: Calls::from_counts(|kind| counters.served(kind)),
             }
         });
-        let server = LocalServer { counts, thread_ids: Vec::new(), blow: None };
+        let server = LocalServer { counts, thread_ids: Vec::new(), inject_fault: None };
         Self::with(Some(server), Arc::new(SystemClock::new()))
     }
 

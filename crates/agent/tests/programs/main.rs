@@ -161,7 +161,12 @@ fn dd_and_fio_write_and_read_the_bytes_that_were_asked_for() {
             let PassEnd { result, broken, .. } = rig.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert_eq!((result.ops(), result.bytes()), (128, 8 << 20), "{workload} {pass}");
-            assert!(result.truths.iter().all(|truth| truth.expected == truth.found));
+            assert!(
+                result
+                    .cross_checks
+                    .iter()
+                    .all(|cross_check| cross_check.expected == cross_check.found)
+            );
             let times = u64::from(workload == Workload::Fio) * 128;
             assert_eq!(result.response_time().count(), times, "{workload} {pass}");
         }
@@ -200,7 +205,7 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
             let PassEnd { result, broken, .. } = rig.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
-            // bonnie++ syncs what it wrote although nobody asked for that.
+            // bonnie++ syncs what it wrote although nobody requested that.
             let syncs = result.kinds.iter().any(|kind| kind.kind == OpKind::Sync);
             let unasked = workload == Workload::Bonniexx && pass.writes();
             assert_eq!(syncs, unasked, "{workload} {pass}");

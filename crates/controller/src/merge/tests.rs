@@ -60,7 +60,7 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
         Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };
     let mut result = PassResult { kinds, window_ns: 1_000, ..PassResult::new(Pass::Mix) };
     (result.first_done_ops, result.first_done_bytes) = (result.ops(), result.bytes());
-    result.truths.push(Truth {
+    result.cross_checks.push(CrossCheck {
         source: "files".into(),
         expected: result.ops(),
         found: result.ops() + index as u64,
@@ -96,7 +96,8 @@ proptest! {
         prop_assert_eq!((merged.first_done_ops, merged.first_done_bytes),
             (merged.ops(), merged.bytes()));
         let more = (hosts * (hosts - 1) / 2) as u64;
-        let truth = &merged.truths[0];
-        prop_assert_eq!((truth.expected, truth.found), (merged.ops(), merged.ops() + more));
+        let cross_check = &merged.cross_checks[0];
+        let ops = merged.ops();
+        prop_assert_eq!((cross_check.expected, cross_check.found), (ops, ops + more));
     }
 }

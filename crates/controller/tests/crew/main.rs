@@ -73,7 +73,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
         assert_eq!(trial.state, TrialState::Done, "run {run}");
         for pass in &trial.passes {
             assert_counted(pass, 2);
-            assert!(!pass.truths.is_empty(), "{}", pass.pass);
+            assert!(!pass.cross_checks.is_empty(), "{}", pass.pass);
         }
     }
     // The bound is one of all hosts together.

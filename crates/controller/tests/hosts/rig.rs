@@ -23,7 +23,7 @@ use crate::planned;
 pub struct Script {
     /// An action fails so many times.
     pub refused: Vec<(&'static str, &'static str, u32)>,
-    /// An action ends with something else than was asked for.
+    /// An action ends with something else than was requested.
     pub differing: Option<(&'static str, &'static str)>,
     /// A host is gone once a line is in the log.
     pub dies_at: Option<(&'static str, &'static str)>,
@@ -122,7 +122,7 @@ impl Rig {
             now_unix_ms: &|| 7,
             token: 1,
             keep: false,
-            blow: None,
+            inject_fault: None,
         };
         let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
         leave(&mut campaign);

@@ -58,7 +58,7 @@ pub fn walked(
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
     leave(&mut campaign);
@@ -71,8 +71,12 @@ pub fn assert_counted(pass: &PassResult, hosts: usize) {
     let bad = [CaveatCode::Accounting, CaveatCode::Errors, CaveatCode::Interrupted];
     let wrong = pass.caveats.iter().find(|caveat| bad.contains(&caveat.code));
     assert_eq!(wrong, None, "{}", pass.pass);
-    for truth in &pass.truths {
-        assert_eq!(truth.expected, truth.found, "{}: {}", pass.pass, truth.source);
+    for cross_check in &pass.cross_checks {
+        assert_eq!(
+            cross_check.expected, cross_check.found,
+            "{}: {}",
+            pass.pass, cross_check.source
+        );
     }
     assert_eq!(pass.hosts.len(), hosts);
     let sum = |of: fn(&model::HostResult) -> u64| pass.hosts.iter().map(of).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Thousands of agents that a seed makes up, and what a crew of them is said to have done held
+//! Thousands of agents that a seed makes up, and what a group of them is said to have done held
 //! against what it did.
 //!
 //! Each has a clock of its own, ways of its own to the controller, and its own pace. No test waits:
@@ -21,17 +21,17 @@ use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
 use nobody::Nobody;
 use results::Store;
 use stats::HostsCompared;
-use world::{Nature, OP_BYTES, Simulated, Truth, World};
+use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
 /// A campaign of one trial by all agents of a world: its pass, and what really happened.
-fn made(nature: Nature) -> (PassResult, Vec<Truth>) {
-    let (mut trial, truths) = trial(nature);
+fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
+    let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
-    (trial.passes.remove(0), truths)
+    (trial.passes.remove(0), cross_checks)
 }
 
 /// A campaign of one trial by all agents of a world: all that is stored, and what really happened.
-fn trial(nature: Nature) -> (Trial, Vec<Truth>) {
+fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
     let mut plan = planned::plan(
@@ -58,13 +58,13 @@ fn trial(nature: Nature) -> (Trial, Vec<Truth>) {
         now_unix_ms: &|| 7,
         token: 1,
         keep: false,
-        blow: None,
+        inject_fault: None,
     };
     let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
     leave(&mut campaign);
     drop(campaign);
     let mut campaign = store.load(id).unwrap();
-    (campaign.runs.remove(0).trials.remove(0), world.truths())
+    (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
 }
 
 /// Between the smallest and the largest.
@@ -74,14 +74,14 @@ fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
 
 /// Holds what is told of a pass against what happened; clocks may be wrong by their bounds and no
 /// more.
-fn assert_true(pass: &PassResult, truths: &[Truth]) {
-    assert_eq!(pass.hosts.len(), truths.len());
+fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
+    assert_eq!(pass.hosts.len(), cross_checks.len());
     // What counts adds up exactly.
-    let ops: u64 = truths.iter().map(|truth| truth.ops).sum();
+    let ops: u64 = cross_checks.iter().map(|cross_check| cross_check.ops).sum();
     assert_eq!((pass.ops(), pass.bytes()), (ops, ops * OP_BYTES));
     let mut times = Histogram::sparse();
-    for truth in truths {
-        times.record_n(truth.op_ns, truth.ops);
+    for cross_check in cross_checks {
+        times.record_n(cross_check.op_ns, cross_check.ops);
     }
     assert_eq!(pass.service_time(), times);
     // Instants are right to within what is said of them. One clock gains on another by 200
@@ -89,29 +89,30 @@ fn assert_true(pass: &PassResult, truths: &[Truth]) {
     // line: what is left of it is rounding.
     let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
     assert!(error_ns < 5_000_000, "{error_ns} ns");
-    let (first, first_true) = (&pass.hosts[0], &truths[0]);
-    for (host, truth) in pass.hosts.iter().zip(truths) {
+    let (first, first_true) = (&pass.hosts[0], &cross_checks[0]);
+    for (host, cross_check) in pass.hosts.iter().zip(cross_checks) {
         let told = host.start_ns - first.start_ns;
-        let really = truth.start_ns.cast_signed() - first_true.start_ns.cast_signed();
+        let really = cross_check.start_ns.cast_signed() - first_true.start_ns.cast_signed();
         let bound_ns = host.error_ns + first.error_ns + 1_000;
         assert!(told.abs_diff(really) <= bound_ns, "{}: {told} ns, {really} ns", host.host);
-        let took = truth.end_ns - truth.start_ns;
+        let took = cross_check.end_ns - cross_check.start_ns;
         assert!(host.busy_ns().abs_diff(took) <= 2 * host.error_ns + 1_000, "{}", host.host);
-        assert_eq!((host.ops, host.failed), (truth.ops, 0));
+        assert_eq!((host.ops, host.failed), (cross_check.ops, 0));
     }
     let near = |told: u64, really: u64| told.abs_diff(really) <= 2 * error_ns + 1_000;
-    let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+    let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(near(pass.start_skew_ns, skew_ns), "{} ns, {skew_ns} ns", pass.start_skew_ns);
-    let ends = || truths.iter().map(|truth| truth.end_ns);
-    let starts = || truths.iter().map(|truth| truth.start_ns);
+    let ends = || cross_checks.iter().map(|cross_check| cross_check.end_ns);
+    let starts = || cross_checks.iter().map(|cross_check| cross_check.start_ns);
     assert!(near(pass.window_ns, ends().max().unwrap() - starts().min().unwrap()));
     let (last_start_ns, first_end_ns) = (starts().max().unwrap(), ends().min().unwrap());
     assert!(near(pass.common_window_ns, first_end_ns.saturating_sub(last_start_ns)));
     // What each had done at the first end, op by op: along a straight line one is lost at most.
-    let done =
-        |truth: &Truth| (first_end_ns.saturating_sub(truth.start_ns) / truth.op_ns).min(truth.ops);
-    let at_first_end: u64 = truths.iter().map(done).sum();
-    let unsure = truths.len() as u64 * (2 + 2 * error_ns / 1_000_000);
+    let done = |cross_check: &CrossCheck| {
+        (first_end_ns.saturating_sub(cross_check.start_ns) / cross_check.op_ns).min(cross_check.ops)
+    };
+    let at_first_end: u64 = cross_checks.iter().map(done).sum();
+    let unsure = cross_checks.len() as u64 * (2 + 2 * error_ns / 1_000_000);
     assert!(pass.first_done_ops.abs_diff(at_first_end) <= unsure, "{}", pass.first_done_ops);
 }
 
@@ -125,16 +126,16 @@ fn skewed(pass: &PassResult) -> Vec<&str> {
 fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
     let nature =
         Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000, never_ends: None };
-    let (pass, truths) = made(nature);
-    assert_true(&pass, &truths);
+    let (pass, cross_checks) = made(nature);
+    assert_true(&pass, &cross_checks);
     // A round trip takes 0.2 ms at least, and five of them are wanted at most.
-    let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+    let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(skew_ns < 1_000_000, "{skew_ns} ns");
     assert_eq!(skewed(&pass), [""; 0]);
     let compared = HostsCompared::of(&[&pass]).unwrap();
     let named: BTreeSet<String> =
         compared.stragglers().iter().map(|host| host.host.clone()).collect();
-    let slow = truths.iter().enumerate().filter(|(_, truth)| truth.is_slow);
+    let slow = cross_checks.iter().enumerate().filter(|(_, cross_check)| cross_check.is_slow);
     assert_eq!(named, slow.map(|(index, _)| format!("c{index}")).collect());
     assert_eq!(named.len(), 10);
     assert!(pass.caveats.iter().any(|caveat| caveat.code == CaveatCode::Straggler));
@@ -146,10 +147,14 @@ fn whoever_starts_late_since_a_message_was_lost_is_named() {
     for seed in 1..=20 {
         let nature =
             Nature { seed, agents: 300, lost_one_in: 1_000, slow_one_in: 100, never_ends: None };
-        let (pass, truths) = made(nature);
-        assert_true(&pass, &truths);
-        let last = truths.iter().enumerate().max_by_key(|(_, truth)| truth.start_ns).unwrap();
-        let skew_ns = spread(truths.iter().map(|truth| truth.start_ns));
+        let (pass, cross_checks) = made(nature);
+        assert_true(&pass, &cross_checks);
+        let last = cross_checks
+            .iter()
+            .enumerate()
+            .max_by_key(|(_, cross_check)| cross_check.start_ns)
+            .unwrap();
+        let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
         let said = skewed(&pass);
         if skew_ns > 100_000_000 {
             late += 1;

@@ -4,7 +4,7 @@
 //! out when it is sent: when it arrives, what the agent's own clock shows then, when the answer
 //! comes. Delays vary from message to message and differ between the two directions; a message that
 //! is lost comes later, as TCP has it, and none overtakes another. What really happened is kept in
-//! [`Truth`], by the controller's clock.
+//! [`CrossCheck`], by the controller's clock.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ pub struct Nature {
 
 /// What an agent really did, by the controller's clock in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub struct Truth {
+pub struct CrossCheck {
     pub start_ns: u64,
     pub end_ns: u64,
     pub ops: u64,
@@ -68,7 +68,7 @@ struct Agent {
     coming: VecDeque<Report>,
     come: VecDeque<Report>,
     wakeup: Option<Wakeup>,
-    truth: Truth,
+    cross_check: CrossCheck,
 }
 
 impl Agent {
@@ -99,7 +99,7 @@ impl World {
                 coming: VecDeque::new(),
                 come: VecDeque::new(),
                 wakeup: None,
-                truth: Truth { ops: 150 + below(100), op_ns, is_slow, ..Truth::default() },
+                cross_check: CrossCheck { ops: 150 + below(100), op_ns, is_slow, ..CrossCheck::default() },
             }
         };
         let agents = RefCell::new((0..nature.agents).map(agent).collect());
@@ -118,8 +118,8 @@ impl World {
     }
 
     /// What really happened.
-    pub fn truths(&self) -> Vec<Truth> {
-        self.agents.borrow().iter().map(|agent| agent.truth.clone()).collect()
+    pub fn cross_checks(&self) -> Vec<CrossCheck> {
+        self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
 
     /// Lets time pass until the next message comes; a while, where none is under way.
@@ -182,12 +182,16 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
             Report::Clock(ClockReading { mono_ns: there_ns, wall_ns: there_ns })
         }
         Order::Go { start_ns } => {
-            let truth = &agent.truth;
+            let cross_check = &agent.cross_check;
             let start_ns = agent.here_ns(start_ns).max(arrives_ns) + wakes_ns;
-            let end_ns = start_ns + truth.ops * truth.op_ns;
-            let done =
-                Done { kind: OpKind::Read, ops: truth.ops, bytes: truth.ops * OP_BYTES, failed: 0 };
-            (agent.truth.start_ns, agent.truth.end_ns) = (start_ns, end_ns);
+            let end_ns = start_ns + cross_check.ops * cross_check.op_ns;
+            let done = Done {
+                kind: OpKind::Read,
+                ops: cross_check.ops,
+                bytes: cross_check.ops * OP_BYTES,
+                failed: 0,
+            };
+            (agent.cross_check.start_ns, agent.cross_check.end_ns) = (start_ns, end_ns);
             return (Report::Worked { done: vec![done], is_broken: false }, end_ns + 5 * US);
         }
         Order::Account { .. } => Report::Ran(Box::new(told(agent))),
@@ -199,7 +203,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
 
 /// What an agent tells of its pass, by its own clock.
 fn told(agent: &Agent) -> PassEnd {
-    let Truth { start_ns, end_ns, ops, op_ns, .. } = agent.truth;
+    let CrossCheck { start_ns, end_ns, ops, op_ns, .. } = agent.cross_check;
     let mut times = Histogram::sparse();
     times.record_n(op_ns, ops);
     let kind = KindResult {

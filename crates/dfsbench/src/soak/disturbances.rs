@@ -3,7 +3,7 @@
 //! They come from flags, which win, or from the plan; each keeps its place, so that whatever is
 //! wrong with it is reported with the line or the flag.
 
-use model::soak::{Blow, Disturbance};
+use model::soak::{Disturbance, FaultKind};
 use model::{Host, LabSpec, RunSpec, Target};
 use plan::{Located, Place, PlanError, RawPlan};
 
@@ -109,8 +109,8 @@ impl Planned {
 pub fn default_of_embedded(
     Lengths { segment_ms, duration_ms }: Lengths,
 ) -> Vec<Located<Disturbance>> {
-    let one = |blow, at_ms, lasts_ms| {
-        let value = Disturbance { blow, host: None, at_ms, lasts_ms, by_ms: 0 };
+    let one = |fault, at_ms, lasts_ms| {
+        let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
         Located { value, place: Place::Whole }
     };
     let stall_at_ms = if duration_ms >= 2 * segment_ms {
@@ -119,18 +119,20 @@ pub fn default_of_embedded(
         segment_ms / 3 * 2
     };
     vec![
-        one(Blow::ServerRestart, segment_ms / 3, 0),
-        one(Blow::ServerStall, stall_at_ms, segment_ms / 5),
+        one(FaultKind::ServerRestart, segment_ms / 3, 0),
+        one(FaultKind::ServerStall, stall_at_ms, segment_ms / 5),
     ]
 }
 
 /// Says whether a run has whom it can be done to, and who may do it.
 fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    match one.blow {
-        Blow::ServerRestart | Blow::ServerStall => to_embedded(&run.target, one),
-        Blow::ClientKill => to_client(run, one),
-        Blow::ClockStep => to_clock(run, one),
-        Blow::NfsdStop | Blow::NetworkCut | Blow::DiskFull => to_server(run.lab.as_deref(), one),
+    match one.fault {
+        FaultKind::ServerRestart | FaultKind::ServerStall => to_embedded(&run.target, one),
+        FaultKind::ClientKill => to_client(run, one),
+        FaultKind::ClockStep => to_clock(run, one),
+        FaultKind::NfsdStop | FaultKind::NetworkCut | FaultKind::DiskFull => {
+            to_server(run.lab.as_deref(), one)
+        }
     }
 }
 
@@ -155,10 +157,10 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
             "it needs a host that the plan sets up, as root: [[host]] and [target.server]",
         ));
     };
-    let step = lab::disturbance(lab, one.blow).map_err(|why| (why, "`dfsbench soak --help`"))?;
+    let step = lab::disturbance(lab, one.fault).map_err(|why| (why, "`dfsbench soak --help`"))?;
     match &one.host {
         Some(host) if *host != step.host => Err((
-            format!("{} can't be done to host {host}", one.blow),
+            format!("{} can't be done to host {host}", one.fault),
             "it is done to the host that serves",
         )),
         _ => Ok(()),
@@ -174,7 +176,7 @@ fn find_named_host<'r>(
     let hosts: Vec<&Host> = hosts.collect();
     let names = || hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &one.host else {
-        return Err((format!("it does not say to which host {} is done", one.blow), hint));
+        return Err((format!("it does not say to which host {} is done", one.fault), hint));
     };
     let found = hosts.iter().find(|host| host.name == *name);
     found.copied().ok_or_else(|| match hosts.as_slice() {

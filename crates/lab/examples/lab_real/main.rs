@@ -153,7 +153,7 @@ pub(crate) fn fact<'a>(found: &'a EffectiveSettings, name: &str) -> &'a str {
     &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
 }
 
-/// Applies actions that must all be in force as they were asked for.
+/// Applies actions that must all be in force as they were requested.
 pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     for action in actions {
         let found = lab.apply(action).unwrap_or_else(|error| panic!("{action:?}: {error}"));

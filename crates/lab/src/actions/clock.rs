@@ -11,7 +11,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime, clock_settime};
 use super::Known;
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::log::boot_id;
 use crate::step::Step;
 use crate::undo::Undo;

@@ -10,7 +10,7 @@ use model::EffectiveSettings;
 
 use super::Known;
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
@@ -95,10 +95,15 @@ pub fn core_undo(known: &Known, online: u32) -> Result<Vec<Undo>, LabError> {
 }
 
 /// Reads back how many are left.
-pub fn check_cores(asked: u32) -> EffectiveSettings {
+pub fn check_cores(requested: u32) -> EffectiveSettings {
     let mut findings = Findings::new("host");
     let found = online().len().to_string();
-    findings.compare("processors online", &asked.to_string(), &found, &format!("{FOLDER}/online"));
+    findings.compare(
+        "processors online",
+        &requested.to_string(),
+        &found,
+        &format!("{FOLDER}/online"),
+    );
     findings.done()
 }
 

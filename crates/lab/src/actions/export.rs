@@ -9,7 +9,7 @@ use model::EffectiveSettings;
 
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
@@ -75,7 +75,7 @@ pub fn take_back(runner: &Runner, directory: &Path, clients: &str) -> Result<(),
 /// Reads the export back.
 ///
 /// # Errors
-/// Where exportfs can't be asked.
+/// Where exportfs can't be requested.
 pub fn check(
     directory: &Path,
     clients: &str,
@@ -98,17 +98,17 @@ pub fn check(
     Ok(findings.done())
 }
 
-/// Holds an export against what was asked for.
+/// Holds an export against what was requested.
 fn compare(export: &Export, options: &[String], findings: &mut Findings) {
     findings.fact("export options", export.options.join(","), SOURCE);
-    for asked in options.iter().filter(|asked| !export.options.contains(asked)) {
-        let name = asked.split('=').next().unwrap_or_default();
+    for requested in options.iter().filter(|requested| !export.options.contains(requested)) {
+        let name = requested.split('=').next().unwrap_or_default();
         if NOT_LISTED.contains(&name) {
             continue;
         }
         let same = |found: &&String| found.split('=').next() == Some(name);
         let found = export.options.iter().find(same).map_or("not listed", String::as_str);
-        findings.differ(name, asked, found, SOURCE);
+        findings.differ(name, requested, found, SOURCE);
     }
 }
 

@@ -13,7 +13,7 @@ use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
 use super::{Known, folder_undo, program_undo};
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 use crate::{RUN, processes, safety, servers};
@@ -101,8 +101,8 @@ pub fn check(
     findings.fact("export", directory.display().to_string(), "ganesha.conf");
     for major in [3, 4] {
         let word = |yes: bool| if yes { "served" } else { "not served" };
-        let (asked, found) = (offers(versions, major), servers::serves(PORT, major));
-        findings.compare(&format!("NFS v{major}"), word(asked), word(found), source);
+        let (requested, found) = (offers(versions, major), servers::serves(PORT, major));
+        findings.compare(&format!("NFS v{major}"), word(requested), word(found), source);
     }
     if threads != 0 {
         findings.fact("threads asked of Ganesha", threads.to_string(), "ganesha.conf");

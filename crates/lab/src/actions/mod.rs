@@ -50,7 +50,7 @@ pub struct Known {
     pub online: Vec<u32>,
     /// This program, and the clients of its server.
     pub own: own::Host,
-    /// Port of the MOUNT service at the other end of a tunnel; `None` where nobody asked.
+    /// Port of the MOUNT service at the other end of a tunnel; `None` where nobody requested.
     pub mount_port: Option<u16>,
     /// Something answers to rpcbind's port.
     pub rpcbind: bool,

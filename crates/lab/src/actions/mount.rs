@@ -10,7 +10,7 @@ use model::{EffectiveSettings, FileSystem};
 use super::{Known, folder_undo};
 use crate::commands::LONG;
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::mounts;
 use crate::options::{self, Asked};
 use crate::safety;

@@ -14,7 +14,7 @@ use super::{Known, folder_undo, grace, program_undo};
 use crate::RUN;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::mounts;
 use crate::processes;
 use crate::servers;
@@ -202,7 +202,7 @@ pub fn steps(wanted: &Wanted, known: &Known) -> Vec<Step> {
     let threads = match (wanted.threads, state.threads) {
         (0, 0) => THREADS,
         (0, now) => now,
-        (asked, _) => asked,
+        (requested, _) => requested,
     };
     steps.push(Step::run(wanted.words(threads, known.only_leaves_out)));
     steps.extend(grace::steps(!known.nfsd.has_clients));
@@ -330,8 +330,8 @@ pub fn check(wanted: &Wanted) -> EffectiveSettings {
     let source = |name: &str| file(name).display().to_string();
     let mut findings = Findings::new("server");
     let threads = state.threads.to_string();
-    let asked = if wanted.threads == 0 { threads.clone() } else { wanted.threads.to_string() };
-    findings.compare("threads of nfsd", &asked, &threads, &source("threads"));
+    let requested = if wanted.threads == 0 { threads.clone() } else { wanted.threads.to_string() };
+    findings.compare("threads of nfsd", &requested, &threads, &source("threads"));
     if state.threads == 0 {
         findings.differ("threads of nfsd", "some", "0", &source("threads"));
     }
@@ -345,11 +345,11 @@ pub fn check(wanted: &Wanted) -> EffectiveSettings {
         findings.differ("UDP of nfsd", word(wanted.udp), word(state.udp), &source("portlist"));
     }
     let transfer = state.transfer_max_bytes.to_string();
-    let asked = match wanted.transfer_max_bytes {
+    let requested = match wanted.transfer_max_bytes {
         0 => transfer.clone(),
-        asked => asked.to_string(),
+        requested => requested.to_string(),
     };
-    findings.compare("largest transfer of nfsd", &asked, &transfer, &source("max_block_size"));
+    findings.compare("largest transfer of nfsd", &requested, &transfer, &source("max_block_size"));
     findings.done()
 }
 

@@ -11,7 +11,7 @@ use model::EffectiveSettings;
 
 use super::folder_undo;
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::mounts;
 use crate::mountstats;
 use crate::options::{self, Asked};
@@ -50,7 +50,11 @@ pub fn undo(point: &Path) -> Result<Vec<Undo>, LabError> {
 ///
 /// # Errors
 /// Where nothing is mounted there.
-pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<EffectiveSettings, LabError> {
+pub fn check(
+    source: &str,
+    point: &Path,
+    requested: &[String],
+) -> Result<EffectiveSettings, LabError> {
     let text = fs::read_to_string(STATS);
     let text = text.map_err(|error| LabError::file("read", Path::new(STATS), error))?;
     let nothing = || LabError::Unable(format!("no NFS is mounted on {}", point.display()));
@@ -61,11 +65,11 @@ pub fn check(source: &str, point: &Path, asked: &[String]) -> Result<EffectiveSe
     findings.fact("seconds since it was mounted", &stats.age_s, STATS);
     findings.fact("connections", stats.connections.to_string(), STATS);
     findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
-    let asked = Asked::nfs(asked);
+    let requested = Asked::nfs(requested);
     // Options of the mount point, such as noatime, are listed where all mounts are.
     let of_point = mounts::at(point).map(|mount| mount.options).unwrap_or_default();
-    options::compare(&mut findings, &asked, &listed(&stats.options, &of_point), STATS);
-    let wanted = asked.iter().find(|option| option.name == "nconnect");
+    options::compare(&mut findings, &requested, &listed(&stats.options, &of_point), STATS);
+    let wanted = requested.iter().find(|option| option.name == "nconnect");
     let wanted = wanted.and_then(|option| option.value.as_ref()?.parse::<usize>().ok());
     if let Some(wanted) = wanted.filter(|wanted| *wanted != stats.connections) {
         let found = stats.connections.to_string();
@@ -152,11 +156,11 @@ device tmpfs mounted on /tmp with fstype tmpfs
 
     #[test]
     fn options_of_the_mount_point_are_in_force_though_the_client_does_not_list_them() {
-        let differences = |asked: &str, of_point: &str| {
+        let differences = |requested: &str, of_point: &str| {
             let mut findings = Findings::new("target");
             let of_client = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
-            let asked = Asked::nfs(&[asked.to_owned()]);
-            options::compare(&mut findings, &asked, &listed(&of_client, of_point), STATS);
+            let requested = Asked::nfs(&[requested.to_owned()]);
+            options::compare(&mut findings, &requested, &listed(&of_client, of_point), STATS);
             let found = findings.done().differences;
             found.into_iter().map(|one| one.name).collect::<Vec<_>>()
         };

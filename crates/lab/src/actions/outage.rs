@@ -13,7 +13,7 @@ use rustix::fs::FallocateFlags;
 use super::{Known, nfsd, shape};
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::trust;
 use crate::undo::Undo;
@@ -24,7 +24,7 @@ const FILLER: &str = ".dfsbench-filler";
 /// Space that is left on a file system that is filled, in bytes.
 const LEFT: u64 = 1 << 20;
 
-/// A smaller piece of room than this isn't asked for.
+/// A smaller piece of room than this isn't requested.
 const PIECE_MIN: u64 = 64 << 10;
 
 /// Stops the kernel's server.
@@ -84,7 +84,7 @@ pub fn fill_steps(point: &Path) -> Vec<Step> {
 /// Takes all room of the file system that a file is on, but for a last mebibyte.
 ///
 /// A file system keeps some of its room for itself (ext4: 16 MiB), and others write meanwhile: what
-/// can't be had at once is asked for in smaller pieces. Of what is refused a part may be taken.
+/// can't be had at once is requested in smaller pieces. Of what is refused a part may be taken.
 ///
 /// # Errors
 /// Where hardly anything can be had.

@@ -13,7 +13,7 @@ use model::lab::OWN_PORT;
 
 use super::{Known, program_undo};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 use crate::{RUN, servers};

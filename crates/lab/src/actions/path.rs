@@ -18,7 +18,7 @@ use rustix::net::sockopt::{
 };
 
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 
 /// A port where no program listens, as traceroute takes it.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 
@@ -128,19 +128,19 @@ pub fn check(
     let mut findings = Findings::new("network");
     let rules = rules(&Runner::default(), interface)?;
     let of = |kind: &str| rules.iter().find(|rule| rule["kind"].as_str() == Some(kind));
-    if let Some(asked) = rate_bits_per_s {
+    if let Some(requested) = rate_bits_per_s {
         // In bytes per second.
         let found = of("tbf").and_then(|rule| rule["options"]["rate"].as_u64());
         let found = found.map_or_else(|| "none".to_owned(), |rate| (rate * 8).to_string());
         // The kernel counts in whole bytes.
-        let asked = (asked / 8 * 8).to_string();
-        findings.compare(&format!("bits per second from {interface}"), &asked, &found, source);
+        let requested = (requested / 8 * 8).to_string();
+        findings.compare(&format!("bits per second from {interface}"), &requested, &found, source);
     }
-    if let Some(asked) = delay_us {
+    if let Some(requested) = delay_us {
         let delay = of("netem").and_then(|rule| rule["options"]["delay"]["delay"].as_f64());
         let found = delay.map_or_else(|| "none".to_owned(), |s| format!("{:.0}", s * 1_000_000.0));
         let name = format!("delay from {interface} in us");
-        findings.compare(&name, &asked.to_string(), &found, source);
+        findings.compare(&name, &requested.to_string(), &found, source);
     }
     Ok(findings.done())
 }

@@ -14,13 +14,13 @@ use model::{Device, EffectiveSettings, FileSystem, Raid};
 use super::{Known, folder_undo};
 use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::processes;
 use crate::step::Step;
 use crate::trust;
 use crate::undo::Undo;
 
-/// How often a loop device is asked to go, and how long is waited where something holds it.
+/// How often a loop device is requested to go, and how long is waited where something holds it.
 const DETACHES: u32 = 100;
 const DETACH_PAUSE: Duration = Duration::from_millis(50);
 
@@ -122,8 +122,8 @@ pub fn check_loop(file: &Path, bytes: u64) -> Result<EffectiveSettings, LabError
     findings.fact("loop file", file.display().to_string(), "/sys/block/*/loop/backing_file");
     let (size, source) = size_bytes(&node);
     // In whole sectors.
-    let asked = (bytes / 512 * 512).to_string();
-    findings.compare("bytes of the loop device", &asked, &size.to_string(), &source);
+    let requested = (bytes / 512 * 512).to_string();
+    findings.compare("bytes of the loop device", &requested, &size.to_string(), &source);
     Ok(findings.done())
 }
 
@@ -192,10 +192,10 @@ pub fn check_raid(name: &str, level: Raid, devices: usize) -> Result<EffectiveSe
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let mut findings = Findings::new("server");
     let source = |file: &str| folder.join(file).display().to_string();
-    let asked = format!("raid{}", level.name());
-    findings.compare("RAID level", &asked, &read("level"), &source("level"));
-    let asked = devices.to_string();
-    findings.compare("disks of the array", &asked, &read("raid_disks"), &source("raid_disks"));
+    let requested = format!("raid{}", level.name());
+    findings.compare("RAID level", &requested, &read("level"), &source("level"));
+    let requested = devices.to_string();
+    findings.compare("disks of the array", &requested, &read("raid_disks"), &source("raid_disks"));
     let state = read("sync_action");
     if !state.is_empty() {
         findings.compare("what the array does", "idle", &state, &source("sync_action"));
@@ -261,8 +261,8 @@ pub fn check_crypt(name: &str) -> Result<EffectiveSettings, LabError> {
     let path = sysfs(&node).join("dm/uuid");
     let text = fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
     let mut findings = Findings::new("server");
-    let asked = format!("CRYPT-PLAIN-{name}");
-    findings.compare("mapping", &asked, &text, &path.display().to_string());
+    let requested = format!("CRYPT-PLAIN-{name}");
+    findings.compare("mapping", &requested, &text, &path.display().to_string());
     Ok(findings.done())
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use model::EffectiveSettings;
 
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::mounts;
 use crate::step::Step;
 use crate::undo::Undo;

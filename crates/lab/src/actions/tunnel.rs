@@ -14,7 +14,7 @@ use crate::RUN;
 use crate::commands::exchange;
 use crate::compose::bracketed;
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::portmap;
 use crate::processes;
 use crate::servers;
@@ -99,7 +99,7 @@ pub fn steps(
 /// The question goes through ssh, as all that follows: the portmapper may serve its own host alone.
 ///
 /// # Errors
-/// Where it can't be asked, or knows no such service.
+/// Where it can't be requested, or knows no such service.
 pub fn mount_port(
     destination: &Destination<'_>,
     address: &str,

@@ -12,7 +12,7 @@ use super::ganesha::{PORT, port_is_free};
 use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
 use super::{Known, program_undo};
 use crate::error::LabError;
-use crate::inforce::Findings;
+use crate::findings::Findings;
 use crate::step::Step;
 use crate::undo::Undo;
 use crate::{RUN, commands, packages, safety, servers};

@@ -150,7 +150,7 @@ fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
         _ => None,
     });
     assert_eq!(remote.collect::<Vec<_>>(), [RemotePort::Number(20_492); 2]);
-    let cut = disturbance(&spec, Blow::NetworkCut).unwrap().action;
+    let cut = disturbance(&spec, FaultKind::NetworkCut).unwrap().action;
     assert!(matches!(cut, Action::Cut { port: 20_492, .. }), "{cut:?}");
 }
 
@@ -207,10 +207,10 @@ fn an_export_lets_the_program_work_unless_it_is_told_otherwise() {
     let open = "rw,no_subtree_check,no_root_squash,insecure";
     assert_eq!(exported(|spec| spec.own_client = true), open);
     assert_eq!(exported(|spec| spec.path = DataPath::Tunnel), open);
-    let asked = exported(|spec| {
+    let requested = exported(|spec| {
         spec.own_client = true;
         let options = ["ro", "root_squash", "secure", "async", "subtree_check"];
         spec.serving.export_options = options.map(str::to_owned).to_vec();
     });
-    assert_eq!(asked, "ro,root_squash,secure,async,subtree_check");
+    assert_eq!(requested, "ro,root_squash,secure,async,subtree_check");
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use model::soak::{Blow, Disturbance};
+use model::soak::{Disturbance, FaultKind};
 use model::units::parse_time_ns;
 
 use crate::reading::document::{Field, Table};
@@ -44,7 +44,7 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
         return Err(Fault::new("it is empty").hint(FORM));
     };
     let mut one =
-        Disturbance { blow: blow_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
+        Disturbance { fault: fault_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
     let malformed = || Fault::new("its times can't be read").hint(FORM);
     let mut seen: Vec<&str> = Vec::new();
     for pair in rest.chunks(2) {
@@ -76,7 +76,7 @@ pub(crate) fn read_disturbances(
 fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturbance>, PlanError> {
     let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
     let kind = field.text("\"server-restart\"")?;
-    let blow = blow_named(kind.value).map_err(|fault| field.error(fault))?;
+    let fault = fault_named(kind.value).map_err(|fault| field.error(fault))?;
     let host = table.field("host").map(|field| known_host(&field, hosts)).transpose()?;
     let at = table.required("at", "such as `at = \"20s\"`")?;
     let time_of = |field: Field<'_>| -> Result<u64, PlanError> {
@@ -88,7 +88,7 @@ fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturba
         read_signed_ms(text).map_err(|fault| field.error(fault))
     };
     let one = Disturbance {
-        blow,
+        fault,
         host: host.map(|planned| planned.host.name),
         at_ms: time_of(at)?,
         lasts_ms: table.field("for").map(time_of).transpose()?.unwrap_or(0),
@@ -100,14 +100,14 @@ fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturba
 
 /// Refuses what contradicts itself.
 fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
-    let blow = one.blow;
+    let kind = one.fault;
     let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
-    let is_step = blow == Blow::ClockStep;
-    if blow.lasts() && !lasts {
-        let fault = Fault::new(format!("it does not say how long {blow} lasts"));
+    let is_step = kind == FaultKind::ClockStep;
+    if kind.lasts() && !lasts {
+        let fault = Fault::new(format!("it does not say how long {kind} lasts"));
         return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
     }
-    if blow == Blow::ClientKill && lasts {
+    if kind == FaultKind::ClientKill && lasts {
         let fault = Fault::new("a client that is killed stays so until its segment ends");
         return Err(fault.hint("leave `for` out"));
     }
@@ -116,13 +116,13 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
         return Err(fault.hint("`by`, such as `by 5s`, or `by -5s` for a step back"));
     }
     if !is_step && steps {
-        return Err(Fault::new(format!("{blow} has no `by`")).hint("only clock-step has it"));
+        return Err(Fault::new(format!("{kind} has no `by`")).hint("only clock-step has it"));
     }
     Ok(one)
 }
 
-fn blow_named(name: &str) -> Result<Blow, Fault> {
-    Blow::from_name(name).ok_or_else(|| unknown_word("disturbance", name, Blow::NAMES))
+fn fault_named(name: &str) -> Result<FaultKind, Fault> {
+    FaultKind::from_name(name).ok_or_else(|| unknown_word("disturbance", name, FaultKind::NAMES))
 }
 
 /// Reads a time of at most a day, in milliseconds.
@@ -150,7 +150,7 @@ fn read_signed_ms(text: &str) -> Result<i64, Fault> {
 pub(crate) fn write(out: &mut String, disturbances: &[Disturbance]) {
     for one in disturbances {
         // Writing to a String can't fail.
-        let _ = writeln!(out, "\n[[disturb]]\nkind = {}", quoted(one.blow.name()));
+        let _ = writeln!(out, "\n[[disturb]]\nkind = {}", quoted(one.fault.name()));
         if let Some(host) = &one.host {
             let _ = writeln!(out, "host = {}", quoted(host));
         }
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn a_flag_says_what_to_whom_when_for_how_long_and_how_far() {
         let one = parse_disturbance("clock-step on one at 10s for 500ms by -5s").unwrap();
-        let (host, blow) = (Some("one".to_owned()), Blow::ClockStep);
-        let wanted = Disturbance { blow, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
+        let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
+        let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
         assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
         let restart = parse_disturbance("server-restart at 1m").unwrap().value;
         assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));

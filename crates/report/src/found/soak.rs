@@ -4,7 +4,7 @@
 
 mod timeline;
 
-use model::soak::{BlockState, Blow, Finding};
+use model::soak::{BlockState, FaultKind, Finding};
 use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
@@ -105,12 +105,12 @@ fn what_became(soaked: &Soaked) -> String {
 /// Why nothing can be told.
 fn explain_unknown(soaked: &Soaked) -> String {
     let (wanted, made, read_back) = soaked.segments;
-    let unmade = soaked.effects.iter().find(|effect| effect.upset.failed.is_some());
+    let unmade = soaked.effects.iter().find(|effect| effect.event.failed.is_some());
     if let Some(failure) = &soaked.failure {
         failure.lines().next().unwrap_or_default().to_owned()
     } else if let Some(effect) = unmade {
-        let why = effect.upset.failed.as_deref().unwrap_or_default();
-        format!("{} could not be made: {why}", effect.upset.blow)
+        let why = effect.event.failed.as_deref().unwrap_or_default();
+        format!("{} could not be made: {why}", effect.event.fault)
     } else if made < wanted {
         format!("{} of {} were made", made, counted(wanted as usize, "segment"))
     } else {
@@ -141,25 +141,25 @@ fn leases_of(run: &RunSpec) -> u32 {
 
 /// Describes the effect of a disturbance.
 fn describe_effect(effect: &Effect, leases: u32) -> String {
-    let upset = &effect.upset;
-    let host = if upset.host.is_empty() { String::new() } else { format!(" on {}", upset.host) };
+    let event = &effect.event;
+    let host = if event.host.is_empty() { String::new() } else { format!(" on {}", event.host) };
     let by = match effect.by_ms {
         0 => String::new(),
         ms => format!(" by {:+.2} s", ms as f64 / 1e3),
     };
-    let what = format!("{}{host} at {}{by}", upset.blow, Nanos(effect.begun_ns));
-    if let Some(why) = &upset.failed {
+    let what = format!("{}{host} at {}{by}", event.fault, Nanos(effect.begun_ns));
+    if let Some(why) = &event.failed {
         return format!("{what} could not be made: {}.", why.trim_end_matches('.'));
     }
-    if upset.blow == Blow::ClientKill {
+    if event.fault == FaultKind::ClientKill {
         return format!("{what}: {}.", of_kill(effect, leases));
     }
     let unsafe_then = format!(
         "{} acknowledged and not safe yet then{}",
         count_of(effect.uncommitted, "block was", "blocks were"),
-        match (upset.blow, effect.saw_step) {
-            (Blow::ClockStep, true) => "; whoever worked there saw it, and measured on",
-            (Blow::ClockStep, false) => "; nobody who worked saw it",
+        match (event.fault, effect.saw_step) {
+            (FaultKind::ClockStep, true) => "; whoever worked there saw it, and measured on",
+            (FaultKind::ClockStep, false) => "; nobody who worked saw it",
             _ => "",
         }
     );
@@ -274,10 +274,15 @@ fn of_memory(soaked: &Soaked) -> Option<String> {
 fn disturbance_table(soaked: &Soaked) -> Option<Table> {
     let shown = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string());
     let row = |effect: &Effect| {
-        let upset = &effect.upset;
-        let lasted = upset.ended_ns.map(|ended_ns| ended_ns.saturating_sub(upset.begun_ns));
+        let event = &effect.event;
+        let lasted = event.ended_ns.map(|ended_ns| ended_ns.saturating_sub(event.begun_ns));
         vec![
-            format!("{}{}{}", upset.blow, if upset.host.is_empty() { "" } else { " " }, upset.host),
+            format!(
+                "{}{}{}",
+                event.fault,
+                if event.host.is_empty() { "" } else { " " },
+                event.host
+            ),
             Nanos(effect.begun_ns).to_string(),
             shown(lasted.filter(|ns| *ns > 0)),
             shown(effect.detect_ns),
@@ -369,12 +374,12 @@ fn error_table(soaked: &Soaked) -> Option<Table> {
 fn soak_json(soaked: &Soaked) -> Value {
     let effect = |effect: &Effect| {
         json!({
-            "blow": effect.upset.blow,
-            "host": effect.upset.host,
+            "blow": effect.event.fault,
+            "host": effect.event.host,
             "segment": effect.segment,
             "begun_ns": effect.begun_ns,
-            "ended_ns": effect.upset.ended_ns,
-            "failed": effect.upset.failed,
+            "ended_ns": effect.event.ended_ns,
+            "failed": effect.event.failed,
             "before_per_s": effect.before_per_s,
             "detect_ns": effect.detect_ns,
             "stall_ns": effect.stall_ns,

@@ -44,10 +44,10 @@ pub fn experiment(sheet: &Sheet<'_>) -> Markup {
 pub fn facts(campaign: &Campaign) -> Markup {
     html! {
         (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))
-        @for (target, in_force) in facts_of_targets(campaign) {
-            (facts_table(&format!("In force at {target}"), &in_force))
+        @for (target, effective) in facts_of_targets(campaign) {
+            (facts_table(&format!("In force at {target}"), &effective))
         }
-        @for host in host_settings::in_force(campaign) {
+        @for host in host_settings::effective(campaign) {
             (settings_table(
                 &format!("In force on host {}", host.host),
                 host.settings.iter().map(|set| (set.name, set.shown(), set.source)),

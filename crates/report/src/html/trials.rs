@@ -174,11 +174,11 @@ fn render_kind(kind: &model::KindResult) -> Markup {
 
 fn render_cross_checks(pass: &PassResult) -> Markup {
     html! {
-        @for truth in &pass.truths {
+        @for cross_check in &pass.cross_checks {
             p {
-                @if truth.expected == truth.found { "✓ " (truth.found) }
-                @else { "✕ " (truth.found) " instead of " (truth.expected) }
-                " " small { (truth.source) }
+                @if cross_check.expected == cross_check.found { "✓ " (cross_check.found) }
+                @else { "✕ " (cross_check.found) " instead of " (cross_check.expected) }
+                " " small { (cross_check.source) }
             }
         }
     }

@@ -6,9 +6,9 @@
 
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, Durability, Fact, Histogram,
-    IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind, Pass,
-    PassResult, ProgramUse, Proto, Run, RunSpec, Target, Trial, TrialState, Truth, Workload,
+    BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, CrossCheck, Durability, Fact,
+    Histogram, IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind,
+    Pass, PassResult, ProgramUse, Proto, Run, RunSpec, Target, Trial, TrialState, Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -363,7 +363,11 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
         start_skew_ns: 81_000,
         client_cpu_ns: window_ns / 2,
         server_cpu_ns: is_nfs.then_some(window_ns / 4),
-        truths: vec![Truth { expected: ops, found: ops, source: "calls at the server".into() }],
+        cross_checks: vec![CrossCheck {
+            expected: ops,
+            found: ops,
+            source: "calls at the server".into(),
+        }],
         samples: vec![IntervalSample { at_ns: window_ns, ops, bytes: ops * bytes_each }],
         kinds,
         caveats,

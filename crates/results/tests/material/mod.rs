@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
-use model::soak::{Blow, Recovery};
+use model::soak::{FaultKind, Recovery};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
-    ClientTimes, Completion, Durability, Fact, Histogram, HostResult, Identity, IntervalSample,
-    Kept, KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Pulse, Run, RunSpec, Scope, Sec,
-    Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, Truth, Upset,
-    WarmedUp, Work, WorkingSet, Workload, XprtSec,
+    ClientTimes, Completion, CrossCheck, Durability, Fact, FaultEvent, Histogram, HostResult,
+    Identity, IntervalSample, Kept, KindResult, Metric, MetricKind, NfsSettings, NfsTarget,
+    NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse,
+    Pulse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial,
+    TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use rusqlite::Connection;
@@ -123,9 +123,9 @@ pub fn scope() -> Scope {
     }
 }
 
-pub fn upsets() -> Vec<Upset> {
-    let upset = Upset {
-        blow: Blow::ServerRestart,
+pub fn fault_events() -> Vec<FaultEvent> {
+    let event = FaultEvent {
+        fault: FaultKind::ServerRestart,
         host: String::new(),
         planned_ns: 5,
         begun_ns: 6,
@@ -133,7 +133,7 @@ pub fn upsets() -> Vec<Upset> {
         failed: None,
     };
     let failed = Some("not allowed".to_owned());
-    vec![upset.clone(), Upset { ended_ns: None, host: "server".to_owned(), failed, ..upset }]
+    vec![event.clone(), FaultEvent { ended_ns: None, host: "server".to_owned(), failed, ..event }]
 }
 
 pub fn telemetry(host: &str) -> Telemetry {
@@ -173,10 +173,14 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
         client_cpu_ns: 77,
         server_cpu_ns: Some(0),
         storage_read_bytes: None,
-        truths: vec![Truth { expected: 10, found: 9, source: "READ calls at the server".into() }],
+        cross_checks: vec![CrossCheck {
+            expected: 10,
+            found: 9,
+            source: "READ calls at the server".into(),
+        }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
         pulses: vec![Pulse { at_ns: 100, errors: 3, rss_bytes: 1 << 20, ..Pulse::default() }; 2],
-        upsets: upsets(),
+        fault_events: fault_events(),
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],
         clients: clients(),

@@ -3,7 +3,7 @@
 //! Each has one disturbance whose detection, stall and recovery are known to the interval.
 
 use super::*;
-use model::soak::{Blow, Disturbance};
+use model::soak::{Disturbance, FaultKind};
 use model::{Histogram, HostResult, KindResult};
 
 const MS: u64 = 1_000_000;
@@ -21,9 +21,9 @@ fn pulses(ops: &[u64]) -> Vec<Pulse> {
     each.collect()
 }
 
-fn upset(begun_ns: u64) -> Upset {
-    Upset {
-        blow: Blow::ServerStall,
+fn event(begun_ns: u64) -> FaultEvent {
+    FaultEvent {
+        fault: FaultKind::ServerStall,
         host: String::new(),
         planned_ns: begun_ns,
         begun_ns,
@@ -33,7 +33,7 @@ fn upset(begun_ns: u64) -> Upset {
 }
 
 fn effect(pulses: &[Pulse], begun_ns: u64) -> Effect {
-    Effect::of(&upset(begun_ns), pulses, Segment { number: 0, start_ns: 0 }, u64::MAX)
+    Effect::of(&event(begun_ns), pulses, Segment { number: 0, start_ns: 0 }, u64::MAX)
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn kind(kind: OpKind, done: u64, errors: &[(OpError, u64)]) -> KindResult {
     }
 }
 
-fn segment(index: u32, upsets: Vec<Upset>) -> Trial {
+fn segment(index: u32, fault_events: Vec<FaultEvent>) -> Trial {
     let mut load = PassResult::new(Pass::Mix);
     load.window_ns = 1_300 * MS;
     load.pulses = pulses(&[50, 50, 50, 50, 50, 50, 0, 0, 60, 50, 50, 50, 50]);
-    load.upsets = upsets;
+    load.fault_events = fault_events;
     load.kinds = vec![kind(OpKind::Read, 300, &[]), kind(OpKind::Write, 300, &[])];
     let mut back = PassResult::new(Pass::Read);
     back.kinds = vec![kind(OpKind::Read, 64, &[])];
@@ -114,12 +114,12 @@ fn segment(index: u32, upsets: Vec<Upset>) -> Trial {
 
 fn requested_soak() -> Soak {
     let one =
-        Disturbance { blow: Blow::ServerStall, host: None, at_ms: 600, lasts_ms: 300, by_ms: 0 };
+        Disturbance { fault: FaultKind::ServerStall, host: None, at_ms: 600, lasts_ms: 300, by_ms: 0 };
     Soak { duration_ms: 2_600, segment_ms: 1_300, commit_every_ops: 64, disturbances: vec![one] }
 }
 
 fn two() -> Vec<Trial> {
-    vec![segment(0, vec![upset(600 * MS)]), segment(1, Vec::new())]
+    vec![segment(0, vec![event(600 * MS)]), segment(1, Vec::new())]
 }
 
 fn verdict(trials: &[Trial]) -> Verdict {
@@ -164,13 +164,13 @@ fn what_was_not_done_is_unknown() {
     unread[1].passes.truncate(1);
     assert_eq!(verdict(&unread), Verdict::CantTell);
     let mut unmade = two();
-    unmade[0].passes[0].upsets[0].failed = Some("not allowed".to_owned());
+    unmade[0].passes[0].fault_events[0].failed = Some("not allowed".to_owned());
     assert_eq!(verdict(&unmade), Verdict::CantTell);
     // Without a fault event, no server is reported as one that never recovered.
     let mut failed = vec![segment(0, Vec::new()), segment(1, Vec::new())];
     failed[1].state = TrialState::Failed("no space".to_owned());
     assert_eq!(verdict(&failed), Verdict::CantTell);
-    failed[0] = segment(0, vec![upset(600 * MS)]);
+    failed[0] = segment(0, vec![event(600 * MS)]);
     assert_eq!(verdict(&failed), Verdict::NeverRecovers);
 }
 
@@ -216,11 +216,11 @@ fn memory_grows_or_not() {
 
 #[test]
 fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_reported() {
-    let kill = Upset {
-        blow: Blow::ClientKill,
+    let kill = FaultEvent {
+        fault: FaultKind::ClientKill,
         host: "two".to_owned(),
         ended_ns: Some(625 * MS),
-        ..upset(600 * MS)
+        ..event(600 * MS)
     };
     let steady = pulses(&[50; 13]);
     let mut trials = vec![segment(0, vec![kill.clone()]), segment(1, Vec::new())];
@@ -233,7 +233,7 @@ fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_repor
     let effect = &result.effects[0];
     assert_eq!((effect.noticed_ns, effect.read_back_ops), (Some(25 * MS), Some(40)));
     assert_eq!((effect.detect_ns, effect.stall_ns), (None, 0), "the others went on");
-    trials[0].passes[0].upsets[0].failed = Some("its work was over before".to_owned());
+    trials[0].passes[0].fault_events[0].failed = Some("its work was over before".to_owned());
     let unmade = soaked(&requested_soak(), &trials);
     assert_eq!((unmade.verdict, unmade.effects[0].noticed_ns), (Verdict::CantTell, None));
 }
@@ -241,15 +241,15 @@ fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_repor
 #[test]
 fn a_step_of_a_clock_is_reported_with_its_size_and_whether_it_was_seen() {
     let one = Disturbance {
-        blow: Blow::ClockStep,
+        fault: FaultKind::ClockStep,
         host: Some("one".to_owned()),
         at_ms: 600,
         lasts_ms: 300,
         by_ms: -5_000,
     };
     let soak = Soak { disturbances: vec![one], ..requested_soak() };
-    let step = Upset { blow: Blow::ClockStep, host: "one".to_owned(), ..upset(640 * MS) };
-    let step = Upset { planned_ns: 600 * MS, ..step };
+    let step = FaultEvent { fault: FaultKind::ClockStep, host: "one".to_owned(), ..event(640 * MS) };
+    let step = FaultEvent { planned_ns: 600 * MS, ..step };
     let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];
     trials[0].passes[0].pulses = pulses(&[50; 13]);
     let effect = soaked(&soak, &trials).effects.remove(0);

@@ -37,14 +37,14 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         })
         .collect();
     let ends_ns = pulses.last()?.at_ns;
-    let upsets = segments.iter().flat_map(|(start_ns, load)| {
-        load.upsets.iter().filter(|upset| upset.failed.is_none()).map(move |upset| {
-            let ended_ns = upset.ended_ns.unwrap_or(upset.begun_ns);
-            let lasts_ns = ended_ns.saturating_sub(upset.begun_ns).max(ends_ns / BAND_SHARE);
-            (start_ns + upset.begun_ns, lasts_ns, upset.blow.to_string())
+    let fault_events = segments.iter().flat_map(|(start_ns, load)| {
+        load.fault_events.iter().filter(|event| event.failed.is_none()).map(move |event| {
+            let ended_ns = event.ended_ns.unwrap_or(event.begun_ns);
+            let lasts_ns = ended_ns.saturating_sub(event.begun_ns).max(ends_ns / BAND_SHARE);
+            (start_ns + event.begun_ns, lasts_ns, event.fault.to_string())
         })
     });
-    let bands: Vec<(u64, u64, String)> = upsets.collect();
+    let bands: Vec<(u64, u64, String)> = fault_events.collect();
     let tracks = draw_tracks(&merge_intervals(&pulses), &bands);
     let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
     let below = top(tracks.len());
@@ -64,7 +64,7 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
             text.tick x="100%" y=(below + 8.0) text-anchor="end" { (Nanos(ends_ns)) }
         }
     };
-    let named = bands.iter().map(|(at_ns, _, blow)| format!("{blow} at {}", Nanos(*at_ns)));
+    let named = bands.iter().map(|(at_ns, _, fault)| format!("{fault} at {}", Nanos(*at_ns)));
     let named = named.collect::<Vec<_>>().join(", ");
     let notes = if named.is_empty() { Vec::new() } else { vec![format!("Bands: {named}.")] };
     let caption = "Load, response times and failures over the measured time".to_owned();

@@ -9,7 +9,7 @@
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, NfsTarget, PassResult, ProcessorWait, RunSpec, Target};
 
-/// Above this share of their processor time the workers could not have asked for more.
+/// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
 /// Workers that were ready and waited for a processor for more of their time than this have a

@@ -1,4 +1,4 @@
-//! Puts together what is in force after an action, and where that is not what was asked for.
+//! Puts together what is in force after an action, and where that is not what was requested.
 //!
 //! Principal type: [`Findings`]. Every fact names where it was read.
 
@@ -22,29 +22,29 @@ impl Findings {
         self.found.facts.push(Fact::new(self.scope, name, value, source));
     }
 
-    /// Notes a fact that was asked for, and a difference where it isn't so.
+    /// Notes a fact that was requested, and a difference where it isn't so.
     ///
     /// White space counts as one blank: the kernel prints lists with tabs.
-    pub fn compare(&mut self, name: &str, asked: &str, found: &str, source: &str) {
+    pub fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (asked, found) = (plain(asked), plain(found));
+        let (requested, found) = (plain(requested), plain(found));
         self.fact(name, &found, source);
-        if asked != found {
-            self.differ(name, asked, found, source);
+        if requested != found {
+            self.differ(name, requested, found, source);
         }
     }
 
-    /// Notes that something was asked for and is not so.
+    /// Notes that something was requested and is not so.
     pub fn differ(
         &mut self,
         name: &str,
-        asked: impl Into<String>,
+        requested: impl Into<String>,
         found: impl Into<String>,
         source: &str,
     ) {
         self.found.differences.push(Difference {
             name: name.to_owned(),
-            requested: asked.into(),
+            requested: requested.into(),
             found: found.into(),
             source: source.to_owned(),
         });

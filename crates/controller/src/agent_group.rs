@@ -1,8 +1,8 @@
 //! The agents that make one trial together, one or a thousand in the same way.
 //!
-//! A [`Crew`] gives each order to all of its agents and waits until all have answered: that is the
-//! barrier. While it waits it looks after everybody, whoever is idle and whoever serves among them,
-//! so that a lost host is noticed wherever the others are.
+//! An [`AgentGroup`] gives each order to all of its agents and waits until all have answered: that
+//! is the barrier. While it waits it watches all hosts of the run, those that are idle and those
+//! that serve among them, so that a lost host is noticed wherever the others are.
 
 mod ending;
 mod rounds;
@@ -18,10 +18,10 @@ use crate::trial::Trouble;
 use rounds::Rounds;
 
 /// The agents of one trial, in the order of their workers.
-pub(crate) struct Crew<'s> {
+pub(crate) struct AgentGroup<'s> {
     members: Vec<Member>,
     /// Those that were killed as a soak wants it, each with its place; another agent takes it.
-    fallen: Vec<(usize, Member)>,
+    killed: Vec<(usize, Member)>,
     /// The hosts that are set up for it.
     lab: Option<&'s LabSpec>,
 }
@@ -51,7 +51,7 @@ enum State {
     /// Its workers wait to start.
     Armed,
     /// It was killed, as was planned.
-    Fallen,
+    Killed,
 }
 
 impl Member {
@@ -60,15 +60,15 @@ impl Member {
     }
 
     const fn has_trial(&self) -> bool {
-        !matches!(self.state, State::Away | State::Fallen)
+        !matches!(self.state, State::Away | State::Killed)
     }
 }
 
 /// Hears each report of an agent as it comes; gives back what is its answer. Whoever keeps an
-/// answer for itself has asked that agent again.
+/// answer for itself has requested that agent again.
 pub(crate) type Hear<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
 
-impl<'s> Crew<'s> {
+impl<'s> AgentGroup<'s> {
     /// The agents of a run, none of which has a trial yet.
     pub(crate) fn of(spec: &'s RunSpec) -> Self {
         let hosts = spec.client_hosts();
@@ -83,7 +83,7 @@ impl<'s> Crew<'s> {
             hosts => hosts.iter().map(|host| Some(host.name.clone())).collect(),
         };
         let members = (0..).zip(names).map(member).collect();
-        Self { members, fallen: Vec::new(), lab: spec.lab.as_deref() }
+        Self { members, killed: Vec::new(), lab: spec.lab.as_deref() }
     }
 
     /// How many agents there are.
@@ -93,7 +93,7 @@ impl<'s> Crew<'s> {
 
     /// Says whether one agent makes the whole trial.
     pub(crate) const fn is_alone(&self) -> bool {
-        self.members.len() + self.fallen.len() == 1
+        self.members.len() + self.killed.len() == 1
     }
 
     /// The hosts, in their order; none for this process.
@@ -115,7 +115,7 @@ impl<'s> Crew<'s> {
     /// hold.
     ///
     /// # Errors
-    /// When one is lost, can't obey, or answers something else; the crew is to be settled then.
+    /// When one is lost, can't obey, or answers something else; the group is to be settled then.
     pub(crate) fn ask<T>(
         &mut self,
         walk: &mut Walk<'_>,
@@ -209,8 +209,8 @@ impl<'s> Crew<'s> {
         sent
     }
 
-    /// Waits until some agents have answered; in the order of those that were asked, none of one
-    /// that was killed as was planned.
+    /// Waits until some agents have answered; in the order of the agents, none of one that was
+    /// killed as was planned.
     ///
     /// # Errors
     /// When one is lost or could not obey, or a host is lost that they need.
@@ -228,10 +228,10 @@ impl<'s> Crew<'s> {
             let mut is_quiet = true;
             for &index in &round.who {
                 let answer = &mut answers[index - who.start];
-                while answer.is_none() && self.members[index].state != State::Fallen {
+                while answer.is_none() && self.members[index].state != State::Killed {
                     let before = self.members[index].state;
                     let received = match self.try_receive(walk, index) {
-                        Err(Trouble::Row(_)) if self.falls(walk, index) => {
+                        Err(Trouble::Row(_)) if self.note_if_killed(walk, index) => {
                             missing -= 1;
                             continue;
                         }
@@ -264,24 +264,24 @@ impl<'s> Crew<'s> {
     }
 
     /// Says whether an agent that is gone was to be killed; nobody waits for it then.
-    fn falls(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
+    fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
-        let falls = member.host.as_ref().is_some_and(|host| walk.hosts.has_fallen(host));
-        if falls {
-            member.state = State::Fallen;
+        let note_if_killed = member.host.as_ref().is_some_and(|host| walk.hosts.note_killed(host));
+        if note_if_killed {
+            member.state = State::Killed;
         }
-        falls
+        note_if_killed
     }
 
     /// Goes on without those that were to be killed; their places, the last first.
-    pub(crate) fn bury(&mut self, walk: &Walk<'_>) -> Vec<usize> {
-        let is_condemned = |member: &Member| {
-            member.host.as_ref().is_some_and(|host| walk.hosts.is_condemned(host))
+    pub(crate) fn remove_killed(&mut self, walk: &Walk<'_>) -> Vec<usize> {
+        let is_kill_planned = |member: &Member| {
+            member.host.as_ref().is_some_and(|host| walk.hosts.is_kill_planned(host))
         };
-        let gone = (0..self.len()).rev().filter(|index| is_condemned(&self.members[*index]));
+        let gone = (0..self.len()).rev().filter(|index| is_kill_planned(&self.members[*index]));
         let gone: Vec<usize> = gone.collect();
         for index in &gone {
-            self.fallen.push((*index, self.members.remove(*index)));
+            self.killed.push((*index, self.members.remove(*index)));
         }
         gone
     }
@@ -290,13 +290,13 @@ impl<'s> Crew<'s> {
     ///
     /// # Errors
     /// When a host can't be reached, or its agent can't begin.
-    pub(crate) fn replace_fallen(
+    pub(crate) fn replace_killed(
         &mut self,
         walk: &mut Walk<'_>,
         hosts: &[Host],
         begin: impl Fn(Share) -> Request<Vec<Fact>>,
     ) -> Result<(), Trouble> {
-        while let Some((index, member)) = self.fallen.pop() {
+        while let Some((index, member)) = self.killed.pop() {
             let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
             let member = Member { state: State::Away, is_maker: false, ..member };
             let share = member.share;
@@ -352,7 +352,7 @@ impl<'s> Crew<'s> {
         Ok(())
     }
 
-    /// Holds the clocks of all hosts against this one's: the exchange of each that took least. Each
+    /// Compares the clocks of all hosts with this one's: the shortest exchange of each counts. Each
     /// host is asked again as soon as it has answered, and no more often than it takes to know its
     /// clock as well as ever.
     ///
@@ -403,7 +403,7 @@ impl<'s> Crew<'s> {
     fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
         for member in &mut self.members {
             // Whether one is killed is heard where its answer would be.
-            let host = member.host.as_ref().filter(|host| !walk.hosts.is_condemned(host));
+            let host = member.host.as_ref().filter(|host| !walk.hosts.is_kill_planned(host));
             if let Some(host) = host {
                 walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
             }

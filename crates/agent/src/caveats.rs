@@ -43,7 +43,7 @@ pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
 /// Doubts about whether the pass did what it says.
 pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
-    let mut caveats = accounting::doubts(&result.truths);
+    let mut caveats = accounting::caveats(&result.cross_checks);
     let mismatches = errors_of(result, |error| error == OpError::MISMATCH);
     if mismatches > 0 {
         let found = tally.mismatches;
@@ -235,7 +235,7 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     };
     let answered_safe =
         spec.target.nfs().is_some_and(|nfs| nfs.settings.stable != Stable::Unstable);
-    // bonnie++ syncs whatever it is asked for.
+    // bonnie++ syncs whatever it is requested.
     let syncs_unasked = spec.workload == Workload::Bonniexx;
     (writes && !answered_safe && !syncs_unasked && spec.durability == Durability::None)
         .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))

@@ -22,7 +22,7 @@ pub const SHARE_POINTS_MAX: f64 = 1.5;
 /// Chance alone leads so many standard deviations astray once in some 700 times.
 const SIGMAS: f64 = 3.0;
 
-/// Doubts about the load: whether what was done is what was asked for.
+/// Doubts about the load: whether what was done is what was requested.
 pub fn about_load(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     below_offered(spec, result).into_iter().chain(off_shares(spec, result)).collect()
 }
@@ -73,7 +73,7 @@ fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     })
 }
 
-/// The kinds of op whose shares were asked for, in percent.
+/// The kinds of op whose shares were requested, in percent.
 fn shares_asked(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     match pass {
         Pass::Mix => vec![(OpKind::Read, spec.read_percent.into())],
@@ -88,18 +88,19 @@ fn shares_asked(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
 /// The share that lies farthest off, where one lies too far.
 fn off_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let all = result.ops() as f64;
-    let off = |(kind, asked): (OpKind, f64)| {
+    let off = |(kind, requested): (OpKind, f64)| {
         let of_kind = result.kinds.iter().filter(|known| known.kind == kind);
         let done: u64 = of_kind.map(|kind| kind.done).sum();
         let found = done as f64 / all * 100.0;
-        let chance = SIGMAS * (asked * (100.0 - asked) / all).sqrt();
-        let points = (found - asked).abs();
-        (all > 0.0 && points > SHARE_POINTS_MAX + chance).then_some((kind, asked, found, points))
+        let chance = SIGMAS * (requested * (100.0 - requested) / all).sqrt();
+        let points = (found - requested).abs();
+        (all > 0.0 && points > SHARE_POINTS_MAX + chance)
+            .then_some((kind, requested, found, points))
     };
     let found = shares_asked(spec, result.pass).into_iter().filter_map(off);
-    let (kind, asked, found, _) = found.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let (kind, requested, found, _) = found.max_by(|a, b| a.3.total_cmp(&b.3))?;
     Some(CaveatCode::MixShares.because(format!(
-        "{found:.1} % of {} ops were {kind}, {asked:.1} % were asked for",
+        "{found:.1} % of {} ops were {kind}, {requested:.1} % were asked for",
         result.ops()
     )))
 }
@@ -140,8 +141,8 @@ fn compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
 /// Why a mount may store less than was written.
 fn compressing(mount: &Mount) -> Option<String> {
     let file_system = mount.file_system.as_str();
-    let asked = mount.options.split(',').find(|option| option.starts_with("compress"));
-    match (file_system, asked) {
+    let requested = mount.options.split(',').find(|option| option.starts_with("compress"));
+    match (file_system, requested) {
         ("btrfs" | "f2fs" | "bcachefs" | "ubifs", Some(option)) => {
             Some(format!("{file_system} is mounted with {option}"))
         }

@@ -1,29 +1,29 @@
-//! The steps that are applied to the hosts of a campaign, as one stack.
+//! The steps that are applied to the hosts of a campaign, as one applied_steps.
 //!
-//! Between two runs what [`lab::stays`] names is left; the rest is undone from the top, and what is
-//! new is applied. So only settings that changed, and what stands on them, are redone. The same
-//! step on several hosts is taken on all of them at once. What lies on a lost host is forgotten
-//! here: its agent undoes it by itself.
+//! Between two runs what [`lab::reusable_steps`] names is kept; the rest is undone from the top,
+//! and what is new is applied. So only settings that changed, and what stands on them, are redone.
+//! The same step on several hosts is taken on all of them at once. What lies on a lost host is
+//! forgotten here: its agent undoes it by itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fleet::request;
-use lab::stays;
+use lab::reusable_steps;
 use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, LabStep};
 
 use crate::hosts::Hosts;
 
 /// The applied steps, the oldest first, each with its outcome.
 #[derive(Default)]
-pub(crate) struct Stack {
+pub(crate) struct AppliedSteps {
     applied: Vec<Applied>,
 }
 
 type Applied = (LabStep, EffectiveSettings);
 
-impl Stack {
+impl AppliedSteps {
     /// Brings the hosts to what is wanted.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Stack {
     ) -> Result<(), String> {
         self.applied.retain(|(step, _)| hosts.lost(&step.host).is_none());
         let applied: Vec<LabStep> = self.applied.iter().map(|(step, _)| step.clone()).collect();
-        let (stay, stand) = stays(&applied, wanted);
+        let (stay, stand) = reusable_steps(&applied, wanted);
         // What goes is on top of its host, wherever it stands among the steps of others.
         let (kept, gone): (Vec<_>, Vec<_>) =
             self.applied.drain(..).zip(stay).partition(|(_, stays)| *stays);
@@ -71,7 +71,7 @@ impl Stack {
         let mut refused = Vec::new();
         for (step, answer) in batch.iter().zip(hosts.ask_each(requests.collect())) {
             match answer {
-                Ok(in_force) => self.applied.push(((*step).clone(), in_force)),
+                Ok(effective) => self.applied.push(((*step).clone(), effective)),
                 Err(why) => refused.push(why),
             }
         }
@@ -145,24 +145,27 @@ impl Stack {
 
     /// Returns the settings that are effective, under the names of the hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
-        let of = |(step, in_force): &(LabStep, EffectiveSettings)| {
-            on_host(&step.host, in_force.facts.clone())
+        let of = |(step, effective): &(LabStep, EffectiveSettings)| {
+            on_host(&step.host, effective.facts.clone())
         };
         self.applied.iter().flat_map(of).collect()
     }
 
-    /// Returns a sentence for each setting that is not as it was asked for.
+    /// Returns a sentence for each setting that is not as it was requested.
     pub(crate) fn differences(&self) -> Vec<String> {
-        let all = self.applied.iter().flat_map(|(step, in_force)| {
-            in_force.differences.iter().map(|difference| told(&step.host, difference))
+        let all = self.applied.iter().flat_map(|(step, effective)| {
+            effective
+                .differences
+                .iter()
+                .map(|difference| describe_difference(&step.host, difference))
         });
         all.collect()
     }
 
-    /// A doubt for each.
+    /// A caveat for each.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
-        let doubt = |told: String| CaveatCode::OptionNotEffective.because(told);
-        self.differences().into_iter().map(doubt).collect()
+        let caveat = |told: String| CaveatCode::OptionNotEffective.because(told);
+        self.differences().into_iter().map(caveat).collect()
     }
 }
 
@@ -184,7 +187,7 @@ pub(crate) fn on_host(host: &str, mut facts: Vec<Fact>) -> Vec<Fact> {
     facts
 }
 
-fn told(host: &str, difference: &Difference) -> String {
+fn describe_difference(host: &str, difference: &Difference) -> String {
     let Difference { name, requested, found, source } = difference;
     format!("{name} on host {host}: asked for {requested}, found {found} ({source})")
 }

@@ -1,4 +1,4 @@
-//! Steps that may stay on several hosts between two runs. Pure: nothing is asked of any host.
+//! Steps that may stay on several hosts between two runs. Pure: nothing is requested of any host.
 //!
 //! On one host things build on each other, so what stays is a beginning of what was done there. A
 //! mount builds on the host that serves it, too: where anything changes there, all mounts are made
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{Action, LabStep};
 
 /// Says which of the applied steps stay, and which of the wanted ones thus stand already.
-pub fn stays(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
+pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
     let (old, new) = (by_host(applied), by_host(wanted));
     let hosts: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     let none = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
     /// What is undone and what is done between two states.
     fn changes(old: &LabSpec, new: &LabSpec) -> [Vec<String>; 2] {
         let (old, new) = (compose(old).unwrap(), compose(new).unwrap());
-        let (stays, stands) = stays(&old, &new);
+        let (stays, stands) = reusable_steps(&old, &new);
         let others = |steps: &[LabStep], mask: &[bool]| {
             let changed = steps.iter().zip(mask).filter(|(_, stays)| !**stays);
             let shown = |step: &LabStep| {

@@ -1,24 +1,24 @@
 //! Disturbs the hosts of a soak while a pass of it runs, and undoes it.
 //!
-//! A [`Disturbing`] is looked at whenever an agent tells of its progress, ten times a second. The
-//! server in this process is told by [`Walk::blow`]; a host is told as it is for all that is done
-//! to it, so the undo log is on its disk first; one that works answers between its looks at its
-//! workers, and is not waited for. What can't be done is noted and ends nothing: the soak goes on
-//! without it.
+//! A [`FaultSchedule`] is looked at whenever an agent reports its progress, ten times a second. The
+//! server in this process gets its faults by [`Walk::inject_fault`]; a host gets orders as for all
+//! that is done to it, so the undo log is on its disk first; one that works answers between its
+//! looks at its workers, and is not waited for. What can't be done is noted and ends nothing: the
+//! soak goes on without it.
 
 use std::collections::VecDeque;
 
 use fleet::{Order, request};
-use model::soak::{Blow, Disturbance, Upset};
+use model::soak::{Disturbance, FaultEvent, FaultKind};
 use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec};
 
 use crate::Walk;
+use crate::applied_steps::on_host;
 use crate::hosts::Disturbed;
-use crate::stack::on_host;
 
 /// The disturbances of one pass.
 #[derive(Default)]
-pub(crate) struct Disturbing {
+pub(crate) struct FaultSchedule {
     /// Those that have not begun, with their instants.
     due: VecDeque<(u64, Disturbance)>,
     /// Those that have begun and are not over.
@@ -27,7 +27,7 @@ pub(crate) struct Disturbing {
     lab: Option<Box<LabSpec>>,
     /// The hosts that work, which can't be waited for.
     working: Vec<String>,
-    upsets: Vec<Upset>,
+    events: Vec<FaultEvent>,
     /// Facts that the hosts read back.
     seen: Vec<Fact>,
     started_ns: u64,
@@ -59,7 +59,7 @@ enum How {
     Killed(String),
 }
 
-impl Disturbing {
+impl FaultSchedule {
     /// Returns the disturbances of a pass in one segment.
     pub(crate) fn of(spec: &RunSpec, pass: Pass, segment: u32) -> Self {
         let soak = spec.soak.as_deref().filter(|_| pass == Pass::Mix);
@@ -80,7 +80,7 @@ impl Disturbing {
         self.working = working.map(str::to_owned).collect();
         for (_, one) in &self.due {
             let host = one.host.as_ref().filter(|host| self.working.contains(host));
-            if let Some(host) = host.filter(|_| one.blow == Blow::ClockStep) {
+            if let Some(host) = host.filter(|_| one.fault == FaultKind::ClockStep) {
                 let _ = walk.hosts.open_one(host);
             }
         }
@@ -108,7 +108,7 @@ impl Disturbing {
         mut self,
         walk: &mut Walk<'_>,
         all_ended: bool,
-    ) -> (Vec<Upset>, Vec<Fact>) {
+    ) -> (Vec<FaultEvent>, Vec<Fact>) {
         self.end_those(walk, |_| true);
         self.hear(walk);
         while all_ended && let Some(host) = self.open.iter().find_map(Open::awaited) {
@@ -118,20 +118,20 @@ impl Disturbing {
                     self.note(Disturbed { host, at_ns: self.started_ns, answer: Err(why) });
                 }
             }
-            // What had only been asked for is undone at once.
+            // What had only been requested is undone at once.
             self.end_those(walk, |_| true);
         }
         for Open { index, how, .. } in std::mem::take(&mut self.open) {
-            let upset = &mut self.upsets[index];
+            let event = &mut self.events[index];
             match how {
-                How::Killed(host) => match walk.hosts.fell_at(&host) {
-                    Some(at_ns) => upset.ended_ns = Some(at_ns.saturating_sub(self.started_ns)),
-                    None => upset.failed = Some("its work was over before".to_owned()),
+                How::Killed(host) => match walk.hosts.killed_at_ns(&host) {
+                    Some(at_ns) => event.ended_ns = Some(at_ns.saturating_sub(self.started_ns)),
+                    None => event.failed = Some("its work was over before".to_owned()),
                 },
-                _ => upset.failed = Some("nobody knows whether it was undone".to_owned()),
+                _ => event.failed = Some("nobody knows whether it was undone".to_owned()),
             }
         }
-        (self.upsets, self.seen)
+        (self.events, self.seen)
     }
 
     fn begin(&mut self, walk: &mut Walk<'_>, planned_ns: u64, one: &Disturbance) {
@@ -141,13 +141,13 @@ impl Disturbing {
         let (host, failed) = match done {
             Ok(how) => {
                 let host = how.host().cloned();
-                self.open.push(Open { index: self.upsets.len(), end_ns, how });
+                self.open.push(Open { index: self.events.len(), end_ns, how });
                 (host, None)
             }
             Err(why) => (one.host.clone(), Some(why)),
         };
-        self.upsets.push(Upset {
-            blow: one.blow,
+        self.events.push(FaultEvent {
+            fault: one.fault,
             host: host.unwrap_or_default(),
             planned_ns,
             begun_ns,
@@ -158,11 +158,11 @@ impl Disturbing {
 
     /// Does it, or has it done.
     fn make(&mut self, walk: &mut Walk<'_>, one: &Disturbance) -> Result<How, String> {
-        match (one.blow, &one.host) {
-            (Blow::ClientKill, Some(host)) => {
-                return walk.hosts.condemn(host).map(|()| How::Killed(host.clone()));
+        match (one.fault, &one.host) {
+            (FaultKind::ClientKill, Some(host)) => {
+                return walk.hosts.kill_agent(host).map(|()| How::Killed(host.clone()));
             }
-            (Blow::ClockStep, Some(host)) => {
+            (FaultKind::ClockStep, Some(host)) => {
                 let action = Action::ClockStep { by_ms: one.by_ms, not_boot: lab::boot_id() };
                 if self.working.contains(host) {
                     walk.hosts.send(host, Order::Disturb(Box::new(action)))?;
@@ -172,21 +172,21 @@ impl Disturbing {
             }
             _ => {}
         }
-        if let (Some(local), None, None) = (walk.blow, &self.lab, &one.host) {
-            return local(one.blow, one.lasts_ms).map(|()| How::ByItself);
+        if let (Some(local), None, None) = (walk.inject_fault, &self.lab, &one.host) {
+            return local(one.fault, one.lasts_ms).map(|()| How::ByItself);
         }
         let Some(lab) = &self.lab else {
-            return Err(format!("there is no host to which {} can be done", one.blow));
+            return Err(format!("there is no host to which {} can be done", one.fault));
         };
-        let step = lab::disturbance(lab, one.blow)?;
+        let step = lab::disturbance(lab, one.fault)?;
         self.apply(walk, step)
     }
 
     /// Does something to a host that does not work.
     fn apply(&mut self, walk: &mut Walk<'_>, step: LabStep) -> Result<How, String> {
         let LabStep { host, action } = step;
-        let in_force = walk.hosts.ask(&host, request::apply(action))?;
-        self.seen.extend(on_host(&host, in_force.facts));
+        let effective = walk.hosts.ask(&host, request::apply(action))?;
+        self.seen.extend(on_host(&host, effective.facts));
         Ok(How::Undone(host))
     }
 
@@ -203,18 +203,18 @@ impl Disturbing {
         let Some(at) = self.open.iter().position(of_host) else { return };
         let at_ns = at_ns.saturating_sub(self.started_ns);
         let Open { index, end_ns, how } = self.open.remove(at);
-        let upset = &mut self.upsets[index];
+        let event = &mut self.events[index];
         match (how, answer) {
-            (How::Asked(_), Ok(in_force)) => {
-                let lasts_ns = end_ns.saturating_sub(upset.begun_ns);
-                upset.begun_ns = at_ns;
-                self.seen.extend(on_host(&host, in_force.facts));
+            (How::Asked(_), Ok(effective)) => {
+                let lasts_ns = end_ns.saturating_sub(event.begun_ns);
+                event.begun_ns = at_ns;
+                self.seen.extend(on_host(&host, effective.facts));
                 let end_ns = at_ns.saturating_add(lasts_ns);
                 self.open.push(Open { index, end_ns, how: How::Begun(host) });
             }
-            (How::Asked(_), Err(why)) => upset.failed = Some(why),
-            (_, Ok(_)) => upset.ended_ns = Some(at_ns),
-            (_, Err(why)) => upset.failed = Some(format!("it could not be undone: {why}")),
+            (How::Asked(_), Err(why)) => event.failed = Some(why),
+            (_, Ok(_)) => event.ended_ns = Some(at_ns),
+            (_, Err(why)) => event.failed = Some(format!("it could not be undone: {why}")),
         }
     }
 
@@ -239,13 +239,13 @@ impl Disturbing {
                 _ => Ok(()),
             };
             let now_ns = self.now_ns(walk);
-            let upset = &mut self.upsets[one.index];
+            let event = &mut self.events[one.index];
             match undone {
                 Ok(()) if one.how == How::ByItself => {
-                    upset.ended_ns = Some(one.end_ns.min(now_ns));
+                    event.ended_ns = Some(one.end_ns.min(now_ns));
                 }
-                Ok(()) => upset.ended_ns = Some(now_ns),
-                Err(why) => upset.failed = Some(format!("it could not be undone: {why}")),
+                Ok(()) => event.ended_ns = Some(now_ns),
+                Err(why) => event.failed = Some(format!("it could not be undone: {why}")),
             }
         }
     }
@@ -285,4 +285,4 @@ impl Open {
 }
 
 /// Does something to the server in this process, for so many milliseconds.
-pub type LocalBlow<'a> = dyn Fn(Blow, u64) -> Result<(), String> + 'a;
+pub type FaultInjector<'a> = dyn Fn(FaultKind, u64) -> Result<(), String> + 'a;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::Crew;
+use super::AgentGroup;
 use crate::Walk;
 
 /// How often all agents are looked at, whether they have rung or not, in nanoseconds.
@@ -26,16 +26,16 @@ pub(super) struct Rounds {
 
 /// A round: one order to several agents, and their answers.
 pub(super) struct Round {
-    /// Their places in the crew.
+    /// Their places in the group.
     pub(super) who: Vec<usize>,
     /// It is everybody's turn.
     pub(super) is_of_all: bool,
 }
 
 impl Rounds {
-    /// Rounds over some agents of a crew; the first one is of all of them.
-    pub(super) fn of(crew: &Crew<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
-        let number = |index: usize| match &crew.members[index].host {
+    /// Rounds over some agents of a group; the first one is of all of them.
+    pub(super) fn of(group: &AgentGroup<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
+        let number = |index: usize| match &group.members[index].host {
             Some(host) => walk.hosts.number_of(host),
             None => 0,
         };

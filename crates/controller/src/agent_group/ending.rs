@@ -1,6 +1,6 @@
 //! How a trial ends on its agents: all at one moment, and whatever became of some of them.
 //!
-//! After any failure a crew is settled: whoever works is told to end, and whoever does not answer
+//! After any failure a group is settled: whoever works is told to end, and whoever does not answer
 //! in time is left. At the end of a trial whoever has one removes what it made; but nobody is
 //! waited for without a limit.
 
@@ -10,7 +10,7 @@ use fleet::{Answer, Order, Report, request};
 use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
-use super::{Crew, Member, State};
+use super::{AgentGroup, Member, State};
 use crate::trial::Trouble;
 use crate::{ControllerError, Walk};
 
@@ -21,7 +21,7 @@ const END_WITHIN_NS: u64 = 1_800_000_000_000;
 /// How long agents have to end what is under way when others can't go on, in nanoseconds.
 const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 
-impl Crew<'_> {
+impl AgentGroup<'_> {
     /// Wants those that have not answered to end what is under way.
     pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
         for member in self.members.iter().filter(|member| member.is_asked()) {
@@ -104,8 +104,8 @@ impl Crew<'_> {
 
     /// Leaves the hosts that take too long to end their trial, and names the first of them.
     fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
-        let asked = self.members.iter().find(|member| member.is_asked());
-        let Some(host) = asked.and_then(|member| member.host.clone()) else { return Ok(()) };
+        let requested = self.members.iter().find(|member| member.is_asked());
+        let Some(host) = requested.and_then(|member| member.host.clone()) else { return Ok(()) };
         self.leave_asked(walk);
         let limit = Nanos(END_WITHIN_NS);
         let why = format!("host {host}: it still removes its files after {limit}");

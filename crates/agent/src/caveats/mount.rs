@@ -48,8 +48,8 @@ impl Counted<'_> {
 fn cached(result: &PassResult, counted: &Counted<'_>) -> Option<Caveat> {
     let source = "/proc/self/mountstats";
     if result.pass == Pass::Stat {
-        let asked: u64 = ASKING.iter().map(|op| counted.risen(&format!("{op}.ops"))).sum();
-        return (asked == 0 && result.ops() > 0).then(|| {
+        let requested: u64 = ASKING.iter().map(|op| counted.risen(&format!("{op}.ops"))).sum();
+        return (requested == 0 && result.ops() > 0).then(|| {
             CaveatCode::Cached.because(format!(
                 "no name or attribute was asked of the server ({source}) for {} stats",
                 result.ops()

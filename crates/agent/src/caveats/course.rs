@@ -79,7 +79,7 @@ impl Calendar {
     }
 
     /// Returns the caveat about instants that people read; what was measured is not affected by it.
-    pub fn doubt(&self) -> Option<Caveat> {
+    pub fn caveat(&self) -> Option<Caveat> {
         let told = self.steps.iter().map(|(at_ns, by_ns)| {
             let way = if *by_ns > 0 { "ahead" } else { "back" };
             let size = u64::try_from(by_ns.unsigned_abs()).unwrap_or(u64::MAX);
@@ -126,7 +126,7 @@ mod tests {
             calendar.look(|| ((1_000 + at + ahead) * SECOND, (10 + at) * SECOND));
         }
         assert!(calendar.has_stepped());
-        let told = calendar.doubt().unwrap().evidence;
+        let told = calendar.caveat().unwrap().evidence;
         let words = "stepped 5.00 s ahead at 3.00 s, and 5.00 s back at 8.00 s (CLOCK_REALTIME";
         assert!(told.contains(words), "{told}");
     }
@@ -144,6 +144,6 @@ mod tests {
         assert_eq!((looks.get(), calendar.has_stepped()), (2, false));
         // What is slewed is no step.
         calendar.look(|| (1_002 * SECOND + SECOND / 20, 12 * SECOND));
-        assert!(calendar.doubt().is_none());
+        assert!(calendar.caveat().is_none());
     }
 }
