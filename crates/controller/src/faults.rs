@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use fleet::{Order, request};
 use model::soak::{Disturbance, FaultEvent, FaultKind};
-use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec};
+use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec, action};
 
 use crate::Walk;
 use crate::applied_steps::on_host;
@@ -163,7 +163,10 @@ impl FaultSchedule {
                 return walk.hosts.kill_agent(host).map(|()| How::Killed(host.clone()));
             }
             (FaultKind::ClockStep, Some(host)) => {
-                let action = Action::ClockStep { by_ms: one.by_ms, not_boot: lab::boot_id() };
+                let action = Action::ClockStep(action::ClockStep {
+                    by_ms: one.by_ms,
+                    not_boot: lab::boot_id(),
+                });
                 if self.working.contains(host) {
                     walk.hosts.send(host, Order::Disturb(Box::new(action)))?;
                     return Ok(How::Asked(host.clone()));

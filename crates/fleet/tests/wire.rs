@@ -7,7 +7,7 @@ use fleet::{Assignment, Done, JournalLocation, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
     OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, TimelinePoint,
-    Work, Workload,
+    Work, Workload, action,
 };
 use proptest::prelude::*;
 
@@ -89,7 +89,10 @@ fn a_pass(times: &[u64]) -> Report {
 
 #[test]
 fn specs_and_actions_arrive_as_they_were_sent() {
-    let action = Action::Sysctl { name: "net.core.rmem_max".into(), value: "4 096\n".into() };
+    let action = Action::Sysctl(action::Sysctl {
+        name: "net.core.rmem_max".into(),
+        value: "4 096\n".into(),
+    });
     let share = Share { first: 3, count: 1 };
     let done = Done { kind: OpKind::Write, ops: 1, bytes: 2, failed: 3 };
     let orders = [

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::ACK_JOURNAL_PREFIX;
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::lab;
 use crate::log::{UndoLog, boot_id};
+use crate::restore::restore_all;
 
 /// The longest time for a program that an earlier dfsbench waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -47,7 +47,7 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
             // The rest was the kernel's, and went with it.
             undo.retain(crate::undo::Undo::outlives_boot);
         }
-        let outcome = lab::restore(&mut runner, &undo).and_then(|()| log.undone(entry.id));
+        let outcome = restore_all(&mut runner, &undo).and_then(|()| log.undone(entry.id));
         cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome });
     }
     forget_books(state_dir);

@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process_group, pidfd_open};
 
 use crate::error::LabError;
+use crate::kernel_settings;
 use crate::packages;
 
 /// Most bytes that are kept of what a program prints, per stream.
@@ -111,7 +112,7 @@ impl Runner {
     /// # Errors
     /// Where the kernel refuses.
     pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
-        crate::undo_guard::check_kernel_setting(path)?;
+        kernel_settings::check(path)?;
         if is_root() {
             // Never creates: a setting that isn't there must not become a file.
             let written = fs::OpenOptions::new().write(true).open(path);

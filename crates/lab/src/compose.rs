@@ -8,13 +8,15 @@
 
 use std::path::PathBuf;
 
-use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT};
+use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
 use model::soak::FaultKind;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
-    Raid, RemotePort, ServerKind,
+    Raid, RemotePort, ServerKind, action,
 };
 use thiserror::Error;
+
+use crate::actions::{Layer, layer};
 
 /// Name of our array and of our mapping.
 const NAME: &str = "dfsbench";
@@ -84,27 +86,30 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     Ok(steps)
 }
 
-/// The first step that is undone, and applied anew, to invalidate what hosts remember.
+/// Returns the first step that is undone, and applied again, to invalidate what hosts remember.
 ///
-/// Between the two caches are dropped on every host. What is in memory only is never unmounted.
+/// Between undoing and applying caches are dropped on every host. What is in memory only is never
+/// unmounted: of that, the steps after it are redone.
 pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
-    let first = |is: fn(&Action) -> bool| steps.iter().position(|step| is(&step.action));
-    let mount = first(|action| matches!(action, Action::NfsMount { .. } | Action::Tunnel { .. }));
-    let storage = first(|action| matches!(action, Action::Mount { .. }));
-    let is_memory = |at: usize| matches!(&steps[at].action, Action::Mount { device: None, .. });
-    let above = storage.map(|at| if is_memory(at) { at + 1 } else { at });
-    let server = first(|action| {
-        matches!(action, Action::Nfsd { .. } | Action::Ganesha { .. } | Action::Unfs3 { .. })
-    });
-    let export = first(|action| matches!(action, Action::Export { .. }));
-    let candidates = match how {
-        Invalidation::None | Invalidation::Files | Invalidation::Caches => [None; 4],
+    let has_client = steps.iter().any(|step| layer(&step.action) == Layer::Client);
+    let redone: &[Layer] = match how {
+        Invalidation::None | Invalidation::Files | Invalidation::Caches => &[],
+        Invalidation::Remount if has_client => &[Layer::Client],
         // On the server's own disk there is no other mount.
-        Invalidation::Remount => [mount.or(above), None, None, None],
-        Invalidation::ServerRemount => [mount, above, export, None],
-        Invalidation::ServerRestart => [mount, above, export, server],
+        Invalidation::Remount => &[Layer::Storage],
+        Invalidation::ServerRemount => &[Layer::Client, Layer::Storage, Layer::Export],
+        Invalidation::ServerRestart => {
+            &[Layer::Client, Layer::Storage, Layer::Export, Layer::Server]
+        }
     };
-    candidates.into_iter().flatten().min().unwrap_or(steps.len())
+    for (index, step) in steps.iter().enumerate() {
+        match layer(&step.action) {
+            Layer::Memory if redone.contains(&Layer::Storage) => return index + 1,
+            layer if redone.contains(&layer) => return index,
+            _ => {}
+        }
+    }
+    steps.len()
 }
 
 fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
@@ -119,10 +124,10 @@ fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
         }
     }
     if let Some(khz) = tuning.cpu_khz {
-        push(&spec.server, Action::CpuFrequency { khz });
+        push(&spec.server, Action::CpuFrequency(action::CpuFrequency { khz }));
     }
     if let Some(online) = tuning.cores {
-        push(&spec.server, Action::Cores { online });
+        push(&spec.server, Action::Cores(action::Cores { online }));
     }
     for (name, value) in &tuning.server_sysctls {
         push(&spec.server, sysctl(name, value.clone()));
@@ -143,15 +148,15 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
         })
     };
     if let Some(bytes) = tuning.mtu_bytes {
-        on_each(&|host| Ok(Action::Mtu { interface: interface(spec, host)?, bytes }))?;
+        on_each(&|host| Ok(Action::Mtu(action::Mtu { interface: interface(spec, host)?, bytes })))?;
     }
     if tuning.rate_bits_per_s.is_some() || tuning.delay_us.is_some() {
         on_each(&|host| {
-            Ok(Action::Shape {
+            Ok(Action::Shape(action::Shape {
                 interface: interface(spec, host)?,
                 rate_bits_per_s: tuning.rate_bits_per_s,
                 delay_us: tuning.delay_us,
-            })
+            }))
         })?;
     }
     if let Some(name) = &tuning.congestion {
@@ -167,7 +172,7 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
 }
 
 fn sysctl(name: &str, value: String) -> Action {
-    Action::Sysctl { name: name.to_owned(), value }
+    Action::Sysctl(action::Sysctl { name: name.to_owned(), value })
 }
 
 /// Returns the step by which a host that a run sets up is disturbed, and which host it is.
@@ -177,15 +182,17 @@ fn sysctl(name: &str, value: String) -> Action {
 pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> {
     let server = &spec.server;
     let action = match fault {
-        FaultKind::NfsdStop if spec.serving.kind == ServerKind::Knfsd => Action::NfsdStop,
+        FaultKind::NfsdStop if spec.serving.kind == ServerKind::Knfsd => {
+            Action::NfsdStop(action::NfsdStop {})
+        }
         FaultKind::NetworkCut => {
             let interface = interface(spec, server).map_err(|error| error.to_string())?;
-            Action::Cut { interface, port: spec.serving.kind.port() }
+            Action::Cut(action::Cut { interface, port: spec.serving.kind.port() })
         }
         FaultKind::DiskFull
             if spec.has_storage() && spec.storage.file_system != FileSystem::Existing =>
         {
-            Action::Fill { point: spec.storage.place().to_owned() }
+            Action::Fill(action::Fill { point: spec.storage.place().to_owned() })
         }
         FaultKind::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
         FaultKind::DiskFull => {
@@ -202,7 +209,7 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
 fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
     let Some(bytes) = spec.tuning.mtu_bytes.filter(|_| spec.leaves_server()) else { return };
     for host in spec.hosts() {
-        let action = Action::TryPaths { peers: peers(spec, host), bytes };
+        let action = Action::TryPaths(action::TryPaths { peers: peers(spec, host), bytes });
         steps.push(LabStep { host: host.name.clone(), action });
     }
 }
@@ -244,26 +251,29 @@ fn devices(spec: &LabSpec) -> Result<(Vec<Action>, Option<Device>), ComposeError
     };
     if storage.loop_bytes != 0 {
         let files = storage.used().iter().cloned();
-        actions.extend(files.map(|file| Action::LoopFile { file, bytes: storage.loop_bytes }));
+        actions
+            .extend(files.map(|file| {
+                Action::LoopFile(action::LoopFile { file, bytes: storage.loop_bytes })
+            }));
     }
     let mut devices: Vec<Device> = storage.used().iter().map(device).collect();
     if storage.raid != Raid::None {
         enough(storage.raid, devices.len())?;
         let (name, level) = (NAME.to_owned(), storage.raid);
-        actions.push(Action::Raid { name: name.clone(), level, devices });
+        actions.push(Action::Raid(action::Raid { name: name.clone(), level, devices }));
         devices = vec![Device::Array(name)];
     }
     let Some(device) = devices.into_iter().next() else {
         return Err(ComposeError::NoDevice(file_system));
     };
     let device = if storage.crypt {
-        actions.push(Action::Crypt { name: NAME.to_owned(), device });
+        actions.push(Action::Crypt(action::Crypt { name: NAME.to_owned(), device }));
         Device::Mapped(NAME.to_owned())
     } else {
         device
     };
     let options = storage.format_options.clone();
-    actions.push(Action::Format { device: device.clone(), file_system, options });
+    actions.push(Action::Format(action::Format { device: device.clone(), file_system, options }));
     Ok((actions, Some(device)))
 }
 
@@ -293,17 +303,22 @@ fn mount(spec: &LabSpec, device: Option<Device>) -> Option<Action> {
         }
         _ => {}
     }
-    Some(Action::Mount { device, file_system, point: storage.place().to_owned(), options })
+    Some(Action::Mount(action::Mount {
+        device,
+        file_system,
+        point: storage.place().to_owned(),
+        options,
+    }))
 }
 
 fn nfsd(spec: &LabSpec) -> Action {
     let serving = &spec.serving;
-    Action::Nfsd {
+    Action::Nfsd(action::Nfsd {
         threads: serving.threads,
         versions: serving.versions.clone(),
         udp: serving.udp,
         transfer_max_bytes: serving.transfer_max_bytes,
-    }
+    })
 }
 
 /// Exports the directory, by the kernel's server or one of its own.
@@ -317,16 +332,22 @@ fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
         ServerKind::Running => None,
         ServerKind::Ganesha => {
             let versions = serving.versions.clone();
-            Some(Action::Ganesha { directory, threads: serving.threads, versions })
+            Some(Action::Ganesha(action::Ganesha { directory, threads: serving.threads, versions }))
         }
-        ServerKind::Unfs3 => Some(Action::Unfs3 { directory, clients: clients(spec)? }),
+        ServerKind::Unfs3 => {
+            Some(Action::Unfs3(action::Unfs3 { directory, clients: clients(spec)? }))
+        }
         ServerKind::Own => {
             let memory_bytes = spec.storage.size_bytes;
-            Some(Action::OwnServer { clients: clients(spec)?, memory_bytes, udp: serving.udp })
+            Some(Action::OwnServer(action::OwnServer {
+                clients: clients(spec)?,
+                memory_bytes,
+                udp: serving.udp,
+            }))
         }
         ServerKind::Knfsd => {
             let options = export_options(spec);
-            Some(Action::Export { directory, clients: clients(spec)?, options })
+            Some(Action::Export(action::Export { directory, clients: clients(spec)?, options }))
         }
     })
 }
@@ -382,6 +403,13 @@ fn reach(host: &Host) -> Result<String, ComposeError> {
 /// Mounts the export on the clients, through a tunnel where one is wanted; each step on all of
 /// them before the next.
 fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    match spec.serving.kind.protocol() {
+        Protocol::Nfs => connect_nfs(spec, steps),
+    }
+}
+
+/// Mounts an export of NFS on the clients.
+fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let mut on_each = |action: &dyn Fn(&Host) -> Result<Action, ComposeError>| {
         spec.clients().try_for_each(|host| {
             steps.push(LabStep { host: host.name.clone(), action: action(host)? });
@@ -403,7 +431,7 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
         let tunnels = [(TUNNEL_PORT, nfs), (TUNNEL_MOUNT_PORT, mount)];
         for (local_port, remote_port) in tunnels.into_iter().take(if is_v4 { 1 } else { 2 }) {
             on_each(&|client| {
-                Ok(Action::Tunnel {
+                Ok(Action::Tunnel(action::Tunnel {
                     ssh: ssh_destination(&spec.server)?,
                     // The file is this host's.
                     ssh_config: spec.server.ssh_config.clone().filter(|_| client.ssh.is_none()),
@@ -412,7 +440,7 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
                     remote_port,
                     compression: spec.tunnelling.compression,
                     cipher: spec.tunnelling.cipher.clone(),
-                })
+                }))
             })?;
         }
     }
@@ -435,10 +463,10 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
     let point = PathBuf::from(MOUNT_POINT);
     on_each(&|_| {
         let (source, point, options) = (source.clone(), point.clone(), options.clone());
-        Ok(Action::NfsMount { source, point, options })
+        Ok(Action::NfsMount(action::NfsMount { source, point, options }))
     })?;
     if let Some(kib) = mounting.read_ahead_kib {
-        on_each(&|_| Ok(Action::ReadAhead { point: point.clone(), kib }))?;
+        on_each(&|_| Ok(Action::ReadAhead(action::ReadAhead { point: point.clone(), kib })))?;
     }
     Ok(())
 }
@@ -446,15 +474,6 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
 /// Returns the address that the server's end of a tunnel forwards to, as the plan has it.
 fn tunnel_end(spec: &LabSpec) -> &str {
     spec.server.address.as_deref().unwrap_or(LOOPBACK)
-}
-
-/// An address of IPv6 stands in brackets before a path. **Source:** nfs(5).
-pub(crate) fn bracketed(address: &str) -> String {
-    if address.contains(':') && !address.starts_with('[') {
-        format!("[{address}]")
-    } else {
-        address.to_owned()
-    }
 }
 
 /// How a client's ssh finds the server.

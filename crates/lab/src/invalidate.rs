@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use model::{Fact, Invalidation};
 
-use crate::actions::nfsd;
 use crate::commands::{LONG, Runner, find};
 use crate::error::LabError;
+use crate::host::nfsd;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
 /// Files that fincore is requested about at once.

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use model::{Action, EffectiveSettings, Fact, Invalidation};
 
-use crate::actions::{self, Known};
+use crate::actions::{self, Prepared};
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::invalidate;
 use crate::log::UndoLog;
+use crate::restore::restore_all;
 use crate::undo::Undo;
 
 /// The longest time for an earlier dfsbench that was killed to let go of the log.
@@ -85,27 +86,36 @@ impl Lab {
     /// # Errors
     /// Where it would harm what isn't ours, can't be done, or can't be read back.
     pub fn apply(&mut self, action: &Action) -> Result<EffectiveSettings, LabError> {
-        actions::accept::check(action)?;
-        let known = Known::of(action)?;
-        let mut undo = actions::undo(action, &known, &self.allow_destroy)?;
-        if let Some(directory) = actions::served(action).filter(|_| !self.keeps_files) {
+        let prepared = actions::prepare(action)?;
+        let mut undo = prepared.undo(&self.allow_destroy)?;
+        if let Some(directory) = prepared.served()
+            && !self.keeps_files
+        {
+            // First in the list, and so undone last: what clients left there goes once it is no
+            // longer served.
             let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
             undo.insert(0, Undo::Works { directory, campaign });
         }
-        let id = self.log.begin(&self.campaign, actions::name(action), undo.clone())?;
+        // On disk before the first step: a process that is killed now leaves nothing unknown.
+        let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
         self.applied.push((id, undo));
         if let Some(stop) = &self.stop {
             self.runner.heed_stop(Arc::clone(stop));
         }
-        let done = actions::steps(action, &known)
-            .iter()
-            .try_for_each(|step| step.perform(&mut self.runner))
-            .and_then(|()| actions::check(action, &known));
+        let done = self.carry_out(prepared.as_ref());
         self.runner.ignore_stop();
         done.map_err(|error| match self.undo_last() {
             Ok(()) => error,
             Err(undo) => LabError::Several(vec![error, undo]),
         })
+    }
+
+    /// Performs the steps of an action and reads back what is effective.
+    fn carry_out(&mut self, action: &dyn Prepared) -> Result<EffectiveSettings, LabError> {
+        for step in action.steps() {
+            step.perform(&mut self.runner)?;
+        }
+        action.check()
     }
 
     /// How many changes there are.
@@ -122,7 +132,7 @@ impl Lab {
         let id = *id;
         // It may be made anew for the next pass, which reads what the last one wrote.
         let undo = undo.iter().filter(|undo| !matches!(undo, Undo::Works { .. }));
-        restore(&mut self.runner, undo)?;
+        restore_all(&mut self.runner, undo)?;
         self.applied.pop();
         self.log.undone(id)
     }
@@ -134,7 +144,7 @@ impl Lab {
     pub fn undo_all(&mut self) -> Result<(), LabError> {
         let mut errors = Vec::new();
         for (id, undo) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let done = restore(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
+            let done = restore_all(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
             if let Err(error) = done {
                 errors.push(error);
                 self.applied.insert(0, (id, undo));
@@ -156,13 +166,4 @@ impl Lab {
     ) -> Result<Vec<Fact>, LabError> {
         invalidate::drop_caches(&mut self.runner, how, directory)
     }
-}
-
-/// Puts one change back: what was done last first, and all of it, whatever fails.
-pub fn restore<'a>(
-    runner: &mut Runner,
-    undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
-) -> Result<(), LabError> {
-    let errors = undo.into_iter().rev().filter_map(|undo| undo.restore(runner).err());
-    LabError::of_all(errors.collect()).map_or(Ok(()), Err)
 }

@@ -13,7 +13,9 @@ pub mod counters;
 mod error;
 pub mod facts;
 mod findings;
+mod host;
 mod invalidate;
+mod kernel_settings;
 mod lab;
 mod log;
 pub mod mounts;
@@ -22,6 +24,7 @@ mod options;
 mod packages;
 mod portmap;
 mod processes;
+mod restore;
 mod reuse;
 pub mod safety;
 mod servers;
@@ -45,6 +48,9 @@ pub use unmount::force_off;
 /// How the names of files begin in which agents book what they acknowledged: below the directory of
 /// the undo log, as long as a trial lasts.
 pub const ACK_JOURNAL_PREFIX: &str = "books.";
+
+/// Folder of the control files of the kernel's NFS server. **Source:** nfsd(7).
+const NFSD_FOLDER: &str = "/proc/fs/nfsd";
 
 /// Folder of all of ours that needs no disk: mount points, links to servers, their files.
 pub const RUN: &str = "/run/dfsbench";

@@ -1,4 +1,4 @@
-//! Options of mounts, as asked for and as the kernel lists them.
+//! Options of mounts, as requested and as the kernel lists them.
 //!
 //! The kernel leaves some defaults out of its list, writes sizes in its own units and gives some
 //! options another name; what can't be told from the list is not called a difference.
@@ -41,16 +41,16 @@ const USED_UP: [&str; 11] = [
     "nointr",
 ];
 
-/// One option that was asked for.
+/// One option that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// The kernel's name of the option.
     pub name: String,
     /// Its value; `None` for a flag.
     pub value: Option<String>,
 }
 
-impl Asked {
+impl Requested {
     /// Options of a local file system.
     pub fn local(options: &[String]) -> Vec<Self> {
         let words = options.iter().flat_map(|option| option.split(','));
@@ -88,22 +88,22 @@ impl Asked {
 }
 
 /// Compares options with the kernel's list.
-pub fn compare(findings: &mut Findings, asked: &[Asked], listed: &str, source: &str) {
-    let listed: Vec<Asked> = listed.split(',').map(Asked::of).collect();
-    for option in asked {
+pub fn compare(findings: &mut Findings, requested: &[Requested], listed: &str, source: &str) {
+    let listed: Vec<Requested> = listed.split(',').map(Requested::of).collect();
+    for option in requested {
         let found = listed.iter().find(|found| found.name == option.name);
         match (&option.value, found) {
             (None, Some(_)) => {}
-            (Some(asked), Some(Asked { value: Some(found), .. })) => {
-                if !is_same(asked, found) {
-                    findings.differ(&option.name, asked, found, source);
+            (Some(requested), Some(Requested { value: Some(found), .. })) => {
+                if !is_same(requested, found) {
+                    findings.differ(&option.name, requested, found, source);
                 }
             }
-            (Some(asked), Some(_)) => findings.differ(&option.name, asked, "set", source),
+            (Some(requested), Some(_)) => findings.differ(&option.name, requested, "set", source),
             (value, None) => {
                 if let Some(found) = contradicts(option, &listed) {
-                    let asked = value.as_deref().unwrap_or("set");
-                    findings.differ(&option.name, asked, found, source);
+                    let requested = value.as_deref().unwrap_or("set");
+                    findings.differ(&option.name, requested, found, source);
                 }
             }
         }
@@ -111,7 +111,7 @@ pub fn compare(findings: &mut Findings, asked: &[Asked], listed: &str, source: &
 }
 
 /// Says how the list contradicts an option that it doesn't hold.
-fn contradicts(option: &Asked, listed: &[Asked]) -> Option<String> {
+fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
     let name = option.name.as_str();
     let has = |name: &str| listed.iter().any(|found| found.name == name);
     let against = match name.strip_prefix("no") {
@@ -132,8 +132,8 @@ fn contradicts(option: &Asked, listed: &[Asked]) -> Option<String> {
 }
 
 /// The same word, or the same number of bytes.
-fn is_same(asked: &str, found: &str) -> bool {
-    asked == found || matches!((bytes(asked), bytes(found)), (Some(a), Some(b)) if a == b)
+fn is_same(requested: &str, found: &str) -> bool {
+    requested == found || matches!((bytes(requested), bytes(found)), (Some(a), Some(b)) if a == b)
 }
 
 /// A number with the suffixes of mount(8).
@@ -151,19 +151,19 @@ fn bytes(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn differences(asked: &[Asked], listed: &str) -> Vec<(String, String)> {
+    fn differences(requested: &[Requested], listed: &str) -> Vec<(String, String)> {
         let mut findings = Findings::new("target");
-        compare(&mut findings, asked, listed, "here");
+        compare(&mut findings, requested, listed, "here");
         let found = findings.done().differences;
         found.into_iter().map(|difference| (difference.name, difference.found)).collect()
     }
 
-    fn local(options: &str) -> Vec<Asked> {
-        Asked::local(&[options.to_owned()])
+    fn local(options: &str) -> Vec<Requested> {
+        Requested::local(&[options.to_owned()])
     }
 
-    fn nfs(options: &str) -> Vec<Asked> {
-        Asked::nfs(&[options.to_owned()])
+    fn nfs(options: &str) -> Vec<Requested> {
+        Requested::nfs(&[options.to_owned()])
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_force_is_found() {
+    fn what_is_not_effective_is_found() {
         let name = |name: &str, found: &str| (name.to_owned(), found.to_owned());
         let listed = "rw,relatime,size=65536k";
         assert_eq!(

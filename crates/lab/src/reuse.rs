@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Action, LabStep};
 
+use crate::actions::{Layer, layer};
+
 /// Says which of the applied steps stay, and which of the wanted ones thus stand already.
 pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
     let (old, new) = (by_host(applied), by_host(wanted));
@@ -32,9 +34,9 @@ pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Ve
     (mask(applied, &kept), mask(wanted, &kept))
 }
 
-/// Says whether an action builds on a server.
-const fn is_mounting(action: &Action) -> bool {
-    matches!(action, Action::NfsMount { .. } | Action::Tunnel { .. } | Action::ReadAhead { .. })
+/// Says whether an action builds on the server of another host.
+fn is_mounting(action: &Action) -> bool {
+    layer(action) == Layer::Client
 }
 
 fn by_host(steps: &[LabStep]) -> BTreeMap<&str, Vec<&Action>> {
@@ -87,7 +89,7 @@ mod tests {
             let changed = steps.iter().zip(mask).filter(|(_, stays)| !**stays);
             let shown = |step: &LabStep| {
                 let text = format!("{:?}", step.action);
-                format!("{} {}", step.host, text.split([' ', '{']).next().unwrap())
+                format!("{} {}", step.host, text.split('(').next().unwrap())
             };
             changed.map(|(step, _)| shown(step)).collect::<Vec<_>>()
         };

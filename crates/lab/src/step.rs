@@ -13,13 +13,13 @@ use std::time::Duration;
 use model::Peer;
 use rustix::process::{getegid, geteuid};
 
-use crate::actions::{Known, clock, grace, outage, path};
 use crate::commands::{self, LONG, Runner, SOON};
 use crate::error::LabError;
+use crate::host::{calendar, filler, grace, path_probe};
 use crate::safety::{self, OverwrittenDevice};
 use crate::{RUN, packages, servers, trust};
 
-/// One command, or what is as small.
+/// A command, or another change that is as small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Runs a program to its end.
@@ -81,9 +81,9 @@ pub enum Step {
     },
     /// Waits until the kernel's server lets clients open files.
     AwaitGrace,
-    /// Takes all room of a file system, but for a mebibyte, by a file of ours.
+    /// Takes all space of a file system, but for a mebibyte, by a file of ours.
     Fill(PathBuf),
-    /// Sets the calendar.
+    /// Sets the wall clock.
     Calendar {
         /// How far ahead of the time since boot, in nanoseconds.
         offset_ns: i64,
@@ -104,9 +104,8 @@ impl Step {
     }
 
     /// A program that overwrites the devices of an action.
-    pub fn overwrite<T: Into<String>>(argv: impl IntoIterator<Item = T>, known: &Known) -> Self {
-        let argv = argv.into_iter().map(Into::into).collect();
-        Self::Overwrite { argv, devices: known.overwritten.clone() }
+    pub const fn overwrite(argv: Vec<String>, devices: Vec<OverwrittenDevice>) -> Self {
+        Self::Overwrite { argv, devices }
     }
 
     /// A setting of the kernel.
@@ -114,8 +113,8 @@ impl Step {
         Self::Write { path: path.into(), text: text.into() }
     }
 
-    /// Returns the file of the complaints of a program that was started by this link.
-    pub fn said_by(link: &Path) -> PathBuf {
+    /// Returns the file of the error messages of a program that was started by this link.
+    pub fn stderr_of(link: &Path) -> PathBuf {
         link.with_file_name("stderr")
     }
 
@@ -148,10 +147,10 @@ impl Step {
             }
             Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
             Self::Await(port) => servers::await_port(*port),
-            Self::TryPath { peer, bytes } => path::try_path(peer, *bytes),
+            Self::TryPath { peer, bytes } => path_probe::try_path(peer, *bytes),
             Self::AwaitGrace => grace::await_end(),
-            Self::Fill(file) => outage::fill(runner, file),
-            Self::Calendar { offset_ns, .. } => clock::set(runner, *offset_ns),
+            Self::Fill(file) => filler::fill(runner, file),
+            Self::Calendar { offset_ns, .. } => calendar::set_offset(runner, *offset_ns),
         }
     }
 }
@@ -227,9 +226,10 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Re
         Err(error) => return Err(LabError::file("make", link, error)),
         Ok(()) => {}
     }
-    let said = trust::create_file(&Step::said_by(link)).map_or_else(|_| Stdio::null(), Stdio::from);
+    let stderr =
+        trust::create_file(&Step::stderr_of(link)).map_or_else(|_| Stdio::null(), Stdio::from);
     let link = link.display().to_string();
     let mut words = vec![link.as_str()];
     words.extend(arguments.iter().map(String::as_str));
-    runner.start(&words, said, as_root)
+    runner.start(&words, stderr, as_root)
 }

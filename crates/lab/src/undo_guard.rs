@@ -11,13 +11,11 @@ use std::path::Path;
 
 use model::options::{OptionError, check_clients, check_interface, check_object_name, check_path};
 
-use crate::actions::{nfsd, storage};
 use crate::error::LabError;
+use crate::host::{devices, nfsd};
+use crate::kernel_settings;
 use crate::undo::Undo;
-use crate::{RUN, safety, trust};
-
-/// Folders of the kernel's settings.
-const SETTINGS: [&str; 2] = ["/proc/sys", "/sys"];
+use crate::{NFSD_FOLDER, RUN, safety, trust};
 
 /// Refuses to undo what dfsbench never did.
 ///
@@ -36,7 +34,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
         }
         Undo::Unmount { point, file_system } => {
             // The server's own file system, which is mounted where the kernel has it.
-            if file_system == "nfsd" && point == Path::new(nfsd::FOLDER) {
+            if file_system == "nfsd" && point == Path::new(NFSD_FOLDER) {
                 return Ok(());
             }
             let known = ["ext4", "xfs", "btrfs", "tmpfs", "nfs"];
@@ -64,11 +62,11 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             check_removable_file(path)
         }
         Undo::Loop { file } => parsed(file, check_path(file)),
-        Undo::Array { name, devices } => {
+        Undo::Array { name, devices: members } => {
             parsed(Path::new(name), check_object_name(name))?;
             // They are held by the array itself, as long as it is there, and by nothing else.
-            let array = storage::array_node(name);
-            devices.iter().try_for_each(|device| check_device(device, array.as_deref()))
+            let array = devices::array_node(name);
+            members.iter().try_for_each(|device| check_device(device, array.as_deref()))
         }
         Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
         Undo::Wipe { device, .. } => check_device(device, None),
@@ -87,36 +85,19 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
     }
 }
 
-/// Refuses to write to a file that is no setting of the kernel, whatever way leads to it.
-///
-/// # Errors
-/// Where it is none, or isn't there.
-pub fn check_kernel_setting(path: &Path) -> Result<(), LabError> {
-    parsed(path, check_path(path))?;
-    let real = path.canonicalize().map_err(|error| LabError::file("write", path, error))?;
-    if is_setting(&real) || real.starts_with(nfsd::FOLDER) {
-        return Ok(());
-    }
-    Err(refuse(path, "leads to no setting of the kernel"))
-}
-
 /// The path must lead to a setting as it is written, and where the kernel's own links lead.
 fn check_noted_setting(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
-    if !is_setting(path) {
+    if !kernel_settings::contains(path) {
         return Err(refuse(path, "is no setting of the kernel"));
     }
     match path.canonicalize() {
-        Ok(real) if is_setting(&real) => Ok(()),
+        Ok(real) if kernel_settings::contains(&real) => Ok(()),
         Ok(_) => Err(refuse(path, "leads to no setting of the kernel")),
         // What belonged to a mount or an interface is gone with it.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(LabError::file("look at", path, error)),
     }
-}
-
-fn is_setting(path: &Path) -> bool {
-    SETTINGS.iter().any(|folder| path != Path::new(folder) && path.starts_with(folder))
 }
 
 /// Below /run/dfsbench, and by no link: neither there nor in place of it.
@@ -256,7 +237,8 @@ mod tests {
         symlink(file("precious"), file("to-precious")).unwrap();
         fs::hard_link(file("first-name"), file("second-name")).unwrap();
         for undo in planted(folder.path()) {
-            let error = undo.restore(&mut Runner::default()).unwrap_err().to_string();
+            let error =
+                crate::restore::restore(&undo, &mut Runner::default()).unwrap_err().to_string();
             assert!(error.contains("left alone"), "{undo:?}: {error}");
         }
         for name in ["precious", "real/precious", "first-name", "second-name"] {
@@ -277,7 +259,7 @@ mod tests {
             Undo::Write { path: gone.into(), text: name("128") },
             Undo::File { path: file("disk") },
             Undo::File { path: nfsd::RPCBIND_FILES[0].into() },
-            Undo::Unmount { point: nfsd::FOLDER.into(), file_system: name("nfsd") },
+            Undo::Unmount { point: NFSD_FOLDER.into(), file_system: name("nfsd") },
             Undo::Folder { path: file("gone") },
             Undo::Tree { path: Path::new(RUN).join("ganesha") },
             Undo::End { program: Path::new(RUN).join("ganesha/ganesha.nfsd") },
@@ -288,16 +270,5 @@ mod tests {
         ] {
             check(&undo).unwrap();
         }
-    }
-
-    #[test]
-    fn settings_are_written_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("precious");
-        fs::write(&file, "precious").unwrap();
-        let error = Runner::default().write(&file, "x").unwrap_err().to_string();
-        assert!(error.contains("no setting of the kernel"), "{error}");
-        assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
-        check_kernel_setting(Path::new("/proc/sys/vm/drop_caches")).unwrap();
     }
 }

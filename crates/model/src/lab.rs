@@ -61,6 +61,15 @@ impl Host {
     }
 }
 
+/// Puts an address of IPv6 into brackets, before a path or a port. **Source:** nfs(5).
+pub fn bracketed(address: &str) -> String {
+    if address.contains(':') && !address.starts_with('[') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    }
+}
+
 words! {
     /// By which way data travels between the program and the server's disk.
     DataPath {
@@ -91,7 +100,22 @@ words! {
     }
 }
 
+words! {
+    /// The protocol of a network file system: what a server of some kind serves, and clients mount.
+    Protocol {
+        /// The Network File System.
+        Nfs = "nfs",
+    }
+}
+
 impl ServerKind {
+    /// The protocol that it serves, by which its clients mount.
+    pub const fn protocol(self) -> Protocol {
+        match self {
+            Self::Knfsd | Self::Ganesha | Self::Unfs3 | Self::Running | Self::Own => Protocol::Nfs,
+        }
+    }
+
     /// The port that it serves NFS on.
     pub const fn port(self) -> u16 {
         match self {

@@ -48,8 +48,8 @@ pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use lab::{
-    DataPath, FileSystem, Host, Invalidation, LabSpec, Mounting, Raid, ServerKind, Serving,
-    Storage, Tuning, Tunnelling,
+    DataPath, FileSystem, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
+    Serving, Storage, Tuning, Tunnelling,
 };
 pub use nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,

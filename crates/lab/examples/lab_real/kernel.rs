@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Lab, compose, redo_from};
 use model::{
-    Action, DataPath, FileSystem, Invalidation, LabSpec, LabStep, NfsVersion, Raid, Storage,
+    Action, DataPath, FileSystem, Invalidation, LabSpec, LabStep, NfsVersion, Raid, Storage, action,
 };
 
 use crate::killed::{KERNEL_CHILD, kill_often};
@@ -55,23 +55,23 @@ fn server() -> Vec<String> {
 }
 
 fn nfsd(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Action {
-    Action::Nfsd { threads, versions: versions.to_vec(), udp, transfer_max_bytes }
+    Action::Nfsd(action::Nfsd { threads, versions: versions.to_vec(), udp, transfer_max_bytes })
 }
 
 fn mount(options: &str) -> Action {
-    Action::NfsMount {
+    Action::NfsMount(action::NfsMount {
         source: format!("127.0.0.1:{POINT}"),
         point: MOUNT.into(),
         options: options.split(',').map(str::to_owned).collect(),
-    }
+    })
 }
 
 fn export(options: &str) -> Action {
-    Action::Export {
+    Action::Export(action::Export {
         directory: POINT.into(),
         clients: "127.0.0.1".to_owned(),
         options: options.split(',').map(str::to_owned).collect(),
-    }
+    })
 }
 
 /// The kernel's server over a disk of the host, mounted by the host itself.
@@ -118,12 +118,12 @@ fn versions_transports_and_sizes_are_those_asked_for() {
     assert_eq!(found.differences, []);
     assert!(fact(&found, "versions of nfsd").contains("+3"), "{found:?}");
     assert!(read("/proc/fs/nfsd/portlist").contains("udp"));
-    let memory = Action::Mount {
+    let memory = Action::Mount(action::Mount {
         device: None,
         file_system: FileSystem::Tmpfs,
         point: POINT.into(),
         options: Vec::new(),
-    };
+    });
     apply_all(&mut lab, &[memory, export("rw,async,no_subtree_check,fsid=3573,no_wdelay")]);
     let error = lab.apply(&mount("vers=4.2,proto=tcp")).unwrap_err().to_string();
     assert!(error.contains("mount -t nfs -o vers=4.2"), "{error}");
@@ -224,7 +224,7 @@ fn exports_of_others_and_the_root_are_left_alone() {
     let before = server();
     for (directory, why) in [(theirs.as_path(), "not by us"), (Path::new("/"), "the root")] {
         let (directory, clients) = (directory.to_owned(), "127.0.0.1".to_owned());
-        let action = Action::Export { directory, clients, options: Vec::new() };
+        let action = Action::Export(action::Export { directory, clients, options: Vec::new() });
         let error = lab.apply(&action).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
@@ -287,7 +287,7 @@ fn a_cut_lets_everything_pass_but_nfs() {
         TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), limit).is_ok()
     };
     assert!(answers(111) && answers(2_049));
-    apply_all(&mut lab, &[Action::Cut { interface: "lo".to_owned(), port: 2_049 }]);
+    apply_all(&mut lab, &[Action::Cut(action::Cut { interface: "lo".to_owned(), port: 2_049 })]);
     assert!(answers(111) && !answers(2_049));
     lab.undo_all().unwrap();
     assert!(answers(2_049));
@@ -298,9 +298,14 @@ fn a_server_that_was_stopped_is_as_it_was() {
     let host = Host::machine();
     let (before, was) = (host.traces(), server());
     let mut lab = host.lab();
-    apply_all(&mut lab, &[Action::NfsdStop]);
+    apply_all(&mut lab, &[Action::NfsdStop(action::NfsdStop {})]);
     assert_eq!(read("/proc/fs/nfsd/threads").trim(), "0");
-    assert!(lab.apply(&Action::NfsdStop).unwrap_err().to_string().contains("no nfsd runs"));
+    assert!(
+        lab.apply(&Action::NfsdStop(action::NfsdStop {}))
+            .unwrap_err()
+            .to_string()
+            .contains("no nfsd runs")
+    );
     lab.undo_all().unwrap();
     assert_eq!(server(), was);
     host.assert_as_before(&before);

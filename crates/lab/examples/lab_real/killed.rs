@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use lab::LabError;
-use model::{Action, FileSystem};
+use model::{Action, FileSystem, action};
 
 use crate::tuning::{mtu, shape, sysctl};
 use crate::{Check, Host, apply_all, run};
@@ -31,7 +31,7 @@ fn actions(host: &std::path::Path) -> Vec<Action> {
     let disk = host.join("disks/disk");
     actions.extend(crate::storage::stack(disk, FileSystem::Ext4, 32 << 20));
     let directory = crate::storage::POINT.into();
-    actions.push(Action::Ganesha { directory, threads: 0, versions: Vec::new() });
+    actions.push(Action::Ganesha(action::Ganesha { directory, threads: 0, versions: Vec::new() }));
     actions
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::Lab;
-use model::{Action, Device, FileSystem};
+use model::{Action, Device, FileSystem, action};
 
 use crate::{Check, Host, run};
 
@@ -44,7 +44,7 @@ impl Drop for Theirs {
 
 fn format(node: &Path) -> Action {
     let (device, file_system) = (Device::Node(node.to_owned()), FileSystem::Ext4);
-    Action::Format { device, file_system, options: Vec::new() }
+    Action::Format(action::Format { device, file_system, options: Vec::new() })
 }
 
 /// The device is left alone for this reason, and holds what it held.
@@ -123,7 +123,9 @@ fn no_option_formats_another_device() {
     for (file_system, option) in planted {
         for options in [vec![option.clone()], option.split(' ').map(str::to_owned).collect()] {
             let device = Device::Node(named.0.clone());
-            let error = lab.apply(&Action::Format { device, file_system, options }).unwrap_err();
+            let error = lab
+                .apply(&Action::Format(action::Format { device, file_system, options }))
+                .unwrap_err();
             assert!(error.to_string().contains("format_options"), "{option}: {error}");
             assert!(content() == before, "{option}: the other device was written to");
         }
@@ -132,7 +134,8 @@ fn no_option_formats_another_device() {
     // What a list allows is done as it is written.
     let device = Device::Node(named.0.clone());
     let options = vec!["-b".to_owned(), "1024".to_owned(), "-E".to_owned(), "stride=4".to_owned()];
-    lab.apply(&Action::Format { device, file_system: FileSystem::Ext4, options }).unwrap();
+    lab.apply(&Action::Format(action::Format { device, file_system: FileSystem::Ext4, options }))
+        .unwrap();
     let made = run(&["dumpe2fs", "-h", named.name()]);
     assert!(made.contains("RAID stride:              4"), "{made}");
     lab.undo_all().unwrap();
@@ -179,14 +182,18 @@ fn files_and_mounts_of_others_are_left_alone() {
     let file = host.path("precious");
     std::fs::write(&file, "precious").unwrap();
     let mut lab = host.lab();
-    let error = lab.apply(&Action::LoopFile { file: file.clone(), bytes: 1 << 20 }).unwrap_err();
+    let error = lab
+        .apply(&Action::LoopFile(action::LoopFile { file: file.clone(), bytes: 1 << 20 }))
+        .unwrap_err();
     assert!(error.to_string().contains("is left alone: it is there already"), "{error}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
-    let mount = |point: &Path| Action::Mount {
-        device: None,
-        file_system: FileSystem::Tmpfs,
-        point: point.to_owned(),
-        options: Vec::new(),
+    let mount = |point: &Path| {
+        Action::Mount(action::Mount {
+            device: None,
+            file_system: FileSystem::Tmpfs,
+            point: point.to_owned(),
+            options: Vec::new(),
+        })
     };
     for point in [Path::new("/"), Path::new("/run"), host.folder.path(), Path::new("/proc")] {
         let error = lab.apply(&mount(point)).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use model::work::directory_name;
-use model::{Action, NfsVersion};
+use model::{Action, NfsVersion, action};
 
 use crate::storage::POINT;
 use crate::{Check, Host, apply_all, fact, has_program};
@@ -17,16 +17,20 @@ pub(crate) const CHECKS: &[Check] = checks![
 ];
 
 fn memory() -> Action {
-    Action::Mount {
+    Action::Mount(action::Mount {
         device: None,
         file_system: model::FileSystem::Tmpfs,
         point: POINT.into(),
         options: Vec::new(),
-    }
+    })
 }
 
 fn ganesha(versions: &[NfsVersion]) -> Action {
-    Action::Ganesha { directory: POINT.into(), threads: 0, versions: versions.to_vec() }
+    Action::Ganesha(action::Ganesha {
+        directory: POINT.into(),
+        threads: 0,
+        versions: versions.to_vec(),
+    })
 }
 
 fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
@@ -51,8 +55,11 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
     let host = Host::new();
     let (before, served) = (host.traces(), host.path("served"));
     fs::create_dir(&served).unwrap();
-    let serve =
-        Action::Ganesha { directory: served.clone(), threads: 0, versions: vec![NfsVersion::V4_1] };
+    let serve = Action::Ganesha(action::Ganesha {
+        directory: served.clone(),
+        threads: 0,
+        versions: vec![NfsVersion::V4_1],
+    });
     let [ours, other] = ["test", "another"].map(|name| served.join(directory_name(name, 3)));
     let make = |directory: &Path| fs::create_dir_all(directory.join("files")).unwrap();
     make(&other);
@@ -89,11 +96,18 @@ fn a_server_that_is_not_installed_is_named_with_its_package() {
     if has_program("unfsd") || has_program("rpc.nfsd") {
         return;
     }
-    let action = Action::Unfs3 { directory: "/var/tmp".into(), clients: "127.0.0.1".to_owned() };
+    let action = Action::Unfs3(action::Unfs3 {
+        directory: "/var/tmp".into(),
+        clients: "127.0.0.1".to_owned(),
+    });
     let error = lab.apply(&action).unwrap_err().to_string();
     assert!(error.contains("`unfsd` is missing") && error.contains("unfs3"), "{error}");
-    let action =
-        Action::Nfsd { threads: 1, versions: Vec::new(), udp: false, transfer_max_bytes: 0 };
+    let action = Action::Nfsd(action::Nfsd {
+        threads: 1,
+        versions: Vec::new(),
+        udp: false,
+        transfer_max_bytes: 0,
+    });
     let error = lab.apply(&action).unwrap_err().to_string();
     assert!(error.contains("apt-get install nfs-kernel-server"), "{error}");
     assert_eq!(lab.height(), 0);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use model::{Action, Device, FileSystem, Invalidation};
+use model::{Action, Device, FileSystem, Invalidation, action};
 
 use crate::{Check, Host, apply_all, fact, run};
 
@@ -25,25 +25,25 @@ pub(crate) const POINT: &str = "/run/dfsbench/storage";
 const BYTES: u64 = 320 << 20;
 
 fn memory(options: &[&str]) -> Action {
-    Action::Mount {
+    Action::Mount(action::Mount {
         device: None,
         file_system: FileSystem::Tmpfs,
         point: POINT.into(),
         options: options.iter().map(|option| (*option).to_owned()).collect(),
-    }
+    })
 }
 
 pub(crate) fn stack(file: PathBuf, file_system: FileSystem, bytes: u64) -> [Action; 3] {
     let device = Device::Loop(file.clone());
     [
-        Action::LoopFile { file, bytes },
-        Action::Format { device: device.clone(), file_system, options: Vec::new() },
-        Action::Mount {
+        Action::LoopFile(action::LoopFile { file, bytes }),
+        Action::Format(action::Format { device: device.clone(), file_system, options: Vec::new() }),
+        Action::Mount(action::Mount {
             device: Some(device),
             file_system,
             point: POINT.into(),
             options: vec!["noatime".to_owned()],
-        },
+        }),
     ]
 }
 
@@ -73,12 +73,18 @@ fn every_file_system_is_made_mounted_and_taken_away() {
 fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
-    apply_all(&mut lab, &[memory(&["size=16m"]), Action::Fill { point: POINT.into() }]);
+    apply_all(
+        &mut lab,
+        &[memory(&["size=16m"]), Action::Fill(action::Fill { point: POINT.into() })],
+    );
     let file = format!("{POINT}/file");
     let error = fs::write(&file, vec![1; 2 << 20]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     fs::remove_file(&file).unwrap();
-    assert!(lab.apply(&Action::Fill { point: POINT.into() }).is_err(), "it is full already");
+    assert!(
+        lab.apply(&Action::Fill(action::Fill { point: POINT.into() })).is_err(),
+        "it is full already"
+    );
     lab.undo_last().unwrap();
     fs::write(&file, vec![1; 2 << 20]).unwrap();
     lab.undo_all().unwrap();

@@ -1,6 +1,6 @@
 //! Settings of the kernel and rules of interfaces.
 
-use model::Action;
+use model::{Action, action};
 
 use crate::{Check, Host, apply_all, fact, read, run};
 
@@ -14,15 +14,15 @@ pub(crate) const CHECKS: &[Check] = checks![
 ];
 
 pub(crate) fn sysctl(name: &str, value: &str) -> Action {
-    Action::Sysctl { name: name.to_owned(), value: value.to_owned() }
+    Action::Sysctl(action::Sysctl { name: name.to_owned(), value: value.to_owned() })
 }
 
 pub(crate) fn shape(rate_bits_per_s: Option<u64>, delay_us: Option<u32>) -> Action {
-    Action::Shape { interface: "lo".to_owned(), rate_bits_per_s, delay_us }
+    Action::Shape(action::Shape { interface: "lo".to_owned(), rate_bits_per_s, delay_us })
 }
 
 pub(crate) fn mtu(bytes: u32) -> Action {
-    Action::Mtu { interface: "lo".to_owned(), bytes }
+    Action::Mtu(action::Mtu { interface: "lo".to_owned(), bytes })
 }
 
 fn settings_are_in_force_and_then_as_before() {
@@ -46,7 +46,8 @@ fn read_ahead_is_set_and_put_back() {
     let mut lab = host.lab();
     let file_system = model::FileSystem::Ext4;
     apply_all(&mut lab, &crate::storage::stack(host.path("disk"), file_system, 64 << 20));
-    let set = |kib| Action::ReadAhead { point: crate::storage::POINT.into(), kib };
+    let set =
+        |kib| Action::ReadAhead(action::ReadAhead { point: crate::storage::POINT.into(), kib });
     let found = lab.apply(&set(1_024)).unwrap();
     assert_eq!(fact(&found, "read-ahead in KiB"), "1024");
     let path = found.facts[0].source.clone();
@@ -80,7 +81,8 @@ fn rules_of_others_are_left_alone() {
     let error = lab.apply(&shape(Some(1_000_000), None)).unwrap_err().to_string();
     assert!(error.contains("pfifo") && error.contains("isn't ours"), "{error}");
     host.assert_as_before(&before);
-    let error = lab.apply(&Action::Mtu { interface: "no-such0".to_owned(), bytes: 1_500 });
+    let error =
+        lab.apply(&Action::Mtu(action::Mtu { interface: "no-such0".to_owned(), bytes: 1_500 }));
     assert!(error.unwrap_err().to_string().contains("no-such0"));
 }
 
@@ -90,14 +92,22 @@ fn what_the_host_cannot_do_is_one_clear_error() {
     let has_frequencies =
         std::path::Path::new("/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq").exists();
     if !has_frequencies {
-        let error = lab.apply(&Action::CpuFrequency { khz: 1_000_000 }).unwrap_err().to_string();
+        let error = lab
+            .apply(&Action::CpuFrequency(action::CpuFrequency { khz: 1_000_000 }))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("frequencies can't be limited here"), "{error}");
     }
-    let error = lab.apply(&Action::Cores { online: 10_000 }).unwrap_err().to_string();
+    let error =
+        lab.apply(&Action::Cores(action::Cores { online: 10_000 })).unwrap_err().to_string();
     assert!(error.contains("not 10000"), "{error}");
     if !crate::has_program("mdadm") {
         let devices = Vec::new();
-        let raid = Action::Raid { name: "dfsbench".to_owned(), level: model::Raid::Raid0, devices };
+        let raid = Action::Raid(action::Raid {
+            name: "dfsbench".to_owned(),
+            level: model::Raid::Raid0,
+            devices,
+        });
         let error = lab.apply(&raid).unwrap_err().to_string();
         assert!(error.contains("mdadm") || error.contains("modprobe"), "{error}");
     }

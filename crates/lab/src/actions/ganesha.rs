@@ -7,111 +7,126 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::action::Ganesha;
+use model::lab::NFS_PORT;
+use model::options::check_quotable_path;
 use model::{EffectiveSettings, NfsVersion};
 
-use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
-use super::{Known, folder_undo, program_undo};
+use super::accept::accept;
+use super::rpcbind::Rpcbind;
+use super::{LabAction, Layer, folder_undo, program_undo};
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::findings::Findings;
+use crate::host::nfsd::MOUNT_PORT;
 use crate::step::Step;
 use crate::undo::Undo;
 use crate::{RUN, processes, safety, servers};
 
-/// Port of NFS. **Source:** RFC 1813, 2.
-pub const PORT: u16 = 2049;
 const PROGRAM: &str = "ganesha.nfsd";
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Versions of v4 that it serves unless others are named.
+const ALL_OF_V4: [NfsVersion; 3] = [NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
-/// Writes its configuration and starts it.
-pub fn steps(directory: &Path, threads: u32, versions: &[NfsVersion], known: &Known) -> Vec<Step> {
-    let folder = folder();
-    let mut steps = if offers(versions, 3) { rpcbind_steps(known) } else { Vec::new() };
-    let file = |name: &str| folder.join(name).display().to_string();
-    let argv = [
-        PROGRAM,
-        "-F",
-        "-N",
-        "NIV_EVENT",
-        "-f",
-        &file("ganesha.conf"),
-        "-L",
-        &file("log"),
-        "-p",
-        &file("pid"),
-    ];
-    let text = configuration(directory, threads, versions);
-    steps.extend([
-        Step::Folder(folder.join("recovery")),
-        Step::File { path: folder.join("ganesha.conf"), text },
-        Step::Start {
-            link: folder.join(PROGRAM),
-            argv: argv.map(str::to_owned).to_vec(),
-            as_root: true,
-        },
-    ]);
-    steps
-}
+impl LabAction for Ganesha {
+    type Facts = Rpcbind;
 
-/// Ends the server.
-///
-/// # Errors
-/// Where its port is taken, or the directory must not be exported.
-pub fn undo(directory: &Path, known: &Known) -> Result<Vec<Undo>, LabError> {
-    safety::may_export(directory)?;
-    port_is_free()?;
-    let mut undo = rpcbind_undo(known);
-    // It makes this one itself.
-    undo.extend(folder_undo(Path::new("/run/ganesha")));
-    undo.extend(program_undo(&folder(), PROGRAM));
-    Ok(undo)
+    fn accept(&self) -> Result<(), LabError> {
+        accept("directory", check_quotable_path(&self.directory))
+    }
+
+    fn look(&self) -> Result<Rpcbind, LabError> {
+        Ok(Rpcbind::look())
+    }
+
+    fn assume(&self) -> Rpcbind {
+        Rpcbind::Missing
+    }
+
+    fn steps(&self, rpcbind: &Rpcbind) -> Vec<Step> {
+        let folder = folder();
+        // Only v3 is found by the portmapper; v4 has its port by definition.
+        let mut steps = if offers(&self.versions, 3) { rpcbind.steps() } else { Vec::new() };
+        let [config, log, pid] =
+            ["ganesha.conf", "log", "pid"].map(|name| folder.join(name).display().to_string());
+        let argv = [PROGRAM, "-F", "-N", "NIV_EVENT", "-f", &config, "-L", &log, "-p", &pid];
+        let text = configuration(&self.directory, self.threads, &self.versions);
+        steps.extend([
+            Step::Folder(folder.join("recovery")),
+            Step::File { path: folder.join("ganesha.conf"), text },
+            Step::Start {
+                link: folder.join(PROGRAM),
+                argv: argv.map(str::to_owned).to_vec(),
+                as_root: true,
+            },
+        ]);
+        steps
+    }
+
+    /// Ends the server; refuses where its port is taken, or the directory must not be exported.
+    fn undo(&self, rpcbind: &Rpcbind, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        safety::may_export(&self.directory)?;
+        port_is_free()?;
+        let mut undo = rpcbind.undo();
+        // Ganesha makes this folder itself.
+        undo.extend(folder_undo(Path::new("/run/ganesha")));
+        undo.extend(program_undo(&folder(), PROGRAM));
+        Ok(undo)
+    }
+
+    /// Waits until it serves, and reads it back; the error has the end of its log.
+    fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
+        let (folder, source) = (folder(), "NULL call to port 2049");
+        let major = if offers(&self.versions, 4) { 4 } else { 3 };
+        let link = folder.join(PROGRAM);
+        servers::await_up("NFS-Ganesha", &link, &folder.join("log"), PATIENCE, || {
+            servers::serves(NFS_PORT, major)
+        })?;
+        let mut findings = Findings::new("server");
+        let version = Runner::default().run(&[PROGRAM, "-v"], SOON).unwrap_or_default();
+        let version = version.lines().next().unwrap_or("unknown").to_owned();
+        findings.fact("server", version, "ganesha.nfsd -v");
+        findings.fact("export", self.directory.display().to_string(), "ganesha.conf");
+        for major in [3, 4] {
+            let requested = served_or_not(offers(&self.versions, major));
+            let found = served_or_not(servers::serves(NFS_PORT, major));
+            findings.compare(&format!("NFS v{major}"), requested, found, source);
+        }
+        if self.threads != 0 {
+            findings.fact("threads asked of Ganesha", self.threads.to_string(), "ganesha.conf");
+        }
+        // It has further threads for its own work: what is found can't be compared with the number.
+        let pid = processes::running_by(&link).first().copied().unwrap_or_default();
+        let tasks = format!("/proc/{pid}/task");
+        let count = fs::read_dir(&tasks).map_or(0, Iterator::count);
+        findings.fact("threads of Ganesha, all kinds", count.to_string(), tasks);
+        Ok(findings.done())
+    }
+
+    fn served(&self) -> Option<&Path> {
+        Some(&self.directory)
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Server
+    }
 }
 
 /// Refuses to start a server where one answers.
 ///
 /// # Errors
-/// Where something answers on the port of NFS.
+/// Where a program answers on the port of NFS.
 pub fn port_is_free() -> Result<(), LabError> {
-    if servers::answers(PORT) {
+    if servers::answers(NFS_PORT) {
         return Err(LabError::Refused(format!(
-            "no server is started: something answers on port {PORT} already"
+            "no server is started: something answers on port {NFS_PORT} already"
         )));
     }
     Ok(())
 }
 
-/// Waits until it serves, and reads it back.
-///
-/// # Errors
-/// Where it doesn't come up, with the end of its log.
-pub fn check(
-    directory: &Path,
-    threads: u32,
-    versions: &[NfsVersion],
-) -> Result<EffectiveSettings, LabError> {
-    let (folder, source) = (folder(), "NULL call to port 2049");
-    let major = if offers(versions, 4) { 4 } else { 3 };
-    let link = folder.join(PROGRAM);
-    let is_up = || servers::serves(PORT, major);
-    servers::await_up("NFS-Ganesha", &link, &folder.join("log"), PATIENCE, is_up)?;
-    let mut findings = Findings::new("server");
-    let version = Runner::default().run(&[PROGRAM, "-v"], SOON).unwrap_or_default();
-    let version = version.lines().next().unwrap_or("unknown").to_owned();
-    findings.fact("server", version, "ganesha.nfsd -v");
-    findings.fact("export", directory.display().to_string(), "ganesha.conf");
-    for major in [3, 4] {
-        let word = |yes: bool| if yes { "served" } else { "not served" };
-        let (requested, found) = (offers(versions, major), servers::serves(PORT, major));
-        findings.compare(&format!("NFS v{major}"), word(requested), word(found), source);
-    }
-    if threads != 0 {
-        findings.fact("threads asked of Ganesha", threads.to_string(), "ganesha.conf");
-    }
-    let pid = processes::running_by(&link).first().copied().unwrap_or_default();
-    let tasks = format!("/proc/{pid}/task");
-    let count = fs::read_dir(&tasks).map_or(0, Iterator::count);
-    findings.fact("threads of Ganesha, all kinds", count.to_string(), tasks);
-    Ok(findings.done())
+const fn served_or_not(is_served: bool) -> &'static str {
+    if is_served { "served" } else { "not served" }
 }
 
 fn folder() -> PathBuf {
@@ -125,19 +140,21 @@ fn offers(versions: &[NfsVersion], major: u32) -> bool {
 fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> String {
     let (folder, directory) = (folder(), directory.display());
     let folder = folder.display();
-    let protocols: Vec<&str> = [(3, "3"), (4, "4")]
-        .into_iter()
-        .filter(|(major, _)| offers(versions, *major))
-        .map(|(_, name)| name)
-        .collect();
+    let mut protocols = Vec::new();
+    for major in [3, 4] {
+        if offers(versions, major) {
+            protocols.push(major.to_string());
+        }
+    }
     let protocols = protocols.join(", ");
-    let minor: Vec<u32> = if versions.is_empty() {
-        vec![0, 1, 2]
-    } else {
-        versions.iter().filter_map(|version| version.minor()).collect()
-    };
-    let minor = minor.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let minor = if minor.is_empty() { String::new() } else { format!("Minor_Versions = {minor};") };
+    let mut minors = Vec::new();
+    for version in if versions.is_empty() { &ALL_OF_V4 } else { versions } {
+        minors.extend(version.minor().map(|minor| minor.to_string()));
+    }
+    let minors = minors.join(", ");
+    // Without any the key is left out: an empty list is an error.
+    let minor =
+        if minors.is_empty() { String::new() } else { format!("Minor_Versions = {minors};") };
     let plugins =
         plugins().map_or_else(String::new, |path| format!("Plugins_Dir = \"{}\";", path.display()));
     let workers = if threads == 0 {
@@ -149,7 +166,7 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
     };
     format!(
         r#"NFS_CORE_PARAM {{
-  NFS_Port = {PORT}; MNT_Port = {MOUNT_PORT}; NFS_Protocols = {protocols};
+  NFS_Port = {NFS_PORT}; MNT_Port = {MOUNT_PORT}; NFS_Protocols = {protocols};
   Enable_NLM = false; Enable_RQUOTA = false; mount_path_pseudo = true; {plugins}
 }}
 NFSV4 {{

@@ -1,69 +1,86 @@
 //! Mounts a file system of the host, or memory.
 //!
 //! Options are compared with what the kernel lists in /proc/self/mountinfo. The number of the mount
-//! is a fact, too: one that was made anew has another. **Source:** mount(8).
+//! is a fact, too: one that was mounted again has another. **Source:** mount(8).
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use model::{EffectiveSettings, FileSystem};
+use model::EffectiveSettings;
+use model::action::Mount;
+use model::options::check_mount_options;
 
-use super::{Known, folder_undo};
+use super::accept::{accept, check_device, check_point};
+use super::storage::Devices;
+use super::{LabAction, Layer, folder_undo};
 use crate::commands::LONG;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
-use crate::options::{self, Asked};
+use crate::options::{self, Requested};
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
 
-/// Makes the mount point and mounts.
-pub fn steps(
-    file_system: FileSystem,
-    point: &Path,
-    options: &[String],
-    known: &Known,
-) -> Vec<Step> {
-    let device = known.nodes.first().map(|node| node.display().to_string());
-    let mut argv = vec!["mount".to_owned(), "-t".to_owned(), file_system.name().to_owned()];
-    if !options.is_empty() {
-        argv.extend(["-o".to_owned(), options.join(",")]);
+const SOURCE: &str = "/proc/self/mountinfo";
+
+impl LabAction for Mount {
+    type Facts = Devices;
+
+    fn accept(&self) -> Result<(), LabError> {
+        self.device.iter().try_for_each(check_device)?;
+        check_point(&self.point)?;
+        accept("fs_mount_options", check_mount_options(self.file_system, &self.options))
     }
-    argv.push("--".to_owned());
-    argv.push(device.unwrap_or_else(|| "dfsbench".to_owned()));
-    argv.push(point.display().to_string());
-    vec![Step::Folder(point.to_owned()), Step::within(LONG, argv)]
-}
 
-/// Unmounts, and removes the mount point where it is made.
-///
-/// # Errors
-/// Where something is mounted there already, or the point isn't fit for it.
-pub fn undo(file_system: FileSystem, point: &Path) -> Result<Vec<Undo>, LabError> {
-    safety::may_mount_on(point)?;
-    let unmount =
-        Undo::Unmount { point: point.to_owned(), file_system: file_system.name().to_owned() };
-    Ok(folder_undo(point).into_iter().chain([unmount]).collect())
-}
+    fn look(&self) -> Result<Devices, LabError> {
+        Devices::find(&self.device)
+    }
 
-/// Reads the mount back.
-///
-/// # Errors
-/// Where nothing is mounted there.
-pub fn check(
-    file_system: FileSystem,
-    point: &Path,
-    options: &[String],
-) -> Result<EffectiveSettings, LabError> {
-    let source = "/proc/self/mountinfo";
-    let nothing = || LabError::Unable(format!("nothing is mounted on {}", point.display()));
-    let mount = mounts::at(point).ok_or_else(nothing)?;
-    let mut findings = Findings::new("server");
-    findings.compare("file system", file_system.name(), &mount.file_system, source);
-    findings.fact("device", &mount.source, source);
-    findings.fact("mount point", &mount.mount_point, source);
-    findings.fact("mount options", &mount.options, source);
-    findings.fact("mount number", mount.id.to_string(), source);
-    options::compare(&mut findings, &Asked::local(options), &mount.options, source);
-    Ok(findings.done())
+    fn assume(&self) -> Devices {
+        Devices::assume(&self.device)
+    }
+
+    fn steps(&self, facts: &Devices) -> Vec<Step> {
+        let mut argv = vec!["mount".to_owned(), "-t".to_owned()];
+        argv.push(self.file_system.name().to_owned());
+        if !self.options.is_empty() {
+            argv.extend(["-o".to_owned(), self.options.join(",")]);
+        }
+        argv.push("--".to_owned());
+        // Memory has no device; the name is what /proc/self/mountinfo then shows as its source.
+        let memory = self.device.is_none();
+        argv.push(if memory { "dfsbench".to_owned() } else { facts.first_node() });
+        argv.push(self.point.display().to_string());
+        vec![Step::Folder(self.point.clone()), Step::within(LONG, argv)]
+    }
+
+    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
+    /// there already, or the point isn't fit for it.
+    fn undo(&self, _facts: &Devices, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        safety::may_mount_on(&self.point)?;
+        let file_system = self.file_system.name().to_owned();
+        let mut undo = folder_undo(&self.point);
+        undo.push(Undo::Unmount { point: self.point.clone(), file_system });
+        Ok(undo)
+    }
+
+    fn check(&self, _facts: &Devices) -> Result<EffectiveSettings, LabError> {
+        let Some(mount) = mounts::at(&self.point) else {
+            let point = self.point.display();
+            return Err(LabError::Unable(format!("nothing is mounted on {point}")));
+        };
+        let mut findings = Findings::new("server");
+        findings.compare("file system", self.file_system.name(), &mount.file_system, SOURCE);
+        findings.fact("device", &mount.source, SOURCE);
+        findings.fact("mount point", &mount.mount_point, SOURCE);
+        findings.fact("mount options", &mount.options, SOURCE);
+        findings.fact("mount number", mount.id.to_string(), SOURCE);
+        let requested = Requested::local(&self.options);
+        options::compare(&mut findings, &requested, &mount.options, SOURCE);
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        if self.device.is_some() { Layer::Storage } else { Layer::Memory }
+    }
 }

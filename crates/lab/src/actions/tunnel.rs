@@ -7,12 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::action::Tunnel;
+use model::lab::bracketed;
+use model::options::OptionError;
+use model::options::{check_address, check_path, check_ssh_destination, check_tunnel_cipher};
 use model::{EffectiveSettings, RemotePort};
 
-use super::program_undo;
+use super::accept::accept;
+use super::{LabAction, Layer, program_undo};
 use crate::RUN;
 use crate::commands::exchange;
-use crate::compose::bracketed;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::portmap;
@@ -23,6 +27,15 @@ use crate::undo::Undo;
 
 /// The longest time until a connection stands.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest time for a portmapper's answer, ssh's login included.
+const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
+/// Options of every ssh here: it asks for no password, and uses no other ssh's connection.
+const ALONE: [&str; 3] = ["BatchMode=yes", "ControlMaster=no", "ControlPath=none"];
+
+/// Options that end ssh where it can't forward, or where the other host is silent for a minute.
+const STEADY: [&str; 3] =
+    ["ExitOnForwardFailure=yes", "ServerAliveInterval=15", "ServerAliveCountMax=4"];
 
 /// Destination of an ssh connection.
 #[derive(Clone, Copy, Debug)]
@@ -46,52 +59,104 @@ impl Destination<'_> {
     }
 }
 
-/// The longest time for a portmapper's answer, ssh's login included.
-const PORTMAP_PATIENCE: Duration = Duration::from_secs(20);
-/// Options of every ssh here: it asks nobody, and nobody else's connection is used.
-const ALONE: [&str; 3] = ["BatchMode=yes", "ControlMaster=no", "ControlPath=none"];
+impl LabAction for Tunnel {
+    /// The port of the other host's MOUNT service; `None` where the action names a port.
+    type Facts = Option<u16>;
 
-/// Both ends of a tunnel.
-pub struct Wanted<'a> {
-    /// Destination by which `ssh` finds the other host.
-    pub destination: Destination<'a>,
-    /// Port of this host's loopback.
-    pub local_port: u16,
-    /// Address that the other host forwards to.
-    pub address: &'a str,
-    /// The port there.
-    pub remote_port: RemotePort,
+    fn accept(&self) -> Result<(), LabError> {
+        accept("address", check_address(&self.address))?;
+        accept("ssh", check_ssh_destination(&self.ssh))?;
+        if let Some(config) = &self.ssh_config {
+            accept("ssh_config", check_config_name(config))?;
+        }
+        match &self.cipher {
+            Some(cipher) => accept("tunnel_cipher", check_tunnel_cipher(cipher)),
+            None => Ok(()),
+        }
+    }
+
+    fn look(&self) -> Result<Option<u16>, LabError> {
+        mount_port(&destination(self), &self.address, self.remote_port)
+    }
+
+    fn assume(&self) -> Option<u16> {
+        None
+    }
+
+    /// Starts ssh in the background.
+    fn steps(&self, mount_port: &Option<u16>) -> Vec<Step> {
+        let folder = folder(self.local_port);
+        let mut argv: Vec<String> = ["ssh", "-N", "-T", "-v", "-E"].map(str::to_owned).to_vec();
+        argv.push(folder.join("log").display().to_string());
+        let compression = if self.compression { "Compression=yes" } else { "Compression=no" };
+        for option in ALONE.iter().chain(&STEADY).chain([&compression]) {
+            argv.extend(["-o", *option].map(str::to_owned));
+        }
+        if let Some(cipher) = &self.cipher {
+            argv.extend(["-c".to_owned(), cipher.clone()]);
+        }
+        let port = match (self.remote_port, mount_port) {
+            (RemotePort::Number(port), _) => port.to_string(),
+            (RemotePort::Mount { .. }, Some(port)) => port.to_string(),
+            // Only a dry run doesn't know it.
+            (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
+        };
+        let (local_port, address) = (self.local_port, bracketed(&self.address));
+        argv.extend(["-L".to_owned(), format!("127.0.0.1:{local_port}:{address}:{port}")]);
+        argv.extend(destination(self).arguments());
+        let link = folder.join("ssh");
+        vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
+    }
+
+    /// Ends the tunnel; refuses where its port is taken.
+    fn undo(&self, _port: &Option<u16>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let folder = folder(self.local_port);
+        let port = self.local_port;
+        if processes::running_by(&folder.join("ssh")).is_empty() && servers::answers(port) {
+            return Err(LabError::Refused(format!("port {port} of the loopback is taken")));
+        }
+        Ok(program_undo(&folder, "ssh"))
+    }
+
+    /// Waits until the tunnel stands and reads back what was negotiated; the error has what ssh
+    /// says.
+    fn check(&self, _port: &Option<u16>) -> Result<EffectiveSettings, LabError> {
+        let folder = folder(self.local_port);
+        let log = folder.join("log");
+        servers::await_up("the ssh tunnel", &folder.join("ssh"), &log, PATIENCE, || {
+            servers::answers(self.local_port)
+        })?;
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let source = format!("ssh -v, {}", log.display());
+        let mut findings = Findings::new("network");
+        findings.fact("tunnel", format!("port {}", self.local_port), &source);
+        let cipher = negotiated(&text, "cipher:");
+        match &self.cipher {
+            Some(wanted) => findings.compare("cipher of the tunnel", wanted, cipher, &source),
+            None => findings.fact("cipher of the tunnel", cipher, &source),
+        }
+        let requested = if self.compression { "yes" } else { "no" };
+        let found = if negotiated(&text, "compression:") == "none" { "no" } else { "yes" };
+        findings.compare("compression of the tunnel", requested, found, &source);
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
 }
 
-/// Starts ssh in the background; `mount_port` is what [`mount_port`] found.
-pub fn steps(
-    wanted: &Wanted<'_>,
-    mount_port: Option<u16>,
-    compression: bool,
-    cipher: Option<&str>,
-) -> Vec<Step> {
-    let Wanted { destination, local_port, address, remote_port } = *wanted;
-    let folder = folder(local_port);
-    let mut argv: Vec<String> = ["ssh", "-N", "-T", "-v", "-E"].map(str::to_owned).to_vec();
-    argv.push(folder.join("log").display().to_string());
-    let steady = ["ExitOnForwardFailure=yes", "ServerAliveInterval=15", "ServerAliveCountMax=4"];
-    let word = if compression { "Compression=yes" } else { "Compression=no" };
-    for option in ALONE.into_iter().chain(steady).chain([word]) {
-        argv.extend(["-o".to_owned(), option.to_owned()]);
+fn destination(tunnel: &Tunnel) -> Destination<'_> {
+    Destination { host: &tunnel.ssh, config: tunnel.ssh_config.as_deref() }
+}
+
+/// Checks the name of a configuration file, which is one argument, after `-F`.
+fn check_config_name(path: &Path) -> Result<(), OptionError> {
+    let text = path.to_string_lossy();
+    if text.is_empty() || text.starts_with('-') || text.contains(char::is_control) {
+        return check_path(Path::new(""));
     }
-    if let Some(cipher) = cipher {
-        argv.extend(["-c".to_owned(), cipher.to_owned()]);
-    }
-    let port = match (remote_port, mount_port) {
-        (RemotePort::Number(port), _) | (RemotePort::Mount { .. }, Some(port)) => port.to_string(),
-        // Only a dry run doesn't know it.
-        (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
-    };
-    let forward = format!("127.0.0.1:{local_port}:{}:{port}", bracketed(address));
-    argv.extend(["-L".to_owned(), forward]);
-    argv.extend(destination.arguments());
-    let link = folder.join("ssh");
-    vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
+    Ok(())
 }
 
 /// Asks the portmapper of the other host for the port of its MOUNT service, where that is wanted.
@@ -99,7 +164,7 @@ pub fn steps(
 /// The question goes through ssh, as all that follows: the portmapper may serve its own host alone.
 ///
 /// # Errors
-/// Where it can't be requested, or knows no such service.
+/// Where it can't be reached, or knows no such service.
 pub fn mount_port(
     destination: &Destination<'_>,
     address: &str,
@@ -136,54 +201,12 @@ pub fn mount_port(
     }
 }
 
-/// Ends the tunnel.
-///
-/// # Errors
-/// Where the port is taken.
-pub fn undo(local_port: u16) -> Result<Vec<Undo>, LabError> {
-    let folder = folder(local_port);
-    if processes::running_by(&folder.join("ssh")).is_empty() && servers::answers(local_port) {
-        return Err(LabError::Refused(format!("port {local_port} of the loopback is taken")));
-    }
-    Ok(program_undo(&folder, "ssh"))
-}
-
-/// Waits until the tunnel stands and reads back what was negotiated.
-///
-/// # Errors
-/// Where it doesn't, with what ssh says.
-pub fn check(
-    local_port: u16,
-    compression: bool,
-    cipher: Option<&str>,
-) -> Result<EffectiveSettings, LabError> {
-    let folder = folder(local_port);
-    let log = folder.join("log");
-    let standing = || servers::answers(local_port);
-    servers::await_up("the ssh tunnel", &folder.join("ssh"), &log, PATIENCE, standing)?;
-    let text = fs::read_to_string(&log).unwrap_or_default();
-    let source = format!("ssh -v, {}", log.display());
-    let mut findings = Findings::new("network");
-    findings.fact("tunnel", format!("port {local_port}"), &source);
-    let (found_cipher, found_compression) = negotiated(&text);
-    match cipher {
-        Some(cipher) => findings.compare("cipher of the tunnel", cipher, &found_cipher, &source),
-        None => findings.fact("cipher of the tunnel", found_cipher, &source),
-    }
-    let word = |on: bool| if on { "yes" } else { "no" };
-    let found = word(found_compression != "none");
-    findings.compare("compression of the tunnel", word(compression), found, &source);
-    Ok(findings.done())
-}
-
-/// Cipher and compression towards the server, of ssh's log.
-fn negotiated(log: &str) -> (String, String) {
+/// Returns what was negotiated towards the server, by ssh's log: the word after a name such as
+/// `cipher:`. The last such line counts, since keys are exchanged again after a while.
+fn negotiated<'l>(log: &'l str, name: &str) -> &'l str {
     let line = log.lines().rfind(|line| line.contains("kex: client->server"));
-    let after = |name: &str| {
-        let rest = line.and_then(|line| line.split_once(name)).map_or("", |(_, rest)| rest);
-        rest.split_whitespace().next().unwrap_or("unknown").to_owned()
-    };
-    (after("cipher:"), after("compression:"))
+    let Some((_, rest)) = line.and_then(|line| line.split_once(name)) else { return "unknown" };
+    rest.split_whitespace().next().unwrap_or("unknown")
 }
 
 fn folder(local_port: u16) -> PathBuf {
@@ -194,14 +217,32 @@ fn folder(local_port: u16) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn tunnel(remote_port: RemotePort, address: &str, config: &str) -> Tunnel {
+        Tunnel {
+            ssh: "root@h".into(),
+            ssh_config: Some(config.into()),
+            local_port: 20_491,
+            address: address.to_owned(),
+            remote_port,
+            compression: false,
+            cipher: None,
+        }
+    }
+
     fn forwarded(remote_port: RemotePort, mount_port: Option<u16>, address: &str) -> String {
-        let destination = Destination { host: "s", config: Some(Path::new("x")) };
-        let wanted = Wanted { destination, local_port: 20_491, address, remote_port };
-        let steps = steps(&wanted, mount_port, false, None);
+        let steps = tunnel(remote_port, address, "x").steps(&mount_port);
         let shown = steps.last().unwrap().to_string();
         let (_, after) = shown.split_once(" -L ").unwrap();
-        assert!(after.ends_with(" -F x -- s &"), "{shown}");
+        assert!(after.ends_with(" -F x -- root@h &"), "{shown}");
         after.split(' ').next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_configuration_of_ssh_is_one_argument() {
+        let tunnel = tunnel(RemotePort::Number(2), "10.0.0.1", "c -o ProxyCommand=x");
+        tunnel.accept().unwrap();
+        let shown = tunnel.steps(&None).pop().unwrap().to_string();
+        assert!(shown.ends_with("-F 'c -o ProxyCommand=x' -- root@h &"), "{shown}");
     }
 
     #[test]
@@ -217,8 +258,8 @@ mod tests {
     fn a_portmapper_that_cannot_be_asked_is_named_with_the_reason_of_ssh() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
-        fs::write(&config, "Host nobody\n Port 1\n HostName 127.0.0.1\n").unwrap();
-        let ssh = &Destination { host: "nobody", config: Some(&config) };
+        fs::write(&config, "Host closed\n Port 1\n HostName 127.0.0.1\n").unwrap();
+        let ssh = &Destination { host: "closed", config: Some(&config) };
         if crate::commands::find("ssh").is_none() {
             return;
         }
@@ -234,8 +275,8 @@ mod tests {
         let log = "debug1: kex: server->client cipher: aes128-ctr MAC: <implicit> compression: \
                    none\r\ndebug1: kex: client->server cipher: aes256-gcm@openssh.com MAC: \
                    <implicit> compression: zlib@openssh.com\r\n";
-        let found = negotiated(log);
-        assert_eq!(found, ("aes256-gcm@openssh.com".to_owned(), "zlib@openssh.com".to_owned()));
-        assert_eq!(negotiated(""), ("unknown".to_owned(), "unknown".to_owned()));
+        assert_eq!(negotiated(log, "cipher:"), "aes256-gcm@openssh.com");
+        assert_eq!(negotiated(log, "compression:"), "zlib@openssh.com");
+        assert_eq!(negotiated("", "cipher:"), "unknown");
     }
 }

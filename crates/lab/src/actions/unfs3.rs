@@ -1,18 +1,23 @@
 //! unfs3, an NFS v3 server in user space, with one export.
 //!
-//! **Source:** unfsd(8): `-d` stays in the foreground, `-e` names the exports, `-p` doesn't
+//! **Source:** unfsd(8): `-d` keeps it in the foreground, `-e` names the exports, `-p` doesn't
 //! register with rpcbind, `-n` and `-m` are the ports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::EffectiveSettings;
+use model::action::Unfs3;
+use model::lab::NFS_PORT;
+use model::options::{check_clients, check_quotable_path};
 
-use super::ganesha::{PORT, port_is_free};
-use super::nfsd::{MOUNT_PORT, rpcbind_steps, rpcbind_undo};
-use super::{Known, program_undo};
+use super::accept::accept;
+use super::ganesha::port_is_free;
+use super::rpcbind::Rpcbind;
+use super::{LabAction, Layer, program_undo};
 use crate::error::LabError;
 use crate::findings::Findings;
+use crate::host::nfsd::MOUNT_PORT;
 use crate::step::Step;
 use crate::undo::Undo;
 use crate::{RUN, commands, packages, safety, servers};
@@ -20,62 +25,81 @@ use crate::{RUN, commands, packages, safety, servers};
 const PROGRAM: &str = "unfsd";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Writes its exports and starts it.
-pub fn steps(directory: &Path, clients: &str, known: &Known) -> Vec<Step> {
-    let folder = folder();
-    let exports = folder.join("exports");
-    let each = |client: &str| format!(" {client}(rw,no_root_squash,insecure)");
-    let clients: String = clients.split_whitespace().map(each).collect();
-    let text = format!("\"{}\"{clients}\n", directory.display());
-    let (port, mount_port) = (PORT.to_string(), MOUNT_PORT.to_string());
-    let exports_name = exports.display().to_string();
-    let argv = [PROGRAM, "-d", "-e", &exports_name, "-n", &port, "-m", &mount_port];
-    let mut steps = rpcbind_steps(known);
-    steps.extend([
-        Step::Folder(folder.clone()),
-        Step::File { path: exports, text },
-        Step::Start {
-            link: folder.join(PROGRAM),
-            argv: argv.map(str::to_owned).to_vec(),
-            as_root: true,
-        },
-    ]);
-    steps
-}
+impl LabAction for Unfs3 {
+    type Facts = Rpcbind;
 
-/// Ends the server.
-///
-/// # Errors
-/// Where its port is taken, it is missing, or the directory must not be exported.
-pub fn undo(directory: &Path, known: &Known) -> Result<Vec<Undo>, LabError> {
-    if commands::find(PROGRAM).is_none() {
-        return Err(packages::missing(PROGRAM));
+    fn accept(&self) -> Result<(), LabError> {
+        accept("directory", check_quotable_path(&self.directory))?;
+        accept("clients", check_clients(&self.clients))
     }
-    safety::may_export(directory)?;
-    port_is_free()?;
-    let mut undo = rpcbind_undo(known);
-    undo.extend(program_undo(&folder(), PROGRAM));
-    Ok(undo)
-}
 
-/// Waits until it serves.
-///
-/// # Errors
-/// Where it doesn't come up.
-pub fn check(directory: &Path) -> Result<EffectiveSettings, LabError> {
-    let folder = folder();
-    let link = folder.join(PROGRAM);
-    let is_up = || servers::serves(PORT, 3);
-    servers::await_up("unfs3", &link, &folder.join("log"), PATIENCE, is_up)?;
-    let mut findings = Findings::new("server");
-    findings.fact("server", "unfs3", "unfsd");
-    findings.fact(
-        "export",
-        directory.display().to_string(),
-        folder.join("exports").display().to_string(),
-    );
-    findings.fact("NFS v3", "served", "NULL call to port 2049");
-    Ok(findings.done())
+    fn look(&self) -> Result<Rpcbind, LabError> {
+        Ok(Rpcbind::look())
+    }
+
+    fn assume(&self) -> Rpcbind {
+        Rpcbind::Missing
+    }
+
+    fn steps(&self, rpcbind: &Rpcbind) -> Vec<Step> {
+        let folder = folder();
+        let exports = folder.join("exports");
+        let mut text = format!("\"{}\"", self.directory.display());
+        for client in self.clients.split_whitespace() {
+            text.extend([" ", client, "(rw,no_root_squash,insecure)"]);
+        }
+        text.push('\n');
+        let (port, mount_port) = (NFS_PORT.to_string(), MOUNT_PORT.to_string());
+        let exports_name = exports.display().to_string();
+        let argv = [PROGRAM, "-d", "-e", &exports_name, "-n", &port, "-m", &mount_port];
+        let mut steps = rpcbind.steps();
+        steps.extend([
+            Step::Folder(folder.clone()),
+            Step::File { path: exports, text },
+            Step::Start {
+                link: folder.join(PROGRAM),
+                argv: argv.map(str::to_owned).to_vec(),
+                as_root: true,
+            },
+        ]);
+        steps
+    }
+
+    /// Ends the server; refuses where its port is taken, it is missing, or the directory must not
+    /// be exported.
+    fn undo(&self, rpcbind: &Rpcbind, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        if commands::find(PROGRAM).is_none() {
+            return Err(packages::missing(PROGRAM));
+        }
+        safety::may_export(&self.directory)?;
+        port_is_free()?;
+        let mut undo = rpcbind.undo();
+        undo.extend(program_undo(&folder(), PROGRAM));
+        Ok(undo)
+    }
+
+    /// Waits until it serves; the error has the end of its log.
+    fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
+        let folder = folder();
+        let link = folder.join(PROGRAM);
+        servers::await_up("unfs3", &link, &folder.join("log"), PATIENCE, || {
+            servers::serves(NFS_PORT, 3)
+        })?;
+        let mut findings = Findings::new("server");
+        findings.fact("server", "unfs3", "unfsd");
+        let exports = folder.join("exports").display().to_string();
+        findings.fact("export", self.directory.display().to_string(), exports);
+        findings.fact("NFS v3", "served", "NULL call to port 2049");
+        Ok(findings.done())
+    }
+
+    fn served(&self) -> Option<&Path> {
+        Some(&self.directory)
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Server
+    }
 }
 
 fn folder() -> PathBuf {

@@ -21,7 +21,7 @@ fn shape(spec: &LabSpec) -> Vec<String> {
     let steps = compose(spec).unwrap();
     let word = |action: &Action| {
         let text = format!("{action:?}");
-        text.split([' ', '{']).next().unwrap().to_owned()
+        text.split('(').next().unwrap().to_owned()
     };
     steps.iter().map(|step| format!("{} {}", step.host, word(&step.action))).collect()
 }
@@ -77,13 +77,15 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
     assert_eq!(shape(&spec), expected);
     // Each host tries the way to all others.
     let tried = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
-        Action::TryPaths { peers, bytes: 9_000 } if step.host == "client" => Some(peers),
+        Action::TryPaths(action::TryPaths { peers, bytes: 9_000 }) if step.host == "client" => {
+            Some(peers)
+        }
         _ => None,
     });
     let tried = tried.unwrap().into_iter().map(|peer| format!("{} {}", peer.name, peer.address));
     assert_eq!(tried.collect::<Vec<_>>(), ["server 10.0.0.1", "third 10.0.0.3"]);
     let exports = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
-        Action::Export { clients, .. } => Some(clients),
+        Action::Export(action::Export { clients, .. }) => Some(clients),
         _ => None,
     });
     assert_eq!(exports.collect::<Vec<_>>(), ["10.0.0.2 10.0.0.3"]);
@@ -103,7 +105,9 @@ fn a_tunnel_carries_what_the_version_needs() {
     let ends = |spec: &LabSpec| {
         let steps = compose(spec).unwrap().into_iter();
         let ends = steps.filter_map(|step| match step.action {
-            Action::Tunnel { address, remote_port, .. } => Some((address, remote_port)),
+            Action::Tunnel(action::Tunnel { address, remote_port, .. }) => {
+                Some((address, remote_port))
+            }
             _ => None,
         });
         ends.collect::<Vec<_>>()
@@ -121,7 +125,7 @@ fn a_tunnel_carries_what_the_version_needs() {
     spec.mounting.nfs.version = NfsVersion::V4_1;
     assert_eq!(tunnels(&spec), 1);
     let export = compose(&spec).unwrap().into_iter().find_map(|step| match step.action {
-        Action::Export { clients, options, .. } => Some((clients, options)),
+        Action::Export(action::Export { clients, options, .. }) => Some((clients, options)),
         _ => None,
     });
     let (clients, options) = export.unwrap();
@@ -136,22 +140,26 @@ fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
     spec.serving.kind = ServerKind::Own;
     assert_eq!(shape(&spec), ["server OwnServer", "client NfsMount", "client ReadAhead"]);
     let steps = compose(&spec).unwrap();
-    let Action::OwnServer { clients, memory_bytes: 0, udp: false } = &steps[0].action else {
+    let Action::OwnServer(action::OwnServer { clients, memory_bytes: 0, udp: false }) =
+        &steps[0].action
+    else {
         panic!("{steps:?}")
     };
     assert_eq!(clients, "10.0.0.2");
-    let Action::NfsMount { source, options, .. } = &steps[1].action else { panic!("{steps:?}") };
+    let Action::NfsMount(action::NfsMount { source, options, .. }) = &steps[1].action else {
+        panic!("{steps:?}")
+    };
     assert_eq!(source, "10.0.0.1:/export");
     assert!(options.join(",").contains("port=20492,mountport=20492"), "{options:?}");
     spec.path = DataPath::Tunnel;
     let steps = compose(&spec).unwrap();
     let remote = steps.iter().filter_map(|step| match &step.action {
-        Action::Tunnel { remote_port, .. } => Some(*remote_port),
+        Action::Tunnel(action::Tunnel { remote_port, .. }) => Some(*remote_port),
         _ => None,
     });
     assert_eq!(remote.collect::<Vec<_>>(), [RemotePort::Number(20_492); 2]);
     let cut = disturbance(&spec, FaultKind::NetworkCut).unwrap().action;
-    assert!(matches!(cut, Action::Cut { port: 20_492, .. }), "{cut:?}");
+    assert!(matches!(cut, Action::Cut(action::Cut { port: 20_492, .. })), "{cut:?}");
 }
 
 #[test]

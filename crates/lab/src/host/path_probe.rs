@@ -2,27 +2,24 @@
 //!
 //! A switch or a host with a smaller MTU drops frames that are too large without a word, while
 //! small ones pass: everything looks well until data is sent. So one datagram of full size, not to
-//! be fragmented, goes to a port where nobody listens: the other kernel says so by ICMP, which
+//! be fragmented, goes to a port where no program listens: the other kernel says so by ICMP, which
 //! needs no program there and no privilege here. **Source:** ip(7), `IP_PMTUDISC_PROBE`; RFC 1122,
 //! 4.1.3.1 (port unreachable); traceroute(8), 33434 and up.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
-use std::thread;
 use std::time::Duration;
 
-use model::{EffectiveSettings, Peer};
+use model::Peer;
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
 };
 
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 
 /// A port where no program listens, as traceroute takes it.
-const PORT: u16 = 33_434;
+pub const PORT: u16 = 33_434;
 /// How long each attempt waits. A host sends no more than one such ICMP message a second to each
 /// other one, once six have gone out. **Source:** icmp(7), `icmp_ratelimit`.
 const WAITS_MS: [u64; 3] = [300, 700, 1_200];
@@ -34,7 +31,7 @@ const USUAL_BYTES: [u32; 3] = [1_500, 576, 128];
 
 /// The outcome of datagrams of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub enum Outcome {
     /// The other host has answered.
     Arrived,
     /// Nothing came back.
@@ -43,27 +40,22 @@ enum Fate {
     TooLarge,
 }
 
-/// Tries the way to each of the others.
-pub fn steps(peers: &[Peer], bytes: u32) -> Vec<Step> {
-    peers.iter().map(|peer| Step::TryPath { peer: peer.clone(), bytes }).collect()
-}
-
 /// Tries the way to another host with packets of full size.
 ///
 /// # Errors
 /// Where those are lost and smaller ones pass, or its name says no address. A host that answers to
-/// neither may have a firewall: that shows nothing, and [`check`] says so.
+/// neither may have a firewall: that shows nothing, and the check of the action says so.
 pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     let Peer { name, address } = peer;
     let smaller = USUAL_BYTES.into_iter().find(|usual| *usual < bytes);
-    let full = fate(peer, bytes)?;
+    let full = send_until_answered(peer, bytes)?;
     let passes = match (full, smaller) {
-        (Fate::Arrived, _) | (Fate::Unanswered, None) => return Ok(()),
-        (_, Some(smaller)) if fate(peer, smaller)? == Fate::Arrived => {
+        (Outcome::Arrived, _) | (Outcome::Unanswered, None) => return Ok(()),
+        (_, Some(smaller)) if send_until_answered(peer, smaller)? == Outcome::Arrived => {
             format!("{smaller} bytes pass")
         }
-        (Fate::Unanswered, _) => return Ok(()),
-        (Fate::TooLarge, _) => "a router or this host refuses them".to_owned(),
+        (Outcome::Unanswered, _) => return Ok(()),
+        (Outcome::TooLarge, _) => "a router or this host refuses them".to_owned(),
     };
     Err(LabError::Refused(format!(
         "packets of {bytes} bytes to {name} ({address}) are lost ({passes}): something between \
@@ -72,31 +64,11 @@ pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     )))
 }
 
-/// Says to which hosts full packets get through.
+/// Sends datagrams of a size until one is answered.
 ///
 /// # Errors
-/// Where a name says no address.
-pub fn check(peers: &[Peer], bytes: u32) -> Result<EffectiveSettings, LabError> {
-    let fates: Vec<Result<Fate, LabError>> = thread::scope(|scope| {
-        let probes: Vec<_> =
-            peers.iter().map(|peer| scope.spawn(move || fate(peer, bytes))).collect();
-        let probes = probes.into_iter().map(thread::ScopedJoinHandle::join);
-        probes.map(|done| done.expect("a probe can't panic")).collect()
-    });
-    let mut findings = Findings::new("network");
-    for (peer, fate) in peers.iter().zip(fates) {
-        let found = match fate? {
-            Fate::Arrived => "pass",
-            Fate::Unanswered | Fate::TooLarge => "unknown: no answer",
-        };
-        let name = format!("packets of {bytes} bytes to {}", peer.name);
-        findings.fact(&name, found, format!("UDP to {}, port {PORT}", peer.address));
-    }
-    Ok(findings.done())
-}
-
-/// Sends datagrams of a size until one is answered.
-fn fate(peer: &Peer, bytes: u32) -> Result<Fate, LabError> {
+/// Where the name of the other host has no address.
+pub fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, LabError> {
     let unresolved = |why: &dyn std::fmt::Display| {
         let Peer { name, address } = peer;
         LabError::Refused(format!("the address of {name}, `{address}`, can't be used: {why}"))
@@ -107,13 +79,13 @@ fn fate(peer: &Peer, bytes: u32) -> Result<Fate, LabError> {
     probe(address, bytes).map_err(|error| unresolved(&error))
 }
 
-fn probe(address: SocketAddr, bytes: u32) -> io::Result<Fate> {
+fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
     let here: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(here)?;
-    // Never fragmented, and whatever the kernel has learned of the way: it is tried anew.
+    // Never fragmented, and whatever the kernel has learned of the path: it is tried again.
     if address.is_ipv4() {
         set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
     } else {
@@ -126,23 +98,26 @@ fn probe(address: SocketAddr, bytes: u32) -> io::Result<Fate> {
         socket.set_read_timeout(Some(Duration::from_millis(wait_ms)))?;
         let answer = socket.send(&payload).and_then(|_| socket.recv(&mut [0; 16]));
         match answer {
-            Ok(_) => return Ok(Fate::Arrived),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Ok(Fate::Arrived),
+            Ok(_) => return Ok(Outcome::Arrived),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                return Ok(Outcome::Arrived);
+            }
             Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
-                return Ok(Fate::TooLarge);
+                return Ok(Outcome::TooLarge);
             }
             // Nothing came in time, or the way is not there yet: a link that was just changed may
             // need a moment.
             Err(_) => {}
         }
     }
-    Ok(Fate::Unanswered)
+    Ok(Outcome::Unanswered)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::process::Command;
+    use std::thread;
 
     use super::*;
     use crate::commands::is_root;
@@ -152,12 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_arrive_are_told_as_such() {
-        assert_eq!(fate(&peer("127.0.0.1"), 9_000).unwrap(), Fate::Arrived);
+    fn packets_that_arrive_are_reported_as_such() {
+        assert_eq!(send_until_answered(&peer("127.0.0.1"), 9_000).unwrap(), Outcome::Arrived);
         try_path(&peer("127.0.0.1"), 9_000).unwrap();
-        let found = check(&[peer("127.0.0.1")], 9_000).unwrap();
-        assert_eq!(found.facts[0].name, "packets of 9000 bytes to server");
-        assert_eq!(found.facts[0].value, "pass");
         let error = try_path(&peer("no such name"), 9_000).unwrap_err().to_string();
         assert!(error.contains("server, `no such name`"), "{error}");
     }

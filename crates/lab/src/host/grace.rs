@@ -1,17 +1,17 @@
 //! The time after its start in which the kernel's server lets clients reclaim what they had open.
 //!
-//! Meanwhile no client of v4 may open a file anew, for 90 s unless somebody has set another time: a
-//! pass would measure that wait. Where nobody can have anything to reclaim the time is ended at
-//! once; else it is waited for. **Source:** RFC 8881, 8.4.2; nfsd(7); the files
+//! Meanwhile no client of v4 may open another file, for 90 s unless that time was changed: a pass
+//! would measure the wait. Where no client can have anything to reclaim the time is ended at once;
+//! else it is waited for. **Source:** RFC 8881, 8.4.2; nfsd(7); the files
 //! `v4_end_grace` and `nlm_end_grace` of fs/nfsd/nfsctl.c and fs/lockd/procfs.c of the kernel.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::processes;
-use crate::step::Step;
 
 /// Ends it for files; reads `Y` once it is over.
 const END: &str = "/proc/fs/nfsd/v4_end_grace";
@@ -30,20 +30,21 @@ pub fn has_clients() -> bool {
     fs::read_dir(CLIENTS).map_or(true, |mut clients| clients.next().is_some())
 }
 
-/// Returns the steps that follow the start of a server, or a change of a running one.
-pub fn steps(may_be_ended: bool) -> Vec<Step> {
-    let offer = |path: &str| Step::Offer { path: path.into(), text: "Y".to_owned() };
-    // Both refuse where it is over already.
-    let ends = [END, END_OF_LOCKS].into_iter().filter(|_| may_be_ended).map(offer);
-    ends.chain([Step::AwaitGrace]).collect()
-}
+/// Files that end the time early when `Y` is written to them; both refuse where it is over already.
+pub const ENDS: [&str; 2] = [END, END_OF_LOCKS];
 
-/// Does those steps.
+/// Ends the time early where that is allowed, and waits until it is over.
 ///
 /// # Errors
 /// As [`await_end`].
-pub fn pass(runner: &mut Runner, may_be_ended: bool) -> Result<(), LabError> {
-    steps(may_be_ended).iter().try_for_each(|step| step.perform(runner))
+pub fn pass(runner: &Runner, may_be_ended: bool) -> Result<(), LabError> {
+    if may_be_ended {
+        for path in ENDS {
+            // Refused where it is over already, which the wait below finds out at once.
+            let _ = runner.write(Path::new(path), "Y");
+        }
+    }
+    await_end()
 }
 
 /// Waits until it is over.
@@ -59,8 +60,8 @@ pub fn await_end() -> Result<(), LabError> {
         if waited > limit {
             let seconds = limit.as_secs();
             return Err(LabError::Unable(format!(
-                "after {seconds} s the NFS server still lets clients reclaim files, and nobody \
-                 else open any; `echo Y > {END}` ends that"
+                "after {seconds} s the NFS server still lets clients reclaim files, and no \
+                 client may open others; `echo Y > {END}` ends that"
             )));
         }
         processes::pause(POLL);
@@ -70,8 +71,8 @@ pub fn await_end() -> Result<(), LabError> {
 }
 
 /// A kernel without that file has no such time that could be known.
-fn is_over(said: Option<&str>) -> bool {
-    said.is_none_or(|said| !said.trim().eq_ignore_ascii_case("N"))
+fn is_over(answer: Option<&str>) -> bool {
+    answer.is_none_or(|answer| !answer.trim().eq_ignore_ascii_case("N"))
 }
 
 /// The command that a dry run shows for the wait.
@@ -82,19 +83,6 @@ pub fn shown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_others_may_reclaim_is_left_to_them() {
-        let shown =
-            |may: bool| -> Vec<String> { steps(may).iter().map(ToString::to_string).collect() };
-        assert_eq!(shown(false), ["wait until /proc/fs/nfsd/v4_end_grace says Y"]);
-        let ended = [
-            "echo Y > /proc/fs/nfsd/v4_end_grace",
-            "echo Y > /proc/fs/lockd/nlm_end_grace",
-            "wait until /proc/fs/nfsd/v4_end_grace says Y",
-        ];
-        assert_eq!(shown(true), ended);
-    }
 
     #[test]
     fn only_a_server_that_says_so_is_waited_for() {

@@ -1,0 +1,113 @@
+//! Sets the wall clock forward or back, as a fault of a soak.
+//!
+//! A host that shares its kernel with the controller is left alone, since the clock is that of both.
+
+use std::path::PathBuf;
+
+use model::EffectiveSettings;
+use model::action::ClockStep;
+
+use super::LabAction;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::calendar;
+use crate::log::boot_id;
+use crate::step::Step;
+use crate::undo::Undo;
+
+const MS_NS: i64 = 1_000_000;
+
+impl LabAction for ClockStep {
+    /// How far the wall clock is ahead of the time since boot, in nanoseconds.
+    type Facts = i64;
+
+    fn accept(&self) -> Result<(), LabError> {
+        // The id of a boot is compared, and given to no program.
+        Ok(())
+    }
+
+    fn look(&self) -> Result<i64, LabError> {
+        Ok(calendar::offset_ns())
+    }
+
+    fn assume(&self) -> i64 {
+        0
+    }
+
+    fn steps(&self, before_ns: &i64) -> Vec<Step> {
+        let offset_ns = before_ns.saturating_add(self.by_ms.saturating_mul(MS_NS));
+        vec![Step::Calendar { offset_ns, by_ms: self.by_ms }]
+    }
+
+    /// Restores it; refuses where the clock is also the controller's.
+    fn undo(&self, before_ns: &i64, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        refuse_own(&self.not_boot, &boot_id())?;
+        Ok(vec![Undo::Calendar { offset_ns: *before_ns }])
+    }
+
+    fn check(&self, before_ns: &i64) -> Result<EffectiveSettings, LabError> {
+        let (name, source) = ("calendar set by", "CLOCK_REALTIME against CLOCK_BOOTTIME");
+        let by_ns = calendar::offset_ns().saturating_sub(*before_ns);
+        let requested_ns = self.by_ms.saturating_mul(MS_NS);
+        let mut findings = Findings::new("host");
+        findings.fact(name, seconds(by_ns), source);
+        if !calendar::is_near(by_ns, requested_ns) {
+            findings.differ(name, seconds(requested_ns), seconds(by_ns), source);
+        }
+        Ok(findings.done())
+    }
+}
+
+/// Refuses a host that runs on the controller's kernel, and one whose kernel isn't known.
+fn refuse_own(not_boot: &str, boot: &str) -> Result<(), LabError> {
+    if boot.is_empty() || boot == not_boot {
+        let what = "its clock is that of the host that controls it, and is left alone";
+        return Err(LabError::Refused(what.to_owned()));
+    }
+    Ok(())
+}
+
+fn seconds(ns: i64) -> String {
+    format!("{:+.3} s", ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Runner;
+
+    fn step(by_ms: i64, not_boot: &str) -> ClockStep {
+        ClockStep { by_ms, not_boot: not_boot.to_owned() }
+    }
+
+    #[test]
+    fn a_step_is_relative_and_its_undoing_is_not() {
+        let before_ns = 1_700_000_000_000_000_000;
+        let action = step(-5_000, "another kernel");
+        let steps = action.steps(&before_ns);
+        let [Step::Calendar { offset_ns, by_ms }] = steps[..] else { panic!("one step") };
+        assert_eq!((offset_ns, by_ms), (1_699_999_995_000_000_000, -5_000));
+        assert_eq!(steps[0].to_string(), "date --set '-5.000 seconds'");
+        let undo = action.undo(&before_ns, &[]).unwrap();
+        assert_eq!(undo, [Undo::Calendar { offset_ns: before_ns }]);
+        assert!(!undo[0].outlives_boot(), "a boot reads the clock of the hardware");
+    }
+
+    #[test]
+    fn a_host_that_shares_the_clock_of_the_controller_is_left_alone() {
+        let here = boot_id();
+        let error = step(1, &here).undo(&0, &[]).unwrap_err().to_string();
+        assert!(error.contains("its clock is that of the host that controls it"), "{error}");
+        assert!(refuse_own("x", "").is_err(), "an unknown kernel may be the same");
+        assert!(refuse_own("x", "y").is_ok());
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_corrected_meanwhile_is_not_set() {
+        // No program could be run by this runner, and nothing is set: it is where it was.
+        calendar::restore(&Runner::default(), calendar::offset_ns()).unwrap();
+        assert!(calendar::is_near(-400_000_000, 0) && !calendar::is_near(-600_000_000, 0));
+        let found = step(5_000, "").check(&calendar::offset_ns()).unwrap();
+        assert_eq!(found.differences[0].requested, "+5.000 s");
+    }
+}

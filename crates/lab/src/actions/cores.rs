@@ -1,0 +1,125 @@
+//! How many processors are online. **Source:** the kernel's
+//! Documentation/core-api/cpu_hotplug.rst (`online`).
+
+use std::fs;
+use std::path::PathBuf;
+
+use model::EffectiveSettings;
+use model::action::Cores;
+
+use super::LabAction;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// Folder of the processors.
+pub const FOLDER: &str = "/sys/devices/system/cpu";
+/// Numbers of processors are below this, whatever a list says.
+const NUMBER_MAX: u32 = 1 << 16;
+
+impl LabAction for Cores {
+    /// Numbers of the processors that are online.
+    type Facts = Vec<u32>;
+
+    fn accept(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn look(&self) -> Result<Vec<u32>, LabError> {
+        Ok(online())
+    }
+
+    fn assume(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn steps(&self, online: &Vec<u32>) -> Vec<Step> {
+        if online.is_empty() {
+            return vec![Step::write(format!("{FOLDER}/cpu{}.../online", self.online), "0")];
+        }
+        leaving(self, online).map(|cpu| Step::write(switch_of(cpu), "0")).collect()
+    }
+
+    /// Takes them online again; refuses where the host has fewer, or can't take them offline.
+    fn undo(&self, online: &Vec<u32>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let has = online.len();
+        if self.online == 0 || has < self.online as usize {
+            let what = format!("it has {has} processors, not {}", self.online);
+            return Err(LabError::Unable(what));
+        }
+        let mut undo = Vec::new();
+        for cpu in leaving(self, online) {
+            let path = switch_of(cpu);
+            if !path.exists() {
+                let path = path.display();
+                return Err(LabError::Unable(format!(
+                    "processor {cpu} can't be taken offline: there is no {path}"
+                )));
+            }
+            undo.push(Undo::Write { path, text: "1".to_owned() });
+        }
+        Ok(undo)
+    }
+
+    fn check(&self, _online: &Vec<u32>) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("host");
+        let found = online().len().to_string();
+        let source = format!("{FOLDER}/online");
+        findings.compare("processors online", &self.online.to_string(), &found, &source);
+        Ok(findings.done())
+    }
+}
+
+/// The processors that go offline, the last first: processor 0 can't on most hosts.
+fn leaving(cores: &Cores, online: &[u32]) -> impl Iterator<Item = u32> {
+    online.iter().skip(cores.online as usize).rev().copied()
+}
+
+fn switch_of(cpu: u32) -> PathBuf {
+    PathBuf::from(format!("{FOLDER}/cpu{cpu}/online"))
+}
+
+/// Numbers of the processors that are online.
+pub fn online() -> Vec<u32> {
+    parse_list(&fs::read_to_string(format!("{FOLDER}/online")).unwrap_or_default())
+}
+
+/// Reads numbers of a list such as `0-2,5`; what is no number or range is left out.
+fn parse_list(text: &str) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>())
+            && last < NUMBER_MAX
+        {
+            numbers.extend(first..=last);
+        }
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(parse_list("0\n"), [0]);
+        assert_eq!(parse_list("x-,0-4000000000"), [0; 0]);
+    }
+
+    #[test]
+    fn the_last_processors_leave_and_the_first_stay() {
+        let known = vec![0, 1, 2, 5];
+        let steps = Cores { online: 2 }.steps(&known);
+        let shown: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["5", "2"].map(|cpu| format!("echo 0 > /sys/devices/system/cpu/cpu{cpu}/online"))
+        );
+        assert!(Cores { online: 5 }.undo(&known, &[]).is_err());
+        assert!(Cores { online: 0 }.undo(&known, &[]).is_err());
+    }
+}

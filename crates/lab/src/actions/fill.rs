@@ -1,0 +1,76 @@
+//! Fills a file system of ours, as a fault of a soak.
+
+use std::path::{Path, PathBuf};
+
+use model::EffectiveSettings;
+use model::action::Fill;
+
+use super::LabAction;
+use super::accept::check_point;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::filler;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// Name of the file that fills a file system.
+const FILLER: &str = ".dfsbench-filler";
+
+impl LabAction for Fill {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.point)
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        vec![Step::Fill(filler_of(&self.point))]
+    }
+
+    /// Removes what fills it; refuses where a file of that name is there already.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let path = filler_of(&self.point);
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(LabError::Refused(format!(
+                "{path} is there already (hint: dfsbench clean)"
+            )));
+        }
+        Ok(vec![Undo::File { path }])
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("server");
+        let left = filler::free_bytes(&self.point).to_string();
+        findings.fact("bytes free on the filled file system", left, "statvfs");
+        Ok(findings.done())
+    }
+}
+
+fn filler_of(point: &Path) -> PathBuf {
+    point.join(FILLER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_filled_but_for_a_mebibyte_and_the_filler_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let fill = Fill { point: folder.path().to_owned() };
+        let shown = fill.steps(&())[0].to_string();
+        assert!(shown.starts_with("fallocate --length (all but 1 MiB) -- /"), "{shown}");
+        let file = folder.path().join(FILLER);
+        assert_eq!(fill.undo(&(), &[]).unwrap(), [Undo::File { path: file.clone() }]);
+        std::fs::write(&file, "x").unwrap();
+        assert!(fill.undo(&(), &[]).unwrap_err().to_string().contains("there already"));
+        assert!(filler::free_bytes(folder.path()) > 0);
+    }
+}

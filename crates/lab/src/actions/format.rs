@@ -1,0 +1,148 @@
+//! A file system that is made on a device. **Source:** mkfs.ext4(8), mkfs.xfs(8), mkfs.btrfs(8).
+
+use std::fs;
+use std::path::PathBuf;
+
+use model::action::Format;
+use model::options::{MkfsOption, parse_mkfs_options};
+use model::{EffectiveSettings, FileSystem};
+
+use super::LabAction;
+use super::accept::{accept, check_device};
+use super::storage::Devices;
+use crate::commands::Runner;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::devices;
+use crate::step::Step;
+use crate::undo::Undo;
+
+/// Facts that making a file system needs.
+#[derive(Clone, Debug, Default)]
+pub struct FormatFacts {
+    /// The device.
+    pub devices: Devices,
+    /// UUID that the file system gets: it is known by it when it is undone.
+    pub uuid: String,
+}
+
+impl LabAction for Format {
+    type Facts = FormatFacts;
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_device(&self.device)?;
+        accept("format_options", parse_mkfs_options(self.file_system, &self.options).map(drop))
+    }
+
+    fn look(&self) -> Result<FormatFacts, LabError> {
+        Ok(FormatFacts { devices: Devices::find([&self.device])?, uuid: new_uuid() })
+    }
+
+    fn assume(&self) -> FormatFacts {
+        FormatFacts { devices: Devices::assume([&self.device]), uuid: "UUID".to_owned() }
+    }
+
+    fn steps(&self, facts: &FormatFacts) -> Vec<Step> {
+        let program = match self.file_system {
+            FileSystem::Ext4 => "mkfs.ext4",
+            FileSystem::Xfs => "mkfs.xfs",
+            FileSystem::Btrfs => "mkfs.btrfs",
+            FileSystem::Tmpfs | FileSystem::Existing => return Vec::new(),
+        };
+        // Parsed again, so that no text becomes an argument that wasn't accepted.
+        let options = match parse_mkfs_options(self.file_system, &self.options) {
+            Ok(options) => merge_extended(self.file_system, options),
+            Err(error) => return vec![Step::Refuse(format!("format_options: {error}"))],
+        };
+        let mut argv = vec![program.to_owned(), "-q".to_owned()];
+        match self.file_system {
+            FileSystem::Xfs => argv.extend(["-m".to_owned(), format!("uuid={}", facts.uuid)]),
+            _ => argv.extend(["-U".to_owned(), facts.uuid.clone()]),
+        }
+        for option in options {
+            argv.push(option.flag);
+            argv.extend(option.value);
+        }
+        argv.extend(["--".to_owned(), facts.devices.first_node()]);
+        vec![Step::overwrite(argv, facts.devices.overwritten.clone())]
+    }
+
+    /// Takes the marks of the file system away.
+    fn undo(&self, facts: &FormatFacts, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        facts.devices.may_destroy(std::slice::from_ref(&self.device), allowed)?;
+        let mut undo = Vec::new();
+        for device in &facts.devices.nodes {
+            undo.push(Undo::Wipe { device: device.clone(), uuid: facts.uuid.clone() });
+        }
+        Ok(undo)
+    }
+
+    fn check(&self, facts: &FormatFacts) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("server");
+        for node in &facts.devices.nodes {
+            let found = devices::probe(&Runner::default(), node, "TYPE")?;
+            findings.compare("file system made", self.file_system.name(), &found, "blkid --probe");
+            let (size, source) = devices::size_bytes(node);
+            findings.fact("bytes of the device", size.to_string(), source);
+        }
+        Ok(findings.done())
+    }
+}
+
+/// Makes a UUID that no other file system has; an empty one where the kernel gives none.
+fn new_uuid() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Joins every `-E` of mkfs.ext4 with ours, which leave no lazy work that would go on after mkfs,
+/// while something is measured: of several `-E` mkfs.ext4 uses the last alone. Of two suboptions
+/// of one name the last counts, so that the plan's wins.
+fn merge_extended(file_system: FileSystem, options: Vec<MkfsOption>) -> Vec<MkfsOption> {
+    if file_system != FileSystem::Ext4 {
+        return options;
+    }
+    let mut extended = "lazy_itable_init=0,lazy_journal_init=0".to_owned();
+    let mut others = Vec::new();
+    for option in options {
+        match option.value {
+            Some(value) if option.flag == "-E" => {
+                extended.push(',');
+                extended.push_str(&value);
+            }
+            value => others.push(MkfsOption { flag: option.flag, value }),
+        }
+    }
+    let mut merged = vec![MkfsOption { flag: "-E".to_owned(), value: Some(extended) }];
+    merged.append(&mut others);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Device;
+
+    use super::*;
+
+    fn step(file_system: FileSystem, option: &str) -> Step {
+        let device = Device::Node("/dev/vdb".into());
+        let facts = FormatFacts { devices: Devices::assume([&device]), uuid: "u".into() };
+        let format = Format { device, file_system, options: vec![option.to_owned()] };
+        format.steps(&facts).remove(0)
+    }
+
+    #[test]
+    fn mkfs_gets_no_argument_that_was_not_parsed() {
+        let shown = step(FileSystem::Btrfs, "-d single --nodesize=16k").to_string();
+        assert_eq!(shown, "mkfs.btrfs -q -U u -d single --nodesize 16k -- /dev/vdb");
+        // Of two `-E` mkfs.ext4 would use the last alone.
+        let shown = step(FileSystem::Ext4, "-E stride=16 -b 4096").to_string();
+        let expected = "mkfs.ext4 -q -U u -E lazy_itable_init=0,lazy_journal_init=0,stride=16 -b \
+                        4096 -- /dev/vdb";
+        assert_eq!(shown, expected);
+        assert!(step(FileSystem::Xfs, "-d su=64k,sw=4").to_string().ends_with(" -- /dev/vdb"));
+        // A text that wasn't checked before becomes no argument either.
+        let refused = step(FileSystem::Btrfs, "-f /dev/loop4");
+        assert!(matches!(refused, Step::Refuse(_)), "{refused}");
+    }
+}

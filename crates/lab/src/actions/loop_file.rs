@@ -1,0 +1,74 @@
+//! A file and a loop device of it. **Source:** losetup(8), fallocate(1).
+
+use std::path::{Path, PathBuf};
+
+use model::action::LoopFile;
+use model::options::check_path;
+use model::{Device, EffectiveSettings};
+
+use super::accept::accept;
+use super::{LabAction, folder_undo};
+use crate::commands::LONG;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::devices;
+use crate::step::Step;
+use crate::trust;
+use crate::undo::Undo;
+
+const SOURCE: &str = "/sys/block/*/loop/backing_file";
+
+impl LabAction for LoopFile {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        accept("file of a loop device", check_path(&self.file))
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let (size, name) = (self.bytes.to_string(), self.file.display().to_string());
+        let mut steps = Vec::new();
+        if !Path::new("/dev/loop-control").exists() {
+            steps.push(Step::run(["modprobe", "loop"]));
+        }
+        steps.push(Step::Folder(self.file.parent().unwrap_or(Path::new("/")).to_owned()));
+        // All of it at once: holes would be filled while something is measured.
+        steps.push(Step::within(LONG, ["fallocate", "--length", &size, "--", &name]));
+        steps.push(Step::run(["losetup", "--find", "--", &name]));
+        steps
+    }
+
+    /// Detaches the loop device and removes the file; refuses one that is there already, and one
+    /// that another user could exchange.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let folder = self.file.parent();
+        trust::check_path(folder.unwrap_or(&self.file))?;
+        if self.file.symlink_metadata().is_ok() {
+            let file = self.file.display();
+            return Err(LabError::Refused(format!("{file} is left alone: it is there already")));
+        }
+        let mut undo = folder.map(folder_undo).unwrap_or_default();
+        undo.push(Undo::File { path: self.file.clone() });
+        // Detached before the file is removed: the kernel would keep the blocks of a file in use.
+        undo.push(Undo::Loop { file: self.file.clone() });
+        Ok(undo)
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let node = devices::node(&Device::Loop(self.file.clone()))?;
+        let mut findings = Findings::new("server");
+        findings.fact("loop device", node.display().to_string(), SOURCE);
+        findings.fact("loop file", self.file.display().to_string(), SOURCE);
+        let (size, source) = devices::size_bytes(&node);
+        // The device has whole sectors; what is left of the file is no part of it.
+        let requested = (self.bytes / 512 * 512).to_string();
+        findings.compare("bytes of the loop device", &requested, &size.to_string(), &source);
+        Ok(findings.done())
+    }
+}

@@ -1,0 +1,48 @@
+//! The largest packet of an interface. **Source:** ip-link(8).
+
+use std::path::PathBuf;
+
+use model::EffectiveSettings;
+use model::action::Mtu;
+use model::options::check_interface;
+
+use super::LabAction;
+use super::accept::accept;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::interfaces;
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for Mtu {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        accept("interface", check_interface(&self.interface))
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let bytes = self.bytes.to_string();
+        vec![Step::run(["ip", "link", "set", "dev", self.interface.as_str(), "mtu", &bytes])]
+    }
+
+    /// Restores the old size; refuses where there is no such interface.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let (interface, bytes) = (self.interface.clone(), interfaces::mtu(&self.interface)?);
+        Ok(vec![Undo::Mtu { interface, bytes }])
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("network");
+        let found = interfaces::mtu(&self.interface)?.to_string();
+        let name = format!("MTU of {}", self.interface);
+        findings.compare(&name, &self.bytes.to_string(), &found, "ip -json link");
+        Ok(findings.done())
+    }
+}

@@ -1,0 +1,216 @@
+//! Mounts an export with the kernel's client, and reads back what came of its options.
+//!
+//! **Source:** nfs(5); /proc/self/mountstats: `opts:` holds what is effective after the negotiation
+//! with the server, each `xprt:` line is a connection.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::EffectiveSettings;
+use model::action::NfsMount;
+use model::options::{OptionError, check_clients, check_nfs_options, check_path};
+
+use super::accept::{accept, check_point};
+use super::{LabAction, Layer, folder_undo};
+use crate::commands;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::mounts;
+use crate::mountstats;
+use crate::options::{self, Requested};
+use crate::packages;
+use crate::safety;
+use crate::step::Step;
+use crate::undo::Undo;
+
+const STATS: &str = mountstats::PATH;
+/// The longest time that mounting may take: a server in its period of grace answers late.
+const LIMIT: Duration = Duration::from_secs(150);
+
+impl LabAction for NfsMount {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.point)?;
+        accept("export", check_source(&self.source))?;
+        accept("mount_options", check_nfs_options(&self.options))
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let mut argv: Vec<String> = ["mount", "-t", "nfs"].map(str::to_owned).to_vec();
+        if !self.options.is_empty() {
+            argv.extend(["-o".to_owned(), self.options.join(",")]);
+        }
+        argv.extend(["--".to_owned(), self.source.clone(), self.point.display().to_string()]);
+        vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
+    }
+
+    /// Unmounts, and removes the mount point where it is made; refuses where something is mounted
+    /// there already, or mount.nfs is missing.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        if commands::find("mount.nfs").is_none() {
+            return Err(packages::missing("mount.nfs"));
+        }
+        safety::may_mount_on(&self.point)?;
+        let mut undo = folder_undo(&self.point);
+        undo.push(Undo::Unmount { point: self.point.clone(), file_system: "nfs".to_owned() });
+        Ok(undo)
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let text = fs::read_to_string(STATS);
+        let text = text.map_err(|error| LabError::file("read", Path::new(STATS), error))?;
+        let Some(stats) = MountStats::of(&text, &self.point) else {
+            let point = self.point.display();
+            return Err(LabError::Unable(format!("no NFS is mounted on {point}")));
+        };
+        let mut findings = Findings::new("target");
+        findings.compare("export", &self.source, &stats.source, STATS);
+        findings.fact("mount options", &stats.options, STATS);
+        findings.fact("seconds since it was mounted", &stats.age_s, STATS);
+        findings.fact("connections", stats.connections.to_string(), STATS);
+        findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
+        let requested = Requested::nfs(&self.options);
+        // Options of the mount point, such as noatime, are listed where all mounts are.
+        let of_point = mounts::at(&self.point).map(|mount| mount.options).unwrap_or_default();
+        options::compare(&mut findings, &requested, &listed(&stats.options, &of_point), STATS);
+        compare_connections(&mut findings, &requested, stats.connections);
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+/// Compares `nconnect` with the connections: the kernel shares those of another mount of the same
+/// server, however many were requested.
+fn compare_connections(findings: &mut Findings, requested: &[Requested], connections: usize) {
+    for option in requested {
+        let Some(value) = option.value.as_ref().filter(|_| option.name == "nconnect") else {
+            continue;
+        };
+        if value.parse().is_ok_and(|wanted: usize| wanted != connections) {
+            findings.differ("connections", value, connections.to_string(), STATS);
+        }
+    }
+}
+
+/// Checks a host, a colon and a path; an address of IPv6 stands in brackets. **Source:** nfs(5).
+fn check_source(source: &str) -> Result<(), OptionError> {
+    let bracketed = source.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
+    let Some((host, path)) = bracketed.or_else(|| source.split_once(':')) else {
+        return check_clients("");
+    };
+    check_clients(host)?;
+    check_path(Path::new(path))
+}
+
+/// The options of the NFS client together with those of the mount point, which its list leaves out.
+///
+/// **Source:** fs/namespace.c of Linux (`mnt_opts`) against fs/nfs/super.c (`nfs_show_stats`).
+fn listed(of_client: &str, of_point: &str) -> String {
+    format!("{of_client},{of_point}")
+}
+
+/// The kernel's counters of one NFS mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MountStats {
+    /// Source of the mount.
+    pub source: String,
+    /// Effective options.
+    pub options: String,
+    /// Seconds since it was mounted, as the kernel prints them.
+    pub age_s: String,
+    /// Connections to the server.
+    pub connections: usize,
+    /// Bytes that were read from the server since.
+    pub server_read_bytes: u64,
+}
+
+impl MountStats {
+    /// Finds a mount in the text of /proc/self/mountstats; of several the last.
+    pub fn of(text: &str, point: &Path) -> Option<Self> {
+        let point = point.display().to_string().replace(' ', "\\040");
+        let mount = mountstats::of(text).into_iter().rfind(|mount| mount.point == point)?;
+        let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
+        mount.lines.iter().for_each(|(name, rest)| stats.take(name, rest));
+        Some(stats)
+    }
+
+    fn take(&mut self, name: &str, rest: &str) {
+        match name {
+            "opts" => rest.clone_into(&mut self.options),
+            "age" => rest.clone_into(&mut self.age_s),
+            "xprt" => self.connections += 1,
+            // normalread normalwrite directread directwrite serverread serverwrite ...
+            "bytes" => {
+                let read = rest.split_ascii_whitespace().nth(4);
+                self.server_read_bytes = read.and_then(|read| read.parse().ok()).unwrap_or(0);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+device proc mounted on /proc with fstype proc
+device server:/export mounted on /run/dfsbench/mount with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.2,rsize=65536,wsize=65536,hard,proto=tcp,nconnect=2,sec=sys,local_lock=none
+\tage:\t12
+\tcaps:\tcaps=0x3ffbffff,wtmult=512
+\tevents:\t0 0 0
+\tbytes:\t10 20 30 40 50 60 70 80
+\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
+\txprt:\ttcp 0 0 2 0 0
+\txprt:\ttcp 0 0 2 0 0
+\tper-op statistics
+\t        NULL: 1 1 0 44 24 0 0 0 0
+device tmpfs mounted on /tmp with fstype tmpfs
+";
+
+    #[test]
+    fn the_mount_is_found_with_its_connections_and_bytes() {
+        let stats = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap();
+        assert_eq!((stats.source.as_str(), stats.age_s.as_str()), ("server:/export", "12"));
+        assert_eq!((stats.connections, stats.server_read_bytes), (2, 50));
+        assert!(stats.options.starts_with("rw,vers=4.2"));
+        assert_eq!(MountStats::of(TEXT, Path::new("/tmp")), None);
+    }
+
+    fn differences(requested: &str, of_point: &str) -> Vec<String> {
+        let mut findings = Findings::new("target");
+        let of_client = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
+        let requested = Requested::nfs(&[requested.to_owned()]);
+        options::compare(&mut findings, &requested, &listed(&of_client, of_point), STATS);
+        compare_connections(&mut findings, &requested, 2);
+        findings.done().differences.into_iter().map(|one| one.name).collect()
+    }
+
+    #[test]
+    fn options_of_the_mount_point_are_effective_though_the_client_does_not_list_them() {
+        assert!(differences("noatime,nosuid,nconnect=2", "rw,nosuid,noatime").is_empty());
+        // What is not effective is reported as before.
+        assert_eq!(differences("noatime", "rw,relatime"), ["noatime"]);
+        assert_eq!(differences("hard,soft", "rw"), ["soft"]);
+        assert_eq!(differences("nconnect=4", "rw"), ["nconnect", "connections"]);
+    }
+
+    #[test]
+    fn no_text_makes_it_fail() {
+        for end in 0..TEXT.len() {
+            let _ = MountStats::of(&TEXT[..end], Path::new("/run/dfsbench/mount"));
+        }
+    }
+}

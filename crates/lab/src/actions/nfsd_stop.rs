@@ -1,0 +1,61 @@
+//! Stops the kernel's server, as a fault of a soak. **Source:** rpc.nfsd(8).
+
+use std::path::PathBuf;
+
+use model::EffectiveSettings;
+use model::action::NfsdStop;
+
+use super::LabAction;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::nfsd::{State, file};
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for NfsdStop {
+    /// How the server is before.
+    type Facts = State;
+
+    fn accept(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn look(&self) -> Result<State, LabError> {
+        Ok(State::now())
+    }
+
+    fn assume(&self) -> State {
+        State::default()
+    }
+
+    fn steps(&self, _state: &State) -> Vec<Step> {
+        vec![Step::run(["rpc.nfsd", "0"])]
+    }
+
+    /// Starts it as it was; refuses where none runs.
+    fn undo(&self, state: &State, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        if state.threads == 0 {
+            return Err(LabError::Refused("no nfsd runs that could be stopped".to_owned()));
+        }
+        Ok(vec![Undo::Nfsd { state: state.clone() }])
+    }
+
+    fn check(&self, _state: &State) -> Result<EffectiveSettings, LabError> {
+        let mut findings = Findings::new("server");
+        let threads = State::now().threads.to_string();
+        let source = file("threads").display().to_string();
+        findings.compare("threads of nfsd", "0", &threads, &source);
+        Ok(findings.done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_run_cannot_be_stopped() {
+        let error = NfsdStop {}.undo(&State::default(), &[]).unwrap_err().to_string();
+        assert!(error.contains("no nfsd runs"), "{error}");
+    }
+}

@@ -1,0 +1,170 @@
+//! This program's own server, without faults and in memory, in a process of its own.
+//!
+//! Started by a link of ours as external servers are, so that the undo log alone suffices to end it:
+//! after the agent that started it was killed, too. Needs no rights, and admits no hosts but the
+//! clients. It speaks NFS, MOUNT and TCP without RPC on one port.
+
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::EffectiveSettings;
+use model::action::OwnServer;
+use model::lab::OWN_PORT;
+use model::options::check_clients;
+
+use super::accept::accept;
+use super::{LabAction, program_undo};
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::step::Step;
+use crate::undo::Undo;
+use crate::{RUN, servers};
+
+const PROGRAM: &str = "dfsbench";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Facts about the host that the server's start needs.
+#[derive(Clone, Debug, Default)]
+pub struct OwnServerFacts {
+    /// This very program.
+    program: PathBuf,
+    /// Addresses of its clients on other hosts.
+    clients: Vec<String>,
+    /// Address that it listens on; empty for the loopback.
+    listen: &'static str,
+}
+
+impl LabAction for OwnServer {
+    type Facts = OwnServerFacts;
+
+    fn accept(&self) -> Result<(), LabError> {
+        accept("clients", check_clients(&self.clients))
+    }
+
+    /// Looks where this program is, and resolves the names of the clients.
+    fn look(&self) -> Result<OwnServerFacts, LabError> {
+        let program = std::env::current_exe();
+        let program = program.map_err(|error| LabError::file("find", Path::new(PROGRAM), error))?;
+        let far = far_addresses(&self.clients)?;
+        // One socket for both families, where an address of IPv6 is among them.
+        let listen = if far.is_empty() {
+            ""
+        } else if far.iter().all(IpAddr::is_ipv4) {
+            "0.0.0.0"
+        } else {
+            "::"
+        };
+        Ok(OwnServerFacts {
+            program,
+            clients: far.iter().map(ToString::to_string).collect(),
+            listen,
+        })
+    }
+
+    fn assume(&self) -> OwnServerFacts {
+        let clients: Vec<String> = self.clients.split_whitespace().map(str::to_owned).collect();
+        let is_near = clients.iter().all(|client| client == "127.0.0.1");
+        let listen = if is_near { "" } else { "0.0.0.0" };
+        OwnServerFacts { program: PROGRAM.into(), clients, listen }
+    }
+
+    fn steps(&self, facts: &OwnServerFacts) -> Vec<Step> {
+        let folder = folder();
+        let mut argv = vec![facts.program.display().to_string()];
+        // A thread for each processor (0): the host is the server's.
+        argv.extend(
+            ["serve", "--port", &OWN_PORT.to_string(), "--threads", "0"].map(str::to_owned),
+        );
+        if self.memory_bytes > 0 {
+            argv.extend(["--memory".to_owned(), self.memory_bytes.to_string()]);
+        }
+        if !facts.listen.is_empty() {
+            argv.extend(["--listen", facts.listen].map(str::to_owned));
+            for client in &facts.clients {
+                argv.extend(["--allow".to_owned(), client.clone()]);
+            }
+        }
+        if !self.udp {
+            argv.push("--no-udp".to_owned());
+        }
+        let link = folder.join(PROGRAM);
+        vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
+    }
+
+    /// Ends the server; refuses where its port is taken.
+    fn undo(&self, _facts: &OwnServerFacts, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        if servers::answers(OWN_PORT) {
+            return Err(LabError::Refused(format!(
+                "no server of ours is started: something answers on port {OWN_PORT}"
+            )));
+        }
+        Ok(program_undo(&folder(), PROGRAM))
+    }
+
+    /// Waits until it serves; the error has what it says.
+    fn check(&self, _facts: &OwnServerFacts) -> Result<EffectiveSettings, LabError> {
+        let link = folder().join(PROGRAM);
+        let log = Step::stderr_of(&link);
+        servers::await_up("our server", &link, &log, PATIENCE, || servers::serves(OWN_PORT, 3))?;
+        let mut findings = Findings::new("server");
+        let version =
+            concat!("dfsbench ", env!("CARGO_PKG_VERSION"), ", in memory, without faults");
+        findings.fact("server", version, format!("NULL call to port {OWN_PORT}"));
+        Ok(findings.done())
+    }
+}
+
+/// Resolves names of clients; returns each address once, without those of this host.
+fn far_addresses(clients: &str) -> Result<Vec<IpAddr>, LabError> {
+    let mut addresses = Vec::new();
+    for name in clients.split_whitespace() {
+        let found = (name.trim_matches(['[', ']']), 0).to_socket_addrs().map_err(|error| {
+            let hint = "give its `address` in the plan";
+            LabError::Unable(format!("no address of client {name}: {error} ({hint})"))
+        })?;
+        for address in found {
+            // An address of IPv4 that is mapped to IPv6 is that of IPv4 to the server.
+            let address = address.ip().to_canonical();
+            if !address.is_loopback() {
+                addresses.push(address);
+            }
+        }
+    }
+    addresses.sort_unstable();
+    addresses.dedup();
+    Ok(addresses)
+}
+
+fn folder() -> PathBuf {
+    Path::new(RUN).join("own-server")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(clients: &str) -> OwnServer {
+        OwnServer { clients: clients.to_owned(), memory_bytes: 0, udp: true }
+    }
+
+    fn start_line(server: &OwnServer) -> String {
+        server.steps(&server.assume()).last().unwrap().to_string()
+    }
+
+    #[test]
+    fn only_the_clients_are_let_in() {
+        let far = OwnServer { memory_bytes: 1 << 20, udp: false, ..server("10.0.0.2 web") };
+        let expected = "dfsbench serve --port 20492 --threads 0 --memory 1048576 --listen 0.0.0.0 \
+                        --allow 10.0.0.2 --allow web --no-udp &";
+        assert_eq!(start_line(&far), expected);
+        let near = start_line(&server("127.0.0.1"));
+        assert_eq!(near, "dfsbench serve --port 20492 --threads 0 &");
+        let found = server("10.0.0.2 [fd00::1] 10.0.0.2 localhost").look().unwrap();
+        assert_eq!((found.clients.join(" "), found.listen), ("10.0.0.2 fd00::1".into(), "::"));
+        assert_eq!(server("10.0.0.2").look().unwrap().listen, "0.0.0.0");
+        assert_eq!(server("127.0.0.1").look().unwrap().listen, "");
+        let error = server("no-such-host.invalid").look().unwrap_err().to_string();
+        assert!(error.contains("no-such-host.invalid") && error.contains("address"), "{error}");
+    }
+}

@@ -1,0 +1,89 @@
+//! An array of devices. **Source:** mdadm(8), md(4).
+
+use std::fs;
+use std::path::PathBuf;
+
+use model::action::Raid;
+use model::options::check_object_name;
+use model::{Device, EffectiveSettings, Raid as RaidLevel};
+
+use super::LabAction;
+use super::accept::{accept, check_device};
+use super::storage::Devices;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::devices;
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for Raid {
+    type Facts = Devices;
+
+    fn accept(&self) -> Result<(), LabError> {
+        accept("array", check_object_name(&self.name))?;
+        self.devices.iter().try_for_each(check_device)
+    }
+
+    fn look(&self) -> Result<Devices, LabError> {
+        Devices::find(&self.devices)
+    }
+
+    fn assume(&self) -> Devices {
+        Devices::assume(&self.devices)
+    }
+
+    /// Makes the array and assumes that it is whole: building it up would disturb what is measured.
+    fn steps(&self, facts: &Devices) -> Vec<Step> {
+        let name = &self.name;
+        let mut argv: Vec<String> =
+            ["mdadm", "--create", &format!("/dev/md/{name}"), "--run"].map(str::to_owned).to_vec();
+        argv.extend(["--quiet".to_owned(), format!("--name={name}"), "--metadata=1.2".to_owned()]);
+        argv.push(format!("--level={}", self.level.name()));
+        if self.level != RaidLevel::Raid0 {
+            argv.push("--assume-clean".to_owned());
+        }
+        argv.push(format!("--raid-devices={}", facts.nodes.len()));
+        // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an option.
+        argv.extend(facts.nodes.iter().map(|node| node.display().to_string()));
+        let module = match self.level {
+            RaidLevel::Raid5 | RaidLevel::Raid6 => "raid456".to_owned(),
+            other => format!("raid{}", other.name()),
+        };
+        vec![
+            Step::run(["modprobe", module.as_str()]),
+            Step::overwrite(argv, facts.overwritten.clone()),
+        ]
+    }
+
+    /// Stops the array and takes its marks from the devices; refuses where there is one of that
+    /// name.
+    fn undo(&self, facts: &Devices, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        facts.may_destroy(&self.devices, allowed)?;
+        let name = &self.name;
+        if devices::array_node(name).is_some() {
+            return Err(LabError::Refused(format!("there is an array /dev/md/{name} already")));
+        }
+        Ok(vec![Undo::Array { name: name.clone(), devices: facts.nodes.clone() }])
+    }
+
+    fn check(&self, _facts: &Devices) -> Result<EffectiveSettings, LabError> {
+        let node = devices::node(&Device::Array(self.name.clone()))?;
+        let folder = devices::sysfs(&node).join("md");
+        let disks = self.devices.len().to_string();
+        let level = format!("raid{}", self.level.name());
+        let mut findings = Findings::new("server");
+        for (name, requested, file) in [
+            ("RAID level", level.as_str(), "level"),
+            ("disks of the array", disks.as_str(), "raid_disks"),
+            ("what the array does", "idle", "sync_action"),
+        ] {
+            let path = folder.join(file);
+            let found = fs::read_to_string(&path).unwrap_or_default();
+            // A level without redundancy has nothing to synchronise, and no such file.
+            if file != "sync_action" || !found.is_empty() {
+                findings.compare(name, requested, &found, &path.display().to_string());
+            }
+        }
+        Ok(findings.done())
+    }
+}

@@ -1,0 +1,74 @@
+//! The read-ahead of a mounted file system. **Source:** the kernel's
+//! Documentation/ABI/testing/sysfs-class-bdi, `read_ahead_kb`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::EffectiveSettings;
+use model::action::ReadAhead;
+
+use super::accept::check_point;
+use super::{LabAction, Layer};
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::mounts;
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for ReadAhead {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        check_point(&self.point)
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        // The number of the mount is known once it is there: a dry run has none.
+        let path = match path_at(&self.point) {
+            Some(path) => path,
+            None => PathBuf::from("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb"),
+        };
+        vec![Step::write(path, self.kib.to_string())]
+    }
+
+    /// Restores the old read-ahead; refuses where nothing is mounted, or its kind has none.
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        let path = path_of_mount(&self.point)?;
+        let text = read(&path)?;
+        Ok(vec![Undo::Write { path, text: text.trim().to_owned() }])
+    }
+
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let path = path_of_mount(&self.point)?;
+        let (requested, found) = (self.kib.to_string(), read(&path)?);
+        let mut findings = Findings::new("target");
+        findings.compare("read-ahead in KiB", &requested, &found, &path.display().to_string());
+        Ok(findings.done())
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::Client
+    }
+}
+
+fn path_at(point: &Path) -> Option<PathBuf> {
+    let device = mounts::at(point)?.device;
+    Some(PathBuf::from(format!("/sys/class/bdi/{device}/read_ahead_kb")))
+}
+
+fn path_of_mount(point: &Path) -> Result<PathBuf, LabError> {
+    match path_at(point) {
+        Some(path) => Ok(path),
+        None => Err(LabError::Unable(format!("nothing is mounted on {}", point.display()))),
+    }
+}
+
+fn read(path: &Path) -> Result<String, LabError> {
+    fs::read_to_string(path).map_err(|error| LabError::file("read", path, error))
+}

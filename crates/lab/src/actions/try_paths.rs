@@ -1,0 +1,82 @@
+//! Tries whether packets of full size get through to the other hosts; changes nothing.
+
+use std::path::PathBuf;
+use std::thread;
+
+use model::EffectiveSettings;
+use model::action::TryPaths;
+
+use super::LabAction;
+use crate::error::LabError;
+use crate::findings::Findings;
+use crate::host::path_probe::{self, Outcome};
+use crate::step::Step;
+use crate::undo::Undo;
+
+impl LabAction for TryPaths {
+    type Facts = ();
+
+    fn accept(&self) -> Result<(), LabError> {
+        // Addresses of peers go to sockets, and to no program.
+        Ok(())
+    }
+
+    fn look(&self) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn assume(&self) {}
+
+    fn steps(&self, (): &()) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for peer in &self.peers {
+            steps.push(Step::TryPath { peer: peer.clone(), bytes: self.bytes });
+        }
+        steps
+    }
+
+    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+        Ok(Vec::new())
+    }
+
+    /// Reports to which hosts full packets get through, as far as they answer.
+    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+        let mut outcomes = Vec::with_capacity(self.peers.len());
+        // At once: each silent host is waited for more than two seconds.
+        thread::scope(|scope| {
+            let mut probes = Vec::with_capacity(self.peers.len());
+            for peer in &self.peers {
+                probes.push(scope.spawn(|| path_probe::send_until_answered(peer, self.bytes)));
+            }
+            for probe in probes {
+                outcomes.push(probe.join().expect("a probe can't panic"));
+            }
+        });
+        let mut findings = Findings::new("network");
+        for (peer, outcome) in self.peers.iter().zip(outcomes) {
+            let found = match outcome? {
+                Outcome::Arrived => "pass",
+                Outcome::Unanswered | Outcome::TooLarge => "unknown: no answer",
+            };
+            let name = format!("packets of {} bytes to {}", self.bytes, peer.name);
+            let source = format!("UDP to {}, port {}", peer.address, path_probe::PORT);
+            findings.fact(&name, found, source);
+        }
+        Ok(findings.done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Peer;
+
+    use super::*;
+
+    #[test]
+    fn packets_that_arrive_are_a_fact() {
+        let peer = Peer { name: "server".into(), address: "127.0.0.1".into() };
+        let found = TryPaths { peers: vec![peer], bytes: 9_000 }.check(&()).unwrap();
+        assert_eq!(found.facts[0].name, "packets of 9000 bytes to server");
+        assert_eq!(found.facts[0].value, "pass");
+    }
+}

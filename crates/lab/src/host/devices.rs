@@ -1,0 +1,163 @@
+//! Block devices: their nodes, and the undoing of loop devices, arrays, mappings and file systems.
+//!
+//! A file system gets a UUID of ours when it is made, an array a name of ours: what is undone later
+//! is known by it, whatever node it has then. **Source:** losetup(8), mdadm(8), cryptsetup(8),
+//! wipefs(8), blkid(8).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::Device;
+
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+use crate::processes;
+
+/// How often a loop device is requested to go, and how long is waited where something holds it.
+const DETACHES: u32 = 100;
+const DETACH_PAUSE: Duration = Duration::from_millis(50);
+
+/// The node of a device as it is now.
+///
+/// # Errors
+/// Where it isn't there.
+pub fn node(device: &Device) -> Result<PathBuf, LabError> {
+    let gone = |what: String| LabError::Unable(format!("{what} isn't there (any more)"));
+    match device {
+        Device::Node(node) if node.symlink_metadata().is_ok() => Ok(node.clone()),
+        Device::Node(node) => Err(gone(node.display().to_string())),
+        Device::Loop(file) => {
+            loop_node(file).ok_or_else(|| gone(format!("the loop device of {}", file.display())))
+        }
+        Device::Array(name) => array_node(name).ok_or_else(|| gone(format!("the array {name}"))),
+        Device::Mapped(name) => {
+            let node = Path::new("/dev/mapper").join(name);
+            if node.exists() { Ok(node) } else { Err(gone(node.display().to_string())) }
+        }
+    }
+}
+
+/// Detaches every loop device of a file.
+///
+/// # Errors
+/// Where losetup can't, or something holds one for long: the kernel detaches it only then.
+pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
+    for _ in 0..DETACHES {
+        let Some(node) = loop_node(file) else { return Ok(()) };
+        let node = node.display().to_string();
+        runner.run(&["losetup", "--detach", node.as_str()], SOON)?;
+        if loop_node(file).is_some() {
+            processes::pause(DETACH_PAUSE);
+        }
+    }
+    let Some(node) = loop_node(file) else { return Ok(()) };
+    Err(LabError::Unable(format!(
+        "{} is in use still, and so keeps {}",
+        node.display(),
+        file.display()
+    )))
+}
+
+/// Stops an array of ours and takes its marks from its devices.
+///
+/// # Errors
+/// Where mdadm can't.
+pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<(), LabError> {
+    if let Some(node) = array_node(name) {
+        let node = node.display().to_string();
+        runner.run(&["mdadm", "--quiet", "--stop", node.as_str()], SOON)?;
+    }
+    for device in devices.iter().filter(|device| device.exists()) {
+        let device = device.display().to_string();
+        let argv = ["mdadm", "--examine", "--export", device.as_str()];
+        let output = runner.output(&argv, SOON)?;
+        let is_ours = |line: &str| {
+            let of = line.strip_prefix("MD_NAME=");
+            of.is_some_and(|of| of.rsplit(':').next() == Some(name))
+        };
+        if output.stdout.lines().any(is_ours) {
+            let argv = ["mdadm", "--quiet", "--zero-superblock", device.as_str()];
+            runner.run(&argv, SOON)?;
+        }
+    }
+    Ok(())
+}
+
+/// Closes a mapping of ours.
+///
+/// # Errors
+/// Where cryptsetup can't.
+pub fn close_mapped(runner: &Runner, name: &str) -> Result<(), LabError> {
+    if Path::new("/dev/mapper").join(name).exists() {
+        runner.run(&["cryptsetup", "close", "--", name], SOON)?;
+    }
+    Ok(())
+}
+
+/// Takes the marks of a file system from a device, if it is the one of this UUID.
+///
+/// # Errors
+/// Where wipefs can't, such as when it is mounted.
+pub fn wipe(runner: &Runner, device: &Path, uuid: &str) -> Result<(), LabError> {
+    if !device.exists() || uuid.is_empty() || probe(runner, device, "UUID")? != uuid {
+        return Ok(());
+    }
+    let device = device.display().to_string();
+    runner.run(&["wipefs", "--all", "--quiet", "--", device.as_str()], SOON)?;
+    Ok(())
+}
+
+/// One value of what is on a device; empty where there is none. **Source:** blkid(8), exit code 2.
+///
+/// # Errors
+/// Where blkid fails.
+pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabError> {
+    let device = device.display().to_string();
+    let argv = ["blkid", "--probe", "--match-tag", tag, "--output", "value", "--", device.as_str()];
+    Ok(runner.output(&argv, SOON)?.stdout.trim().to_owned())
+}
+
+/// Finds the loop device of a file.
+fn loop_node(file: &Path) -> Option<PathBuf> {
+    let wanted = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let entries = fs::read_dir("/sys/block").ok()?;
+    let found = entries.flatten().find(|entry| {
+        let text = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        let text = text.trim_end();
+        // A file that was removed first is still named.
+        Path::new(text.strip_suffix(" (deleted)").unwrap_or(text)) == wanted
+    });
+    found.map(|entry| Path::new("/dev").join(entry.file_name()))
+}
+
+/// The array of this name: by its link where udev runs, by its marks where not.
+pub fn array_node(name: &str) -> Option<PathBuf> {
+    let link = Path::new("/dev/md").join(name);
+    if let Ok(node) = link.canonicalize() {
+        return Some(node);
+    }
+    let entries = fs::read_dir("/sys/block").ok()?;
+    let mut arrays = entries.flatten().map(|entry| entry.path());
+    let found = arrays.find(|path| {
+        let is_array = path.join("md/array_state").exists();
+        is_array && path.file_name().is_some_and(|it| it.to_string_lossy() == format!("md_{name}"))
+    });
+    found.and_then(|path| Some(Path::new("/dev").join(path.file_name()?)))
+}
+
+/// The folder of a device in sysfs, by its number: nodes have other names where no udev runs.
+pub fn sysfs(node: &Path) -> PathBuf {
+    let number = rustix::fs::stat(node).map(|stat| stat.st_rdev).unwrap_or_default();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
+}
+
+/// Returns the size of a device in bytes, and the file that says it.
+pub fn size_bytes(node: &Path) -> (u64, String) {
+    let path = sysfs(node).join("size");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    // In sectors of 512 bytes, whatever the device has.
+    let sectors: u64 = text.trim().parse().unwrap_or(0);
+    (sectors.saturating_mul(512), path.display().to_string())
+}

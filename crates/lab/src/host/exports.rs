@@ -1,0 +1,113 @@
+//! The table of exports of the kernel's NFS server. **Source:** exportfs(8), exports(5).
+
+use std::path::Path;
+
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+
+/// One line of the table of exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Path of the directory.
+    pub directory: String,
+    /// Who may mount it.
+    pub clients: String,
+    /// Options of the export.
+    pub options: Vec<String>,
+}
+
+impl Export {
+    /// Says whether it is an export of this directory to one client.
+    pub fn is_to(&self, directory: &Path, client: &str) -> bool {
+        self.is_of(directory) && self.clients == world(client)
+    }
+
+    /// Says whether it is an export of this directory.
+    pub fn is_of(&self, directory: &Path) -> bool {
+        Path::new(&self.directory) == directory
+    }
+}
+
+/// Returns exportfs's names of an export, one for each of its clients.
+pub fn names(directory: &Path, clients: &str) -> impl Iterator<Item = String> {
+    let clients = clients.split_whitespace();
+    clients.map(move |client| format!("{client}:{}", directory.display()))
+}
+
+/// Reads the table.
+///
+/// # Errors
+/// Where exportfs fails.
+pub fn list(runner: &Runner) -> Result<Vec<Export>, LabError> {
+    Ok(parse(&runner.run(&["exportfs", "-v"], SOON)?))
+}
+
+/// Returns exportfs's word for all clients.
+fn world(clients: &str) -> &str {
+    if clients == "*" { "<world>" } else { clients }
+}
+
+/// Reads `directory clients(options)`; a long directory stands on a line of its own.
+fn parse(text: &str) -> Vec<Export> {
+    let mut exports = Vec::new();
+    let mut directory = "";
+    for line in text.lines() {
+        let mut rest = line;
+        if line.starts_with('/') {
+            let end = line.find(['\t', ' ']).unwrap_or(line.len());
+            (directory, rest) = line.split_at(end);
+        }
+        let rest = rest.trim();
+        let Some((clients, options)) = rest.strip_suffix(')').and_then(|it| it.split_once('('))
+        else {
+            continue;
+        };
+        let options = options.split(',').map(str::to_owned).collect();
+        let (directory, clients) = (directory.to_owned(), clients.to_owned());
+        exports.push(Export { directory, clients, options });
+    }
+    exports
+}
+
+/// Withdraws an export of ours from those of its clients that still have it.
+///
+/// # Errors
+/// Where exportfs fails.
+pub fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), LabError> {
+    let all = list(runner)?;
+    let mut argv = vec!["exportfs".to_owned(), "-u".to_owned(), "--".to_owned()];
+    let options = argv.len();
+    for client in clients.split_whitespace() {
+        if all.iter().any(|export| export.is_to(directory, client)) {
+            argv.extend(names(directory, client));
+        }
+    }
+    // Without a name `exportfs -u` is a mistake; nothing is left to withdraw.
+    if argv.len() == options {
+        return Ok(());
+    }
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    runner.run(&argv, SOON)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_exports_is_read() {
+        let text = "/srv/a        \t10.0.0.0/24(sync,wdelay,hide,rw,root_squash)\n\
+                    /srv/a/very/long/name\n\t\t<world>(async,wdelay,fsid=7,ro)\n";
+        let found = parse(text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            (found[0].directory.as_str(), found[0].clients.as_str()),
+            ("/srv/a", "10.0.0.0/24")
+        );
+        assert_eq!(found[0].options, ["sync", "wdelay", "hide", "rw", "root_squash"]);
+        assert_eq!(found[1].directory, "/srv/a/very/long/name");
+        assert_eq!(found[1].clients, world("*"));
+        assert_eq!(parse("garbage\n(\n)\n/x\n"), []);
+    }
+}

@@ -1,0 +1,71 @@
+//! Network interfaces: their largest packet, and tc rules on them.
+//!
+//! Our rules have a handle of their own, which tells them from others. **Source:** ip-link(8),
+//! tc(8).
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::commands::{Runner, SOON};
+use crate::error::LabError;
+
+/// Handle of our rule at the root of an interface.
+pub const HANDLE: &str = "df5:";
+/// Handle of the rate limit below a delay.
+pub const INNER: &str = "df6:";
+/// Gives an interface its largest packet back; one that is gone needs none.
+///
+/// # Errors
+/// Where the kernel refuses.
+pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), LabError> {
+    if mtu(interface).is_ok_and(|now| now != bytes) {
+        let bytes = bytes.to_string();
+        runner.run(&["ip", "link", "set", "dev", interface, "mtu", bytes.as_str()], SOON)?;
+    }
+    Ok(())
+}
+
+/// Takes our rules from an interface; one that is gone, or has none of ours, needs nothing.
+///
+/// # Errors
+/// Where the kernel refuses.
+pub fn remove_rules(runner: &Runner, interface: &str) -> Result<(), LabError> {
+    if mtu(interface).is_err() {
+        return Ok(());
+    }
+    if rules(runner, interface)?.iter().any(|rule| rule["handle"].as_str() == Some(HANDLE)) {
+        runner.run(&["tc", "qdisc", "del", "dev", interface, "root"], SOON)?;
+    }
+    Ok(())
+}
+
+/// Reads the rules of an interface.
+///
+/// # Errors
+/// Where tc fails.
+pub fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
+    let argv = ["tc", "-json", "qdisc", "show", "dev", interface];
+    json(&argv, &runner.run(&argv, SOON)?)
+}
+
+/// Reads the largest packet of an interface, in bytes.
+///
+/// # Errors
+/// Where there is no such interface.
+pub fn mtu(interface: &str) -> Result<u32, LabError> {
+    let argv = ["ip", "-json", "link", "show", "dev", interface];
+    let links = json(&argv, &Runner::default().run(&argv, SOON)?)?;
+    let mtu = links.first().and_then(|link| u32::try_from(link["mtu"].as_u64()?).ok());
+    mtu.ok_or_else(|| LabError::Unable(format!("interface {interface} has no MTU")))
+}
+
+fn json(argv: &[&str], text: &str) -> Result<Vec<Value>, LabError> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let error = std::io::Error::new(std::io::ErrorKind::InvalidData, error.to_string());
+        LabError::file("understand", Path::new(&crate::commands::show(argv)), error)
+    })
+}

@@ -1,0 +1,119 @@
+//! Undoes changes of this host, by the data that the undo log holds.
+//!
+//! Everything can be undone twice, and also where the change was never made: each looks first
+//! whether there is something to do. Nothing is done before [`undo_guard`] has checked that it is
+//! what dfsbench did.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use model::work::directory_name;
+
+use crate::commands::{LONG, Runner, SOON};
+use crate::error::LabError;
+use crate::host::{calendar, devices, exports, interfaces, nfsd};
+use crate::processes;
+use crate::undo::Undo;
+use crate::{undo_guard, unmount};
+
+/// Undoes one change of several parts: what was done last first, and all of it, whatever fails.
+///
+/// # Errors
+/// With all that can't be undone; trying again later is safe.
+pub fn restore_all<'a>(
+    runner: &mut Runner,
+    undo: impl IntoIterator<Item = &'a Undo, IntoIter: DoubleEndedIterator>,
+) -> Result<(), LabError> {
+    let mut errors = Vec::new();
+    for part in undo.into_iter().rev() {
+        errors.extend(restore(part, runner).err());
+    }
+    LabError::of_all(errors).map_or(Ok(()), Err)
+}
+
+/// Undoes one part of a change; does nothing where there is nothing to do.
+///
+/// # Errors
+/// Where it can't be undone; trying again later is safe.
+pub fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
+    undo_guard::check(undo)?;
+    match undo {
+        Undo::Write { path, text } => write(runner, path, text),
+        Undo::Mtu { interface, bytes } => interfaces::restore_mtu(runner, interface, *bytes),
+        Undo::Shape { interface } => interfaces::remove_rules(runner, interface),
+        Undo::Unmount { point, file_system } => unmount::at(runner, point, file_system),
+        Undo::Folder { path } => remove_folder(runner, path),
+        Undo::Tree { path } => remove_tree(runner, path),
+        Undo::File { path } => remove_file(runner, path),
+        Undo::Loop { file } => devices::detach(runner, file),
+        Undo::Array { name, devices: members } => devices::stop_array(runner, name, members),
+        Undo::Mapped { name } => devices::close_mapped(runner, name),
+        Undo::Wipe { device, uuid } => devices::wipe(runner, device, uuid),
+        Undo::End { program } => processes::end(runner, program),
+        Undo::Works { directory, campaign } => remove_works(runner, directory, campaign),
+        Undo::Export { directory, clients } => exports::withdraw(runner, directory, clients),
+        Undo::Nfsd { state } => nfsd::restore(runner, state),
+        Undo::Calendar { offset_ns } => calendar::restore(runner, *offset_ns),
+    }
+}
+
+fn write(runner: &Runner, path: &Path, text: &str) -> Result<(), LabError> {
+    // What belonged to a mount or an interface is gone with it.
+    if path.exists() { runner.write(path, text) } else { Ok(()) }
+}
+
+fn remove_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    match fs::remove_dir(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // It has other entries by now: then it isn't ours alone.
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display().to_string();
+            runner.run(&["rmdir", "--ignore-fail-on-non-empty", "--", path.as_str()], SOON)?;
+            Ok(())
+        }
+        Err(error) => Err(LabError::file("remove", path, error)),
+    }
+}
+
+fn remove_tree(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    remove_all(runner, path, SOON)
+}
+
+fn remove_all(runner: &Runner, path: &Path, within: Duration) -> Result<(), LabError> {
+    let path = path.display().to_string();
+    runner.run(&["rm", "--recursive", "--one-file-system", "--", path.as_str()], within)?;
+    Ok(())
+}
+
+/// A directory that is gone holds nothing.
+fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(), LabError> {
+    let ours = directory_name(campaign, "");
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
+            remove_all(runner, &entry.path(), LONG)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(LabError::file("look at", path, error)),
+        Ok(metadata) if metadata.is_dir() => return Ok(()),
+        Ok(_) => {}
+    }
+    let path = path.display().to_string();
+    runner.run(&["rm", "--", path.as_str()], SOON)?;
+    Ok(())
+}
