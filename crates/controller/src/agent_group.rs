@@ -14,7 +14,7 @@ use model::{Fact, Host, LabSpec, RunSpec, Share};
 
 use crate::Walk;
 use crate::clock::{Exchanges, Sample};
-use crate::trial::Trouble;
+use crate::trial_error::TrialError;
 use rounds::Rounds;
 
 /// The agents of one trial, in the order of their workers.
@@ -121,7 +121,7 @@ impl<'s> AgentGroup<'s> {
         walk: &mut Walk<'_>,
         who: Range<usize>,
         request: impl Fn(usize) -> Request<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    ) -> Result<Vec<T>, TrialError> {
         let mut expected = Vec::with_capacity(who.len());
         for index in who.clone() {
             let (order, answer) = request(index).into_parts();
@@ -152,7 +152,7 @@ impl<'s> AgentGroup<'s> {
         index: usize,
         answer: &Answer<T>,
         report: Report,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, TrialError> {
         let member = &mut self.members[index];
         let read = match &member.host {
             Some(host) => walk.hosts.read_answer(host, answer, report).inspect_err(|_| {
@@ -160,7 +160,7 @@ impl<'s> AgentGroup<'s> {
             }),
             None => answer.read(report).map_err(|wrong| format!("the agent of this host {wrong}")),
         };
-        read.map_err(Trouble::Row)
+        read.map_err(TrialError::Failed)
     }
 
     /// Sends an order to all agents, as [`Self::ask`] does to one.
@@ -171,7 +171,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         request: impl Fn(usize) -> Request<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    ) -> Result<Vec<T>, TrialError> {
         self.ask(walk, 0..self.len(), request)
     }
 
@@ -183,7 +183,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         request: impl Fn(usize) -> Request<T>,
-    ) -> Result<Vec<T>, Trouble> {
+    ) -> Result<Vec<T>, TrialError> {
         let mut answers = self.ask(walk, 0..1, &request)?;
         answers.extend(self.ask(walk, 1..self.len(), &request)?);
         Ok(answers)
@@ -198,12 +198,12 @@ impl<'s> AgentGroup<'s> {
         walk: &mut Walk<'_>,
         index: usize,
         order: Order,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TrialError> {
         let member = &mut self.members[index];
         let is_armed = member.state == State::Armed && matches!(order, Order::Clock);
         let sent = match &member.host {
-            Some(host) => walk.hosts.send(host, order).map_err(Trouble::Row),
-            None => walk.agent.send(order).map_err(Trouble::from),
+            Some(host) => walk.hosts.send(host, order).map_err(TrialError::Failed),
+            None => walk.agent.send(order).map_err(TrialError::from),
         };
         member.state = if sent.is_ok() { State::Asked { is_armed } } else { State::Away };
         sent
@@ -219,7 +219,7 @@ impl<'s> AgentGroup<'s> {
         walk: &mut Walk<'_>,
         who: Range<usize>,
         hear: &mut Hear<'_>,
-    ) -> Result<Vec<Option<Report>>, Trouble> {
+    ) -> Result<Vec<Option<Report>>, TrialError> {
         let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
         let mut missing = who.len();
         let mut rounds = Rounds::of(self, walk, who.clone());
@@ -231,7 +231,7 @@ impl<'s> AgentGroup<'s> {
                 while answer.is_none() && self.members[index].state != State::Killed {
                     let before = self.members[index].state;
                     let received = match self.try_receive(walk, index) {
-                        Err(Trouble::Row(_)) if self.note_if_killed(walk, index) => {
+                        Err(TrialError::Failed(_)) if self.note_if_killed(walk, index) => {
                             missing -= 1;
                             continue;
                         }
@@ -295,7 +295,7 @@ impl<'s> AgentGroup<'s> {
         walk: &mut Walk<'_>,
         hosts: &[Host],
         begin: impl Fn(Share) -> Request<Vec<Fact>>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TrialError> {
         while let Some((index, member)) = self.killed.pop() {
             let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
             let member = Member { state: State::Away, is_maker: false, ..member };
@@ -313,18 +313,18 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         index: usize,
-    ) -> Result<Option<Report>, Trouble> {
+    ) -> Result<Option<Report>, TrialError> {
         let member = &mut self.members[index];
         let received = match &member.host {
             Some(host) => walk.hosts.try_receive(host).map_err(|why| {
                 let is_there = walk.hosts.is_there(host);
                 member.state = if is_there { State::Free } else { State::Away };
-                Trouble::Row(why)
+                TrialError::Failed(why)
             })?,
             None => match walk.agent.try_receive()? {
                 Some(Report::Failed(why)) => {
                     member.state = State::Free;
-                    return Err(Trouble::Row(why));
+                    return Err(TrialError::Failed(why));
                 }
                 received => received,
             },
@@ -345,7 +345,7 @@ impl<'s> AgentGroup<'s> {
     ///
     /// # Errors
     /// When one is lost.
-    pub(crate) fn meet(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    pub(crate) fn meet(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         if self.hosts().any(|host| walk.hosts.clock(host).is_none()) {
             self.samples(walk)?;
         }
@@ -358,7 +358,7 @@ impl<'s> AgentGroup<'s> {
     ///
     /// # Errors
     /// When one is lost.
-    pub(crate) fn samples(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, Trouble> {
+    pub(crate) fn samples(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
         let hosts: Vec<String> = self.hosts().map(str::to_owned).collect();
         let mut exchanges: Vec<Exchanges> =
             hosts.iter().map(|host| walk.hosts.exchanges(host)).collect();
@@ -391,7 +391,7 @@ impl<'s> AgentGroup<'s> {
         let mut samples = Vec::with_capacity(hosts.len());
         for (host, made) in hosts.iter().zip(&exchanges) {
             let Some(sample) = made.best() else {
-                return Err(Trouble::Row(format!("host {host}: it did not tell its clock")));
+                return Err(TrialError::Failed(format!("host {host}: it did not tell its clock")));
             };
             walk.hosts.note_clock(host, sample);
             samples.push(sample);
@@ -400,7 +400,7 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Looks whether all hosts are there, those that serve, too.
-    fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
             // Whether one is killed is heard where its answer would be.
             let host = member.host.as_ref().filter(|host| !walk.hosts.is_kill_planned(host));
@@ -412,13 +412,13 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Looks whether the host that serves is there, if there is one.
-    fn look_at_server(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    fn look_at_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
         let served = walk.hosts.look_at(&lab.server.name);
         served.map_err(|why| {
             // Whoever waits for a server that is gone waits for long.
             self.leave(walk);
-            Trouble::Row(why)
+            TrialError::Failed(why)
         })
     }
 

@@ -232,7 +232,7 @@ impl<'a> Hosts<'a> {
     ) -> Result<T, String> {
         answer.read(report).map_err(|wrong| {
             self.opened.remove(host);
-            self.applied_steps.forget(host);
+            self.applied_steps.forget_host(host);
             self.lose(host, &format!("host {host} {wrong}"))
         })
     }
@@ -376,7 +376,7 @@ impl<'a> Hosts<'a> {
     pub(crate) fn leave_one(&mut self, host: &str) {
         self.agents.remove(host);
         self.opened.remove(host);
-        self.applied_steps.forget(host);
+        self.applied_steps.forget_host(host);
     }
 
     /// Looks whether a host is there.
@@ -449,27 +449,28 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Undoes everything that is applied; says what could not be undone.
-    pub(crate) fn undo_all(&mut self) -> Vec<String> {
-        self.with_applied_steps(AppliedSteps::clear)
+    /// Leaves all agents and waits for their ends; returns the sentence of each that could not undo
+    /// everything, or that was lost with changes before.
+    pub(crate) fn leave_agents(&mut self) -> Vec<(String, String)> {
+        // All get their order before the first one is waited for.
+        for agent in self.agents.values_mut().flatten() {
+            agent.leave();
+        }
+        let mut left = Vec::new();
+        for (host, agent) in std::mem::take(&mut self.agents) {
+            let why = match agent {
+                Ok(mut agent) => agent.await_end(),
+                // Only one that may still have changes is worth a word.
+                Err(why) => Some(why).filter(|why| why.contains(LEFT_TO_AGENT)),
+            };
+            left.extend(why.map(|why| (host, why)));
+        }
+        left
     }
 
-    /// Undoes everything and leaves all agents; says what could not be undone.
-    pub(crate) fn leave(&mut self) -> Vec<String> {
-        let mut left = self.undo_all();
-        // All are told before the first one is waited for.
-        self.agents.values_mut().flatten().for_each(|agent| agent.leave());
-        for (host, agent) in &mut self.agents {
-            let still = match agent {
-                Ok(agent) => agent.await_end(),
-                // Only one that may still have changes is worth a word.
-                Err(why) => Some(why.clone()).filter(|why| why.contains(LEFT_TO_AGENT)),
-            };
-            let still = still.filter(|still| self.opened.contains(host) && !left.contains(still));
-            left.extend(still);
-        }
-        self.agents.clear();
-        left
+    /// Says whether a host was made ready to be changed.
+    pub(crate) fn may_be_changed(&self, host: &str) -> bool {
+        self.opened.contains(host)
     }
 
     fn agent(&mut self, host: &str) -> Result<&mut dyn Transport, String> {

@@ -9,6 +9,7 @@ mod agent_group;
 mod applied_steps;
 mod clock;
 mod faults;
+mod host_setup;
 mod hosts;
 mod merge;
 mod pass;
@@ -16,6 +17,7 @@ pub mod search;
 mod setting_up;
 
 mod trial;
+mod trial_error;
 pub mod watching;
 
 use std::fmt::Display;

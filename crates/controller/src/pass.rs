@@ -11,7 +11,7 @@ use crate::agent_group::AgentGroup;
 use crate::clock::{FRESH_NS, Mapping, Sample};
 use crate::faults::FaultSchedule;
 use crate::merge::{Part, merge};
-use crate::trial::Trouble;
+use crate::trial_error::TrialError;
 use crate::{Event, Walk, setting_up, watching};
 
 /// The least that the start lies ahead of the last message before it, in nanoseconds: longer than a
@@ -52,7 +52,7 @@ impl OnePass<'_, '_> {
         &mut self,
         walk: &mut Walk<'_>,
         facts: &mut Vec<Fact>,
-    ) -> Result<PassEnd, Trouble> {
+    ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
         self.group.ask_first(walk, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
@@ -78,7 +78,9 @@ impl OnePass<'_, '_> {
             }
         }
         if done.is_empty() {
-            return Err(Trouble::Row("no agent is left that could tell of its work".to_owned()));
+            return Err(TrialError::Failed(
+                "no agent is left that could tell of its work".to_owned(),
+            ));
         }
         let done: Vec<Vec<Done>> = done.into_iter().flatten().collect();
         let ends = self.account(walk, &done)?;
@@ -92,7 +94,7 @@ impl OnePass<'_, '_> {
     }
 
     /// Has all workers open what they need; where they only read, it may be another's.
-    fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let pass = self.pass;
         let places = if pass.writes() { 0 } else { self.spec.placement.neighbour };
         let shares: Vec<_> =
@@ -102,7 +104,7 @@ impl OnePass<'_, '_> {
     }
 
     /// Lets all workers start at one instant.
-    fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, Trouble> {
+    fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, TrialError> {
         let clocks = self.clocks(walk)?;
         let round_trip_ns = 2 * clocks.iter().map(|clock| clock.error_ns).max().unwrap_or(0);
         let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
@@ -117,7 +119,7 @@ impl OnePass<'_, '_> {
     }
 
     /// A sample of each clock, no older than it may be; none where one agent works alone.
-    fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, Trouble> {
+    fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
         if self.group.is_alone() {
             return Ok(Vec::new());
         }
@@ -137,7 +139,7 @@ impl OnePass<'_, '_> {
         &mut self,
         walk: &mut Walk<'_>,
         started_ns: u64,
-    ) -> Result<Vec<Option<Vec<Done>>>, Trouble> {
+    ) -> Result<Vec<Option<Vec<Done>>>, TrialError> {
         let Self { is_observed, fault_schedule, .. } = self;
         let is_observed = *is_observed;
         fault_schedule.start(started_ns);
@@ -175,7 +177,7 @@ impl OnePass<'_, '_> {
         &mut self,
         walk: &mut Walk<'_>,
         done: &[Vec<Done>],
-    ) -> Result<Vec<PassEnd>, Trouble> {
+    ) -> Result<Vec<PassEnd>, TrialError> {
         let others = |index| if index == 0 { done[1..].concat() } else { Vec::new() };
         self.group.ask_all(walk, |index| request::account(others(index)))
     }
@@ -186,7 +188,7 @@ impl OnePass<'_, '_> {
         walk: &mut Walk<'_>,
         mut ends: Vec<PassEnd>,
         start: &Start,
-    ) -> Result<PassEnd, Trouble> {
+    ) -> Result<PassEnd, TrialError> {
         if self.group.is_alone() {
             let mut end = ends.remove(0);
             if let Some(host) = self.group.hosts().next() {
@@ -208,8 +210,8 @@ impl OnePass<'_, '_> {
     }
 
     /// Leaves the hosts that work: whoever waits for a server that is gone waits for long.
-    fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> Trouble {
+    fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
         self.group.leave(walk);
-        Trouble::Row(why)
+        TrialError::Failed(why)
     }
 }

@@ -9,6 +9,7 @@ use model::{Caveat, Fact, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialStat
 
 use crate::Walk;
 use crate::applied_steps::on_host;
+use crate::host_setup::{bring_to, undo_to};
 
 /// Brings the hosts to what a run wants; tells what is in force, and the caveats for each pass.
 ///
@@ -23,7 +24,7 @@ pub(crate) fn before_trial(
     walk.hosts.reach(lab)?;
     let stop = walk.stop;
     walk.hosts.with_applied_steps(|applied_steps, hosts| {
-        applied_steps.bring_to(hosts, &wanted, stop)?;
+        bring_to(applied_steps, hosts, &wanted, stop)?;
         trial.facts.extend(applied_steps.facts());
         let differences = applied_steps.differences();
         if lab.strict && !differences.is_empty() {
@@ -56,7 +57,7 @@ pub(crate) fn before_reading(
             let working = spec.client_hosts().iter();
             let requests = working.map(|host| (host.name.as_str(), request::release())).collect();
             hosts.ask_each(requests).into_iter().collect::<Result<Vec<_>, _>>()?;
-            applied_steps.undo_to(hosts, kept)?;
+            undo_to(applied_steps, hosts, kept)?;
         }
         let mut facts = Vec::new();
         // The server last, since what clients still hold is written to it.
@@ -69,7 +70,7 @@ pub(crate) fn before_reading(
         for (host, answer) in clients.chain([&lab.server]).zip(answers) {
             facts.extend(on_host(&host.name, answer?));
         }
-        applied_steps.bring_to(hosts, &wanted, stop)?;
+        bring_to(applied_steps, hosts, &wanted, stop)?;
         for fact in &mut facts {
             fact.name = format!("{pass}: {}", fact.name);
         }

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Broken, Gone, JournalLocation, PassEnd, request};
+use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
 use model::random::draw;
 use model::soak::{Disturbance, FaultKind};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
@@ -15,33 +15,8 @@ use crate::agent_group::AgentGroup;
 use crate::applied_steps::on_host;
 use crate::faults::FaultSchedule;
 use crate::pass::OnePass;
+use crate::trial_error::TrialError;
 use crate::{ControllerError, Event, Walk, setting_up};
-
-/// Why a trial does not go on.
-pub(crate) enum Trouble {
-    /// Nor does the campaign.
-    Over(ControllerError),
-    /// The reason stands in the run's row.
-    Row(String),
-}
-
-impl From<String> for Trouble {
-    fn from(why: String) -> Self {
-        Self::Row(why)
-    }
-}
-
-impl From<ControllerError> for Trouble {
-    fn from(error: ControllerError) -> Self {
-        Self::Over(error)
-    }
-}
-
-impl From<Gone> for Trouble {
-    fn from(gone: Gone) -> Self {
-        Self::Over(gone.into())
-    }
-}
 
 /// Makes the trial at `position` and tells the observer of it.
 pub(crate) fn run(
@@ -77,8 +52,8 @@ fn make(
     let made = panicked::catch(|| begin_to_end(walk, &mut group, run, &mut trial));
     match made.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => {}
-        Err(Trouble::Over(error)) => return Err(error),
-        Err(Trouble::Row(why)) => {
+        Err(TrialError::CampaignOver(error)) => return Err(error),
+        Err(TrialError::Failed(why)) => {
             // Preparations that somebody stopped did not fail.
             let stopped = walk.stop.load(Relaxed);
             trial.state = if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
@@ -91,22 +66,22 @@ fn make(
 /// what was done to hosts, so that the next trial finds all as it should be. Each step is made
 /// whatever became of the others. Answers that got lost in between are found as answers to another
 /// order, and cost their host its agent, which then undoes by itself what it did.
-fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> Trouble {
-    let settled = panicked::catch(|| group.settle(walk).map_err(Trouble::Over));
+fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> TrialError {
+    let settled = panicked::catch(|| group.settle(walk).map_err(TrialError::CampaignOver));
     let ended = panicked::catch(|| group.end(walk));
     let left = panicked::catch(|| walk.hosts.undo_all());
     let mut reasons = vec![panicked.to_string()];
     for done in [settled, ended] {
         match done {
             Ok(Ok(())) => {}
-            Ok(Err(Trouble::Over(error))) => return Trouble::Over(error),
-            Ok(Err(Trouble::Row(why))) => reasons.push(format!("clean-up: {why}")),
+            Ok(Err(TrialError::CampaignOver(error))) => return TrialError::CampaignOver(error),
+            Ok(Err(TrialError::Failed(why))) => reasons.push(format!("clean-up: {why}")),
             Err(again) => reasons.push(format!("clean-up: {again}")),
         }
     }
     let left = left.unwrap_or_else(|again| vec![again.to_string()]);
     reasons.extend(left.into_iter().map(|why| format!("undo: {why}")));
-    Trouble::Row(reasons.join("; "))
+    TrialError::Failed(reasons.join("; "))
 }
 
 /// Makes and removes a site as a run wants it; why it can't be.
@@ -133,15 +108,15 @@ pub(crate) fn check(
     });
     match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => Ok(None),
-        Err(Trouble::Row(why)) => Ok(Some(why)),
-        Err(Trouble::Over(error)) => Err(error),
+        Err(TrialError::Failed(why)) => Ok(Some(why)),
+        Err(TrialError::CampaignOver(error)) => Err(error),
     }
 }
 
 /// Sees that the hosts that work have agents.
-fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), Trouble> {
+fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
     walk.agent.set_wakeup(walk.hosts.wakeup());
-    walk.hosts.reach_all(spec.client_hosts()).map_err(Trouble::Row)
+    walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
 }
 
 /// Has each agent make or join the site; the settings in force.
@@ -150,7 +125,7 @@ fn begin(
     group: &mut AgentGroup<'_>,
     spec: &RunSpec,
     workplace: Workplace<'_>,
-) -> Result<Vec<Fact>, Trouble> {
+) -> Result<Vec<Fact>, TrialError> {
     group.meet(walk)?;
     (walk.observe)(Event::DirectoryBegun { name: workplace.name, spec });
     let seed = walk.plan.seed;
@@ -221,7 +196,7 @@ fn begin_to_end<'s>(
     group: &mut AgentGroup<'s>,
     run: TrialOf<'s>,
     trial: &mut Trial,
-) -> Result<(), Trouble> {
+) -> Result<(), TrialError> {
     let TrialOf { spec, is_observed } = run;
     await_lost(walk, spec);
     let caveats = match &spec.lab {
@@ -239,7 +214,7 @@ fn begin_to_end<'s>(
             trial.facts.extend(facts);
             passes(walk, group, run, work, trial)?;
         }
-        Err(Trouble::Row(why)) => {
+        Err(TrialError::Failed(why)) => {
             group.settle(walk)?;
             trial.state = not_made(walk, why);
         }
@@ -251,7 +226,7 @@ fn begin_to_end<'s>(
     setting_up::after_trial(walk, spec, trial);
     let ended = group.end(walk);
     (walk.observe)(Event::DirectoryEnded);
-    if let Err(Trouble::Row(reason)) = ended {
+    if let Err(TrialError::Failed(reason)) = ended {
         if is_observed {
             // Rows of a table show what was measured, and this was.
             let left = format!("the working directory `{work_name}` is left behind: {reason}");
@@ -306,11 +281,11 @@ fn passes<'s>(
                     Some(Broken::Failed(reason)) => TrialState::Failed(reason),
                 };
             }
-            Err(Trouble::Row(why)) => {
+            Err(TrialError::Failed(why)) => {
                 group.settle(walk)?;
                 trial.state = not_made(walk, format!("{}: {why}", pass.name()));
             }
-            Err(Trouble::Over(error)) => return Err(error),
+            Err(TrialError::CampaignOver(error)) => return Err(error),
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
 use super::{AgentGroup, Member, State};
-use crate::trial::Trouble;
+use crate::trial_error::TrialError;
 use crate::{ControllerError, Walk};
 
 /// How long agents have to remove what a trial made, in nanoseconds: a million files on a slow
@@ -66,7 +66,7 @@ impl AgentGroup<'_> {
         walk: &mut Walk<'_>,
         round: &Round,
         expected: Option<&Answer<()>>,
-    ) -> Result<(bool, Result<(), Trouble>), ControllerError> {
+    ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
         let (mut is_quiet, mut refused) = (true, Ok(()));
         for &index in &round.who {
             while self.members[index].is_asked() {
@@ -82,7 +82,7 @@ impl AgentGroup<'_> {
                 match read {
                     Ok(None) => break,
                     Ok(Some(())) => is_quiet = false,
-                    Err(Trouble::Over(error)) => return Err(error),
+                    Err(TrialError::CampaignOver(error)) => return Err(error),
                     Err(why) => (is_quiet, refused) = (false, refused.and(Err(why))),
                 }
             }
@@ -94,7 +94,7 @@ impl AgentGroup<'_> {
     fn disarm(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
         for index in 0..self.len() {
             if self.members[index].state == State::Armed
-                && let Err(Trouble::Over(error)) = self.send(walk, index, Order::Disarm)
+                && let Err(TrialError::CampaignOver(error)) = self.send(walk, index, Order::Disarm)
             {
                 return Err(error);
             }
@@ -103,13 +103,13 @@ impl AgentGroup<'_> {
     }
 
     /// Leaves the hosts that take too long to end their trial, and names the first of them.
-    fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let requested = self.members.iter().find(|member| member.is_asked());
         let Some(host) = requested.and_then(|member| member.host.clone()) else { return Ok(()) };
         self.leave_asked(walk);
         let limit = Nanos(END_WITHIN_NS);
         let why = format!("host {host}: it still removes its files after {limit}");
-        Err(Trouble::Row(format!("{why}, and is left to it")))
+        Err(TrialError::Failed(format!("{why}, and is left to it")))
     }
 
     /// Leaves the hosts that don't answer.
@@ -127,7 +127,7 @@ impl AgentGroup<'_> {
     ///
     /// # Errors
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
-    pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), Trouble> {
+    pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(first) = self.members.iter().position(Member::has_trial) else { return Ok(()) };
         let joined = self.end_some(walk, first + 1..self.len(), false);
         let last = self.end_some(walk, first..first + 1, !self.members[first].is_maker);
@@ -141,7 +141,7 @@ impl AgentGroup<'_> {
         walk: &mut Walk<'_>,
         who: Range<usize>,
         inherits: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TrialError> {
         let mut ended = Ok(());
         let (end, answer) = request::end(inherits).into_parts();
         for index in who.clone() {

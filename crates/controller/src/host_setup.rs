@@ -1,0 +1,194 @@
+//! Brings the hosts of a campaign to the steps that a run wants, and undoes all at the end.
+//!
+//! Between two runs what [`lab::reusable_steps`] names is kept; the rest is undone from the top, and
+//! what is new is applied. So only settings that changed, and what stands on them, are redone. The
+//! same step on several hosts is taken on all of them at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::discriminant;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use fleet::request;
+use lab::reusable_steps;
+use model::LabStep;
+
+use crate::applied_steps::{Applied, AppliedSteps};
+use crate::hosts::Hosts;
+
+/// Brings the hosts to what is wanted.
+///
+/// # Errors
+/// When a step can't be applied or undone, or `stop` is set; in a sentence. After a step that
+/// failed nothing is applied any more, as far as it could be undone.
+pub(crate) fn bring_to(
+    applied: &mut AppliedSteps,
+    hosts: &mut Hosts<'_>,
+    wanted: &[LabStep],
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
+    let steps: Vec<LabStep> = applied.steps.iter().map(|applied| applied.step.clone()).collect();
+    let (is_kept, is_there) = reusable_steps(&steps, wanted);
+    // On each host the kept steps lie below the others, wherever they stand among the steps of
+    // other hosts: moving the others to the end leaves the order of every host as it is.
+    let (mut kept, mut outdated) = (Vec::new(), Vec::new());
+    for (applied, is_kept) in applied.steps.drain(..).zip(is_kept) {
+        if is_kept { kept.push(applied) } else { outdated.push(applied) }
+    }
+    let kept_count = kept.len();
+    kept.append(&mut outdated);
+    applied.steps = kept;
+    undo_to(applied, hosts, kept_count)?;
+    let mut missing = Vec::new();
+    for (step, is_there) in wanted.iter().zip(is_there) {
+        if !is_there {
+            missing.push(step);
+        }
+    }
+    let mut missing = missing.as_slice();
+    while !missing.is_empty() {
+        let (batch, rest) = missing.split_at(count_at_once(missing.iter().copied()));
+        missing = rest;
+        if stop.load(Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        if let Err(why) = apply(applied, hosts, batch) {
+            let mut reasons = vec![why];
+            for left in undo_all(applied, hosts) {
+                if left != reasons[0] {
+                    reasons.push(left);
+                }
+            }
+            return Err(reasons.join("; "));
+        }
+    }
+    sort_as(applied, wanted);
+    Ok(())
+}
+
+/// Applies steps to as many hosts.
+fn apply(
+    applied: &mut AppliedSteps,
+    hosts: &mut Hosts<'_>,
+    batch: &[&LabStep],
+) -> Result<(), String> {
+    let mut requests = Vec::with_capacity(batch.len());
+    for step in batch {
+        requests.push((step.host.as_str(), request::apply(step.action.clone())));
+    }
+    let mut refused = Vec::new();
+    for (step, answer) in batch.iter().zip(hosts.ask_each(requests)) {
+        match answer {
+            Ok(effective) => applied.steps.push(Applied { step: (*step).clone(), effective }),
+            Err(why) => refused.push(why),
+        }
+    }
+    if refused.is_empty() { Ok(()) } else { Err(refused.join("; ")) }
+}
+
+/// Puts what is applied in the order of what was wanted, which is that of each host already.
+fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
+    let mut of_hosts: BTreeMap<String, VecDeque<Applied>> = BTreeMap::new();
+    for applied in applied.steps.drain(..) {
+        of_hosts.entry(applied.step.host.clone()).or_default().push_back(applied);
+    }
+    for step in wanted {
+        if let Some(of_host) = of_hosts.get_mut(&step.host) {
+            applied.steps.extend(of_host.pop_front());
+        }
+    }
+}
+
+/// Undoes from the top until so many are left.
+///
+/// # Errors
+/// When one can't be undone, which then remains on top.
+pub(crate) fn undo_to(
+    applied: &mut AppliedSteps,
+    hosts: &mut Hosts<'_>,
+    kept: usize,
+) -> Result<(), String> {
+    while applied.steps.len() > kept {
+        let top = count_at_once(applied.steps[kept..].iter().rev().map(|applied| &applied.step));
+        let mut batch = applied.steps.split_off(applied.steps.len() - top);
+        // A lost host undoes its steps by itself.
+        batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
+        let mut requests = Vec::with_capacity(batch.len());
+        for applied in &batch {
+            requests.push((applied.step.host.as_str(), request::undo_last()));
+        }
+        let answers = hosts.ask_each(requests);
+        let mut refused = Vec::new();
+        for (step, answer) in batch.into_iter().zip(answers) {
+            if let Err(why) = answer {
+                applied.steps.push(step);
+                refused.push(why);
+            }
+        }
+        if !refused.is_empty() {
+            let refused = refused.join("; ");
+            return Err(format!("what was done before can't be undone: {refused}"));
+        }
+    }
+    Ok(())
+}
+
+/// Undoes everything, and goes on with the other hosts where one can't; returns what is left.
+fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
+    let mut stuck: BTreeSet<String> = BTreeSet::new();
+    let mut left = Vec::new();
+    while !applied.steps.is_empty() {
+        let top = count_at_once(applied.steps.iter().rev().map(|applied| &applied.step));
+        let mut names = Vec::with_capacity(top);
+        for applied in applied.steps.split_off(applied.steps.len() - top).into_iter().rev() {
+            let host = applied.step.host;
+            if hosts.lost(&host).is_none() && !stuck.contains(&host) {
+                names.push(host);
+            }
+        }
+        let requests = names.iter().map(|host| (host.as_str(), request::undo_last())).collect();
+        let answers = hosts.ask_each(requests);
+        for (host, answer) in names.into_iter().zip(answers) {
+            if answer.is_err() {
+                // Its agent goes on past what it can't undo, and reports all of it.
+                left.extend(hosts.ask(&host, request::undo_all()).err());
+                stuck.insert(host);
+            }
+        }
+    }
+    left
+}
+
+impl Hosts<'_> {
+    /// Undoes everything that is applied; returns what could not be undone.
+    pub(crate) fn undo_all(&mut self) -> Vec<String> {
+        self.with_applied_steps(undo_all)
+    }
+
+    /// Undoes everything and leaves all agents; returns what could not be undone.
+    pub(crate) fn leave(&mut self) -> Vec<String> {
+        let mut left = self.undo_all();
+        for (host, why) in self.leave_agents() {
+            if self.may_be_changed(&host) && !left.contains(&why) {
+                left.push(why);
+            }
+        }
+        left
+    }
+}
+
+/// Returns how many of the first steps may be taken at one moment: of one kind, each on another
+/// host.
+fn count_at_once<'a>(steps: impl Iterator<Item = &'a LabStep>) -> usize {
+    let mut hosts: BTreeSet<&'a str> = BTreeSet::new();
+    let mut kind = None;
+    let mut count = 0;
+    for step in steps {
+        let this = discriminant(&step.action);
+        if *kind.get_or_insert(this) != this || !hosts.insert(&step.host) {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
