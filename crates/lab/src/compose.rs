@@ -12,7 +12,7 @@ use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT
 use model::soak::FaultKind;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
-    Raid, RemotePort, ServerKind, action,
+    Protocol, Raid, RemotePort, ServerKind, action,
 };
 use thiserror::Error;
 

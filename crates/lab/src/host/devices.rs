@@ -38,6 +38,16 @@ pub fn node(device: &Device) -> Result<PathBuf, LabError> {
     }
 }
 
+/// Returns a dry run's name of a device.
+pub fn placeholder(device: &Device) -> PathBuf {
+    match device {
+        Device::Node(node) => node.clone(),
+        Device::Loop(_) => PathBuf::from("/dev/loopN"),
+        Device::Array(name) => Path::new("/dev/md").join(name),
+        Device::Mapped(name) => Path::new("/dev/mapper").join(name),
+    }
+}
+
 /// Detaches every loop device of a file.
 ///
 /// # Errors
