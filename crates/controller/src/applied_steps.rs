@@ -7,7 +7,7 @@ use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, LabStep};
 
 /// A step that is applied, with its outcome.
 pub(crate) struct Applied {
-    /// The step.
+    /// The step and its host.
     pub(crate) step: LabStep,
     /// Settings that are effective since.
     pub(crate) effective: EffectiveSettings,
@@ -16,7 +16,7 @@ pub(crate) struct Applied {
 /// The applied steps, the oldest first.
 #[derive(Default)]
 pub(crate) struct AppliedSteps {
-    /// All of them.
+    /// The steps that are not undone.
     pub(crate) steps: Vec<Applied>,
 }
 

@@ -1,8 +1,8 @@
 //! Brings the hosts of a campaign to the steps that a run wants, and undoes all at the end.
 //!
-//! Between two runs what [`lab::reusable_steps`] names is kept; the rest is undone from the top, and
-//! what is new is applied. So only settings that changed, and what stands on them, are redone. The
-//! same step on several hosts is taken on all of them at once.
+//! Between two runs what [`lab::reusable_steps`] names is kept; the rest is undone from the top,
+//! and what is new is applied. So only settings that changed, and what stands on them, are redone.
+//! The same step on several hosts is taken on all of them at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;

@@ -51,7 +51,8 @@ mod tests {
     use super::*;
     use crate::actions::accept_any;
 
-    /// Texts that have another meaning to a shell, to getopt, to a list of options or to the kernel.
+    /// Texts that have another meaning to a shell, to getopt, to a list of options or to the
+    /// kernel.
     const HOSTILE: [&str; 15] = [
         "-f /dev/loop4",
         "/dev/loop4",
@@ -72,45 +73,26 @@ mod tests {
 
     /// An action for every free text, with `text` in its place.
     fn with_text(text: &str) -> Vec<Action> {
-        let node = || Device::Node("/dev/vdb".into());
-        let (point, host) = (Path::new(RUN).join("storage"), || "10.0.0.1".to_owned());
-        let options = || vec![text.to_owned()];
-        let sysctl = |name: &str, value: &str| {
-            Action::Sysctl(action::Sysctl { name: name.to_owned(), value: value.to_owned() })
-        };
+        [storage_with(text), exports_with(text), others_with(text)].concat()
+    }
+
+    fn storage_with(text: &str) -> Vec<Action> {
+        let node = Device::Node("/dev/vdb".into());
+        let (point, options) = (Path::new(RUN).join("storage"), vec![text.to_owned()]);
         let file_system = FileSystem::Btrfs;
-        let tunnel = |ssh: &str, cipher: Option<String>| {
-            Action::Tunnel(action::Tunnel {
-                ssh: ssh.to_owned(),
-                ssh_config: None,
-                local_port: 1,
-                address: "10.0.0.1".into(),
-                remote_port: RemotePort::Number(2),
-                compression: false,
-                cipher,
-            })
-        };
-        let towards = |address: &str| {
-            Action::Tunnel(action::Tunnel {
-                ssh: host(),
-                ssh_config: None,
-                local_port: 1,
-                address: address.to_owned(),
-                remote_port: RemotePort::Number(2),
-                compression: false,
-                cipher: None,
-            })
-        };
         vec![
-            towards(text),
             Action::LoopFile(action::LoopFile { file: text.into(), bytes: 1 }),
             Action::Raid(action::Raid {
                 name: text.into(),
                 level: Raid::Raid0,
-                devices: vec![node()],
+                devices: vec![node.clone()],
             }),
-            Action::Crypt(action::Crypt { name: text.into(), device: node() }),
-            Action::Format(action::Format { device: node(), file_system, options: options() }),
+            Action::Crypt(action::Crypt { name: text.into(), device: node.clone() }),
+            Action::Format(action::Format {
+                device: node.clone(),
+                file_system,
+                options: options.clone(),
+            }),
             Action::Format(action::Format {
                 device: Device::Array(text.into()),
                 file_system,
@@ -120,7 +102,7 @@ mod tests {
                 device: None,
                 file_system,
                 point: point.clone(),
-                options: options(),
+                options: options.clone(),
             }),
             Action::Mount(action::Mount {
                 device: None,
@@ -128,6 +110,13 @@ mod tests {
                 point: text.into(),
                 options: vec![],
             }),
+        ]
+    }
+
+    fn exports_with(text: &str) -> Vec<Action> {
+        let (point, options) = (Path::new(RUN).join("storage"), vec![text.to_owned()]);
+        let host = "10.0.0.1".to_owned();
+        vec![
             Action::NfsMount(action::NfsMount {
                 source: format!("{text}:/a"),
                 point: point.clone(),
@@ -136,7 +125,7 @@ mod tests {
             Action::NfsMount(action::NfsMount {
                 source: "h:/a".into(),
                 point: point.clone(),
-                options: options(),
+                options: options.clone(),
             }),
             Action::NfsMount(action::NfsMount {
                 source: "h:/a".into(),
@@ -145,14 +134,19 @@ mod tests {
             }),
             Action::Export(action::Export {
                 directory: "/a".into(),
-                clients: host(),
-                options: options(),
+                clients: host.clone(),
+                options: options.clone(),
             }),
             Action::Export(action::Export {
                 directory: "/a".into(),
                 clients: text.into(),
                 options: vec![],
             }),
+        ]
+    }
+
+    fn others_with(text: &str) -> Vec<Action> {
+        vec![
             Action::Ganesha(action::Ganesha {
                 directory: format!("/a\"{text}").into(),
                 threads: 0,
@@ -160,15 +154,16 @@ mod tests {
             }),
             Action::Unfs3(action::Unfs3 {
                 directory: format!("/a\"{text}").into(),
-                clients: host(),
+                clients: "10.0.0.1".into(),
             }),
             Action::OwnServer(action::OwnServer {
                 clients: text.into(),
                 memory_bytes: 0,
                 udp: false,
             }),
-            tunnel(text, None),
-            tunnel("h", Some(text.to_owned())),
+            tunnel("10.0.0.1", text, None),
+            tunnel(text, "10.0.0.1", None),
+            tunnel("h", "10.0.0.1", Some(text)),
             sysctl(text, "1"),
             sysctl("vm.dirty_ratio", &format!("|{text}")),
             Action::Mtu(action::Mtu { interface: text.into(), bytes: 1 }),
@@ -181,6 +176,22 @@ mod tests {
             Action::ReadAhead(action::ReadAhead { point: text.into(), kib: 1 }),
             Action::Fill(action::Fill { point: text.into() }),
         ]
+    }
+
+    fn tunnel(ssh: &str, address: &str, cipher: Option<&str>) -> Action {
+        Action::Tunnel(action::Tunnel {
+            ssh: ssh.to_owned(),
+            ssh_config: None,
+            local_port: 1,
+            address: address.to_owned(),
+            remote_port: RemotePort::Number(2),
+            compression: false,
+            cipher: cipher.map(str::to_owned),
+        })
+    }
+
+    fn sysctl(name: &str, value: &str) -> Action {
+        Action::Sysctl(action::Sysctl { name: name.to_owned(), value: value.to_owned() })
     }
 
     #[test]

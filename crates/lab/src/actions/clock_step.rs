@@ -1,6 +1,7 @@
 //! Sets the wall clock forward or back, as a fault of a soak.
 //!
-//! A host that shares its kernel with the controller is left alone, since the clock is that of both.
+//! A host that shares its kernel with the controller is left alone, since the clock is that of
+//! both.
 
 use std::path::PathBuf;
 

@@ -20,7 +20,7 @@ use crate::undo::Undo;
 /// Facts that making a file system needs.
 #[derive(Clone, Debug, Default)]
 pub struct FormatFacts {
-    /// The device.
+    /// The device that is formatted.
     pub devices: Devices,
     /// UUID that the file system gets: it is known by it when it is undone.
     pub uuid: String,

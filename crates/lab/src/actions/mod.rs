@@ -1,4 +1,5 @@
-//! Actions on this host: a struct of [`model::action`] each, with what is done for it in a file here.
+//! Actions on this host: a struct of [`model::action`] each, with what is done for it in a file
+//! here.
 //!
 //! Principal type: [`LabAction`], which every action implements: it accepts its texts, looks up the
 //! facts that it needs, and from action and facts follow its steps, how they are undone, and the

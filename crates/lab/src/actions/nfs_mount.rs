@@ -125,7 +125,7 @@ fn listed(of_client: &str, of_point: &str) -> String {
 pub struct MountStats {
     /// Source of the mount.
     pub source: String,
-    /// Effective options.
+    /// Options that are effective.
     pub options: String,
     /// Seconds since it was mounted, as the kernel prints them.
     pub age_s: String,

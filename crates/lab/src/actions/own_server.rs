@@ -1,8 +1,8 @@
 //! This program's own server, without faults and in memory, in a process of its own.
 //!
-//! Started by a link of ours as external servers are, so that the undo log alone suffices to end it:
-//! after the agent that started it was killed, too. Needs no rights, and admits no hosts but the
-//! clients. It speaks NFS, MOUNT and TCP without RPC on one port.
+//! Started by a link of ours as external servers are, so that the undo log alone suffices to end
+//! it: after the agent that started it was killed, too. Needs no rights, and admits no hosts but
+//! the clients. It speaks NFS, MOUNT and TCP without RPC on one port.
 
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};

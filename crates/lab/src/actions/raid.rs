@@ -43,7 +43,8 @@ impl LabAction for Raid {
             argv.push("--assume-clean".to_owned());
         }
         argv.push(format!("--raid-devices={}", facts.nodes.len()));
-        // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an option.
+        // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an
+        // option.
         argv.extend(facts.nodes.iter().map(|node| node.display().to_string()));
         let module = match self.level {
             RaidLevel::Raid5 | RaidLevel::Raid6 => "raid456".to_owned(),

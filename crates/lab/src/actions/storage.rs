@@ -13,7 +13,7 @@ use crate::safety::{self, OverwrittenDevice};
 pub struct Devices {
     /// Their nodes, in the action's order.
     pub nodes: Vec<PathBuf>,
-    /// What they are, to be looked at again right before one is overwritten.
+    /// Their numbers and origins, to be looked at again right before one is overwritten.
     pub overwritten: Vec<OverwrittenDevice>,
 }
 

@@ -20,8 +20,9 @@ const PIECE_MIN: u64 = 64 << 10;
 
 /// Takes all space of the file system that a file is on, but for a last mebibyte.
 ///
-/// A file system keeps some of its space for itself (ext4: 16 MiB), and others write meanwhile: what
-/// can't be had at once is requested in smaller pieces. Of what is refused a part may be taken.
+/// A file system keeps some of its space for itself (ext4: 16 MiB), and others write meanwhile:
+/// what can't be had at once is requested in smaller pieces. Of what is refused a part may be
+/// taken.
 ///
 /// # Errors
 /// Where hardly anything can be had.
