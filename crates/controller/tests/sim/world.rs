@@ -99,7 +99,12 @@ impl World {
                 coming: VecDeque::new(),
                 come: VecDeque::new(),
                 wakeup: None,
-                cross_check: CrossCheck { ops: 150 + below(100), op_ns, is_slow, ..CrossCheck::default() },
+                cross_check: CrossCheck {
+                    ops: 150 + below(100),
+                    op_ns,
+                    is_slow,
+                    ..CrossCheck::default()
+                },
             }
         };
         let agents = RefCell::new((0..nature.agents).map(agent).collect());

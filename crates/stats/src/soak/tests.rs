@@ -113,8 +113,13 @@ fn segment(index: u32, fault_events: Vec<FaultEvent>) -> Trial {
 }
 
 fn requested_soak() -> Soak {
-    let one =
-        Disturbance { fault: FaultKind::ServerStall, host: None, at_ms: 600, lasts_ms: 300, by_ms: 0 };
+    let one = Disturbance {
+        fault: FaultKind::ServerStall,
+        host: None,
+        at_ms: 600,
+        lasts_ms: 300,
+        by_ms: 0,
+    };
     Soak { duration_ms: 2_600, segment_ms: 1_300, commit_every_ops: 64, disturbances: vec![one] }
 }
 
@@ -248,7 +253,8 @@ fn a_step_of_a_clock_is_reported_with_its_size_and_whether_it_was_seen() {
         by_ms: -5_000,
     };
     let soak = Soak { disturbances: vec![one], ..requested_soak() };
-    let step = FaultEvent { fault: FaultKind::ClockStep, host: "one".to_owned(), ..event(640 * MS) };
+    let step =
+        FaultEvent { fault: FaultKind::ClockStep, host: "one".to_owned(), ..event(640 * MS) };
     let step = FaultEvent { planned_ns: 600 * MS, ..step };
     let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];
     trials[0].passes[0].pulses = pulses(&[50; 13]);
