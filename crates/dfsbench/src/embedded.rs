@@ -161,7 +161,7 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
         counters.push(counted);
     }
     let calls =
-        Calls::from_counts(|kind| counters.iter().map(|counted| counted.served(kind)).sum());
+        Calls::from_counts(|kind| counters.iter().map(|counted| counted.calls_of_kind(kind)).sum());
     ServerCounts { read_bytes, write_bytes, calls }
 }
 

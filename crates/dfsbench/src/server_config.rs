@@ -91,7 +91,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.errors.extend(each.map(|calls| ErrorFault { calls, status, share }));
         }
         PlannedFault::Stall { lasts_ns, at_ns } => {
-            let event = ServerEvent::Stall { lasts_ns };
+            let event = ServerEvent::Stall { duration_ns: lasts_ns };
             plan.schedule.push(ScheduledEvent { after_ns: at_ns, event });
         }
         PlannedFault::Restart { at_ns } => {
@@ -229,7 +229,7 @@ mod tests {
             [
                 ScheduledEvent {
                     after_ns: 10_000_000_000,
-                    event: ServerEvent::Stall { lasts_ns: 5_000_000_000 }
+                    event: ServerEvent::Stall { duration_ns: 5_000_000_000 }
                 },
                 ScheduledEvent { after_ns: 2_000_000_000, event: ServerEvent::Restart },
             ]

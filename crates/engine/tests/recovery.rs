@@ -140,7 +140,7 @@ impl Rig {
 
     /// Compares what the server holds with what was to be written.
     fn check_files(&self) {
-        let mut names = self.server.list("/export/.dfsbench-recovery").unwrap();
+        let mut names = self.server.list_directory("/export/.dfsbench-recovery").unwrap();
         // Beside the mark by which the working directory is known.
         names.retain(|name| !name.ends_with(".campaign"));
         assert_eq!(names.len(), self.spec.files as usize);

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p nfs-server --example serve -- [PORT] [LEASE_SECONDS]`
 //!
-//! NFS, MOUNT and the portmapper are answered on the one port, so clients must be told it, as in
+//! NFS, MOUNT and the portmapper are answered on the one port, so clients must be given it, as in
 //! `nfs-ls "nfs://127.0.0.1/export?version=3&nfsport=PORT&mountport=PORT"`.
 #![allow(clippy::print_stdout, reason = "an example that prints")]
 

@@ -52,18 +52,18 @@ impl FromStr for Network {
     type Err = NetworkError;
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
-        let error = || NetworkError(text.to_owned());
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| error())?;
-        let width = width_bits(address);
-        let prefix_bits = match prefix {
-            Some(prefix) => prefix.parse().ok().filter(|bits| *bits <= width).ok_or_else(error)?,
-            None => width,
+        let Ok(address) = address.parse::<IpAddr>() else {
+            return Err(NetworkError(text.to_owned()));
         };
-        Ok(Self { address, prefix_bits })
+        let width = width_bits(address);
+        match prefix.unwrap_or(&width.to_string()).parse() {
+            Ok(prefix_bits) if prefix_bits <= width => Ok(Self { address, prefix_bits }),
+            _ => Err(NetworkError(text.to_owned())),
+        }
     }
 }
 
@@ -76,16 +76,12 @@ impl fmt::Display for Network {
 /// Who is let in.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowList {
-    networks: Vec<Network>,
-    loopback: bool,
+    pub(crate) networks: Vec<Network>,
+    /// Whether loopback is let in without being in a network of the list.
+    pub(crate) loopback: bool,
 }
 
 impl AllowList {
-    /// Makes the list of some networks, and of loopback where wanted.
-    pub(crate) fn new(networks: Vec<Network>, loopback: bool) -> Self {
-        Self { networks, loopback }
-    }
-
     /// Tells whether a peer is let in.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         let own = self.loopback && peer.to_canonical().is_loopback();
@@ -121,14 +117,17 @@ mod tests {
     fn a_mapped_address_is_judged_as_ipv4() {
         assert!(contains("10.0.0.0/8", "::ffff:10.9.9.9"));
         assert!(!contains("10.0.0.0/8", "::ffff:11.9.9.9"));
-        let list = AllowList::new(Vec::new(), true);
+        let list = AllowList { networks: Vec::new(), loopback: true };
         assert!(list.admits("::ffff:127.0.0.1".parse().unwrap()));
         assert!(!list.admits("192.0.2.1".parse().unwrap()));
-        assert!(!AllowList::new(Vec::new(), false).admits("127.0.0.1".parse().unwrap()));
+        assert!(
+            !AllowList { networks: Vec::new(), loopback: false }
+                .admits("127.0.0.1".parse().unwrap())
+        );
     }
 
     #[test]
-    fn what_is_no_range_is_told() {
+    fn what_is_no_range_is_refused() {
         for text in ["", "host", "10.0.0.0/33", "10.0.0.0/", "::/129", "10.0.0.0/8/8"] {
             assert_eq!(text.parse::<Network>(), Err(NetworkError(text.to_owned())));
         }

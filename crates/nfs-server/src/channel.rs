@@ -25,7 +25,7 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 struct Tls {
     session: ServerConnection,
-    /// Decrypted bytes that nobody has taken yet.
+    /// Decrypted bytes that are not read yet.
     input_bytes: usize,
     greeted: bool,
 }
@@ -40,25 +40,25 @@ impl Channel {
     ///
     /// # Errors
     /// Where the configuration can't serve, which the start has checked.
-    pub(crate) fn secure(&mut self, tls: &TlsServer) -> Result<(), rustls::Error> {
-        let session = ServerConnection::new(tls.config())?;
+    pub(crate) fn begin_tls(&mut self, tls: &TlsServer) -> Result<(), rustls::Error> {
+        let session = ServerConnection::new(tls.shared_config())?;
         self.tls = Some(Box::new(Tls { session, input_bytes: 0, greeted: false }));
         Ok(())
     }
 
     /// Whether there is input that makes no socket ready.
     pub(crate) fn has_input(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.input_bytes > 0)
+        matches!(&self.tls, Some(tls) if tls.input_bytes > 0)
     }
 
     /// Whether there is output that its owner has handed over.
     pub(crate) fn has_output(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.session.wants_write())
+        matches!(&self.tls, Some(tls) if tls.session.wants_write())
     }
 
     /// Whether TLS has begun and not got through yet.
     pub(crate) fn is_handshaking(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.session.is_handshaking())
+        matches!(&self.tls, Some(tls) if tls.session.is_handshaking())
     }
 
     /// Receives bytes; 0 means that no more will come.
@@ -75,6 +75,9 @@ impl Channel {
             counters.wire_in_bytes.add(count as u64);
             return Ok(count);
         };
+        // Decrypted bytes first: the socket may have nothing more, and then nothing would wake this
+        // connection for them. Only when there are none is the socket read, once for each turn of
+        // the loop, until a whole TLS record has come or the socket is empty.
         loop {
             match tls.session.reader().read(buffer) {
                 Ok(count) => {
@@ -84,11 +87,11 @@ impl Channel {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => tls.input_bytes = 0,
                 Err(_) => return Err(Errno::CONNRESET),
             }
-            let count = tls.session.read_tls(&mut self.stream).map_err(|error| errno(&error))?;
+            let count = tls.session.read_tls(&mut self.stream).map_err(|error| errno_of(&error))?;
             counters.wire_in_bytes.add(count as u64);
             let Ok(state) = tls.session.process_new_packets() else {
                 counters.tls_failures.add(1);
-                // The peer is told why, as far as its socket takes it.
+                // rustls has queued an alert with the reason: send what the socket takes.
                 let _ = tls.session.write_tls(&mut self.stream);
                 return Err(Errno::PROTO);
             };
@@ -118,9 +121,13 @@ impl Channel {
             counters.wire_out_bytes.add(sent as u64);
             return Ok(sent);
         };
-        let taken = tls.session.writer().write_vectored(vectors).map_err(|error| errno(&error))?;
+        // rustls takes plaintext up to its own buffer limit and encrypts it at once. What it took
+        // is sent from the owner's point of view: it must not be handed over again, also where the
+        // socket is full. `has_output` keeps the connection waiting for the socket then.
+        let taken =
+            tls.session.writer().write_vectored(vectors).map_err(|error| errno_of(&error))?;
         while tls.session.wants_write() {
-            match tls.session.write_tls(&mut self.stream).map_err(|error| errno(&error)) {
+            match tls.session.write_tls(&mut self.stream).map_err(|error| errno_of(&error)) {
                 Ok(count) => counters.wire_out_bytes.add(count as u64),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if taken > 0 => break,
@@ -137,6 +144,6 @@ impl AsFd for Channel {
     }
 }
 
-fn errno(error: &io::Error) -> Errno {
+fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,16 +1,13 @@
-//! The configuration that a server is started with, and the reasons why it may not start.
+//! The configuration that a server is started with.
 //!
 //! A `ServerConfig` is plain data with defaults for every field; `Server::start` checks it.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-
-use thiserror::Error;
 
 use crate::access::Network;
 use crate::clock;
 use crate::fault::FaultPlan;
-use crate::fs::{FileTime, FsError, StoreMode};
+use crate::fs::{FileTime, StoreMode};
 use crate::tls::TlsConfig;
 
 /// The place where the portmapper program is answered.
@@ -25,7 +22,7 @@ pub enum Portmap {
     Port(u16),
 }
 
-/// Versions of NFS that are offered; a call of another one is told the range.
+/// Versions of NFS that are offered; a call of another one is refused with the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one switch for each version")]
 pub struct Versions {
@@ -48,7 +45,7 @@ impl Versions {
     pub const NONE: Self = Self { v2: false, v3: false, v4_0: false, v4_1: false, v4_2: false };
 
     /// Whether any version is offered.
-    pub fn any(self) -> bool {
+    pub fn has_any(self) -> bool {
         self != Self::NONE
     }
 }
@@ -56,7 +53,7 @@ impl Versions {
 /// Everything a server needs to know; `ServerConfig::default()` serves `/export` on loopback.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Address to listen on; loopback unless asked.
+    /// Address to listen on; loopback by default.
     pub listen: IpAddr,
     /// Who may call, besides loopback. Off loopback the list must not be empty. Others are closed
     /// as they connect, and their datagrams are ignored.
@@ -102,8 +99,8 @@ pub struct ServerConfig {
     pub write_bytes_max: u32,
     /// Preferred size of a READDIR reply, in bytes (dtpref).
     pub directory_bytes_preferred: u32,
-    /// Congestion control asked for the sockets, such as `cubic`; what the system refuses is
-    /// ignored, and `Server::congestion_control` tells what is in force.
+    /// Congestion control requested for the sockets, such as `cubic`; what the system refuses is
+    /// ignored, and `Server::congestion_control` reports what is effective.
     pub congestion_control: Option<String>,
     /// The faults that are planned.
     pub faults: FaultPlan,
@@ -138,54 +135,5 @@ impl Default for ServerConfig {
             faults: FaultPlan::default(),
             clock: clock::wall,
         }
-    }
-}
-
-/// Why a server did not start.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// A setting is out of its range.
-    #[error("{setting} is {value}; it must be {expected}")]
-    Setting {
-        /// Name of the field of `ServerConfig`.
-        setting: &'static str,
-        /// The value found.
-        value: String,
-        /// The accepted values.
-        expected: &'static str,
-    },
-    /// An export could not be made.
-    #[error("can't make the export {path}: {source}")]
-    Export {
-        /// Path of the export.
-        path: String,
-        /// The file system's reason.
-        source: FsError,
-    },
-    /// The address can't be listened on; choose another address or port.
-    #[error("can't listen on {address}: {source}")]
-    Listen {
-        /// The address that was asked for.
-        address: std::net::SocketAddr,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The certificate or key can't be used.
-    #[error("can't use TLS: {0}")]
-    Tls(String),
-    /// The system refused something an event loop needs.
-    #[error("can't {what}: {source}")]
-    System {
-        /// The action that was tried.
-        what: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
-}
-
-impl ServerError {
-    /// Tells what was tried when the system refused.
-    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |source| Self::System { what, source: source.into() }
     }
 }

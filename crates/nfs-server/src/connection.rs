@@ -1,9 +1,9 @@
 //! One connection: bytes in, requests answered, replies out.
 //!
 //! It belongs to one event loop and is only touched when its socket is ready, a reply held back
-//! is due, or the loop looks after it. Memory is bounded: input by the record limit of the
+//! is ready, or the loop checks its time-outs. Memory is bounded: input by the record limit of the
 //! session, output by `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the
-//! peer has taken what it asked for. Buffers are lent by the loop's kit and given back.
+//! peer has received its replies. Buffers are lent by the loop's resources and returned.
 
 use std::io::IoSlice;
 
@@ -15,16 +15,17 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use crate::channel::Channel;
-use crate::delay::{Addressee, Due};
-use crate::dispatch::{Handled, handle};
+use crate::delay::{ReplyTarget, Task};
+use crate::dispatch::{Handled, handle_request};
 use crate::fault::{FaultKind, FaultState};
-use crate::kit::Kit;
 use crate::limits::{
     INPUT_KEEP_BYTES, OUTBOX_BYTES_MAX, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, VECTORS_MAX,
 };
+use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::reflect::Raw;
-use crate::service::{Origin, Service, Transport};
+use crate::resources::Resources;
+use crate::service::Service;
 
 /// The connection is over; its owner drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +44,9 @@ enum Phase {
     Hung,
 }
 
-/// Signs of life since the connection was last checked, and how often there were none.
+/// Activity since the connection was last checked, and for how many checks there was none.
 #[derive(Debug, Default)]
-struct Signs {
+struct Activity {
     called: bool,
     sent: bool,
     idle_sweeps: u32,
@@ -56,7 +57,7 @@ struct Signs {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
-    /// Events that the kernel was asked for.
+    /// Events that are registered with epoll.
     pub(crate) interest: EventFlags,
     token: u64,
     origin: Origin,
@@ -71,7 +72,7 @@ pub(crate) struct Connection {
     /// Replies that leave in drops, by plan; their bytes count as delayed.
     trickled: Outbox,
     phase: Phase,
-    signs: Signs,
+    activity: Activity,
 }
 
 /// How many drops a second there are of what trickles out, where each has a byte at least.
@@ -99,130 +100,141 @@ impl Connection {
             delayed_bytes: 0,
             trickled: Outbox::default(),
             phase: Phase::Open,
-            signs: Signs::default(),
+            activity: Activity::default(),
         }
     }
 
     /// Makes the connection fall silent.
-    pub(crate) fn hang(&mut self) {
+    pub(crate) fn stop_answering(&mut self) {
         self.phase = Phase::Hung;
     }
 
     /// The events to wait for as things stand.
-    pub(crate) fn wanted(&self) -> EventFlags {
+    pub(crate) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, self.wants_input());
-        wanted.set(EventFlags::OUT, self.unsent());
+        wanted.set(EventFlags::OUT, self.has_unsent());
         // A silent connection reads nothing, so only this tells that its peer has left.
         wanted.set(EventFlags::RDHUP, self.phase == Phase::Hung);
         wanted
     }
 
     /// Does what the socket is ready for.
-    pub(crate) fn turn(&mut self, ready: EventFlags, kit: &mut Kit) -> Result<(), Closed> {
+    pub(crate) fn handle_ready(
+        &mut self,
+        ready: EventFlags,
+        resources: &mut Resources,
+    ) -> Result<(), Closed> {
         if ready.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
             return Err(Closed);
         }
-        self.borrow(kit);
+        // Output first: it frees room in the outbox, without which input is not read.
+        self.borrow_outbox(resources);
         if ready.contains(EventFlags::OUT) {
-            self.flush(&kit.service)?;
-            self.work(kit)?;
+            self.flush_outbox(&resources.service)?;
+            self.answer_and_send(resources)?;
         }
         // What TLS has decrypted already makes no socket ready.
         if ready.contains(EventFlags::IN) || self.channel.has_input() {
+            // RECEIVES_PER_TURN bounds how long one busy connection keeps the others of its thread
+            // waiting. Decrypted input is an exception: nothing would report it again.
             let mut receives = 0;
             while receives < RECEIVES_PER_TURN || self.channel.has_input() {
                 if !self.wants_input() {
                     break;
                 }
-                let filled = self.receive(kit)?;
-                self.work(kit)?;
+                let filled = self.receive_bytes(resources)?;
+                self.answer_and_send(resources)?;
                 // A system call to hear that there is no more would be one in three of a turn; in
                 // the middle of a record more is likely to be there.
-                if !filled && !self.begun() && !self.channel.has_input() {
+                if !filled && !self.is_mid_record() && !self.channel.has_input() {
                     break;
                 }
                 receives += 1;
             }
         }
-        self.give_back(kit);
+        self.return_buffers(resources);
         self.check_end()
     }
 
     /// Takes a reply that was held back.
-    pub(crate) fn deliver(&mut self, reply: Outbox, kit: &mut Kit) -> Result<(), Closed> {
+    pub(crate) fn deliver_reply(
+        &mut self,
+        reply: Outbox,
+        resources: &mut Resources,
+    ) -> Result<(), Closed> {
         self.delayed_bytes -= reply.bytes();
-        self.borrow(kit);
-        self.queue(reply, kit);
-        self.flush(&kit.service)?;
-        self.work(kit)?;
-        self.give_back(kit);
+        self.borrow_outbox(resources);
+        self.queue_reply(reply, resources);
+        self.flush_outbox(&resources.service)?;
+        self.answer_and_send(resources)?;
+        self.return_buffers(resources);
         self.check_end()
     }
 
     /// Sends the next drop of what trickles out.
-    pub(crate) fn drip(&mut self, kit: &mut Kit) -> Result<(), Closed> {
-        let Some(bytes_per_s) = kit.service.shared.faults.trickle_bytes_per_s else {
+    pub(crate) fn send_trickle(&mut self, resources: &mut Resources) -> Result<(), Closed> {
+        let Some(bytes_per_s) = resources.service.shared.faults.trickle_bytes_per_s else {
             return Ok(());
         };
-        self.borrow(kit);
+        self.borrow_outbox(resources);
         let before = self.trickled.bytes();
         self.trickled.move_front((bytes_per_s / DROPS_PER_S).max(1) as usize, &mut self.outbox);
         self.delayed_bytes -= before - self.trickled.bytes();
-        self.plan_drip(bytes_per_s, kit);
-        self.flush(&kit.service)?;
-        self.work(kit)?;
-        self.give_back(kit);
+        self.schedule_trickle(bytes_per_s, resources);
+        self.flush_outbox(&resources.service)?;
+        self.answer_and_send(resources)?;
+        self.return_buffers(resources);
         self.check_end()
     }
 
     /// Has the next drop sent in time, where there is one.
-    fn plan_drip(&self, bytes_per_s: u64, kit: &mut Kit) {
+    fn schedule_trickle(&self, bytes_per_s: u64, resources: &mut Resources) {
         if self.trickled.bytes() > 0 {
             let drops_per_s = bytes_per_s.clamp(1, DROPS_PER_S);
-            kit.delays.add(1_000_000_000 / drops_per_s, Due::Drip(self.token));
+            resources.delays.add_after(1_000_000_000 / drops_per_s, Task::Trickle(self.token));
         }
     }
 
     /// Puts a reply where it leaves from: at once, or in drops.
-    fn queue(&mut self, reply: Outbox, kit: &mut Kit) {
-        let Some(bytes_per_s) = kit.service.shared.faults.trickle_bytes_per_s else {
+    fn queue_reply(&mut self, reply: Outbox, resources: &mut Resources) {
+        let Some(bytes_per_s) = resources.service.shared.faults.trickle_bytes_per_s else {
             return self.outbox.append(reply);
         };
-        kit.service.counters.fault(FaultKind::Trickle);
+        resources.service.counters.fault(FaultKind::Trickle);
         let is_dry = self.trickled.bytes() == 0;
         self.delayed_bytes += reply.bytes();
         self.trickled.append(reply);
         if is_dry {
-            self.plan_drip(bytes_per_s, kit);
+            self.schedule_trickle(bytes_per_s, resources);
         }
     }
 
     /// Notes that time has passed: a connection that is idle for long may be closed by plan, and
     /// one that leaves a record half sent or replies unread is closed.
-    pub(crate) fn look_after(&mut self, service: &Service) -> Result<(), Closed> {
-        let Signs { called, sent, .. } = self.signs;
-        let waits = self.unsent() || self.delayed_bytes > 0;
-        let half = self.phase == Phase::Open && self.has_room() && self.begun();
-        let stuck = (half && !called) || (self.unsent() && !sent && !called);
+    pub(crate) fn check_timeouts(&mut self, service: &Service) -> Result<(), Closed> {
+        let Activity { called, sent, .. } = self.activity;
+        // Two things end a connection that holds memory for a peer that does not act: a record that
+        // was begun and is not continued, and replies that are not taken. A peer that does either
+        // is alive, however slowly, so one sign of life starts the count again.
+        let waits = self.has_unsent() || self.delayed_bytes > 0;
+        let half = self.phase == Phase::Open && self.has_room() && self.is_mid_record();
+        let stuck = (half && !called) || (self.has_unsent() && !sent && !called);
         let idle = !(called || waits || self.phase == Phase::Hung);
-        self.signs = Signs {
+        self.activity = Activity {
             called: false,
             sent: false,
-            idle_sweeps: if idle { self.signs.idle_sweeps + 1 } else { 0 },
-            stuck_sweeps: if stuck { self.signs.stuck_sweeps + 1 } else { 0 },
+            idle_sweeps: if idle { self.activity.idle_sweeps + 1 } else { 0 },
+            stuck_sweeps: if stuck { self.activity.stuck_sweeps + 1 } else { 0 },
         };
         let shared = &service.shared;
         let lasted_ns = |sweeps: u32| u64::from(sweeps) * shared.sweep_ns();
-        if lasted_ns(self.signs.stuck_sweeps) >= shared.partial_record_timeout_ns {
+        if lasted_ns(self.activity.stuck_sweeps) >= shared.partial_record_timeout_ns {
             service.counters.stalled_records.add(1);
             return Err(Closed);
         }
-        if shared
-            .faults
-            .close_idle_after_ns
-            .is_some_and(|ns| lasted_ns(self.signs.idle_sweeps) >= ns)
-        {
+        let idle_max_ns = shared.faults.close_idle_after_ns.unwrap_or(u64::MAX);
+        if lasted_ns(self.activity.idle_sweeps) >= idle_max_ns {
             service.counters.fault(FaultKind::CloseIdle);
             return Err(Closed);
         }
@@ -230,25 +242,26 @@ impl Connection {
     }
 
     /// Whether a record, or a handshake, is half through.
-    fn begun(&self) -> bool {
-        let half = self.raw.as_ref().map_or(self.session.is_partial(), |raw| raw.is_partial());
-        half || self.channel.is_handshaking()
+    fn is_mid_record(&self) -> bool {
+        let raw = self.raw.as_ref();
+        let is_partial = raw.map_or(self.session.is_partial(), |raw| raw.is_partial());
+        is_partial || self.channel.is_handshaking()
     }
 
     /// Borrows the warm outbox, where nothing waits in the own one.
-    fn borrow(&mut self, kit: &mut Kit) {
+    fn borrow_outbox(&mut self, resources: &mut Resources) {
         if self.outbox.bytes() == 0 {
-            kit.lend_outbox(&mut self.outbox);
+            resources.lend_outbox(&mut self.outbox);
         }
     }
 
     /// Gives buffers back that are not needed until the next turn.
-    fn give_back(&mut self, kit: &mut Kit) {
+    fn return_buffers(&mut self, resources: &mut Resources) {
         if self.outbox.bytes() == 0 {
-            kit.take_back_outbox(&mut self.outbox);
+            resources.return_outbox(&mut self.outbox);
         }
         if let Some(buffer) = self.session.release_buffer(INPUT_KEEP_BYTES) {
-            kit.take_back(buffer);
+            resources.return_buffer(buffer);
         }
     }
 
@@ -260,55 +273,59 @@ impl Connection {
         self.outbox.bytes() + self.delayed_bytes < OUTBOX_BYTES_MAX
     }
 
-    fn unsent(&self) -> bool {
+    fn has_unsent(&self) -> bool {
         self.outbox.bytes() > 0 || self.channel.has_output()
     }
 
     fn check_end(&self) -> Result<(), Closed> {
-        let idle = !self.unsent() && self.delayed_bytes == 0;
+        let idle = !self.has_unsent() && self.delayed_bytes == 0;
         if self.phase == Phase::Ending && idle { Err(Closed) } else { Ok(()) }
     }
 
     /// Receives once; true where the socket may hold more.
-    fn receive(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
+    fn receive_bytes(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if let Some(raw) = &mut self.raw {
-            let space = raw.space();
+            let space = raw.input_space();
             let space_bytes = space.len();
-            let received = self.channel.receive(space, &kit.service.counters);
+            let received = self.channel.receive(space, &resources.service.counters);
             if let Ok(count) = received {
-                raw.filled(count);
+                raw.note_received(count);
             }
-            return self.received(received, space_bytes);
+            return self.note_received(received, space_bytes);
         }
+        // An idle connection owns no buffer. One that was lent is kept by the session only while a
+        // record is half received (`return_buffers`).
         if self.session.capacity() < INPUT_BYTES_START {
-            let mut buffer = kit.buffer();
+            let mut buffer = resources.lend_buffer();
             self.session.adopt_buffer(&mut buffer);
-            kit.take_back(buffer);
+            resources.return_buffer(buffer);
         }
         let space = self.session.free_space(RECEIVE_BYTES_MIN);
         let space_bytes = space.len();
-        let received = self.channel.receive(space, &kit.service.counters);
+        let received = self.channel.receive(space, &resources.service.counters);
         if let Ok(count @ 1..) = received {
+            // A stream of frames differs from RPC in its very first bytes, which no record mark of
+            // a sane length can be; after that the connection keeps its kind.
             let is_raw = self.is_new && self.origin.transport == Transport::Tcp;
             self.is_new = false;
             if is_raw && Frame::begins(&space[..count]) {
-                self.raw = Some(Box::new(Raw::begun(&space[..count])));
+                self.raw = Some(Box::new(Raw::starting_with(&space[..count])));
             } else {
                 self.session.mark_filled(count);
             }
         }
-        self.received(received, space_bytes)
+        self.note_received(received, space_bytes)
     }
 
     /// Says whether the socket may hold more after a receive.
-    fn received(
+    fn note_received(
         &mut self,
         received: Result<usize, Errno>,
         space_bytes: usize,
     ) -> Result<bool, Closed> {
         match received {
             Ok(0) => {
-                // The peer may still read what it asked for.
+                // A half-closed peer still reads: its replies are sent before the socket is closed.
                 self.phase = Phase::Ending;
                 Ok(false)
             }
@@ -319,10 +336,10 @@ impl Connection {
     }
 
     /// Answers what was received and sends, until input or room runs out.
-    fn work(&mut self, kit: &mut Kit) -> Result<(), Closed> {
+    fn answer_and_send(&mut self, resources: &mut Resources) -> Result<(), Closed> {
         loop {
-            let all_answered = self.answer_received(kit)?;
-            self.flush(&kit.service)?;
+            let all_answered = self.answer_received(resources)?;
+            self.flush_outbox(&resources.service)?;
             if all_answered || !self.has_room() {
                 return Ok(());
             }
@@ -330,14 +347,18 @@ impl Connection {
     }
 
     /// Answers requests as long as there is room; true where none is left.
-    fn answer_received(&mut self, kit: &mut Kit) -> Result<bool, Closed> {
+    fn answer_received(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if let Some(raw) = &mut self.raw {
-            self.signs.called = true;
-            return raw.answer(&mut self.outbox).map_err(|_| {
-                kit.service.counters.broken_streams.add(1);
-                Closed
-            });
+            self.activity.called = true;
+            let Ok(all_answered) = raw.answer_frames(&mut self.outbox) else {
+                resources.service.counters.broken_streams.add(1);
+                return Err(Closed);
+            };
+            return Ok(all_answered);
         }
+        // Requests are taken one by one until the outbox is full. The rest is left in the input
+        // buffer: reading on would let a client that sends and never receives grow the queue
+        // without bound.
         while self.phase == Phase::Open {
             if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
                 return Ok(false);
@@ -346,29 +367,36 @@ impl Connection {
                 Ok(Some(request)) => request,
                 Ok(None) => return Ok(true),
                 Err(_) => {
-                    kit.service.counters.broken_streams.add(1);
+                    resources.service.counters.broken_streams.add(1);
                     return Err(Closed);
                 }
             };
-            self.signs.called = true;
-            if asks_for_tls(&request, &kit.service, self.origin.transport) {
+            self.activity.called = true;
+            if asks_for_tls(&request, &resources.service, self.origin.transport) {
                 encode_starttls_reply(self.outbox.head(), request.xid);
                 self.outbox.seal();
                 self.phase = Phase::Securing;
             } else if self.faults.is_none() {
-                kit.service.answer(&request, &self.origin, &mut self.outbox);
+                resources.service.answer(&request, &self.origin, &mut self.outbox);
                 self.outbox.seal();
             } else {
+                // The reply goes into an outbox of its own, since it may be held, doubled or cut;
+                // what `next_request` wrote (a refusal) is sealed before it to keep the order.
                 self.outbox.seal();
-                let handled = handle(&mut kit.service, &mut self.faults, &request, &self.origin);
-                self.take(handled, kit);
+                let handled = handle_request(
+                    &mut resources.service,
+                    &mut self.faults,
+                    &request,
+                    &self.origin,
+                );
+                self.queue_handled(handled, resources);
             }
         }
         Ok(true)
     }
 
     /// Does with a reply what the planned faults say.
-    fn take(&mut self, handled: Handled, kit: &mut Kit) {
+    fn queue_handled(&mut self, handled: Handled, resources: &mut Resources) {
         let (reply, hold_ns, twice) = match handled {
             Handled::Reply { reply, hold_ns, twice, closes } => {
                 if closes {
@@ -380,25 +408,31 @@ impl Connection {
             Handled::Hang => return self.phase = Phase::Hung,
             Handled::Close => return self.phase = Phase::Ending,
         };
-        for reply in twice.then(|| reply.clone()).into_iter().chain([reply]) {
-            if hold_ns > 0 {
-                self.delayed_bytes += reply.bytes();
-                let addressee = Addressee::Connection(self.token);
-                kit.delays.add(hold_ns, Due::Reply(addressee, reply));
-            } else {
-                self.queue(reply, kit);
-            }
+        if twice {
+            self.hold_or_queue(reply.clone(), hold_ns, resources);
+        }
+        self.hold_or_queue(reply, hold_ns, resources);
+    }
+
+    fn hold_or_queue(&mut self, reply: Outbox, hold_ns: u64, resources: &mut Resources) {
+        if hold_ns > 0 {
+            // Held replies count against the outbox's limit, or a long delay would be a way around.
+            self.delayed_bytes += reply.bytes();
+            let target = ReplyTarget::Connection(self.token);
+            resources.delays.add_after(hold_ns, Task::Reply(target, reply));
+        } else {
+            self.queue_reply(reply, resources);
         }
     }
 
     /// Sends until the queue is empty or the socket takes no more.
-    fn flush(&mut self, service: &Service) -> Result<(), Closed> {
-        while self.unsent() {
+    fn flush_outbox(&mut self, service: &Service) -> Result<(), Closed> {
+        while self.has_unsent() {
             let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
             let count = self.outbox.vectors(&mut vectors);
             match self.channel.send(&vectors[..count], &service.counters) {
                 Ok(sent) => {
-                    self.signs.sent = true;
+                    self.activity.sent = true;
                     self.outbox.consume(sent);
                 }
                 Err(Errno::AGAIN) => return Ok(()),
@@ -406,18 +440,18 @@ impl Connection {
                 Err(_) => return Err(Closed),
             }
         }
-        if self.phase == Phase::Securing { self.secure(service) } else { Ok(()) }
+        if self.phase == Phase::Securing { self.begin_tls(service) } else { Ok(()) }
     }
 
     /// Begins TLS: the answer that promises it has left.
-    fn secure(&mut self, service: &Service) -> Result<(), Closed> {
-        // Bytes that came before the answer was there belong to no handshake.
+    fn begin_tls(&mut self, service: &Service) -> Result<(), Closed> {
+        // Bytes sent before the reply to the probe belong to no handshake (RFC 9289 section 4.1).
         if self.session.is_partial() {
             service.counters.tls_failures.add(1);
             return Err(Closed);
         }
-        let tls = service.shared.tls.as_ref().ok_or(Closed)?;
-        self.channel.secure(tls).map_err(|_| Closed)?;
+        let Some(tls) = &service.shared.tls else { return Err(Closed) };
+        self.channel.begin_tls(tls).map_err(|_| Closed)?;
         self.origin.transport = Transport::Tls;
         self.phase = Phase::Open;
         Ok(())
@@ -426,7 +460,10 @@ impl Connection {
 
 /// Whether a request is the probe that begins TLS. **Source:** RFC 9289 section 4.1.
 fn asks_for_tls(request: &Request<'_>, service: &Service, transport: Transport) -> bool {
-    let probe = request.credential == Credential::Other { flavor: AUTH_TLS };
-    let null = || request.body.is_ok_and(|call| call.procedure_id().procedure == 0);
-    probe && service.shared.tls.is_some() && transport == Transport::Tcp && null()
+    // Checked for every call, so the cheapest test comes first: few credentials are of this flavor.
+    if request.credential != (Credential::Other { flavor: AUTH_TLS }) {
+        return false;
+    }
+    let is_null = matches!(&request.body, Ok(call) if call.procedure_id().procedure == 0);
+    is_null && service.shared.tls.is_some() && transport == Transport::Tcp
 }

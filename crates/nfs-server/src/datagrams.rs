@@ -18,19 +18,20 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
 
-use crate::delay::{Addressee, Due};
-use crate::dispatch::{Handled, handle};
+use crate::delay::{ReplyTarget, Task};
+use crate::dispatch::{Handled, handle_request};
 use crate::fault::FaultState;
-use crate::kit::Kit;
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_TURN, OUTBOX_BYTES_MAX, VECTORS_MAX};
+use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
-use crate::service::{Origin, Service, Transport};
+use crate::resources::Resources;
+use crate::service::Service;
 
 /// One thread's socket; see the module.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     pub(crate) socket: UdpSocket,
-    /// Events that the kernel was asked for.
+    /// Events that are registered with epoll.
     pub(crate) interest: EventFlags,
     token: u64,
     offered: Offered,
@@ -64,7 +65,7 @@ impl Datagrams {
     }
 
     /// The events to wait for as things stand.
-    pub(crate) fn wanted(&self) -> EventFlags {
+    pub(crate) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, self.has_room());
         wanted.set(EventFlags::OUT, !self.queue.is_empty());
@@ -72,15 +73,17 @@ impl Datagrams {
     }
 
     /// Sends what waits, then answers some datagrams.
-    pub(crate) fn turn(&mut self, kit: &mut Kit) {
-        self.flush(&kit.service);
+    pub(crate) fn handle_ready(&mut self, resources: &mut Resources) {
+        self.flush_queue(&resources.service);
+        // The socket's buffer holds the rest; what does not fit there the kernel drops, as UDP may,
+        // and clients retransmit.
         for _ in 0..DATAGRAMS_PER_TURN {
             if !self.has_room() {
                 return;
             }
             match self.socket.recv_from(&mut self.buffer) {
-                Ok((bytes, peer)) => self.take(bytes, peer, kit),
-                // An error that an earlier datagram met comes back here; it concerns nobody else.
+                Ok((bytes, peer)) => self.answer_datagram(bytes, peer, resources),
+                // Other errors concern an earlier datagram (ICMP): the next one is unaffected.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::AGAIN) => return,
                 Err(_) => {}
             }
@@ -88,9 +91,9 @@ impl Datagrams {
     }
 
     /// Sends a reply that was held back.
-    pub(crate) fn deliver(&mut self, peer: SocketAddr, reply: Outbox, kit: &Kit) {
+    pub(crate) fn deliver_reply(&mut self, peer: SocketAddr, reply: Outbox, resources: &Resources) {
         self.delayed_bytes -= reply.bytes();
-        self.send(peer, reply, &kit.service);
+        self.send_reply(peer, reply, &resources.service);
     }
 
     /// Forgets whatever is on its way.
@@ -103,9 +106,9 @@ impl Datagrams {
         self.queued_bytes + self.delayed_bytes < OUTBOX_BYTES_MAX
     }
 
-    fn take(&mut self, bytes: usize, peer: SocketAddr, kit: &mut Kit) {
-        let counters = &kit.service.counters;
-        if !kit.service.shared.allowed.admits(peer.ip()) {
+    fn answer_datagram(&mut self, bytes: usize, peer: SocketAddr, resources: &mut Resources) {
+        let counters = &resources.service.counters;
+        if !resources.service.shared.allowed.admits(peer.ip()) {
             return counters.peers_refused.add(1);
         }
         counters.datagrams_in.add(1);
@@ -115,7 +118,7 @@ impl Datagrams {
         };
         let origin = Origin { peer, transport: Transport::Udp };
         let mut reply = Outbox::default();
-        kit.lend_outbox(&mut reply);
+        resources.lend_outbox(&mut reply);
         if let Err(refusal) = request.body {
             encode_refusal(reply.head(), request.xid, refusal);
             reply.seal();
@@ -123,35 +126,51 @@ impl Datagrams {
         let mut hold_ns = 0;
         let mut twice = false;
         if self.faults.is_none() {
-            kit.service.answer(&request, &origin, &mut reply);
+            resources.service.answer(&request, &origin, &mut reply);
         } else if let Handled::Reply { reply: answer, hold_ns: hold, twice: again, .. } =
-            handle(&mut kit.service, &mut self.faults, &request, &origin)
+            handle_request(&mut resources.service, &mut self.faults, &request, &origin)
         {
             reply.append(answer);
             (hold_ns, twice) = (hold, again);
         }
-        for reply in twice.then(|| reply.clone()).into_iter().chain([reply]) {
-            self.send_or_hold(peer, reply, hold_ns, kit);
+        if twice {
+            self.send_or_hold(peer, reply.clone(), hold_ns, resources);
         }
+        self.send_or_hold(peer, reply, hold_ns, resources);
     }
 
-    fn send_or_hold(&mut self, peer: SocketAddr, mut reply: Outbox, hold_ns: u64, kit: &mut Kit) {
+    fn send_or_hold(
+        &mut self,
+        peer: SocketAddr,
+        mut reply: Outbox,
+        hold_ns: u64,
+        resources: &mut Resources,
+    ) {
         if reply.bytes() == 0 {
-            return kit.take_back_outbox(&mut reply);
+            return resources.return_outbox(&mut reply);
         }
         if hold_ns > 0 {
             self.delayed_bytes += reply.bytes();
-            return kit.delays.add(hold_ns, Due::Reply(Addressee::Peer(self.token, peer), reply));
+            return resources
+                .delays
+                .add_after(hold_ns, Task::Reply(ReplyTarget::Peer(self.token, peer), reply));
         }
-        if let Some(mut sent) = self.send(peer, reply, &kit.service) {
-            kit.take_back_outbox(&mut sent);
+        if let Some(mut sent) = self.send_reply(peer, reply, &resources.service) {
+            resources.return_outbox(&mut sent);
         }
     }
 
     /// Sends a framed reply without its mark, or queues it; gives the empty outbox back.
-    fn send(&mut self, peer: SocketAddr, mut reply: Outbox, service: &Service) -> Option<Outbox> {
+    fn send_reply(
+        &mut self,
+        peer: SocketAddr,
+        mut reply: Outbox,
+        service: &Service,
+    ) -> Option<Outbox> {
+        // Replies are built as records for streams; a datagram is its own frame and has no mark
+        // (RFC 5531 section 10).
         reply.consume(MARK_BYTES);
-        if self.queue.is_empty() && transmit(&self.socket, peer, &mut reply, service) {
+        if self.queue.is_empty() && send_datagram(&self.socket, peer, &mut reply, service) {
             return Some(reply);
         }
         self.queued_bytes += reply.bytes();
@@ -159,10 +178,10 @@ impl Datagrams {
         None
     }
 
-    fn flush(&mut self, service: &Service) {
+    fn flush_queue(&mut self, service: &Service) {
         while let Some((peer, reply)) = self.queue.front_mut() {
             let bytes = reply.bytes();
-            if !transmit(&self.socket, *peer, reply, service) {
+            if !send_datagram(&self.socket, *peer, reply, service) {
                 return;
             }
             self.queued_bytes -= bytes;
@@ -173,7 +192,12 @@ impl Datagrams {
 
 /// Sends one datagram and empties its outbox; false where it has to wait. One that the system
 /// refuses is lost, as datagrams may be.
-fn transmit(socket: &UdpSocket, peer: SocketAddr, reply: &mut Outbox, service: &Service) -> bool {
+fn send_datagram(
+    socket: &UdpSocket,
+    peer: SocketAddr,
+    reply: &mut Outbox,
+    service: &Service,
+) -> bool {
     let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
     let count = reply.vectors(&mut vectors);
     let mut control = SendAncillaryBuffer::default();

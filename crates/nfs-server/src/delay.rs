@@ -1,6 +1,6 @@
-//! Tasks that one thread has to do later: sending replies held back by plan, checking connections.
+//! Tasks that one thread does later: sending replies held back by plan, checking connections.
 //!
-//! A queue ordered by due time and one kernel timer, set to the earliest. Nothing waits in a
+//! A queue ordered by scheduled time and one kernel timer, set to the earliest. Nothing waits in a
 //! thread: the timer is one more descriptor of the event loop.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 
 /// Whom a reply is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Addressee {
+pub(crate) enum ReplyTarget {
     /// A connection, by its token.
     Connection(u64),
     /// A peer, by way of the datagram socket with this token.
@@ -27,11 +27,11 @@ pub(crate) enum Addressee {
 
 /// A task that is to be done at some time.
 #[derive(Debug)]
-pub(crate) enum Due {
+pub(crate) enum Task {
     /// A reply is sent.
-    Reply(Addressee, Outbox),
+    Reply(ReplyTarget, Outbox),
     /// The next bytes of what trickles out on the connection with this token are sent.
-    Drip(u64),
+    Trickle(u64),
     /// Connections are looked through for those that are idle or stuck.
     Sweep,
 }
@@ -40,7 +40,9 @@ pub(crate) enum Due {
 #[derive(Debug)]
 pub(crate) struct Delays {
     timer: OwnedFd,
-    queue: BTreeMap<(u64, u64), Due>,
+    // The key is the scheduled time and a running number: tasks of one time keep their order, which
+    // held replies of one connection need where every one waits equally long.
+    queue: BTreeMap<(u64, u64), Task>,
     count: u64,
     armed_ns: Option<u64>,
 }
@@ -53,46 +55,50 @@ impl Delays {
         Ok(Self { timer, queue: BTreeMap::new(), count: 0, armed_ns: None })
     }
 
-    /// The descriptor that becomes readable when something is due.
+    /// The descriptor that becomes readable when a task is ready.
     pub(crate) fn timer(&self) -> &OwnedFd {
         &self.timer
     }
 
     /// Puts something off for `delay_ns` from now.
-    pub(crate) fn add(&mut self, delay_ns: u64, due: Due) {
+    pub(crate) fn add_after(&mut self, delay_ns: u64, task: Task) {
         self.count += 1;
-        let due_ns = monotonic_ns().saturating_add(delay_ns);
-        self.queue.insert((due_ns, self.count), due);
+        let scheduled_ns = monotonic_ns().saturating_add(delay_ns);
+        self.queue.insert((scheduled_ns, self.count), task);
     }
 
-    /// Takes the next thing that is due.
-    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Due> {
+    /// Takes the next task whose time has come.
+    pub(crate) fn pop_ready(&mut self, now_ns: u64) -> Option<Task> {
         let first = self.queue.first_entry()?;
-        (first.key().0 <= now_ns).then(|| first.remove())
+        if first.key().0 > now_ns {
+            return None;
+        }
+        Some(first.remove())
     }
 
     /// Forgets all replies.
     pub(crate) fn drop_replies(&mut self) {
-        self.queue.retain(|_, due| matches!(due, Due::Sweep));
+        self.queue.retain(|_, task| matches!(task, Task::Sweep));
     }
 
     /// Sets the timer to the earliest, where that changed; call after each turn.
-    pub(crate) fn arm(&mut self) -> io::Result<()> {
-        let Some((&(due_ns, _), _)) = self.queue.first_key_value() else { return Ok(()) };
-        if self.armed_ns == Some(due_ns) {
+    pub(crate) fn arm_timer(&mut self) -> io::Result<()> {
+        let Some((&(scheduled_ns, _), _)) = self.queue.first_key_value() else { return Ok(()) };
+        // Most turns leave the earliest task as it is and save the system call.
+        if self.armed_ns == Some(scheduled_ns) {
             return Ok(());
         }
         let once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let setting = Itimerspec { it_interval: once, it_value: timespec(due_ns) };
+        let setting = Itimerspec { it_interval: once, it_value: timespec(scheduled_ns) };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
-        self.armed_ns = Some(due_ns);
+        self.armed_ns = Some(scheduled_ns);
         Ok(())
     }
 
     /// Clears the timer's readiness.
-    pub(crate) fn acknowledge(&mut self) {
+    pub(crate) fn clear_timer(&mut self) {
         let mut expirations = [0; 8];
-        // Nothing to read means that it was cleared by setting it anew: just as well.
+        // Nothing to read means that setting the timer again has cleared it already.
         let _ = rustix::io::read(&self.timer, &mut expirations);
         self.armed_ns = None;
     }

@@ -1,14 +1,15 @@
 //! One request on its way through the planned faults.
 //!
-//! [`handle`] carries a request out and says what becomes of its reply: sent now, later, twice or
+//! [`handle_request`] carries a request out and decides on its reply: sent now, later, twice or
 //! never. It is the same for streams and datagrams, which differ only in how a reply is sent.
 
 use nfs_proto::server::Request;
 
 use crate::clock::monotonic_ns;
-use crate::fault::{CappedBytes, Damaged, Fate, FaultKind, FaultState, damage};
+use crate::fault::{CallOutcome, CappedBytes, Damaged, FaultKind, FaultState, damage};
+use crate::origin::Origin;
 use crate::outbox::Outbox;
-use crate::service::{Origin, Service, Transport};
+use crate::service::Service;
 
 /// The outcome of a request.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(crate) enum Handled {
 }
 
 /// Carries a request out under planned faults.
-pub(crate) fn handle(
+pub(crate) fn handle_request(
     service: &mut Service,
     faults: &mut Option<Box<FaultState>>,
     request: &Request<'_>,
@@ -43,19 +44,21 @@ pub(crate) fn handle(
         service.answer(request, origin, &mut reply);
         return Handled::Reply { reply, hold_ns: 0, twice: false, closes: false };
     };
-    let (drop, delay_ns, twice) = match state.begin(&service.shared.faults) {
-        Fate::Carry { drop, delay_ns, duplicate } => (drop, delay_ns, duplicate),
-        Fate::Hang => {
+    let (drop, delay_ns, twice) = match state.begin_call(&service.shared.faults) {
+        CallOutcome::Execute { drop, delay_ns, duplicate } => (drop, delay_ns, duplicate),
+        CallOutcome::Hang => {
             service.counters.fault(FaultKind::Hang);
             return Handled::Hang;
         }
-        Fate::Close => {
+        CallOutcome::Close => {
             service.counters.fault(FaultKind::Close);
             return Handled::Close;
         }
     };
+    // The counters of payload belong to this thread, so their growth is this call's payload.
     let payload_before = payload_bytes(service);
     let mut reply = Outbox::default();
+    // The state goes with the service meanwhile: each operation of a compound draws from it.
     service.faults = faults.take();
     service.answer(request, origin, &mut reply);
     *faults = service.faults.take();
@@ -69,22 +72,29 @@ pub(crate) fn handle(
         return Handled::Silence;
     }
     let payload = payload_bytes(service) - payload_before;
-    let pipe_ns = time_in_pipe(service, payload, (request.record.len() + reply.bytes()) as u64);
+    let pipe_ns =
+        bandwidth_delay_ns(service, payload, (request.record.len() + reply.bytes()) as u64);
     let strikes = [
         (FaultKind::ServiceTime, service_time_ns > 0),
         (FaultKind::Delay, delay_ns > 0),
         (FaultKind::Duplicate, twice),
         (FaultKind::Bandwidth, pipe_ns > 0),
     ];
-    strikes.iter().filter(|(_, struck)| *struck).for_each(|(kind, _)| counters.fault(*kind));
+    for (kind, struck) in strikes {
+        if struck {
+            counters.fault(kind);
+        }
+    }
+    // The pipe carries replies while they are served, so the longer of the two times counts, not
+    // their sum.
     let hold_ns = service_time_ns.saturating_add(delay_ns).max(pipe_ns);
+    // A retransmission must not be answered from the cache before the reply it repeats is sent.
     if hold_ns > 0 {
         service.hold_repeats(hold_ns);
     }
-    let is_stream = origin.transport != Transport::Udp;
     let plan = service.shared.faults.damage;
     let Damaged { reply, struck, closes } = match faults {
-        Some(state) => damage(&plan, state, reply, is_stream),
+        Some(state) => damage(&plan, state, reply, origin.transport),
         None => Damaged { reply, struck: None, closes: false },
     };
     if let Some(kind) = struck {
@@ -99,7 +109,7 @@ fn payload_bytes(service: &Service) -> u64 {
 }
 
 /// How long the bandwidth cap holds back a reply, in nanoseconds.
-fn time_in_pipe(service: &Service, payload_bytes: u64, wire_bytes: u64) -> u64 {
+fn bandwidth_delay_ns(service: &Service, payload_bytes: u64, wire_bytes: u64) -> u64 {
     let Some(cap) = service.shared.faults.bandwidth else { return 0 };
     let bytes = match cap.counts {
         CappedBytes::Payload => payload_bytes,

@@ -22,13 +22,14 @@ use crate::channel::Channel;
 use crate::clock::{monotonic_ns, timespec};
 use crate::connection::{Closed, Connection};
 use crate::datagrams::Datagrams;
-use crate::delay::{Addressee, Due};
+use crate::delay::{ReplyTarget, Task};
 use crate::fault::FaultKind;
-use crate::kit::Kit;
 use crate::limits::{EVENTS_MAX, LISTENERS_MAX};
-use crate::mailbox::{Arrival, Fleet, Mailbox, Order};
+use crate::mailbox::{Loops, Mailbox, NewConnection, Order};
+use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
-use crate::service::{Origin, Service, Transport};
+use crate::resources::Resources;
+use crate::service::Service;
 use crate::slots::Slots;
 
 const TOKEN_WAKE: u64 = 0;
@@ -57,11 +58,11 @@ pub(crate) struct Sockets {
 pub(crate) struct EventLoop {
     index: usize,
     epoll: OwnedFd,
-    fleet: Arc<Fleet>,
+    loops: Arc<Loops>,
     listeners: Vec<Listener>,
     datagrams: Vec<Datagrams>,
     connections: Slots<Connection>,
-    kit: Kit,
+    resources: Resources,
     /// Until when a planned stall lasts, on the monotonic clock.
     stalled_until_ns: Option<u64>,
     sweep_ns: u64,
@@ -74,7 +75,7 @@ impl EventLoop {
     /// Prepares loop `index`; only the first gets listeners.
     pub(crate) fn new(
         index: usize,
-        fleet: Arc<Fleet>,
+        loops: Arc<Loops>,
         sockets: Sockets,
         service: Service,
     ) -> io::Result<Self> {
@@ -82,7 +83,7 @@ impl EventLoop {
         let add = |fd: &dyn AsFd, token| {
             epoll::add(&epoll, fd.as_fd(), EventData::new_u64(token), EventFlags::IN)
         };
-        add(fleet.mailboxes[index].descriptor(), TOKEN_WAKE)?;
+        add(loops.mailboxes[index].descriptor(), TOKEN_WAKE)?;
         for (token, listener) in (TOKEN_LISTENER..).zip(&sockets.listeners) {
             add(&listener.socket, token)?;
         }
@@ -91,31 +92,33 @@ impl EventLoop {
             add(&socket, token)?;
             // Connections are numbered from below, sockets from above.
             let number = u64::MAX - (index * LISTENERS_MAX + datagrams.len()) as u64;
-            let faults = service.shared.faults.start(number);
+            let faults = service.shared.faults.start_on(number);
             datagrams.push(Datagrams::new(socket, offered, token, faults));
         }
         let sweep_ns = service.shared.sweep_ns();
-        let kit = Kit::new(service)?;
-        add(kit.delays.timer(), TOKEN_TIMER)?;
+        let resources = Resources::new(service)?;
+        add(resources.delays.timer(), TOKEN_TIMER)?;
         Ok(Self {
             index,
             epoll,
-            fleet,
+            loops,
             listeners: sockets.listeners,
             datagrams,
             connections: Slots::new(TOKEN_CONNECTION),
-            kit,
+            resources,
             stalled_until_ns: None,
             sweep_ns,
             sweeping: false,
-            spare: spare(),
+            spare: reserve_descriptor(),
         })
     }
 
-    /// Runs until told to stop, or until the system refuses to wait.
+    /// Runs until it is stopped, or until the system refuses to wait.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        let mailbox = Arc::clone(&self.fleet.mailboxes[self.index]);
+        let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
+        // The wait has no time-out: orders come through the mailbox's descriptor and delayed work
+        // through the timer's, so whatever has to be done makes a descriptor ready.
         while !mailbox.is_stopped() {
             if let Some(until_ns) = self.stalled_until_ns {
                 self.wait_out_stall(&mailbox, until_ns)?;
@@ -126,34 +129,41 @@ impl EventLoop {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.kit.service.now = (self.kit.service.shared.clock)();
+            // One reading of the clock for all calls of a turn: at most EVENTS_MAX events with
+            // RECEIVES_PER_TURN receives each. Two changes of one file still differ in ctime.
+            self.resources.service.now = (self.resources.service.shared.clock)();
             for event in &events {
-                self.react({ event.data }.u64(), event.flags, &mailbox);
+                self.handle_event({ event.data }.u64(), event.flags, &mailbox);
             }
-            self.kit.delays.arm()?;
+            // Tasks were added by any of the events, so the timer is set once, after all of them.
+            self.resources.delays.arm_timer()?;
         }
         Ok(())
     }
 
-    fn react(&mut self, token: u64, ready: EventFlags, mailbox: &Mailbox) {
+    fn handle_event(&mut self, token: u64, ready: EventFlags, mailbox: &Mailbox) {
         match token {
-            TOKEN_CONNECTION.. => self.with(token, |it, kit| it.turn(ready, kit)),
-            TOKEN_WAKE => self.take_orders(mailbox),
-            TOKEN_TIMER => self.do_due(),
-            TOKEN_DATAGRAMS.. => self.with_datagrams(token, Datagrams::turn),
-            _ => self.accept(token),
+            TOKEN_CONNECTION.. => {
+                self.run_connection(token, |it, resources| it.handle_ready(ready, resources));
+            }
+            TOKEN_WAKE => self.handle_orders(mailbox),
+            TOKEN_TIMER => self.run_tasks(),
+            TOKEN_DATAGRAMS.. => self.run_datagrams(token, Datagrams::handle_ready),
+            _ => self.accept_connections(token),
         }
     }
 
     /// Lets a connection do something, then follows what it wants, or closes it.
-    fn with(
+    fn run_connection(
         &mut self,
         token: u64,
-        act: impl FnOnce(&mut Connection, &mut Kit) -> Result<(), Closed>,
+        act: impl FnOnce(&mut Connection, &mut Resources) -> Result<(), Closed>,
     ) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let mut outcome = act(connection, &mut self.kit);
-        let wanted = connection.wanted();
+        let mut outcome = act(connection, &mut self.resources);
+        // Level-triggered: input that was left for fairness is reported again, and a full outbox
+        // stops the reports by taking IN out of the interest.
+        let wanted = connection.wanted_events();
         if outcome.is_ok() && wanted != connection.interest {
             connection.interest = wanted;
             let data = EventData::new_u64(token);
@@ -168,12 +178,12 @@ impl EventLoop {
     }
 
     /// Lets a datagram socket do something, then follows what it wants.
-    fn with_datagrams(&mut self, token: u64, act: impl FnOnce(&mut Datagrams, &mut Kit)) {
+    fn run_datagrams(&mut self, token: u64, act: impl FnOnce(&mut Datagrams, &mut Resources)) {
         let datagrams = &mut self.datagrams[(token - TOKEN_DATAGRAMS) as usize];
-        act(datagrams, &mut self.kit);
-        let wanted = datagrams.wanted();
+        act(datagrams, &mut self.resources);
+        let wanted = datagrams.wanted_events();
         let data = EventData::new_u64(token);
-        // Should the system refuse, the old interest stays, and this is tried again.
+        // Should the system refuse, the old interest is kept, and this is tried again.
         if wanted != datagrams.interest
             && epoll::modify(&self.epoll, &datagrams.socket, data, wanted).is_ok()
         {
@@ -182,35 +192,39 @@ impl EventLoop {
     }
 
     fn count_closed(&self, count: usize) {
-        self.kit.service.counters.connections_closed.add(count as u64);
-        self.fleet.open.fetch_sub(count, Ordering::Relaxed);
+        self.resources.service.counters.connections_closed.add(count as u64);
+        self.loops.open.fetch_sub(count, Ordering::Relaxed);
     }
 
-    fn do_due(&mut self) {
-        self.kit.delays.acknowledge();
+    fn run_tasks(&mut self) {
+        // Cleared before the tasks are taken: one that becomes ready meanwhile sets it again.
+        self.resources.delays.clear_timer();
         let now_ns = monotonic_ns();
-        while let Some(due) = self.kit.delays.pop_due(now_ns) {
-            match due {
-                Due::Reply(addressee, reply) => self.deliver(addressee, reply),
-                Due::Drip(token) => self.with(token, Connection::drip),
-                Due::Sweep => self.sweep(),
+        while let Some(task) = self.resources.delays.pop_ready(now_ns) {
+            match task {
+                Task::Reply(target, reply) => self.deliver_reply(target, reply),
+                Task::Trickle(token) => self.run_connection(token, Connection::send_trickle),
+                Task::Sweep => self.close_timed_out(),
             }
         }
     }
 
-    fn deliver(&mut self, addressee: Addressee, reply: Outbox) {
-        match addressee {
-            Addressee::Connection(token) => self.with(token, |it, kit| it.deliver(reply, kit)),
-            Addressee::Peer(token, peer) => {
-                self.with_datagrams(token, |it, kit| it.deliver(peer, reply, kit));
+    fn deliver_reply(&mut self, target: ReplyTarget, reply: Outbox) {
+        match target {
+            ReplyTarget::Connection(token) => {
+                self.run_connection(token, |it, resources| it.deliver_reply(reply, resources));
+            }
+            ReplyTarget::Peer(token, peer) => {
+                self.run_datagrams(token, |it, resources| it.deliver_reply(peer, reply, resources));
             }
         }
     }
 
     /// Closes connections that are idle or stuck for too long.
-    fn sweep(&mut self) {
-        let (connections, kit) = (&mut self.connections, &mut self.kit);
-        let closed = connections.retain(|connection| connection.look_after(&kit.service).is_ok());
+    fn close_timed_out(&mut self) {
+        let (connections, resources) = (&mut self.connections, &mut self.resources);
+        let closed =
+            connections.retain(|connection| connection.check_timeouts(&resources.service).is_ok());
         self.count_closed(closed);
         self.sweeping = false;
         self.plan_sweep();
@@ -218,65 +232,70 @@ impl EventLoop {
 
     fn plan_sweep(&mut self) {
         if !self.sweeping && self.connections.len() > 0 {
-            self.kit.delays.add(self.sweep_ns, Due::Sweep);
+            self.resources.delays.add_after(self.sweep_ns, Task::Sweep);
             self.sweeping = true;
         }
     }
 
-    fn accept(&mut self, token: u64) {
+    fn accept_connections(&mut self, token: u64) {
         let which = (token - TOKEN_LISTENER) as usize;
+        // All that wait are accepted at once; the backlog bounds how many.
         loop {
             let Listener { socket, offered } = &self.listeners[which];
             match socket.accept() {
                 Ok((stream, peer)) => {
                     let offered = *offered;
-                    self.deal_out(stream, peer, offered);
+                    self.assign_connection(stream, peer, offered);
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR | Errno::CONNABORTED) => {}
-                    Some(Errno::MFILE | Errno::NFILE) => return self.turn_away(which),
+                    Some(Errno::MFILE | Errno::NFILE) => return self.reject_connection(which),
                     _ => return,
                 },
             }
         }
     }
 
-    /// Closes one caller for want of descriptors. The kernel reports that want even where nobody
+    /// Closes one new connection for want of descriptors. The kernel reports that even where none
     /// is left waiting, so only `epoll_wait` can tell whether to accept again.
-    fn turn_away(&mut self, which: usize) {
+    fn reject_connection(&mut self, which: usize) {
         self.spare = None;
         if self.listeners[which].socket.accept().is_ok() {
-            self.kit.service.counters.connections_turned_away.add(1);
+            self.resources.service.counters.connections_turned_away.add(1);
         }
-        self.spare = spare();
+        self.spare = reserve_descriptor();
     }
 
-    fn deal_out(&mut self, stream: TcpStream, peer: SocketAddr, offered: Offered) {
-        let Service { shared, counters, .. } = &self.kit.service;
+    fn assign_connection(&mut self, stream: TcpStream, peer: SocketAddr, offered: Offered) {
+        let Service { shared, counters, .. } = &self.resources.service;
         if !shared.allowed.admits(peer.ip()) {
             return counters.peers_refused.add(1);
         }
         let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
-        let open = self.fleet.open.fetch_add(1, Ordering::Relaxed);
-        if ready.is_err() || open >= self.fleet.clients_max {
-            self.fleet.open.fetch_sub(1, Ordering::Relaxed);
+        // Counted before the check, as several loops close connections at the same time; a refused
+        // one is taken off again. Only this loop accepts, so the limit is never passed.
+        let open = self.loops.open.fetch_add(1, Ordering::Relaxed);
+        if ready.is_err() || open >= self.loops.clients_max {
+            self.loops.open.fetch_sub(1, Ordering::Relaxed);
             return counters.connections_turned_away.add(1);
         }
-        let number = self.fleet.accepted.fetch_add(1, Ordering::Relaxed);
+        // The number picks the loop, round robin, and seeds the planned faults: the same order of
+        // connections meets the same faults, whatever the number of threads.
+        let number = self.loops.accepted.fetch_add(1, Ordering::Relaxed);
         let hung = shared.faults.hang_from_clients.is_some_and(|clients| open >= clients);
-        let arrival = Arrival { stream, peer, offered, number, hung };
-        let target = (number % self.fleet.mailboxes.len() as u64) as usize;
+        let connection = NewConnection { stream, peer, offered, number, hung };
+        let target = (number % self.loops.mailboxes.len() as u64) as usize;
         if target == self.index {
-            self.take_in(arrival);
+            self.add_connection(connection);
         } else {
-            self.fleet.mailboxes[target].send(Order::Take(arrival));
+            self.loops.mailboxes[target].send(Order::Serve(connection));
         }
     }
 
-    fn take_orders(&mut self, mailbox: &Mailbox) {
+    fn handle_orders(&mut self, mailbox: &Mailbox) {
         for order in mailbox.take() {
             match order {
-                Order::Take(arrival) => self.take_in(arrival),
+                Order::Serve(connection) => self.add_connection(connection),
                 Order::StallUntil(until_ns) => {
                     self.stalled_until_ns = Some(until_ns);
                     self.count_event(FaultKind::Stall);
@@ -285,24 +304,25 @@ impl EventLoop {
                     self.close_all();
                     self.count_event(FaultKind::Restart);
                     drop(closed);
-                    // Ends when the one who restarts drops the other half.
+                    // Blocks this loop until the state is forgotten: it must not accept or answer
+                    // anything before. Ends when `Controls::restart` drops the other half.
                     let _ = released.recv();
                 }
             }
         }
     }
 
-    /// Counts what happens to the whole server, in one of its loops.
+    /// Counts an event of the whole server once, in the first of its loops.
     fn count_event(&self, kind: FaultKind) {
         if self.index == 0 {
-            self.kit.service.counters.fault(kind);
+            self.resources.service.counters.fault(kind);
         }
     }
 
     fn close_all(&mut self) {
         let count = self.connections.retain(|_| false);
         self.count_closed(count);
-        self.kit.delays.drop_replies();
+        self.resources.delays.drop_replies();
         self.datagrams.iter_mut().for_each(Datagrams::clear);
     }
 
@@ -313,30 +333,33 @@ impl EventLoop {
             self.stalled_until_ns = None;
             return Ok(());
         }
+        // Sockets are not even looked at during a stall, so clients see what they would of a host
+        // that hangs: connections stay open and the kernel's buffers fill. Only orders get through,
+        // or a stalled server could not be stopped.
         let mut wake = [PollFd::new(mailbox.descriptor(), PollFlags::IN)];
         match poll(&mut wake, Some(&timespec(left_ns))) {
             Ok(0) | Err(Errno::INTR) => Ok(()),
             Ok(_) => {
-                self.take_orders(mailbox);
+                self.handle_orders(mailbox);
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn take_in(&mut self, arrival: Arrival) {
+    fn add_connection(&mut self, accepted: NewConnection) {
         let token = self.connections.next_token();
-        let Service { shared, counters, .. } = &self.kit.service;
-        let session = Session::with_record_limit(arrival.offered, shared.record_bytes_max);
-        let faults = shared.faults.start(arrival.number);
-        let origin = Origin { peer: arrival.peer, transport: Transport::Tcp };
-        let channel = Channel::new(arrival.stream);
+        let Service { shared, counters, .. } = &self.resources.service;
+        let session = Session::with_record_limit(accepted.offered, shared.record_bytes_max);
+        let faults = shared.faults.start_on(accepted.number);
+        let origin = Origin { peer: accepted.peer, transport: Transport::Tcp };
+        let channel = Channel::new(accepted.stream);
         let mut connection = Connection::new(token, channel, origin, session, faults);
-        if arrival.hung {
-            connection.hang();
+        if accepted.hung {
+            connection.stop_answering();
             counters.fault(FaultKind::Hang);
         }
-        connection.interest = connection.wanted();
+        connection.interest = connection.wanted_events();
         let data = EventData::new_u64(token);
         counters.connections_accepted.add(1);
         if epoll::add(&self.epoll, &connection.channel, data, connection.interest).is_ok() {
@@ -349,6 +372,6 @@ impl EventLoop {
 }
 
 /// A descriptor with no other use than to be closed.
-fn spare() -> Option<OwnedFd> {
+fn reserve_descriptor() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
 }

@@ -6,7 +6,7 @@
 //! formats come from `nfs-proto`; this crate owns sockets, threads, timers and the store.
 //!
 //! Invariants: memory is bounded; bytes of a peer never panic a loop; data handed to a socket
-//! never changes. It listens on loopback unless told otherwise and enforces no permissions.
+//! never changes. It listens on loopback unless configured otherwise and enforces no permissions.
 //!
 //! **Source:** RFC 1094, 1813, 7530, 8881 and 7862 (NFS), RFC 5531 (RPC), RFC 9289 (RPC over TLS),
 //! RFC 1833 (portmapper).
@@ -20,26 +20,31 @@ mod counters;
 mod datagrams;
 mod delay;
 mod dispatch;
+mod error;
 mod event_loop;
 mod fault;
 pub mod fs;
-mod kit;
 pub mod limits;
 mod listen;
 mod mailbox;
+mod origin;
 mod outbox;
 mod reflect;
+mod registry;
 mod replies;
+mod resources;
 mod schedule;
 mod served;
 mod server;
 mod service;
 mod slots;
+mod sync;
 mod tls;
 
 pub use crate::access::{Network, NetworkError};
-pub use crate::config::{Portmap, ServerConfig, ServerError, Versions};
+pub use crate::config::{Portmap, ServerConfig, Versions};
 pub use crate::counters::ServerCounters;
+pub use crate::error::ServerError;
 pub use crate::fault::{
     BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault, ErrorFault,
     FaultKind, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,

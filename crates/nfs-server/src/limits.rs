@@ -22,7 +22,7 @@ pub const HEAD_KEEP_BYTES: usize = 64 * 1024;
 /// Vectors handed to one `sendmsg`: ten replies of 1 MiB. **Source:** the kernel allows 1024.
 pub const VECTORS_MAX: usize = 64;
 
-/// Free space asked of a session's buffer before each receive.
+/// Free space that a session's buffer has to have before each receive, in bytes.
 pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
 
 /// Receives from one connection before the others of its thread get their turn.
@@ -31,7 +31,7 @@ pub const RECEIVES_PER_TURN: usize = 4;
 /// Datagrams answered before the others of a thread get their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 
-/// Buffer asked for each datagram socket and direction, in bytes: 64 calls of the largest size.
+/// Buffer requested for each datagram socket and direction, in bytes: 64 calls of the largest size.
 pub const DATAGRAM_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes of a record half through for which a connection keeps a buffer of just their size.
@@ -41,10 +41,10 @@ pub const INPUT_KEEP_BYTES: usize = 4 * 1024;
 /// needed.
 pub const SPARE_BUFFERS_MAX: usize = 16;
 
-/// How often connections are looked after, in nanoseconds, where no time-out asks for more.
+/// Longest time between two checks of the connections' time-outs, in nanoseconds.
 pub const SWEEP_NS_MAX: u64 = 500_000_000;
 
-/// The same where time-outs are short.
+/// Shortest time between two such checks, where time-outs are short.
 pub const SWEEP_NS_MIN: u64 = 5_000_000;
 
 /// Ports of one server: that of NFS, and that of the portmapper.
@@ -56,10 +56,10 @@ pub const EVENTS_MAX: usize = 256;
 /// Length of the queue of connections not yet accepted.
 pub const BACKLOG: i32 = 4096;
 
-/// Descriptors of the process that are not for connections: loops, listeners, files of others.
+/// Descriptors of the process that are not for connections: loops, listeners, other open files.
 pub const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// Largest reply kept for a repeated call, in bytes; a larger one is carried out anew.
+/// Largest reply kept for a repeated call, in bytes; a call with a larger one is carried out again.
 pub const CACHED_REPLY_BYTES_MAX: usize = 4 * 1024;
 
 /// Largest READ and WRITE granted over UDP, in bytes, so that call and reply fit a datagram.
@@ -122,9 +122,12 @@ pub const NFS4_FILE_RANGES_MAX: usize = 16_384;
 /// The limit of ranges of all clients together; see `NFS4_FILE_RANGES_MAX`.
 pub const NFS4_RANGES_MAX: usize = 1 << 20;
 
+// One reply of the largest READ must fit, or a connection that waits for room would wait for ever.
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
+// A whole call without payload is received at once.
 const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
 const _: () = assert!(VECTORS_MAX <= 1024);
+// A datagram can't be cut, so header and payload have to fit together.
 const _: () =
     assert!(DATAGRAM_TRANSFER_BYTES_MAX as usize + RECORD_OVERHEAD_BYTES <= DATAGRAM_BYTES_MAX);
 // Three words frame each line of DUMP.

@@ -12,9 +12,10 @@ use rustix::net::sockopt::{
     set_socket_recv_buffer_size, set_socket_reuseaddr, set_socket_reuseport,
     set_socket_send_buffer_size, set_tcp_congestion,
 };
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
 
-use crate::config::{Portmap, ServerConfig, ServerError};
+use crate::config::{Portmap, ServerConfig};
+use crate::error::ServerError;
 use crate::event_loop::{Listener, Sockets};
 use crate::limits::{BACKLOG, DATAGRAM_BUFFER_BYTES};
 
@@ -38,8 +39,7 @@ pub(crate) struct Opened {
 /// `ServerError::Listen`.
 pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, ServerError> {
     let mut sockets: Vec<_> = (0..threads).map(|_| Sockets::default()).collect();
-    let same_port = config.portmap == Portmap::SamePort;
-    let programs = offered(config, same_port);
+    let programs = offered_programs(config);
     let address = open_port(config, config.port, programs, &mut sockets)?;
     let portmap_address = match config.portmap {
         Portmap::Off => None,
@@ -66,9 +66,12 @@ struct Programs {
 
 /// Returns the programs behind the port of NFS: v4 has no place in datagrams.
 /// **Source:** RFC 7530 section 3.1.
-fn offered(config: &ServerConfig, portmap: bool) -> Programs {
+fn offered_programs(config: &ServerConfig) -> Programs {
     let (v2, v3) = (config.versions.v2, config.versions.v3);
-    let base = if portmap { PORTMAPPER } else { Offered::NONE };
+    let base = match config.portmap {
+        Portmap::SamePort => PORTMAPPER,
+        Portmap::Off | Portmap::Port(_) => Offered::NONE,
+    };
     let udp = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
     let nfs4 = config.versions.v4_0 || config.versions.v4_1 || config.versions.v4_2;
     Programs { tcp: Offered { nfs4, ..udp }, udp }
@@ -90,8 +93,8 @@ fn open_port(
             break;
         }
     }
-    let failed = |error: Errno| ServerError::Listen { address: wanted, source: error.into() };
-    let (address, listener, datagrams) = outcome.map_err(failed)?;
+    let (address, listener, datagrams) =
+        outcome.map_err(|error| ServerError::Listen { address: wanted, source: error.into() })?;
     if let Some(socket) = listener {
         sockets[0].listeners.push(Listener { socket, offered: programs.tcp });
     }
@@ -104,20 +107,18 @@ fn open_port(
 type Port = (SocketAddr, Option<TcpListener>, Vec<UdpSocket>);
 
 fn try_port(config: &ServerConfig, wanted: SocketAddr, threads: usize) -> Result<Port, Errno> {
-    let local = |address: std::io::Result<SocketAddr>| {
-        address.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    };
+    // With port 0 the first socket gets a port from the system, and the others ask for that one.
     let mut address = wanted;
     let mut listener = None;
     if config.tcp {
         let socket = open_listener(address, config.congestion_control.as_deref())?;
-        address = local(socket.local_addr())?;
+        address = SocketAddr::try_from(getsockname(&socket)?)?;
         listener = Some(socket);
     }
     let mut datagrams = Vec::new();
     for _ in 0..if config.udp { threads } else { 0 } {
-        let socket = open_datagrams(address, threads > 1)?;
-        address = local(socket.local_addr())?;
+        let socket = open_datagrams(address, threads)?;
+        address = SocketAddr::try_from(getsockname(&socket)?)?;
         datagrams.push(socket);
     }
     Ok((address, listener, datagrams))
@@ -131,7 +132,7 @@ fn open_listener(
     let socket = open_socket(address, SocketType::STREAM)?;
     set_socket_reuseaddr(&socket, true)?;
     if let Some(name) = congestion_control {
-        // Refused or unknown: what is in force is told by `Server::congestion_control`.
+        // Refused or unknown: `Server::congestion_control` reports what is effective.
         let _ = set_tcp_congestion(&socket, name);
     }
     bind(&socket, &address)?;
@@ -139,14 +140,14 @@ fn open_listener(
     Ok(TcpListener::from(socket))
 }
 
-/// Opens a datagram socket that shares its port with others where `shared`: a server of one loop
-/// so notices whoever has the port already.
-fn open_datagrams(address: SocketAddr, shared: bool) -> rustix::io::Result<UdpSocket> {
+/// Opens a datagram socket that shares its port with those of the other loops: a server of one loop
+/// thereby fails where another process has the port already.
+fn open_datagrams(address: SocketAddr, loops: usize) -> rustix::io::Result<UdpSocket> {
     let socket = open_socket(address, SocketType::DGRAM)?;
     // The system grants less where its limit is lower.
     let _ = set_socket_recv_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
     let _ = set_socket_send_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
-    set_socket_reuseport(&socket, shared)?;
+    set_socket_reuseport(&socket, loops > 1)?;
     bind(&socket, &address)?;
     Ok(UdpSocket::from(socket))
 }

@@ -9,17 +9,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nfs_proto::program::Offered;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::monotonic_ns;
 use crate::service::Shared;
+use crate::sync;
 
 /// A connection on its way to its loop.
 #[derive(Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct NewConnection {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
     pub(crate) offered: Offered,
@@ -32,7 +33,7 @@ pub(crate) struct Arrival {
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Serve a connection.
-    Take(Arrival),
+    Serve(NewConnection),
     /// Do nothing until this time of the monotonic clock.
     StallUntil(u64),
     /// Close all connections, drop the first, then wait until the second is dropped too.
@@ -71,27 +72,28 @@ impl Mailbox {
 
     /// Gives an order.
     pub(crate) fn send(&self, order: Order) {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+        sync::lock(&self.orders).push(order);
         self.wake();
     }
 
     /// Takes all orders.
     pub(crate) fn take(&self) -> Vec<Order> {
         let mut count = [0; 8];
-        // An empty counter is no failure: somebody woke this loop twice.
+        // An empty counter is no failure: this loop was woken twice.
         let _ = rustix::io::read(&self.wake, &mut count);
-        std::mem::take(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut sync::lock(&self.orders))
     }
 
     fn wake(&self) {
-        // Fails only where the counter is full, and then the loop is awake already.
+        // Orders are pushed before the write and read after the wake-up, so none is missed. This
+        // fails only where the counter is full, and then the loop is awake already.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
 
 /// The mailboxes by which the loops know each other.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub(crate) struct Loops {
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
     pub(crate) clients_max: usize,
     pub(crate) open: AtomicUsize,
@@ -113,14 +115,16 @@ impl Controls {
     }
 
     /// Stalls all loops for a while; returns at once.
-    pub(crate) fn stall(&self, lasts_ns: u64) {
-        let until_ns = monotonic_ns().saturating_add(lasts_ns);
-        self.mailboxes.iter().for_each(|mailbox| mailbox.send(Order::StallUntil(until_ns)));
+    pub(crate) fn stall(&self, duration_ns: u64) {
+        let until_ns = monotonic_ns().saturating_add(duration_ns);
+        for mailbox in &self.mailboxes {
+            mailbox.send(Order::StallUntil(until_ns));
+        }
     }
 
     /// Restarts; returns when it is done.
     pub(crate) fn restart(&self) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = sync::lock(&self.turn);
         let (closed, all_closed) = mpsc::channel();
         let mut held = Vec::new();
         for mailbox in &self.mailboxes {
@@ -129,9 +133,12 @@ impl Controls {
             mailbox.send(Order::Restart(closed.clone(), released));
         }
         drop(closed);
-        // Ends when each loop has dropped its sender.
+        // Each loop holds a clone of `closed` and drops it when its connections are closed; the
+        // channel ends with the last. No state is touched before that, so no reply of the old start
+        // can be built from state of the new one. A loop that has ended already drops its orders,
+        // and with them its clone, so this can't wait for ever.
         let _ = all_closed.recv();
-        self.shared.forget();
+        self.shared.forget_state();
         drop(held);
     }
 }

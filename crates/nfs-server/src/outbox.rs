@@ -1,6 +1,6 @@
 //! Replies of one connection that wait to be sent.
 //!
-//! Encoded bytes gather in one reused buffer, the head; payload stays where the store has it. The
+//! Encoded bytes gather in one reused buffer, the head; payload remains where the store has it. The
 //! order of both is a queue of segments that becomes the vectors of a `sendmsg`, so payload is
 //! never copied in user space. Positions in the head are absolute: they keep counting while the
 //! buffer is moved together.
@@ -54,6 +54,7 @@ impl Outbox {
             return;
         }
         self.bytes += (end - self.sealed) as usize;
+        // Replies without payload follow each other in one segment, and so in one vector.
         match self.segments.back_mut() {
             Some(Segment::Head(_, last)) => *last = end,
             _ => self.segments.push_back(Segment::Head(self.sealed, end)),
@@ -149,12 +150,17 @@ impl Outbox {
 
     /// Frees the part of the head that was sent.
     fn reclaim(&mut self) {
-        let needed = self.segments.iter().find_map(|segment| match segment {
-            Segment::Head(start, _) => Some(*start),
-            Segment::Payload(_) => None,
-        });
-        let needed = needed.unwrap_or(self.sealed);
+        // The first head segment that waits is the first byte still needed; segments are in order.
+        let mut needed = self.sealed;
+        for segment in &self.segments {
+            if let Segment::Head(start, _) = segment {
+                needed = *start;
+                break;
+            }
+        }
         let free = (needed - self.base) as usize;
+        // An empty head costs nothing to clear. Otherwise bytes are moved only once there are many
+        // to gain, so that each byte is moved a bounded number of times.
         if free == self.head.len() {
             self.head.clear();
             self.head.shrink_to(HEAD_KEEP_BYTES);

@@ -29,25 +29,25 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// Takes over a connection that began with these bytes.
-    pub(crate) fn begun(bytes: &[u8]) -> Self {
+    pub(crate) fn starting_with(bytes: &[u8]) -> Self {
         let mut input = vec![0; INPUT_BYTES.max(bytes.len())];
         input[..bytes.len()].copy_from_slice(bytes);
         Self { reflector: Reflector::default(), input, waiting: 0..bytes.len() }
     }
 
     /// Room to receive into; empty as long as something waits.
-    pub(crate) fn space(&mut self) -> &mut [u8] {
+    pub(crate) fn input_space(&mut self) -> &mut [u8] {
         if self.waiting.is_empty() { &mut self.input } else { &mut [] }
     }
 
     /// Notes that so many bytes were received.
-    pub(crate) fn filled(&mut self, count: usize) {
+    pub(crate) fn note_received(&mut self, count: usize) {
         self.waiting = 0..count;
     }
 
     /// Answers what has come; true where nothing waits any more.
-    pub(crate) fn answer(&mut self, outbox: &mut Outbox) -> Result<bool, NoFrame> {
-        let taken = self.reflector.take(&self.input[self.waiting.clone()], outbox)?;
+    pub(crate) fn answer_frames(&mut self, outbox: &mut Outbox) -> Result<bool, NoFrame> {
+        let taken = self.reflector.take_bytes(&self.input[self.waiting.clone()], outbox)?;
         self.waiting.start += taken;
         Ok(self.waiting.is_empty())
     }
@@ -70,21 +70,23 @@ struct Reflector {
 impl Reflector {
     /// Takes bytes of the stream and answers what they complete; gives how many were taken, which
     /// are all unless the outbox is full.
-    fn take(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
+    fn take_bytes(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
         let mut taken = 0;
         while taken < bytes.len() && outbox.bytes() < OUTBOX_BYTES_MAX {
-            taken += self.step(&bytes[taken..], outbox)?;
+            taken += self.take_step(&bytes[taken..], outbox)?;
         }
         Ok(taken)
     }
 
-    fn step(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
+    fn take_step(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
+        // The bytes of a Put are dropped as they come and answered once all are there, so a length
+        // of 4 GiB in a header allocates nothing.
         if let Some((frame, left)) = self.put {
             let taken = (left as usize).min(bytes.len());
             let left = left - taken as u32;
             self.put = (left > 0).then_some((frame, left));
             if left == 0 {
-                answer(frame, outbox);
+                answer_frame(frame, outbox);
             }
             return Ok(taken);
         }
@@ -97,7 +99,7 @@ impl Reflector {
             if frame.kind == Kind::Put && frame.len > 0 {
                 self.put = Some((frame, frame.len));
             } else {
-                answer(frame, outbox);
+                answer_frame(frame, outbox);
             }
         }
         Ok(taken)
@@ -108,7 +110,7 @@ impl Reflector {
     }
 }
 
-fn answer(frame: Frame, outbox: &mut Outbox) {
+fn answer_frame(frame: Frame, outbox: &mut Outbox) {
     outbox.head().extend_from_slice(&frame.to_bytes());
     outbox.seal();
     let mut left = if frame.kind == Kind::Get { frame.len as usize } else { 0 };
@@ -140,7 +142,7 @@ mod tests {
         let answers = |step: usize| {
             let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
             for piece in requests.chunks(step) {
-                assert_eq!(reflector.take(piece, &mut outbox), Ok(piece.len()));
+                assert_eq!(reflector.take_bytes(piece, &mut outbox), Ok(piece.len()));
             }
             assert!(!reflector.is_partial());
             outbox.to_vec()
@@ -157,7 +159,7 @@ mod tests {
         let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
         let want = Frame { kind: Kind::Get, len: 1 << 20, tag: 1 }.to_bytes();
         let flood = want.repeat(100);
-        let taken = reflector.take(&flood, &mut outbox).unwrap();
+        let taken = reflector.take_bytes(&flood, &mut outbox).unwrap();
         assert_eq!(taken, 4 * FRAME_BYTES);
         assert!(outbox.bytes() <= OUTBOX_BYTES_MAX + (1 << 20) + FRAME_BYTES);
     }
@@ -165,6 +167,6 @@ mod tests {
     #[test]
     fn a_stream_that_goes_wrong_ends() {
         let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
-        assert_eq!(reflector.take(&[0x80; FRAME_BYTES], &mut outbox), Err(NoFrame));
+        assert_eq!(reflector.take_bytes(&[0x80; FRAME_BYTES], &mut outbox), Err(NoFrame));
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! A client that hears nothing repeats its call, and REMOVE done twice would answer NOENT. So the
 //! replies to what must not be done twice are kept for repeats. A call is known by its sender,
-//! xid, procedure and the sum of its first bytes, since some clients start their xids anew on the
+//! xid, procedure and the sum of its first bytes, since some clients restart their xids on the
 //! same port. A repeat of one at work, or whose reply is held back by plan, is ignored.
 //!
 //! Bounded in entries, the oldest leaving first, and in bytes: a larger reply is not kept, and its
-//! call is carried out anew. v4.1 has its own cache, in its sessions.
+//! call is carried out again. v4.1 has its own cache, in its sessions.
 //!
 //! **Source:** RFC 1813 section 4.4; Juszczak, "Improving the Performance and Correctness of an NFS
 //! Server", USENIX 1989.
@@ -16,9 +16,10 @@ use nfs_proto::rpc::ProcedureId;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::limits::CACHED_REPLY_BYTES_MAX;
+use crate::sync;
 
 /// Parts with a lock each, so that threads seldom meet.
 const SHARDS: usize = 16;
@@ -55,7 +56,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct Shard {
     kept: HashMap<CallKey, Kept>,
-    /// In the order in which they came; forgotten ones stay until their turn.
+    /// Keys in the order of arrival; those of forgotten calls remain until they are the oldest.
     order: VecDeque<CallKey>,
 }
 
@@ -71,6 +72,7 @@ impl Replies {
     /// Makes an empty cache of about `entries_max`; 0 keeps nothing.
     pub(crate) fn new(entries_max: usize) -> Self {
         Self {
+            // Keys are hashed with a secret of this process, so no client can aim at one shard.
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             shard_entries_max: entries_max.div_ceil(SHARDS),
             hasher: RandomState::new(),
@@ -85,12 +87,16 @@ impl Replies {
     /// Looks a call up, and notes it as being at work where it is new.
     pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> Known {
         let mut shard = self.lock(&key);
+        // While the first call is at work, or its reply is held back, a repeat is dropped: the
+        // client will get the one reply. Answering it would be a second reply under one xid.
         if let Some(kept) = shard.kept.get(&key) {
             if kept.reply.is_empty() || now_ns < kept.held_until_ns {
                 return Known::Busy;
             }
             return Known::Answered(kept.reply.clone());
         }
+        // `order` and not `kept` is bounded: a key whose reply was too large to keep is in `order`
+        // alone until its turn, and both have to stay within the limit.
         if shard.order.len() >= self.shard_entries_max
             && let Some(oldest) = shard.order.pop_front()
         {
@@ -121,13 +127,13 @@ impl Replies {
     /// Forgets all replies.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
-            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+            *sync::lock(shard) = Shard::default();
         }
     }
 
     fn lock(&self, key: &CallKey) -> MutexGuard<'_, Shard> {
         let shard = self.hasher.hash_one(key) as usize % SHARDS;
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.shards[shard])
     }
 }
 

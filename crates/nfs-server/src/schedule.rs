@@ -33,14 +33,17 @@ impl Schedule {
         let (stop, stopped) = mpsc::channel::<()>();
         let start_ns = monotonic_ns();
         let run = move || {
+            // Each wait is computed from the start, so that late events don't shift those after
+            // them. The channel carries nothing: its end interrupts the wait when the server is
+            // stopped.
             for ScheduledEvent { after_ns, event } in events {
-                let due_ns = start_ns.saturating_add(after_ns);
-                let wait = Duration::from_nanos(due_ns.saturating_sub(monotonic_ns()));
+                let scheduled_ns = start_ns.saturating_add(after_ns);
+                let wait = Duration::from_nanos(scheduled_ns.saturating_sub(monotonic_ns()));
                 if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
                 match event {
-                    ServerEvent::Stall { lasts_ns } => controls.stall(lasts_ns),
+                    ServerEvent::Stall { duration_ns } => controls.stall(duration_ns),
                     ServerEvent::Restart => controls.restart(),
                 }
             }

@@ -1,6 +1,6 @@
-//! How often a server carried out an operation, whatever the version of NFS it was asked in.
+//! Counts of operations that a server carried out, summed over the versions of NFS.
 //!
-//! For whoever compares what clients say they called with what a server saw. A version 4 operation
+//! They are compared with what clients counted. A version 4 operation
 //! counts under the kind that alone means it: CREATE, which makes what is no file, under MKDIR, and
 //! OPEN under OPEN even where it creates. Its GETATTR, which rides along, counts nowhere.
 
@@ -12,8 +12,8 @@ use crate::counters::ServerCounters;
 
 impl ServerCounters {
     /// Calls of all versions that carried out an operation, failed ones among them.
-    pub fn served(&self, kind: OperationKind) -> u64 {
-        let (v2, v3, v4) = procedures(kind);
+    pub fn calls_of_kind(&self, kind: OperationKind) -> u64 {
+        let (v2, v3, v4) = procedures_of(kind);
         v2.map_or(0, |procedure| self.nfs2_calls_of(procedure))
             + v3.map_or(0, |procedure| self.calls_of(procedure))
             + v4.map_or(0, |operation| self.nfs4_operations[operation.number() as usize])
@@ -22,7 +22,7 @@ impl ServerCounters {
 
 type Procedures = (Option<nfs2::Procedure>, Option<nfs3::Procedure>, Option<OpCode>);
 
-const fn procedures(kind: OperationKind) -> Procedures {
+const fn procedures_of(kind: OperationKind) -> Procedures {
     use OperationKind as Kind;
     use nfs2::Procedure as V2;
     use nfs3::Procedure as V3;

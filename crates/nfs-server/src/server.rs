@@ -16,14 +16,16 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::access::AllowList;
 use crate::clock::new_boot_id;
-use crate::config::{ServerConfig, ServerError};
+use crate::config::ServerConfig;
 use crate::counters::{ServerCounters, ThreadCounters};
-use crate::event_loop::{EventLoop, Sockets};
+use crate::error::ServerError;
+use crate::event_loop::{EventLoop, Listener, Sockets};
 use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
 use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
 use crate::listen::{self, Opened};
-use crate::mailbox::{Controls, Fleet, Mailbox};
+use crate::mailbox::{Controls, Loops, Mailbox};
+use crate::origin::Transport;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::service::{Granted, Registered, Service, Shared, Tables, registrations};
@@ -53,20 +55,24 @@ impl Server {
     /// [`ServerError`] where a setting is out of range or the system refuses; nothing is left
     /// running then.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
-        check(&config)?;
+        check_config(&config)?;
         let fs = file_system(&config)?;
         let tls = config.tls.as_ref().map(|tls| TlsServer::new(tls, config.listen)).transpose()?;
         let threads = thread_count(config.threads);
         let Opened { sockets, address, portmap_address } = listen::open(&config, threads)?;
+        // Accepted sockets inherit it, so the listener's own setting is theirs.
         let listener = sockets[0].listeners.first();
         let congestion_control =
             listener.and_then(|listener| tcp_congestion(&listener.socket).ok());
         let clients_max = clients_max(config.clients_max);
-        let registrations = registered(&sockets[0]);
-        let shared = Arc::new(share(config, fs, tls, registrations));
-        let mailboxes: Result<Vec<_>, _> =
-            (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
-        let mailboxes = mailboxes.map_err(ServerError::system("make an event descriptor"))?;
+        let registrations = registered_programs(&sockets[0]);
+        let shared = Arc::new(shared_state(config, fs, tls, registrations));
+        let mut mailboxes = Vec::new();
+        for _ in 0..threads {
+            let mailbox =
+                Mailbox::new().map_err(ServerError::system("make an event descriptor"))?;
+            mailboxes.push(Arc::new(mailbox));
+        }
         let mut server = Self {
             address,
             portmap_address,
@@ -79,7 +85,7 @@ impl Server {
             threads: Vec::new(),
             thread_ids: Vec::new(),
         };
-        server.spawn(sockets, clients_max)?;
+        server.spawn_loops(sockets, clients_max)?;
         let events = &server.shared.faults.schedule;
         server.schedule = Schedule::start(events, Arc::clone(&server.controls))
             .map_err(ServerError::system("start a thread"))?;
@@ -96,7 +102,7 @@ impl Server {
         self.portmap_address
     }
 
-    /// Congestion control in force on the sockets, where the system tells.
+    /// Congestion control that is effective on the sockets, where the system reports it.
     pub fn congestion_control(&self) -> Option<&str> {
         self.congestion_control.as_deref()
     }
@@ -104,7 +110,9 @@ impl Server {
     /// Sums over all threads since the start.
     pub fn counters(&self) -> ServerCounters {
         let mut sum = ServerCounters::default();
-        self.counters.iter().for_each(|thread| sum.merge(thread));
+        for thread in &self.counters {
+            sum.merge(thread);
+        }
         sum
     }
 
@@ -135,18 +143,20 @@ impl Server {
 
     /// Size of a file in bytes.
     pub fn file_size(&self, path: &str) -> Option<u64> {
-        self.shared.fs.find_path(path).ok().map(|(_, attributes)| attributes.size)
+        let (_, attributes) = self.shared.fs.find_path(path).ok()?;
+        Some(attributes.size)
     }
 
     /// Names in a directory, in the order in which they were made.
-    pub fn list(&self, path: &str) -> Option<Vec<String>> {
+    pub fn list_directory(&self, path: &str) -> Option<Vec<String>> {
         let names = self.shared.fs.list_path(path).ok()?;
         Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
     /// Certificates of the server as PEM, where it offers TLS: for clients that have to trust it.
     pub fn certificate_pem(&self) -> Option<&str> {
-        self.shared.tls.as_ref().map(|tls| tls.chain_pem.as_str())
+        let tls = self.shared.tls.as_ref()?;
+        Some(tls.chain_pem.as_str())
     }
 
     /// Restarts as [`crate::ServerEvent::Restart`] says; returns when it is done.
@@ -155,8 +165,8 @@ impl Server {
     }
 
     /// Stalls for a while as [`crate::ServerEvent::Stall`] says; returns at once.
-    pub fn stall_now(&self, lasts: Duration) {
-        self.controls.stall(u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX));
+    pub fn stall_now(&self, duration: Duration) {
+        self.controls.stall(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Stops answering, closes every connection and joins the threads; dropping does the same.
@@ -164,8 +174,12 @@ impl Server {
         drop(self);
     }
 
-    fn spawn(&mut self, sockets: Vec<Sockets>, clients_max: usize) -> Result<(), ServerError> {
-        let fleet = Arc::new(Fleet {
+    fn spawn_loops(
+        &mut self,
+        sockets: Vec<Sockets>,
+        clients_max: usize,
+    ) -> Result<(), ServerError> {
+        let loops = Arc::new(Loops {
             mailboxes: self.mailboxes.clone(),
             clients_max,
             open: AtomicUsize::new(0),
@@ -174,7 +188,7 @@ impl Server {
         for (index, own) in sockets.into_iter().enumerate() {
             let counters = Arc::clone(&self.counters[index]);
             let service = Service::new(Arc::clone(&self.shared), counters);
-            let event_loop = EventLoop::new(index, Arc::clone(&fleet), own, service)
+            let event_loop = EventLoop::new(index, Arc::clone(&loops), own, service)
                 .map_err(ServerError::system("prepare an event loop"))?;
             let (sender, receiver) = mpsc::channel();
             let run = move || {
@@ -195,9 +209,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whoever gives orders stops before those who obey.
+        // The schedule sends orders to the loops, so it stops before they do.
         self.schedule = None;
-        self.mailboxes.iter().for_each(|mailbox| mailbox.stop());
+        for mailbox in &self.mailboxes {
+            mailbox.stop();
+        }
         for thread in self.threads.drain(..) {
             // A loop that panicked is a bug; it is passed on, but not out of another panic.
             if let Err(panic) = thread.join()
@@ -209,7 +225,7 @@ impl Drop for Server {
     }
 }
 
-fn check(config: &ServerConfig) -> Result<(), ServerError> {
+fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
     let sizes = [
         ("read_bytes_max", Some(config.read_bytes_max)),
         ("write_bytes_max", Some(config.write_bytes_max)),
@@ -229,12 +245,11 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
         let expected = "a list of client addresses where the server listens off loopback";
         return Err(ServerError::Setting { setting, value, expected });
     }
-    let bad = config.exports.iter().find(|path| {
-        !path.starts_with('/') || path.split('/').any(|name| matches!(name, "." | ".."))
-    });
-    if let Some(path) = bad {
-        let expected = "an absolute path without `.` and `..`";
-        return Err(ServerError::Setting { setting: "exports", value: path.clone(), expected });
+    for path in &config.exports {
+        if !path.starts_with('/') || path.split('/').any(|name| matches!(name, "." | "..")) {
+            let expected = "an absolute path without `.` and `..`";
+            return Err(ServerError::Setting { setting: "exports", value: path.clone(), expected });
+        }
     }
     Ok(())
 }
@@ -251,7 +266,7 @@ fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     Ok(fs)
 }
 
-fn share(
+fn shared_state(
     config: ServerConfig,
     fs: FileSystem,
     tls: Option<TlsServer>,
@@ -271,7 +286,7 @@ fn share(
             directory_bytes_preferred: config.directory_bytes_preferred,
         },
         tls,
-        allowed: AllowList::new(config.allowed, config.loopback_allowed),
+        allowed: AllowList { networks: config.allowed, loopback: config.loopback_allowed },
         partial_record_timeout_ns: config.partial_record_timeout_ns,
         // A client of v2 may write 8192 bytes whatever is granted.
         record_bytes_max: config.write_bytes_max.max(V2_TRANSFER_BYTES_MAX) as usize
@@ -287,19 +302,27 @@ fn share(
     }
 }
 
-/// Returns the portmapper's registrations for one loop's sockets, which are everyone's.
-fn registered(sockets: &Sockets) -> Vec<Registered> {
-    let streams = sockets.listeners.iter().filter_map(|listener| {
-        Some(registrations(listener.socket.local_addr().ok()?, false, listener.offered))
-    });
-    let datagrams = sockets.datagrams.iter().filter_map(|(socket, offered)| {
-        Some(registrations(socket.local_addr().ok()?, true, *offered))
-    });
-    streams.chain(datagrams).flatten().collect()
+/// Returns the portmapper's registrations for the sockets of one loop, which has one of each port.
+fn registered_programs(sockets: &Sockets) -> Vec<Registered> {
+    let mut registered = Vec::new();
+    for Listener { socket, offered } in &sockets.listeners {
+        if let Ok(address) = socket.local_addr() {
+            registered.extend(registrations(address, Transport::Tcp, *offered));
+        }
+    }
+    for (socket, offered) in &sockets.datagrams {
+        if let Ok(address) = socket.local_addr() {
+            registered.extend(registrations(address, Transport::Udp, *offered));
+        }
+    }
+    registered
 }
 
 /// Connections that the process's descriptors allow, and at least one.
 fn clients_max(configured: usize) -> usize {
+    // Running out of descriptors in `accept` leaves connections in the backlog that can be neither
+    // served nor refused, so the limit is kept before that. The soft limit counts: the process may
+    // have lowered it for other descriptors.
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let room = usize::try_from(limit.saturating_sub(DESCRIPTORS_RESERVED)).unwrap_or(usize::MAX);
     configured.min(room).max(1)

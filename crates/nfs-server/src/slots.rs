@@ -1,9 +1,9 @@
 //! A loop's connections, by token.
 //!
-//! A token is a place and how often it was given out before, so that an event or a held reply
-//! meant for a connection that is gone meets nobody, and finding one costs an index.
+//! A token is a slot and how often it was given out before, so that an event or a held reply
+//! meant for a connection that is gone finds none, and finding one costs an index.
 
-/// Connections in places; `T` is the connection.
+/// Connections in slots; `T` is the connection.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -32,8 +32,10 @@ impl<T> Slots<T> {
 
     /// The token that the next connection gets.
     pub(crate) fn next_token(&self) -> u64 {
-        let index = self.free.last().copied().unwrap_or(self.slots.len() as u32);
-        let generation = self.slots.get(index as usize).map_or(0, |slot| slot.generation);
+        let (index, generation) = match self.free.last() {
+            Some(index) => (*index, self.slots[*index as usize].generation),
+            None => (self.slots.len() as u32, 0),
+        };
         self.first_token + ((u64::from(generation) << GENERATION_SHIFT) | u64::from(index))
     }
 
@@ -48,10 +50,12 @@ impl<T> Slots<T> {
 
     /// Finds a connection.
     pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut T> {
-        let place = token.checked_sub(self.first_token)?;
-        let slot = self.slots.get_mut((place as u32) as usize)?;
-        let current = u64::from(slot.generation) == place >> GENERATION_SHIFT;
-        slot.content.as_deref_mut().filter(|_| current)
+        let number = token.checked_sub(self.first_token)?;
+        let slot = self.slots.get_mut((number as u32) as usize)?;
+        if u64::from(slot.generation) != number >> GENERATION_SHIFT {
+            return None;
+        }
+        slot.content.as_deref_mut()
     }
 
     /// Drops a connection that [`Slots::get_mut`] finds.
@@ -67,7 +71,9 @@ impl<T> Slots<T> {
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) -> usize {
         let before = self.free.len();
         for (index, slot) in (0..).zip(&mut self.slots) {
-            if slot.content.as_mut().is_some_and(|content| !keep(content)) {
+            if let Some(content) = &mut slot.content
+                && !keep(content)
+            {
                 slot.vacate();
                 self.free.push(index);
             }
@@ -79,6 +85,7 @@ impl<T> Slots<T> {
 impl<T> Slot<T> {
     fn vacate(&mut self) {
         self.content = None;
+        // One bit less than there is room for, so that adding the first token can't overflow.
         self.generation = self.generation.wrapping_add(1) & (u32::MAX >> 1);
     }
 }
@@ -92,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again_and_old_tokens_find_nobody() {
+    fn slots_are_used_again_and_old_tokens_find_nothing() {
         let mut slots = Slots::new(16);
         let insert = |slots: &mut Slots<char>, name| {
             let token = slots.next_token();

@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::config::ServerError;
+use crate::error::ServerError;
 
 /// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
 const ALPN_SUNRPC: &[u8] = b"sunrpc";
@@ -41,7 +41,7 @@ pub struct TlsConfig {
     /// The server's certificate and key.
     pub certificate: Certificate,
     /// Calls of NFS and MOUNT without TLS are refused with AUTH_TOOWEAK, and those over UDP with
-    /// them; else TLS is offered and whoever does not ask for it is served without.
+    /// them; else TLS is offered and clients that do not request it are served without.
     pub required: bool,
     /// Certificates (PEM) of those who vouch for clients: each client must show one then.
     pub client_authorities: Option<String>,
@@ -77,48 +77,50 @@ impl TlsServer {
             Certificate::SelfSigned => self_signed(listen)?,
             Certificate::Pem { chain, key } => (chain.clone(), key.clone()),
         };
-        let chain = certificates("the certificate", &chain_pem)?;
-        let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).map_err(problem("the key"))?;
+        let chain = parse_certificates("the certificate", &chain_pem)?;
+        let key =
+            PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).map_err(tls_error("the key"))?;
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(problem("TLS 1.3"))?;
+            .map_err(tls_error("TLS 1.3"))?;
         let builder = match &config.client_authorities {
             None => builder.with_no_client_auth(),
             Some(pem) => {
                 let mut roots = RootCertStore::empty();
-                for certificate in certificates("the client authorities", pem)? {
-                    roots.add(certificate).map_err(problem("the client authorities"))?;
+                for certificate in parse_certificates("the client authorities", pem)? {
+                    roots.add(certificate).map_err(tls_error("the client authorities"))?;
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                         .build()
-                        .map_err(problem("the client authorities"))?;
+                        .map_err(tls_error("the client authorities"))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut server =
-            builder.with_single_cert(chain, key).map_err(problem("the certificate and its key"))?;
+        let mut server = builder
+            .with_single_cert(chain, key)
+            .map_err(tls_error("the certificate and its key"))?;
         server.alpn_protocols = vec![ALPN_SUNRPC.to_vec()];
         Ok(Self { config: Arc::new(server), chain_pem, required: config.required })
     }
 
     /// The configuration of one more connection.
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn shared_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
 }
 
-fn problem<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ServerError {
+fn tls_error<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> ServerError {
     move |error| ServerError::Tls(format!("{what}: {error}"))
 }
 
-fn certificates(
+fn parse_certificates(
     what: &'static str,
     pem: &str,
 ) -> Result<Vec<CertificateDer<'static>>, ServerError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    let all = all.map_err(problem(what))?;
+    let all = all.map_err(tls_error(what))?;
     if all.is_empty() {
         return Err(ServerError::Tls(format!("{what}: no certificate in the PEM text")));
     }
@@ -131,6 +133,6 @@ fn self_signed(listen: IpAddr) -> Result<(String, String), ServerError> {
     if !listen.is_unspecified() && !listen.is_loopback() {
         names.push(listen.to_string());
     }
-    let made = rcgen::generate_simple_self_signed(names).map_err(problem("self-signing"))?;
+    let made = rcgen::generate_simple_self_signed(names).map_err(tls_error("self-signing"))?;
     Ok((made.cert.pem(), made.signing_key.serialize_pem()))
 }

@@ -42,7 +42,7 @@ impl Rig {
             ServerCounts {
                 read_bytes: counters.payload_read_bytes,
                 write_bytes: counters.payload_written_bytes,
-                calls: Calls::from_counts(|kind| counters.served(kind)),
+                calls: Calls::from_counts(|kind| counters.calls_of_kind(kind)),
             }
         });
         let server = LocalServer { counts, thread_ids: Vec::new(), inject_fault: None };

@@ -1,6 +1,6 @@
 //! The bandwidth cap: a pipe that all threads share.
 //!
-//! One number says until when the pipe is taken. Whoever sends takes the next stretch of time and
+//! One number says until when the pipe is taken. Each sender takes the next stretch of time and
 //! learns when its last byte has left; so the cap holds over all connections, and an idle pipe
 //! saves nothing up.
 
@@ -21,6 +21,8 @@ impl Pipe {
         let rate = u128::from(bytes_per_s.max(1));
         let cost_ns = u128::from(bytes) * NANOSECONDS_PER_SECOND / rate;
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
+        // An idle pipe starts now and not where it was left: unused time is lost, as on a real
+        // link.
         let until = |taken: u64| taken.max(now_ns).saturating_add(cost_ns);
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         let taken = self.taken_until_ns.fetch_update(success, failure, |taken| Some(until(taken)));

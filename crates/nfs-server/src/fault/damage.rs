@@ -8,6 +8,7 @@
 use nfs_proto::limits::MARK_BYTES;
 
 use super::{FaultKind, FaultState, PartsPerMillion};
+use crate::origin::Transport;
 use crate::outbox::Outbox;
 
 /// How often replies are damaged, and how.
@@ -34,7 +35,7 @@ const XID_CHANGE: u8 = 0x55;
 impl Damage {
     /// Whether replies leave as they are.
     pub(super) fn is_none(&self) -> bool {
-        [self.wrong_xid, self.cut, self.oversized].iter().all(|share| share.0 == 0)
+        self.wrong_xid.0 == 0 && self.cut.0 == 0 && self.oversized.0 == 0
     }
 }
 
@@ -52,35 +53,39 @@ pub(crate) fn damage(
     plan: &Damage,
     state: &mut FaultState,
     mut reply: Outbox,
-    is_stream: bool,
+    transport: Transport,
 ) -> Damaged {
+    let is_stream = transport != Transport::Udp;
     if plan.is_none() {
         return Damaged { reply, struck: None, closes: false };
     }
-    if state.strikes(plan.wrong_xid) {
+    if state.draw_strike(plan.wrong_xid) {
         reply.head()[MARK_BYTES] ^= XID_CHANGE;
         return Damaged { reply, struck: Some(FaultKind::WrongXid), closes: false };
     }
-    if state.strikes(plan.cut) {
+    if state.draw_strike(plan.cut) {
         let closes = plan.cut_closes && is_stream;
-        let reply = first_half(&reply, closes);
+        let mut reply = first_half(&reply);
+        if !closes {
+            // The half is a whole record of its own, so that the client finds the next one.
+            let length = reply.head().len() - MARK_BYTES;
+            let mark = (LAST_FRAGMENT | length as u32).to_be_bytes();
+            reply.head()[..MARK_BYTES].copy_from_slice(&mark);
+        }
         return Damaged { reply, struck: Some(FaultKind::Cut), closes };
     }
-    if is_stream && state.strikes(plan.oversized) {
+    if is_stream && state.draw_strike(plan.oversized) {
         reply.head()[..MARK_BYTES].copy_from_slice(&GREATEST_MARK);
         return Damaged { reply, struck: Some(FaultKind::Oversized), closes: false };
     }
     Damaged { reply, struck: None, closes: false }
 }
 
-/// The first half of a record; its mark tells the length of the whole, or of the half.
-fn first_half(reply: &Outbox, keeps_mark: bool) -> Outbox {
+/// The first half of a record under the mark of the whole.
+fn first_half(reply: &Outbox) -> Outbox {
     let mut bytes = reply.to_vec();
     let body = (bytes.len() - MARK_BYTES) / 2;
     bytes.truncate(MARK_BYTES + body);
-    if !keeps_mark {
-        bytes[..MARK_BYTES].copy_from_slice(&(LAST_FRAGMENT | body as u32).to_be_bytes());
-    }
     let mut half = Outbox::default();
     half.head().extend_from_slice(&bytes);
     half.seal();

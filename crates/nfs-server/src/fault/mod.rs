@@ -21,7 +21,7 @@ pub(crate) use self::bandwidth::Pipe;
 pub use self::damage::Damage;
 pub(crate) use self::damage::{Damaged, damage};
 pub use self::service_time::ServiceTime;
-pub(crate) use self::state::{Fate, FaultState};
+pub(crate) use self::state::{CallOutcome, CallPart, FaultState};
 
 /// A probability in parts per million: 1,000,000 is certainty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +40,7 @@ pub enum FaultedCalls {
     V4(u32),
 }
 
-/// A status to answer with instead of doing what is asked.
+/// A status to answer with instead of carrying out the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFault {
     /// The calls that are affected. `All` meets a v4 compound at its first op after SEQUENCE.
@@ -101,16 +101,16 @@ pub enum ChangingVerifier {
     EveryWrite,
 }
 
-/// Something that happens to the whole server.
+/// An event that concerns the whole server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
     /// Nothing is read or answered for so many nanoseconds.
     Stall {
         /// How long, in nanoseconds.
-        lasts_ns: u64,
+        duration_ns: u64,
     },
     /// All connections are closed; the write verifier changes, and clients, sessions, opens and
-    /// cached replies are forgotten. File handles stay valid and data stays, but for
+    /// cached replies are forgotten. File handles remain valid and data is kept, but for
     /// [`FaultPlan::lose_unstable`] and [`FaultPlan::lose_committed`].
     Restart,
 }
@@ -120,7 +120,7 @@ pub enum ServerEvent {
 pub struct ScheduledEvent {
     /// When, in nanoseconds after the start.
     pub after_ns: u64,
-    /// The event that happens then.
+    /// The event at that time.
     pub event: ServerEvent,
 }
 
@@ -151,17 +151,17 @@ pub struct FaultPlan {
     pub duplicate_reply: PartsPerMillion,
     /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
     pub short_write: PartsPerMillion,
-    /// The stability that replies of WRITE claim, whatever was asked for.
+    /// The stability that replies of WRITE claim, whatever the client requested.
     pub write_stability: Option<StableHow>,
     /// Stalls and restarts, in any order.
     pub schedule: Vec<ScheduledEvent>,
-    /// A restart takes back data that was written UNSTABLE and not committed.
+    /// A restart loses data that was written UNSTABLE and not committed.
     pub lose_unstable: bool,
-    /// A restart takes back that, and of each file what was answered as stable last: by the last
+    /// A restart loses that, and of each file what was answered as stable last: by the last
     /// COMMIT, or the last WRITE that was not UNSTABLE. No server that obeys its RFC does.
     pub lose_committed: bool,
     /// Nanoseconds after a restart in which clients of v4 may reclaim what they had open, and
-    /// nobody may open or lock anything else.
+    /// no client may open or lock anything else.
     pub grace_ns: Option<u64>,
     /// Connections open beyond which further ones are accepted and never answered.
     pub hang_from_clients: Option<usize>,
@@ -169,7 +169,7 @@ pub struct FaultPlan {
     pub hang_after_calls: Option<u64>,
     /// Calls answered on a connection before it is closed.
     pub close_after_calls: Option<u64>,
-    /// Nanoseconds without a call after which a connection is closed; it happens up to half a
+    /// Nanoseconds without a call after which a connection is closed, up to half a
     /// second late.
     pub close_idle_after_ns: Option<u64>,
     /// Rate at which replies leave on each connection of TCP, in bytes per second.
@@ -184,94 +184,68 @@ pub struct FaultPlan {
     pub quirks: Quirks,
 }
 
-/// The kind of a fault that struck, for counting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
+macro_rules! fault_kinds {
+    ($($(#[$doc:meta])* $kind:ident => $name:literal,)*) => {
+        /// The kind of a fault that struck, for counting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum FaultKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl FaultKind {
+            /// All kinds, in the order of their numbers.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
+
+            /// Names the fault as tables do.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+fault_kinds! {
     /// A reply was held back by a service time.
-    ServiceTime,
+    ServiceTime => "service time",
     /// A reply was held back by the bandwidth cap.
-    Bandwidth,
+    Bandwidth => "bandwidth cap",
     /// A call was answered with an error.
-    Error,
+    Error => "error",
     /// An MNT was refused.
-    RefusedMount,
+    RefusedMount => "refused mount",
     /// A reply was never sent.
-    Drop,
+    Drop => "dropped reply",
     /// A reply was sent late.
-    Delay,
+    Delay => "delayed reply",
     /// A reply was sent twice.
-    Duplicate,
+    Duplicate => "duplicated reply",
     /// A WRITE took less than it was given.
-    ShortWrite,
+    ShortWrite => "short write",
     /// A connection fell silent.
-    Hang,
+    Hang => "hung connection",
     /// A connection was closed.
-    Close,
+    Close => "closed connection",
     /// A connection was closed for being idle.
-    CloseIdle,
+    CloseIdle => "closed idle connection",
     /// The server stalled.
-    Stall,
+    Stall => "stall",
     /// The server restarted.
-    Restart,
+    Restart => "restart",
     /// A reply left in drops.
-    Trickle,
+    Trickle => "trickled reply",
     /// A reply bore the xid of no call.
-    WrongXid,
+    WrongXid => "wrong xid",
     /// A reply ended in the middle.
-    Cut,
+    Cut => "cut reply",
     /// A reply announced a record that is too large.
-    Oversized,
+    Oversized => "oversized record",
     /// The write verifier changed.
-    NewVerifier,
+    NewVerifier => "changed verifier",
 }
 
 impl FaultKind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
-        Self::ServiceTime,
-        Self::Bandwidth,
-        Self::Error,
-        Self::RefusedMount,
-        Self::Drop,
-        Self::Delay,
-        Self::Duplicate,
-        Self::ShortWrite,
-        Self::Hang,
-        Self::Close,
-        Self::CloseIdle,
-        Self::Stall,
-        Self::Restart,
-        Self::Trickle,
-        Self::WrongXid,
-        Self::Cut,
-        Self::Oversized,
-        Self::NewVerifier,
-    ];
-
-    /// Names the fault as tables do.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ServiceTime => "service time",
-            Self::Bandwidth => "bandwidth cap",
-            Self::Error => "error",
-            Self::RefusedMount => "refused mount",
-            Self::Drop => "dropped reply",
-            Self::Delay => "delayed reply",
-            Self::Duplicate => "duplicated reply",
-            Self::ShortWrite => "short write",
-            Self::Hang => "hung connection",
-            Self::Close => "closed connection",
-            Self::CloseIdle => "closed idle connection",
-            Self::Stall => "stall",
-            Self::Restart => "restart",
-            Self::Trickle => "trickled reply",
-            Self::WrongXid => "wrong xid",
-            Self::Cut => "cut reply",
-            Self::Oversized => "oversized record",
-            Self::NewVerifier => "changed verifier",
-        }
-    }
-
     /// Whether it only makes replies later, and says nothing wrong.
     pub const fn is_pace(self) -> bool {
         matches!(self, Self::ServiceTime | Self::Bandwidth | Self::Trickle)
@@ -295,8 +269,13 @@ impl FaultPlan {
             || !self.damage.is_none()
     }
 
-    /// Starts the way of connection `number` through the plan, where there is anything to do.
-    pub(crate) fn start(&self, number: u64) -> Option<Box<FaultState>> {
-        self.touches_calls().then(|| Box::new(FaultState::new(self.seed, number)))
+    /// Makes the state of connection `number`, where there is anything to do.
+    pub(crate) fn start_on(&self, number: u64) -> Option<Box<FaultState>> {
+        // Without faults of calls there is no state, so that a connection pays one test of an
+        // `Option` for each call and holds no memory.
+        if !self.touches_calls() {
+            return None;
+        }
+        Some(Box::new(FaultState::new(self.seed, number)))
     }
 }

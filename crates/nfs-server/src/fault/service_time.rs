@@ -39,7 +39,7 @@ impl ServiceTime {
         matches!(self, Self::None)
     }
 
-    /// Draws the next time in nanoseconds; `random` moves on where chance is asked.
+    /// Draws the next time in nanoseconds; `random` advances where the model is random.
     pub(super) fn draw(self, random: &mut u64) -> u64 {
         match self {
             Self::None => 0,

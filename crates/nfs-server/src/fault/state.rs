@@ -1,8 +1,9 @@
 //! One connection's way through the plan: draws, in a fixed order for each call.
 //!
-//! [`FaultState::begin`] decides on a call before it is carried out, [`FaultState::meet`] on each
-//! procedure or operation in it, and [`FaultState::end`] says how long its reply waits. How many
-//! draws a call takes depends on the plan and the call alone.
+//! [`FaultState::begin_call`] decides on a call before it is carried out,
+//! [`FaultState::draw_error`] on each procedure or operation in it, and
+//! [`FaultState::service_time_ns`] is how long its reply waits. How many draws a call takes depends
+//! on the plan and the call alone.
 
 use nfs_proto::Status;
 
@@ -11,9 +12,9 @@ use crate::clock::mix;
 
 /// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum CallOutcome {
     /// It is carried out; what becomes of its reply.
-    Carry {
+    Execute {
         /// The reply is not sent.
         drop: bool,
         /// The reply is sent so many nanoseconds late.
@@ -25,6 +26,16 @@ pub(crate) enum Fate {
     Hang,
     /// The connection is closed.
     Close,
+}
+
+/// The part of a call that a fault is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallPart {
+    /// A whole procedure, or the first operation of a compound after SEQUENCE: faults of
+    /// `FaultedCalls::All` are drawn here, once for each call.
+    First,
+    /// Any other operation of a compound: only faults that name it are drawn.
+    Further,
 }
 
 /// See the module.
@@ -41,51 +52,59 @@ impl FaultState {
     }
 
     /// Decides on the next call.
-    pub(crate) fn begin(&mut self, plan: &FaultPlan) -> Fate {
-        let reached = |limit: Option<u64>| limit.is_some_and(|limit| self.calls >= limit);
-        if reached(plan.close_after_calls) {
-            return Fate::Close;
+    pub(crate) fn begin_call(&mut self, plan: &FaultPlan) -> CallOutcome {
+        if self.calls >= plan.close_after_calls.unwrap_or(u64::MAX) {
+            return CallOutcome::Close;
         }
-        if reached(plan.hang_after_calls) {
-            return Fate::Hang;
+        if self.calls >= plan.hang_after_calls.unwrap_or(u64::MAX) {
+            return CallOutcome::Hang;
         }
         self.calls += 1;
         self.service_time_ns = 0;
-        let drop = self.strikes(plan.drop_reply);
-        let late = self.strikes(plan.delay_reply.share);
+        // Every call makes the same draws in the same order, also those whose result is not used: a
+        // dropped reply must not shift the faults of the calls after it.
+        let drop = self.draw_strike(plan.drop_reply);
+        let late = self.draw_strike(plan.delay_reply.share);
         let delay_ns = if late { plan.delay_reply.delay_ns } else { 0 };
-        Fate::Carry { drop, delay_ns, duplicate: self.strikes(plan.duplicate_reply) }
+        CallOutcome::Execute { drop, delay_ns, duplicate: self.draw_strike(plan.duplicate_reply) }
     }
 
     /// Meets one procedure, or one operation of a compound: the status to answer with instead of
-    /// doing it. `first` says that `FaultedCalls::All` may strike here.
-    pub(crate) fn meet(
+    /// doing it.
+    pub(crate) fn draw_error(
         &mut self,
         plan: &FaultPlan,
         called: FaultedCalls,
-        first: bool,
+        part: CallPart,
     ) -> Option<Status> {
-        if first || plan.service_times.iter().any(|special| special.calls == called) {
-            let special = plan.service_times.iter().find(|special| fits(special.calls, called));
-            let time = special.map_or(plan.service_time, |special| special.time);
+        let is_first = part == CallPart::First;
+        let special = plan.service_times.iter().find(|special| fits(special.calls, called));
+        // The longest time of a compound's operations counts. The general one is drawn at the first
+        // operation only, so a seed gives the same times however many operations follow.
+        let is_named = plan.service_times.iter().any(|special| special.calls == called);
+        if is_first || is_named {
+            let time = match special {
+                Some(special) => special.time,
+                None => plan.service_time,
+            };
             self.service_time_ns = self.service_time_ns.max(time.draw(&mut self.random));
         }
         for fault in &plan.errors {
-            let meant = fault.calls == called || (first && fits(fault.calls, called));
-            if meant && self.strikes(fault.share) {
+            let meant = fault.calls == called || (is_first && fits(fault.calls, called));
+            if meant && self.draw_strike(fault.share) {
                 return Some(fault.status);
             }
         }
         None
     }
 
-    /// Tells how long the reply waits for its service time, in nanoseconds.
+    /// Returns how long the reply waits for its service time, in nanoseconds.
     pub(crate) fn service_time_ns(&self) -> u64 {
         self.service_time_ns
     }
 
     /// Draws once, unless the outcome is certain.
-    pub(crate) fn strikes(&mut self, share: PartsPerMillion) -> bool {
+    pub(crate) fn draw_strike(&mut self, share: PartsPerMillion) -> bool {
         match share.0 {
             0 => false,
             1_000_000.. => true,
@@ -115,29 +134,31 @@ mod tests {
     const READ: FaultedCalls = FaultedCalls::V3(6);
     const WRITE: FaultedCalls = FaultedCalls::V3(7);
     const NULL: FaultedCalls = FaultedCalls::V3(0);
-    const CARRY: Fate = Fate::Carry { drop: false, delay_ns: 0, duplicate: false };
+    const EXECUTE: CallOutcome =
+        CallOutcome::Execute { drop: false, delay_ns: 0, duplicate: false };
 
-    fn fates(plan: &FaultPlan, connection: u64, calls: usize) -> Vec<Fate> {
-        let mut state = plan.start(connection).unwrap();
-        (0..calls).map(|_| state.begin(plan)).collect()
+    fn outcomes(plan: &FaultPlan, connection: u64, calls: usize) -> Vec<CallOutcome> {
+        let mut state = plan.start_on(connection).unwrap();
+        (0..calls).map(|_| state.begin_call(plan)).collect()
     }
 
     #[test]
     fn no_plan_needs_no_state() {
-        assert!(FaultPlan::default().start(1).is_none());
+        assert!(FaultPlan::default().start_on(1).is_none());
         let limits = FaultPlan { read_bytes_max: Some(4096), ..FaultPlan::default() };
-        assert!(limits.start(1).is_none());
+        assert!(limits.start_on(1).is_none());
     }
 
     #[test]
     fn one_seed_gives_one_sequence_for_each_connection() {
         let half = PartsPerMillion(500_000);
         let plan = FaultPlan { seed: 1, drop_reply: half, ..FaultPlan::default() };
-        assert_eq!(fates(&plan, 1, 100), fates(&plan, 1, 100));
-        assert_ne!(fates(&plan, 1, 100), fates(&plan, 2, 100));
+        assert_eq!(outcomes(&plan, 1, 100), outcomes(&plan, 1, 100));
+        assert_ne!(outcomes(&plan, 1, 100), outcomes(&plan, 2, 100));
         let other = FaultPlan { seed: 2, ..plan.clone() };
-        assert_ne!(fates(&plan, 1, 100), fates(&other, 1, 100));
-        let dropped = fates(&plan, 1, 10_000).iter().filter(|fate| **fate != CARRY).count();
+        assert_ne!(outcomes(&plan, 1, 100), outcomes(&other, 1, 100));
+        let dropped =
+            outcomes(&plan, 1, 10_000).iter().filter(|outcome| **outcome != EXECUTE).count();
         assert!((4_800..5_200).contains(&dropped), "{dropped}");
     }
 
@@ -150,8 +171,10 @@ mod tests {
             ..FaultPlan::default()
         };
         let mut counts = [0; 3];
-        for fate in fates(&plan, 0, 10_000) {
-            let Fate::Carry { drop, delay_ns, duplicate } = fate else { unreachable!() };
+        for outcome in outcomes(&plan, 0, 10_000) {
+            let CallOutcome::Execute { drop, delay_ns, duplicate } = outcome else {
+                unreachable!()
+            };
             counts[0] += usize::from(drop);
             counts[1] += usize::from(delay_ns == 9);
             counts[2] += usize::from(duplicate);
@@ -165,16 +188,16 @@ mod tests {
     fn errors_befall_the_calls_they_name() {
         let fault = ErrorFault { calls: READ, status: Status::Io, share: ALWAYS };
         let plan = FaultPlan { errors: vec![fault], ..FaultPlan::default() };
-        let mut state = plan.start(0).unwrap();
-        assert_eq!(state.meet(&plan, READ, true), Some(Status::Io));
-        assert_eq!(state.meet(&plan, WRITE, true), None);
-        assert_eq!(state.meet(&plan, FaultedCalls::V2(6), true), None);
+        let mut state = plan.start_on(0).unwrap();
+        assert_eq!(state.draw_error(&plan, READ, CallPart::First), Some(Status::Io));
+        assert_eq!(state.draw_error(&plan, WRITE, CallPart::First), None);
+        assert_eq!(state.draw_error(&plan, FaultedCalls::V2(6), CallPart::First), None);
         let errors = vec![ErrorFault { calls: FaultedCalls::All, ..fault }];
         let all = FaultPlan { errors, ..plan };
-        assert_eq!(state.meet(&all, WRITE, true), Some(Status::Io));
-        assert_eq!(state.meet(&all, FaultedCalls::V4(25), true), Some(Status::Io));
-        assert_eq!(state.meet(&all, FaultedCalls::V4(25), false), None);
-        assert_eq!(state.meet(&all, NULL, true), None);
+        assert_eq!(state.draw_error(&all, WRITE, CallPart::First), Some(Status::Io));
+        assert_eq!(state.draw_error(&all, FaultedCalls::V4(25), CallPart::First), Some(Status::Io));
+        assert_eq!(state.draw_error(&all, FaultedCalls::V4(25), CallPart::Further), None);
+        assert_eq!(state.draw_error(&all, NULL, CallPart::First), None);
     }
 
     #[test]
@@ -187,11 +210,12 @@ mod tests {
             service_times: vec![special(25, 70), special(9, 1)],
             ..FaultPlan::default()
         };
-        let mut state = plan.start(0).unwrap();
+        let mut state = plan.start_on(0).unwrap();
         let mut time = |operations: &[u32]| {
-            state.begin(&plan);
+            state.begin_call(&plan);
             for (position, op) in operations.iter().enumerate() {
-                state.meet(&plan, FaultedCalls::V4(*op), position == 0);
+                let part = if position == 0 { CallPart::First } else { CallPart::Further };
+                state.draw_error(&plan, FaultedCalls::V4(*op), part);
             }
             state.service_time_ns()
         };
@@ -204,8 +228,8 @@ mod tests {
     #[test]
     fn hanging_and_closing_come_after_so_many_calls() {
         let plan = FaultPlan { hang_after_calls: Some(2), ..FaultPlan::default() };
-        assert_eq!(fates(&plan, 0, 3), [CARRY, CARRY, Fate::Hang]);
+        assert_eq!(outcomes(&plan, 0, 3), [EXECUTE, EXECUTE, CallOutcome::Hang]);
         let plan = FaultPlan { close_after_calls: Some(0), ..FaultPlan::default() };
-        assert_eq!(fates(&plan, 0, 1), [Fate::Close]);
+        assert_eq!(outcomes(&plan, 0, 1), [CallOutcome::Close]);
     }
 }

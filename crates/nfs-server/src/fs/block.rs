@@ -53,12 +53,14 @@ impl Block {
     pub fn write(&mut self, start: usize, data: &[u8]) -> Result<(), FsError> {
         let end = start + data.len();
         if end > self.bytes.capacity() {
+            // Charged before it is allocated: a refused write leaves block and budget as they were.
             let capacity = capacity_for(end);
             self.charge.resize(capacity as u64)?;
-            let mut grown = buffer(self.charge.budget(), capacity);
+            let mut grown = empty_buffer(self.charge.budget(), capacity);
             grown.extend_from_slice(&self.bytes);
             self.bytes = grown;
         }
+        // Bytes between the old end and the write were a hole of this place and read as zeros.
         if start > self.bytes.len() {
             self.bytes.resize(start, 0);
         }
@@ -84,7 +86,7 @@ impl Block {
 
     fn filled(charge: Charge, old: &[u8], start: usize, data: &[u8]) -> Self {
         let capacity = charge.bytes() as usize;
-        let mut bytes = buffer(charge.budget(), capacity);
+        let mut bytes = empty_buffer(charge.budget(), capacity);
         bytes.extend_from_slice(&old[..start.min(old.len())]);
         bytes.resize(start, 0);
         bytes.extend_from_slice(data);
@@ -94,7 +96,7 @@ impl Block {
 }
 
 /// An empty buffer, one that held a block before where it is as large.
-fn buffer(budget: &Budget, capacity: usize) -> Vec<u8> {
+fn empty_buffer(budget: &Budget, capacity: usize) -> Vec<u8> {
     let spare = if capacity == BLOCK_BYTES { budget.take_spare() } else { None };
     spare.unwrap_or_else(|| Vec::with_capacity(capacity))
 }

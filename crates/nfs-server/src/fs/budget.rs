@@ -1,16 +1,17 @@
 //! The memory limit of the store, as charges that give themselves back.
 //!
 //! A `Budget` is one counter with a limit; a `Charge` is a part of it that some object owns and
-//! that returns when the object is dropped. Data that is still on its way to a socket thus stays
-//! charged until it is sent. Counts bytes asked from the allocator, not its overhead.
+//! that returns when the object is dropped. Data that is still on its way to a socket thus remains
+//! charged until it is sent. Counts bytes requested from the allocator, not its overhead.
 //!
 //! A few buffers of freed blocks are kept uncharged for the next blocks: fresh memory costs a page
 //! fault for every 4 KiB, which halves the rate of writing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::types::FsError;
+use crate::sync;
 
 /// Buffers kept for the next blocks: 64 MiB at 256 KiB each.
 const SPARE_BUFFERS_MAX: usize = 256;
@@ -54,10 +55,12 @@ impl Budget {
     }
 
     fn lock_spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.spare)
     }
 
     fn take(&self, bytes: u64) -> Result<(), FsError> {
+        // Added first and checked after, so that two threads can't both take the last bytes.
+        // Another thread may be refused for the moment in which this one is over the limit.
         let after = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if after > self.limit_bytes {
             self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -77,7 +77,7 @@ impl FileContent {
         let end = offset.saturating_add(count);
         let mut position = offset;
         while position < end {
-            let (index, start) = split(position);
+            let (index, start) = split_offset(position);
             let length = (end - position).min((BLOCK_BYTES - start) as u64) as usize;
             self.read_place(index, start, start + length, out);
             position += length as u64;
@@ -112,15 +112,17 @@ impl FileContent {
 
     /// Remembers what `len` bytes at `offset` are before they are written unstably, for
     /// [`FileContent::lose_unstable`]. The blocks stay as they are and stay charged until then.
-    pub fn remember(&mut self, offset: u64, len: usize) {
+    pub fn remember_stable(&mut self, offset: u64, len: usize) {
+        // Only the first unstable write of a block finds it stable; later ones change bytes that
+        // are unstable already. The `Arc` makes the write below copy the block (see `write_place`).
         let size = self.size;
         let stable =
             self.stable.get_or_insert_with(|| Box::new(Stable { size, blocks: BTreeMap::new() }));
         if self.mode == StoreMode::Discard || len == 0 {
             return;
         }
-        let (first, _) = split(offset);
-        let (last, _) = split(offset.saturating_add(len as u64 - 1));
+        let (first, _) = split_offset(offset);
+        let (last, _) = split_offset(offset.saturating_add(len as u64 - 1));
         for index in first..=last {
             stable.blocks.entry(index).or_insert_with(|| self.blocks.get(&index).cloned());
         }
@@ -131,31 +133,31 @@ impl FileContent {
         (self.stable, self.former) = (None, None);
     }
 
-    /// Says that all data is stable, and keeps what it was before for
+    /// Claims that all data is stable, and keeps the content from before for
     /// [`FileContent::lose_committed`]: the lie of a disk that does not flush its cache.
-    pub fn pretend(&mut self) {
+    pub fn keep_former(&mut self) {
         if let Some(stable) = self.stable.take() {
             self.former = Some(stable);
         }
     }
 
-    /// Goes back to what was there before the last time that data was said to be stable; whether
+    /// Restores the content from before data was last reported as stable; returns whether
     /// anything changed.
     pub fn lose_committed(&mut self) -> bool {
         let unstable = self.lose_unstable();
         let Some(former) = self.former.take() else { return unstable };
-        self.go_back(*former);
+        self.restore(*former);
         true
     }
 
     /// Goes back to what was stable; whether anything changed.
     pub fn lose_unstable(&mut self) -> bool {
         let Some(stable) = self.stable.take() else { return false };
-        self.go_back(*stable);
+        self.restore(*stable);
         true
     }
 
-    fn go_back(&mut self, stable: Stable) {
+    fn restore(&mut self, stable: Stable) {
         for (index, old) in stable.blocks {
             if let Some(lost) = self.blocks.remove(&index) {
                 self.used_bytes -= lost.capacity();
@@ -209,12 +211,13 @@ impl FileContent {
     ) -> Result<usize, FsError> {
         let mut written = 0;
         while written < data.len() {
-            let (index, start) = split(offset + written as u64);
+            let (index, start) = split_offset(offset + written as u64);
             let length = (data.len() - written).min(BLOCK_BYTES - start);
             let part = &data[written..written + length];
             match self.write_place(index, start, part, budget) {
                 Ok(()) => written += length,
                 Err(error) if written == 0 => return Err(error),
+                // A short write is a success; the client sends the rest and gets the error.
                 Err(_) => break,
             }
         }
@@ -235,6 +238,9 @@ impl FileContent {
             return Ok(());
         };
         self.used_bytes -= shared.capacity();
+        // Copy on write: a block that a reply, or the undo data, still refers to is replaced, and
+        // its readers keep the old bytes. `get_mut` succeeds only for the sole owner, which the
+        // inode's write lock makes this thread.
         let result = if let Some(block) = Arc::get_mut(shared) {
             block.write(start, data)
         } else {
@@ -246,9 +252,11 @@ impl FileContent {
     }
 
     fn truncate(&mut self, size: u64) {
-        let (last, keep) = split(size);
+        let (last, keep) = split_offset(size);
         for (index, block) in self.blocks.split_off(&last) {
             self.used_bytes -= block.capacity();
+            // The bytes after the new end must not reappear when the file grows again, so the block
+            // is cut and not only the size.
             if index == last && keep > 0 {
                 let short = keep < block.len();
                 let block = if short { Arc::new(block.shortened(keep)) } else { block };
@@ -260,7 +268,7 @@ impl FileContent {
 }
 
 /// The place a byte of a file lies in, and where in it.
-pub(super) fn split(offset: u64) -> (u64, usize) {
+pub(super) fn split_offset(offset: u64) -> (u64, usize) {
     (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
 }
 
@@ -289,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn eof_is_said_at_the_last_byte_and_after() {
+    fn eof_is_reported_at_the_last_byte_and_after() {
         let budget = Budget::new(1 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(0, b"12345", &budget).unwrap();
@@ -358,14 +366,14 @@ mod tests {
         content.write(0, &vec![1; BLOCK_BYTES + 10], &budget).unwrap();
         let used = (content.used_bytes(), budget.used_bytes());
         for (offset, fill) in [(5, 2), (BLOCK_BYTES as u64 + 5, 3), (7, 4), (900_000, 5)] {
-            content.remember(offset, 100);
+            content.remember_stable(offset, 100);
             content.write(offset, &[fill; 100], &budget).unwrap();
         }
         assert!(content.lose_unstable());
         assert_eq!(bytes(&content, 0, 1 << 20), vec![1; BLOCK_BYTES + 10]);
         assert_eq!((content.used_bytes(), budget.used_bytes()), used);
         assert!(!content.lose_unstable());
-        content.remember(0, 4);
+        content.remember_stable(0, 4);
         content.write(0, b"kept", &budget).unwrap();
         content.commit();
         assert!(!content.lose_unstable());
@@ -373,25 +381,25 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_said_to_be_stable_is_lost_and_what_was_stable_before_is_not() {
+    fn what_was_falsely_reported_stable_is_lost_and_what_was_stable_before_is_not() {
         let budget = Budget::new(8 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         let put = |content: &mut FileContent, byte| {
-            content.remember(0, 3);
+            content.remember_stable(0, 3);
             content.write(0, &[byte; 3], &budget).unwrap();
         };
         put(&mut content, 1);
-        content.pretend();
+        content.keep_former();
         put(&mut content, 2);
         put(&mut content, 3);
-        content.pretend();
+        content.keep_former();
         put(&mut content, 4);
         // The data that was not committed goes, and with it what the last commit covered.
         assert!(content.lose_committed());
         assert_eq!(bytes(&content, 0, 9), [1; 3]);
         assert!(!content.lose_committed());
         put(&mut content, 5);
-        content.pretend();
+        content.keep_former();
         content.commit();
         assert!(!content.lose_committed());
         assert_eq!(bytes(&content, 0, 9), [5; 3]);

@@ -9,7 +9,7 @@ use super::block::Piece;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
-use super::sparse::Extent;
+use super::sparse::{Extent, ExtentKind};
 use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
 
 /// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
@@ -50,7 +50,8 @@ impl FileSystem {
     ) -> Result<Change, FsError> {
         let inode = self.table.get(id)?;
         let (change, ()) = inode.change(|state| {
-            if guard.is_some_and(|ctime| ctime != state.ctime) {
+            // The guard and the change are under one lock, or two guarded calls could both pass.
+            if guard.unwrap_or(state.ctime) != state.ctime {
                 return Err(FsError::NotSync);
             }
             inode.apply(state, set, now)
@@ -92,16 +93,9 @@ impl FileSystem {
         data: &[u8],
         now: FileTime,
     ) -> Result<(Change, usize), FsError> {
-        let inode = self.table.get(id)?;
-        inode.change(|state| {
-            let content = state.file()?;
-            content.commit();
-            let written = content.write(offset, data, &self.budget)?;
-            if written > 0 {
-                state.touch_data(now);
-            }
-            Ok(written)
-        })
+        // A stable write makes the whole file stable: what a client wrote before it without a
+        // COMMIT is no longer lost, which the RFC allows (RFC 1813 section 3.3.7).
+        self.write_prepared(id, offset, data, now, FileContent::commit)
     }
 
     /// Writes as `write` does, but the data may be lost until it is committed: by `commit`, by a
@@ -116,10 +110,22 @@ impl FileSystem {
         data: &[u8],
         now: FileTime,
     ) -> Result<(Change, usize), FsError> {
-        let inode = self.table.get(id)?;
-        inode.change(|state| {
+        self.write_prepared(id, offset, data, now, |content| {
+            content.remember_stable(offset, data.len());
+        })
+    }
+
+    fn write_prepared(
+        &self,
+        id: InodeId,
+        offset: u64,
+        data: &[u8],
+        now: FileTime,
+        prepare: impl FnOnce(&mut FileContent),
+    ) -> Result<(Change, usize), FsError> {
+        self.table.get(id)?.change(|state| {
             let content = state.file()?;
-            content.remember(offset, data.len());
+            prepare(content);
             let written = content.write(offset, data, &self.budget)?;
             if written > 0 {
                 state.touch_data(now);
@@ -128,12 +134,13 @@ impl FileSystem {
         })
     }
 
-    /// Says that all data of a file is stable, which [`FileSystem::lose_committed`] disproves.
+    /// Claims that all data of a file is stable, which [`FileSystem::lose_committed`] disproves.
     ///
     /// # Errors
     /// `IsDirectory` or `Invalid` where there is none.
-    pub fn pretend(&self, id: InodeId) -> Result<(), FsError> {
-        self.table.get(id)?.write().file().map(FileContent::pretend)
+    pub fn claim_stable(&self, id: InodeId) -> Result<(), FsError> {
+        self.table.get(id)?.write().file()?.keep_former();
+        Ok(())
     }
 
     /// Makes all data of a file stable.
@@ -141,7 +148,8 @@ impl FileSystem {
     /// # Errors
     /// `IsDirectory` or `Invalid` where there is none.
     pub fn commit(&self, id: InodeId) -> Result<(), FsError> {
-        self.table.get(id)?.write().file().map(FileContent::commit)
+        self.table.get(id)?.write().file()?.commit();
+        Ok(())
     }
 
     /// Loses all data that was written unstably and not committed, as a crash does; attributes
@@ -154,7 +162,7 @@ impl FileSystem {
         }
     }
 
-    /// Loses that, and of each file what was said to be stable last.
+    /// Loses that, and of each file what was reported as stable last.
     pub fn lose_committed(&self) {
         for inode in self.table.all() {
             if let Ok(content) = inode.write().file() {
@@ -184,7 +192,7 @@ impl FileSystem {
         let mut position = offset;
         while position < end && into.extents.len() < into.extents_max {
             let extent = content.extent(position, end);
-            if extent.is_data {
+            if extent.kind == ExtentKind::Data {
                 content.read(position, extent.length as u32, into.pieces);
             }
             into.extents.push(extent);
@@ -199,14 +207,14 @@ impl FileSystem {
     ///
     /// # Errors
     /// `Past` where `offset` is not within the file; `IsDirectory` or `Invalid`.
-    pub fn seek(&self, id: InodeId, offset: u64, for_data: bool) -> Result<Option<u64>, FsError> {
+    pub fn seek(&self, id: InodeId, offset: u64, kind: ExtentKind) -> Result<Option<u64>, FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
         let content = state.body.file()?;
         if offset >= content.size() {
             return Err(FsError::Past);
         }
-        Ok(content.seek(offset, for_data))
+        Ok(content.seek(offset, kind))
     }
 
     /// Stores zeros wherever a range has holes, so that writing there can't run out of memory.
@@ -223,7 +231,7 @@ impl FileSystem {
         self.change_data(id, now, |content| content.allocate(offset, length, &self.budget))
     }
 
-    /// Makes a hole; the size stays.
+    /// Makes a hole and keeps the size.
     ///
     /// # Errors
     /// `NoSpace`, `IsDirectory` or `Invalid`.

@@ -14,7 +14,7 @@ use super::budget::{Budget, Charge};
 use super::handle::InodeId;
 use super::types::FsError;
 
-/// A name, shared between the two indexes of its directory and listings under way.
+/// A name, shared between the two indexes of its directory and listings in progress.
 pub type Name = Arc<[u8]>;
 
 /// Cookie of `.`.
@@ -73,7 +73,8 @@ impl Directory {
 
     /// Finds an entry by name; knows neither `.` nor `..`.
     pub fn find(&self, name: &[u8]) -> Option<InodeId> {
-        self.by_name.get(name).map(|&(_, id)| id)
+        let (_, id) = self.by_name.get(name)?;
+        Some(*id)
     }
 
     /// Adds an entry, or lets an existing one point to `id` under a new cookie.
@@ -85,6 +86,8 @@ impl Directory {
             self.charge.resize(self.charge.bytes() + entry_bytes(name))?;
         }
         let name = Name::from(name);
+        // A replaced entry gets a new cookie as well: a listing that has passed the old one would
+        // otherwise never show the new object.
         let cookie = self.next_cookie;
         self.next_cookie += 1;
         if let Some((replaced, _)) = self.by_name.insert(Arc::clone(&name), (cookie, id)) {

@@ -21,6 +21,14 @@ pub struct InodeId {
 }
 
 impl InodeId {
+    pub(super) fn key(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(super) fn from_key(key: u64) -> Self {
+        Self { index: key as u32, generation: (key >> 32) as u32 }
+    }
+
     /// Number shown to clients; the root is 1.
     pub fn fileid(self) -> u64 {
         u64::from(self.index) + 1
@@ -45,6 +53,8 @@ pub fn encode(boot_id: u64, id: InodeId) -> [u8; HANDLE_BYTES] {
 /// `BadHandle` where the bytes were never a handle, `Stale` where another start made it.
 pub fn decode(boot_id: u64, handle: &[u8]) -> Result<InodeId, FsError> {
     let bytes = <&[u8; HANDLE_BYTES]>::try_from(handle).map_err(|_| FsError::BadHandle)?;
+    // The check word tells a damaged handle from a stale one: a client may retry after the second
+    // and has a bug after the first.
     if bytes[..4] != MAGIC || word(bytes, 20) != check_word(&bytes[..20]) {
         return Err(FsError::BadHandle);
     }

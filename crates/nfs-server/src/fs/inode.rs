@@ -5,7 +5,7 @@
 //! has not moved: two changes never show the same ctime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::budget::Charge;
 use super::content::FileContent;
@@ -14,6 +14,7 @@ use super::handle::InodeId;
 use super::types::{
     Attributes, Before, Caller, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
+use crate::sync;
 
 /// Memory charged for each inode besides its data: state, table slot and locks, rounded up.
 pub const INODE_BYTES: u64 = 384;
@@ -89,17 +90,13 @@ impl Inode {
     pub fn new(id: InodeId, new: NewInode, set: &SetAttributes, now: FileTime) -> Self {
         let directory = new.kind == FileKind::Directory;
         let default_mode = if directory { 0o755 } else { 0o644 };
-        let pick = |time: SetTime| match time {
-            SetTime::To(time) => time,
-            SetTime::Keep | SetTime::Now => now,
-        };
         let state = State {
             mode: set.mode.unwrap_or(default_mode) & MODE_BITS,
             uid: set.uid.unwrap_or(new.caller.uid),
             gid: set.gid.unwrap_or(new.caller.gid),
             nlink: if directory { 2 } else { 1 },
             pins: 0,
-            mtime: pick(set.mtime),
+            mtime: initial_time(set.mtime, now),
             ctime: now,
             body: new.body,
         };
@@ -108,7 +105,7 @@ impl Inode {
             kind: new.kind,
             rdev: new.rdev,
             create_verifier: new.create_verifier,
-            atime: AtomicU64::new(pick(set.atime).0),
+            atime: AtomicU64::new(initial_time(set.atime, now).0),
             state: RwLock::new(state),
             _charge: new.charge,
         }
@@ -116,12 +113,12 @@ impl Inode {
 
     /// Locks for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        sync::read(&self.state)
     }
 
     /// Locks for changing.
     pub fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.state)
     }
 
     /// Notes a read.
@@ -182,7 +179,7 @@ impl Inode {
             state.file()?.resize(size)?;
             state.touch_data(now);
         }
-        state.mode = set.mode.map_or(state.mode, |mode| mode & MODE_BITS);
+        state.mode = set.mode.unwrap_or(state.mode) & MODE_BITS;
         state.uid = set.uid.unwrap_or(state.uid);
         state.gid = set.gid.unwrap_or(state.gid);
         match set.atime {
@@ -190,6 +187,8 @@ impl Inode {
             SetTime::Now => self.set_atime(now),
             SetTime::To(time) => self.set_atime(time),
         }
+        // ctime moves even where a value is set to what it was, unless nothing but the size was
+        // given: that has touched it above. An explicit mtime comes last, or it would be undone.
         if *set != (SetAttributes { size: set.size, ..SetAttributes::default() }) {
             state.touch(now);
         }
@@ -202,7 +201,17 @@ impl Inode {
     }
 }
 
+fn initial_time(set: SetTime, now: FileTime) -> FileTime {
+    match set {
+        SetTime::To(time) => time,
+        SetTime::Keep | SetTime::Now => now,
+    }
+}
+
 impl State {
+    // The change attribute of v4 is this time, and v3 clients compare it for cache consistency, so
+    // two changes must never show the same value, however coarse the clock is and even if it is
+    // set back (RFC 7530 section 5.8.1.4, RFC 1813 section 2.6).
     /// Notes a change of attributes.
     pub fn touch(&mut self, now: FileTime) {
         self.ctime = now.max(FileTime(self.ctime.0 + 1));

@@ -1,7 +1,7 @@
 //! Listing a directory page by page.
 //!
 //! A page is gathered under the directory's lock and its attributes are looked up after, so one
-//! inode is locked at a time. An entry whose object vanished in between has no attributes.
+//! inode is locked at a time. An entry whose object vanished meanwhile has no attributes.
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
@@ -64,8 +64,11 @@ impl FileSystem {
         let dots = [(COOKIE_SELF, &b"."[..], directory), (COOKIE_PARENT, b"..", stored.parent)];
         let mut entries = Vec::new();
         let mut eof = true;
-        for (at, name, id) in dots.into_iter().filter(|dot| dot.0 > cookie) {
-            eof &= fits(name);
+        for (at, name, id) in dots {
+            if at <= cookie || !eof {
+                continue;
+            }
+            eof = fits(name);
             if eof {
                 entries.push(ListedEntry { cookie: at, name: Name::from(name), id });
             }

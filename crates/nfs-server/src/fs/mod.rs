@@ -32,7 +32,7 @@ mod table;
 mod tests;
 mod types;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use self::block::{BLOCK_BYTES, Piece};
 pub use self::content::{ReadSpan, StoreMode};
@@ -45,7 +45,7 @@ pub use self::namespace::Found;
 pub use self::pin::Pin;
 pub use self::quirks::{EndlessListing, Quirks};
 pub use self::rename::{Named, Renamed};
-pub use self::sparse::Extent;
+pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{
     Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
     LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
@@ -56,6 +56,7 @@ use self::directory::Directory;
 use self::inode::{Body, INODE_BYTES, Inode, NewInode};
 use self::quirks::QuirkState;
 use self::table::InodeTable;
+use crate::sync;
 
 /// Who asks, and when: goes with each operation that makes something.
 #[derive(Clone, Copy, Debug, Default)]
@@ -139,7 +140,8 @@ impl FileSystem {
     /// # Errors
     /// `Stale` or `BadHandle`.
     pub fn check(&self, id: InodeId) -> Result<(), FsError> {
-        self.table.get(id).map(drop)
+        self.table.get(id)?;
+        Ok(())
     }
 
     /// Attributes of an inode.
@@ -152,6 +154,6 @@ impl FileSystem {
 
     /// Serialises whatever changes names.
     fn lock_names(&self) -> MutexGuard<'_, ()> {
-        self.namespace.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.namespace)
     }
 }

@@ -44,7 +44,7 @@ impl FileSystem {
             (id, parent.attributes_of(&state))
         };
         // Removed since the lock was let go: the same to the caller as removed before.
-        let inode = self.table.get(id).map_err(|_| FsError::NoEntry)?;
+        let Ok(inode) = self.table.get(id) else { return Err(FsError::NoEntry) };
         let led_to = self.looped(parent.id, id, inode.kind);
         if led_to != id && name != b".." {
             let attributes = self.attributes(led_to)?;
@@ -73,6 +73,8 @@ impl FileSystem {
         if inode.kind == FileKind::Directory {
             return Err(FsError::Invalid);
         }
+        // Links change under the namespace mutex only, so the check holds until the increment
+        // below.
         if inode.read().nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
@@ -149,6 +151,7 @@ impl FileSystem {
         parent: &Arc<Inode>,
         name: &[u8],
     ) -> Result<Option<Arc<Inode>>, FsError> {
+        // The lock of the directory ends before another inode is looked up.
         let id = {
             let state = parent.read();
             let entries = state.directory()?;

@@ -1,4 +1,4 @@
-//! Direct access by path, for tests and for setting a server up; no wire in between.
+//! Direct access by path, for tests and for setting a server up, without the wire.
 //!
 //! Paths are absolute, as `/export/directory/file`; symbolic links are not followed.
 
@@ -54,7 +54,9 @@ impl FileSystem {
         loop {
             let offset = bytes.len() as u64;
             let (_, span) = self.read(id, offset, u32::MAX, attributes.atime, &mut pieces)?;
-            pieces.drain(..).for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            for piece in pieces.drain(..) {
+                bytes.extend_from_slice(piece.bytes());
+            }
             if span.eof {
                 return Ok(bytes);
             }

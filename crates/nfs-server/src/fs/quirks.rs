@@ -21,7 +21,7 @@ pub enum EndlessListing {
     Off,
     /// Its names again, under the cookies that they have already had.
     RepeatedCookies,
-    /// Names that nobody made, each under a cookie of its own.
+    /// Names that were never made, each under a cookie of its own.
     InventedNames,
 }
 

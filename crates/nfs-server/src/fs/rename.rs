@@ -38,7 +38,7 @@ impl<'a> Named<'a> {
 }
 
 impl FileSystem {
-    /// Gives an object a new name, replacing what has it. Two names of one file: nothing happens.
+    /// Gives an object a new name, replacing what has it. Two names of one file: nothing changes.
     ///
     /// # Errors
     /// `NoEntry`; `Invalid` for `.` and `..` and for a directory moved below itself; `NotEmpty`,
@@ -54,11 +54,11 @@ impl FileSystem {
         let target = self.table.get(to.directory)?;
         let moved = self.find_child(&source, from.name)?;
         let replaced = self.find_child(&target, to.name)?;
-        if [from.name, to.name].iter().any(|name| matches!(*name, b"." | b"..")) {
+        if matches!(from.name, b"." | b"..") || matches!(to.name, b"." | b"..") {
             return Err(FsError::Invalid);
         }
-        let moved = moved.ok_or(FsError::NoEntry)?;
-        if replaced.as_ref().is_some_and(|replaced| replaced.id == moved.id) {
+        let Some(moved) = moved else { return Err(FsError::NoEntry) };
+        if matches!(&replaced, Some(replaced) if replaced.id == moved.id) {
             let (from, ()) = source.change(|_| Ok(()))?;
             let (to, ()) = target.change(|_| Ok(()))?;
             return Ok(Renamed { from, to });
@@ -69,24 +69,26 @@ impl FileSystem {
         if let Some(replaced) = &replaced {
             check_replaceable(&moved, replaced)?;
         }
+        // A directory counts a link for the `..` of each subdirectory: the new parent gains one,
+        // the old one loses one, and a replaced (empty) directory takes its own away.
         let links = i64::from(moved.kind == FileKind::Directory);
         let lost = i64::from(links == 1 && replaced.is_some());
         let renamed = if source.id == target.id {
-            rename_within(&source, from.name, to.name, |state| settle(state, -lost, now))?
+            rename_within(&source, from.name, to.name, |state| note_change(state, -lost, now))?
         } else {
             let (to, ()) = target.change(|state| {
                 state.directory_mut()?.insert(to.name, moved.id)?;
-                settle(state, links - lost, now);
+                note_change(state, links - lost, now);
                 Ok(())
             })?;
             let (from, ()) = source.change(|state| {
                 state.directory_mut()?.remove(from.name);
-                settle(state, -links, now);
+                note_change(state, -links, now);
                 Ok(())
             })?;
             Renamed { from, to }
         };
-        settle_moved(&moved, target.id, now);
+        note_moved(&moved, target.id, now);
         if let Some(replaced) = &replaced {
             self.drop_name(replaced, now);
         }
@@ -96,6 +98,8 @@ impl FileSystem {
 
     /// Whether a directory is `ancestor` or lies below it.
     fn is_below(&self, directory: &Arc<Inode>, ancestor: InodeId) -> Result<bool, FsError> {
+        // Ends at the root, its own parent: names change under the namespace mutex only, so the
+        // tree stands still, and it has no circles because of this very check.
         let mut current = Arc::clone(directory);
         loop {
             if current.id == ancestor {
@@ -125,26 +129,26 @@ fn rename_within(
     directory: &Inode,
     from: &[u8],
     to: &[u8],
-    settle: impl FnOnce(&mut State),
+    note_change: impl FnOnce(&mut State),
 ) -> Result<Renamed, FsError> {
     let (change, ()) = directory.change(|state| {
         let entries = state.directory_mut()?;
         let id = entries.find(from).ok_or(FsError::NoEntry)?;
         entries.insert(to, id)?;
         entries.remove(from);
-        settle(state);
+        note_change(state);
         Ok(())
     })?;
     Ok(Renamed { from: change, to: change })
 }
 
-/// Notes in a directory that an entry came or went, and with it a subdirectory's `..`.
-fn settle(state: &mut State, links: i64, now: FileTime) {
+/// Notes in a directory that an entry was added or removed, and with it a subdirectory's `..`.
+fn note_change(state: &mut State, links: i64, now: FileTime) {
     state.nlink = u32::try_from(i64::from(state.nlink) + links).unwrap_or(u32::MAX);
     state.touch_data(now);
 }
 
-fn settle_moved(moved: &Inode, parent: InodeId, now: FileTime) {
+fn note_moved(moved: &Inode, parent: InodeId, now: FileTime) {
     let mut state = moved.write();
     state.touch(now);
     if let Ok(entries) = state.directory_mut() {

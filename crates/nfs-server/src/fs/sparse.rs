@@ -10,8 +10,17 @@ use std::sync::Arc;
 
 use super::block::{BLOCK_BYTES, Block};
 use super::budget::Budget;
-use super::content::{FileContent, StoreMode, split};
+use super::content::{FileContent, StoreMode, split_offset};
 use super::types::{FILE_BYTES_MAX, FsError};
+
+/// Whether bytes are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentKind {
+    /// The bytes are stored.
+    Data,
+    /// The bytes read as zeros and hold no memory.
+    Hole,
+}
 
 /// A run of bytes that are all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,37 +30,40 @@ pub struct Extent {
     /// Length in bytes.
     pub length: u64,
     /// Whether it is stored.
-    pub is_data: bool,
+    pub kind: ExtentKind,
 }
 
 impl FileContent {
     /// The run that starts at `offset`, cut at `end` and at the end of the file; empty past it.
     pub fn extent(&self, offset: u64, end: u64) -> Extent {
         let end = end.min(self.size).max(offset);
+        let kind = self.kind_at(offset);
+        // Data may go on in the next block, and a hole from the end of a short block to the next.
         let mut position = offset;
-        let is_data = offset < end && self.is_data(offset);
-        while position < end && self.is_data(position) == is_data {
-            position = self.place_end(position, is_data).min(end);
+        while position < end && self.kind_at(position) == kind {
+            position = self.extent_end(position, kind).min(end);
         }
-        Extent { offset, length: position - offset, is_data }
+        Extent { offset, length: position - offset, kind }
     }
 
-    /// Whether a byte is stored.
-    fn is_data(&self, offset: u64) -> bool {
-        let (index, start) = split(offset);
-        self.mode == StoreMode::Discard
-            || self.blocks.get(&index).is_some_and(|block| start < block.len())
+    fn kind_at(&self, offset: u64) -> ExtentKind {
+        let (index, start) = split_offset(offset);
+        match self.blocks.get(&index) {
+            _ if self.mode == StoreMode::Discard => ExtentKind::Data,
+            Some(block) if start < block.len() => ExtentKind::Data,
+            _ => ExtentKind::Hole,
+        }
     }
 
     /// Returns the end of the data or hole in this place.
-    fn place_end(&self, offset: u64, is_data: bool) -> u64 {
-        let (index, _) = split(offset);
+    fn extent_end(&self, offset: u64, kind: ExtentKind) -> u64 {
+        let (index, _) = split_offset(offset);
         let place = index * BLOCK_BYTES as u64;
         if self.mode == StoreMode::Discard {
             return u64::MAX;
         }
         match self.blocks.get(&index) {
-            Some(block) if is_data => place + block.len() as u64,
+            Some(block) if kind == ExtentKind::Data => place + block.len() as u64,
             Some(_) => place + BLOCK_BYTES as u64,
             None => match self.blocks.range(index..).next() {
                 Some((next, _)) => next * BLOCK_BYTES as u64,
@@ -62,13 +74,11 @@ impl FileContent {
 
     /// Finds the first byte at or after `offset` that is stored, or in a hole; the end of the
     /// file counts as a hole. `None` where no data follows.
-    pub fn seek(&self, offset: u64, for_data: bool) -> Option<u64> {
+    pub fn seek(&self, offset: u64, kind: ExtentKind) -> Option<u64> {
         let here = self.extent(offset, u64::MAX);
-        if here.length == 0 || here.is_data == for_data {
-            return (here.length > 0 || !for_data).then_some(offset);
-        }
-        let next = offset + here.length;
-        (next < self.size || !for_data).then_some(next)
+        let found = if here.kind == kind { offset } else { offset + here.length };
+        // Past the end there is no data, but the hole that every file ends with.
+        if found < self.size || kind == ExtentKind::Hole { Some(found) } else { None }
     }
 
     /// Stores zeros wherever a range has holes, and makes the file at least as long.
@@ -82,12 +92,20 @@ impl FileContent {
         length: u64,
         budget: &Arc<Budget>,
     ) -> Result<(), FsError> {
-        let end = offset.checked_add(length).filter(|end| *end <= FILE_BYTES_MAX);
-        let end = end.ok_or(FsError::FileTooBig)?;
+        let end = offset.saturating_add(length);
+        if end > FILE_BYTES_MAX {
+            return Err(FsError::FileTooBig);
+        }
         self.commit();
         if self.mode == StoreMode::Keep {
-            let (first, last) = (split(offset).0, split(end.saturating_sub(1)).0);
-            let held: u64 = self.blocks.range(first..=last).map(|(_, it)| it.len() as u64).sum();
+            let (first, last) = (split_offset(offset).0, split_offset(end.saturating_sub(1)).0);
+            // Refused before anything is stored, so that a request beyond the limit does not fill
+            // the memory first. Blocks may hold bytes outside of the range: the estimate is low,
+            // and `fill_place` finds what is really missing.
+            let mut held = 0;
+            for (_, block) in self.blocks.range(first..=last) {
+                held += block.len() as u64;
+            }
             let free = budget.limit_bytes().saturating_sub(budget.used_bytes());
             if length.saturating_sub(held) > free {
                 return Err(FsError::NoSpace);
@@ -103,7 +121,7 @@ impl FileContent {
 
     /// Stores zeros in the hole of one place up to `end`; returns where the next place begins.
     fn fill_place(&mut self, offset: u64, end: u64, budget: &Arc<Budget>) -> Result<u64, FsError> {
-        let (index, start) = split(offset);
+        let (index, start) = split_offset(offset);
         let place = index * BLOCK_BYTES as u64;
         let stop = (end - place).min(BLOCK_BYTES as u64) as usize;
         let held = self.blocks.get(&index).map_or(0, |block| block.len());
@@ -115,7 +133,7 @@ impl FileContent {
         Ok(place + stop as u64)
     }
 
-    /// Makes a hole; the size stays. Where a hole can't be, zeros are stored.
+    /// Makes a hole and keeps the size. Where a hole can't be, zeros are stored.
     ///
     /// # Errors
     /// `NoSpace` where part of a block that is being sent had to be copied and could not be.
@@ -125,9 +143,13 @@ impl FileContent {
         if self.mode == StoreMode::Discard || offset >= end {
             return Ok(());
         }
-        let (first, last) = (split(offset).0, split(end - 1).0);
-        let touched: Vec<u64> = self.blocks.range(first..=last).map(|(index, _)| *index).collect();
-        for index in touched {
+        let (first, last) = (split_offset(offset).0, split_offset(end - 1).0);
+        // Walks from block to block: a hole of any length is skipped at once.
+        let mut next = first;
+        while next <= last
+            && let Some((&index, _)) = self.blocks.range(next..=last).next()
+        {
+            next = index + 1;
             let place = index * BLOCK_BYTES as u64;
             let start = offset.saturating_sub(place) as usize;
             let stop = (end - place).min(BLOCK_BYTES as u64) as usize;
@@ -148,6 +170,8 @@ impl FileContent {
         if start >= len {
             return Ok(());
         }
+        // A block holds the first bytes of its place, so only the end of it can become a hole. In
+        // the middle zeros are stored, which reads the same.
         if stop < len {
             let zeros = vec![0; stop - start];
             return self.write_place(index, start, &zeros, budget);
@@ -183,7 +207,7 @@ mod tests {
         while position < content.size() {
             let extent = content.extent(position, u64::MAX);
             assert!(extent.length > 0 && extent.offset == position);
-            found.push((extent.length, extent.is_data));
+            found.push((extent.length, extent.kind == ExtentKind::Data));
             position += extent.length;
         }
         found
@@ -204,14 +228,14 @@ mod tests {
             (PLACE, false),
         ];
         assert_eq!(extents(&content), expected);
-        assert_eq!(content.seek(0, true), Some(PLACE));
-        assert_eq!(content.seek(PLACE, true), Some(PLACE));
-        assert_eq!(content.seek(PLACE, false), Some(PLACE + 100));
-        assert_eq!(content.seek(PLACE + 100, true), Some(3 * PLACE));
-        assert_eq!(content.seek(3 * PLACE, false), Some(5 * PLACE));
-        assert_eq!(content.seek(5 * PLACE, true), None);
+        assert_eq!(content.seek(0, ExtentKind::Data), Some(PLACE));
+        assert_eq!(content.seek(PLACE, ExtentKind::Data), Some(PLACE));
+        assert_eq!(content.seek(PLACE, ExtentKind::Hole), Some(PLACE + 100));
+        assert_eq!(content.seek(PLACE + 100, ExtentKind::Data), Some(3 * PLACE));
+        assert_eq!(content.seek(3 * PLACE, ExtentKind::Hole), Some(5 * PLACE));
+        assert_eq!(content.seek(5 * PLACE, ExtentKind::Data), None);
         content.resize(5 * PLACE).unwrap();
-        assert_eq!(content.seek(3 * PLACE, false), Some(5 * PLACE), "the end is a hole");
+        assert_eq!(content.seek(3 * PLACE, ExtentKind::Hole), Some(5 * PLACE), "the end is a hole");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Large directories and several threads.
 //!
-//! What must hold whatever the order of events: every entry that stays is listed exactly once, and
+//! What must hold whatever the order of events: every entry that is kept is listed once, and
 //! a tree that was emptied holds no memory.
 
 use super::tests::{CONTEXT, NONE, NOW, empty, file};
@@ -36,7 +36,7 @@ fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
     let total = seen.len();
     seen.sort();
     seen.dedup();
-    assert_eq!(seen.len(), total, "an entry came twice");
+    assert_eq!(seen.len(), total, "an entry was listed twice");
     let kept = seen.iter().filter(|name| fs.lookup(fs.root(), name.as_bytes()).is_ok()).count();
     assert_eq!(kept, survivors + 2, "`.` and `..` and every survivor");
 }

@@ -75,25 +75,27 @@ pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
     FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 64 bytes")
 }
 
-/// Turns a failure into its number.
-pub(super) fn status(error: FsError) -> Status {
-    match error {
-        FsError::NoEntry => Status::NoEnt,
-        FsError::Exists => Status::Exist,
-        FsError::NotDirectory => Status::NotDir,
-        FsError::IsDirectory => Status::IsDir,
-        FsError::Invalid => Status::Inval,
-        FsError::NotEmpty => Status::NotEmpty,
-        FsError::NameTooLong => Status::NameTooLong,
-        FsError::NoSpace => Status::NoSpc,
-        FsError::FileTooBig => Status::FBig,
-        FsError::TooManyLinks => Status::MLink,
-        FsError::Stale => Status::Stale,
-        FsError::BadHandle => Status::BadHandle,
-        FsError::NotSync => Status::NotSync,
-        FsError::BadCookie => Status::BadCookie,
-        FsError::Past => Status::NxIo,
-        FsError::BadType => Status::BadType,
+impl From<FsError> for Status {
+    /// Names a failure by the status of NFS v3 and v4, which share these numbers.
+    fn from(error: FsError) -> Self {
+        match error {
+            FsError::NoEntry => Self::NoEnt,
+            FsError::Exists => Self::Exist,
+            FsError::NotDirectory => Self::NotDir,
+            FsError::IsDirectory => Self::IsDir,
+            FsError::Invalid => Self::Inval,
+            FsError::NotEmpty => Self::NotEmpty,
+            FsError::NameTooLong => Self::NameTooLong,
+            FsError::NoSpace => Self::NoSpc,
+            FsError::FileTooBig => Self::FBig,
+            FsError::TooManyLinks => Self::MLink,
+            FsError::Stale => Self::Stale,
+            FsError::BadHandle => Self::BadHandle,
+            FsError::NotSync => Self::NotSync,
+            FsError::BadCookie => Self::BadCookie,
+            FsError::Past => Self::NxIo,
+            FsError::BadType => Self::BadType,
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Service {
         self.page = page;
     }
 
-    pub(super) fn readdir<'p>(
+    pub(super) fn readdir_v3<'p>(
         &self,
         dir: &[u8],
         cursor: Cursor,
@@ -56,15 +56,21 @@ impl Service {
         page: &'p mut Vec<u8>,
     ) -> Reply<'p> {
         let count = count.min(self.granted.read_bytes_max);
-        let listing = match self.gather(dir, cursor, count) {
+        let listing = match self.gather_entries(dir, cursor, count) {
             Ok(listing) => listing,
             Err(error) => {
                 let dir = self.attributes_after(dir);
-                return Reply::Readdir { dir, result: Err(self.count(error)) };
+                return Reply::Readdir { dir, result: Err(self.count_error(error)) };
             }
         };
         let mut builder = page_of(page, count);
-        let fitted = listing.entries.iter().take_while(|entry| builder.push(&wire(entry))).count();
+        let mut fitted = 0;
+        for entry in &listing.entries {
+            if !builder.push(&wire_entry(entry)) {
+                break;
+            }
+            fitted += 1;
+        }
         let result = self.page_end(&listing, fitted).map(|eof| WireListing {
             verifier: self.shared.cookie_verifier(),
             entries: builder.finish(),
@@ -73,7 +79,7 @@ impl Service {
         Reply::Readdir { dir: Some(fattr(&listing.directory)), result }
     }
 
-    pub(super) fn readdirplus<'p>(
+    pub(super) fn readdirplus_v3<'p>(
         &self,
         dir: &[u8],
         cursor: Cursor,
@@ -82,23 +88,28 @@ impl Service {
     ) -> Reply<'p> {
         let dircount = counts.dircount;
         let maxcount = counts.maxcount.min(self.granted.read_bytes_max);
-        let listing = match self.gather(dir, cursor, maxcount) {
+        let listing = match self.gather_entries(dir, cursor, maxcount) {
             Ok(listing) => listing,
             Err(error) => {
                 let dir = self.attributes_after(dir);
-                return Reply::Readdirplus { dir, result: Err(self.count(error)) };
+                return Reply::Readdirplus { dir, result: Err(self.count_error(error)) };
             }
         };
         let mut builder = page_plus_of(page, dircount, maxcount);
-        let mut push = |entry: &ListedEntry| {
-            let attributes = self.shared.fs.attributes(entry.id).ok();
-            builder.push(&EntryPlus {
-                entry: wire(entry),
-                attributes: attributes.map(|attributes| fattr(&attributes)),
-                file: attributes.map(|_| handle(&self.shared.fs, entry.id)),
-            })
-        };
-        let fitted = listing.entries.iter().take_while(|entry| push(entry)).count();
+        let mut fitted = 0;
+        for entry in &listing.entries {
+            // An entry that was removed since the page was gathered is listed without attributes
+            // and handle, which the protocol allows: its cookie stands for a place all the same.
+            let found = self.shared.fs.attributes(entry.id);
+            let (attributes, file) = match &found {
+                Ok(found) => (Some(fattr(found)), Some(handle(&self.shared.fs, entry.id))),
+                Err(_) => (None, None),
+            };
+            if !builder.push(&EntryPlus { entry: wire_entry(entry), attributes, file }) {
+                break;
+            }
+            fitted += 1;
+        }
         let result = self.page_end(&listing, fitted).map(|eof| ListingPlus {
             verifier: self.shared.cookie_verifier(),
             entries: builder.finish(),
@@ -108,19 +119,14 @@ impl Service {
     }
 
     /// Lists at least as many entries as a reply of `count` bytes can hold.
-    fn gather(&self, dir: &[u8], cursor: Cursor, count: u32) -> Result<Listing, FsError> {
-        let Cursor { cookie, verifier } = cursor;
-        let id = self.id(dir)?;
-        if cookie != 0 && verifier != self.shared.cookie_verifier() {
+    fn gather_entries(&self, dir: &[u8], cursor: Cursor, count: u32) -> Result<Listing, FsError> {
+        let id = self.inode_of(dir)?;
+        // Cookies are numbers of this store, so those of another start of it mean nothing. The
+        // first call of a listing has cookie 0 and no verifier yet (RFC 1813 section 3.3.16).
+        if cursor.cookie != 0 && cursor.verifier != self.shared.cookie_verifier() {
             return Err(FsError::BadCookie);
         }
-        let mut room = count as usize;
-        self.shared.fs.list(id, cookie, |name| {
-            let bytes = ENTRY_BYTES + name.len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        })
+        self.list_entries(id, cursor.cookie, count, ENTRY_BYTES)
     }
 
     /// Whether a page ends the directory; an error where not even one entry fitted.
@@ -134,6 +140,6 @@ impl Service {
     }
 }
 
-fn wire(entry: &ListedEntry) -> Entry<'_> {
+fn wire_entry(entry: &ListedEntry) -> Entry<'_> {
     Entry { fileid: entry.id.fileid(), name: &entry.name, cookie: entry.cookie }
 }

@@ -6,6 +6,7 @@
 //! a module with one way in, `answer_nfs3` and its like. Whatever writes data does it through
 //! [`Service::write_data`], so that planned faults and verifiers hold for all versions alike.
 
+mod by_handle;
 mod convert;
 mod listing;
 mod mount;
@@ -18,7 +19,6 @@ mod repeats;
 mod sockaddr;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,31 +34,18 @@ use crate::access::AllowList;
 use crate::clock::{mix, monotonic_ns};
 use crate::config::Versions;
 use crate::counters::ThreadCounters;
-use crate::fault::{ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe};
+use crate::fault::{
+    CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
+};
 use crate::fs::{Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Piece};
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
+use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::replies::{CallKey, Replies};
 use crate::tls::TlsServer;
 
-/// Owner of what a caller without a name makes. **Source:** `nobody` of Linux.
-const NOBODY: u32 = 65_534;
-
-/// How a request came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Tcp,
-    /// TCP under TLS.
-    Tls,
-    Udp,
-}
-
-/// The place where a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) peer: SocketAddr,
-    pub(crate) transport: Transport,
-}
+/// Owner of what a caller without a name makes. **Source:** Linux, DEFAULT_OVERFLOWUID.
+const ANONYMOUS_ID: u32 = 65_534;
 
 /// Transfer sizes in bytes that one transport is granted.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +86,7 @@ pub(crate) struct Shared {
     pub(crate) clock: fn() -> FileTime,
     /// The portmapper's registrations.
     pub(crate) registrations: Vec<Registered>,
-    /// Host and path of each MNT not taken back.
+    /// Host and path of each MNT without an UMNT.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
     /// Replies kept for repeated calls.
     pub(crate) replies: Replies,
@@ -115,6 +102,9 @@ impl Shared {
     /// Tells clients when the server may have lost their unstable writes: changes at each start
     /// and each planned restart.
     pub(crate) fn verifier(&self) -> Verifier {
+        // The first start has the boot id itself; each restart, and each planned change without
+        // one, mixes a count into it. Two restarts never lead back to an earlier value in practice:
+        // `mix` is a bijection of 64 bits.
         let restarts = self.restarts.load(Ordering::Acquire);
         let boot_id = self.fs.boot_id();
         let mut value = if restarts == 0 { boot_id } else { mix(boot_id ^ restarts) };
@@ -140,7 +130,7 @@ impl Shared {
         Verifier(self.fs.boot_id().to_be_bytes())
     }
 
-    /// How often connections are looked after, in nanoseconds: twice in each time-out.
+    /// Time between two checks of the connections' time-outs, in nanoseconds: half the shortest.
     pub(crate) fn sweep_ns(&self) -> u64 {
         let idle_ns = self.faults.close_idle_after_ns.unwrap_or(u64::MAX);
         let shortest_ns = idle_ns.min(self.partial_record_timeout_ns);
@@ -148,7 +138,10 @@ impl Shared {
     }
 
     /// Forgets what a restart forgets; no loop serves anybody meanwhile.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn forget_state(&self) {
+        // Data is lost before the verifier changes: a WRITE that reads the new verifier can only
+        // store data after the loss. No loop answers meanwhile, so the order matters only to
+        // callers that read the file system without the wire.
         self.replies.clear();
         if self.faults.lose_committed {
             self.fs.lose_committed();
@@ -215,7 +208,7 @@ impl Service {
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
         };
-        let known = caller(&request.credential).filter(|_| !self.lacks_tls(call, origin));
+        let known = caller_of(&request.credential).filter(|_| !self.lacks_tls(call, origin));
         let Some(caller) = known else {
             self.counters.refused_calls.add(1);
             encode_refusal(out.head(), xid, RpcError::Authentication(AUTH_TOO_WEAK));
@@ -225,7 +218,7 @@ impl Service {
             Transport::Udp => self.shared.granted.in_datagrams(),
             Transport::Tcp | Transport::Tls => self.shared.granted,
         };
-        self.repeatable = repeats::key(&self.shared.replies, request, call, origin);
+        self.repeatable = repeats::key_of(&self.shared.replies, request, call, origin);
         match self.repeatable {
             Some(key) => self.carry_out_once(key, call, caller, origin, xid, out),
             None => self.carry_out(call, caller, origin, xid, out),
@@ -246,7 +239,7 @@ impl Service {
                 let procedure = call.procedure();
                 self.counters.nfs2_call(procedure);
                 let called = FaultedCalls::V2(procedure.number());
-                if let Some(status) = self.planned_error(called, true) {
+                if let Some(status) = self.planned_error(called, CallPart::First) {
                     self.counters.error(status);
                     let reply = nfs_proto::nfs2::Reply::failure(procedure, status);
                     encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
@@ -259,7 +252,7 @@ impl Service {
                 let procedure = call.procedure();
                 self.counters.call(procedure);
                 let called = FaultedCalls::V3(procedure.number());
-                if let Some(status) = self.planned_error(called, true) {
+                if let Some(status) = self.planned_error(called, CallPart::First) {
                     self.counters.error(status);
                     encode_nfs3_reply(out.head(), xid, &Reply::failure(procedure, status));
                 } else {
@@ -281,52 +274,57 @@ impl Service {
         out.seal();
     }
 
-    /// Whether a call has to come under TLS and does not; the portmapper stays open to all.
+    /// Whether a call lacks the TLS that it must have; the portmapper is open to all.
     fn lacks_tls(&self, call: &program::Call<'_>, origin: &Origin) -> bool {
-        let required = self.shared.tls.as_ref().is_some_and(|tls| tls.required);
         let open = matches!(
             call,
             program::Call::Portmap(_) | program::Call::Rpcbind3(_) | program::Call::Rpcbind4(_)
         );
-        required && origin.transport != Transport::Tls && !open
+        match &self.shared.tls {
+            Some(tls) => tls.required && origin.transport != Transport::Tls && !open,
+            None => false,
+        }
     }
 
-    /// Lets the planned faults meet a procedure, or an operation of a compound, before it is
-    /// carried out; a status is to be answered instead. `first` marks a procedure, and that one
-    /// operation of a compound where faults of all calls may strike: the first but SEQUENCE.
-    pub(crate) fn planned_error(&mut self, called: FaultedCalls, first: bool) -> Option<Status> {
-        let status = self.faults.as_mut()?.meet(&self.shared.faults, called, first)?;
+    /// Draws the planned faults of a procedure, or of an operation of a compound, before it is
+    /// carried out; a status is to be answered instead.
+    pub(crate) fn planned_error(&mut self, called: FaultedCalls, part: CallPart) -> Option<Status> {
+        let status = self.faults.as_mut()?.draw_error(&self.shared.faults, called, part)?;
         self.counters.fault(FaultKind::Error);
         Some(status)
     }
 
     /// Writes to a file, never more than is granted: the RFCs allow to answer with less.
-    /// `unstable` data may be lost in a planned restart until it is committed.
+    /// Unstable data may be lost in a planned restart until it is committed.
     pub(crate) fn write_data(
         &mut self,
         id: InodeId,
         offset: u64,
         data: &[u8],
-        unstable: bool,
+        stable: StableHow,
     ) -> Result<Written, FsError> {
         if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
             self.counters.fault(FaultKind::NewVerifier);
         }
-        // Read before the data is taken: a verifier may be older than the data, never newer.
+        // The verifier is read before the data is stored. Should a restart lose the data after
+        // that, the client sees the old verifier here and the new one in its COMMIT, and writes
+        // again. In the other order it would take lost data for safe (RFC 1813 section 3.3.7).
         let verifier = self.shared.verifier();
         let mut data = &data[..data.len().min(self.granted.write_bytes_max as usize)];
         if let Some(faults) = &mut self.faults
             && data.len() > 1
-            && faults.strikes(self.shared.faults.short_write)
+            && faults.draw_strike(self.shared.faults.short_write)
         {
             data = &data[..data.len() / 2];
             self.counters.fault(FaultKind::ShortWrite);
         }
+        let unstable = stable == StableHow::Unstable;
+        // Undo data costs memory, so it is kept only where a planned restart will need it.
         let Shared { fs, faults, .. } = &*self.shared;
         let (change, count) = if faults.lose_committed || (unstable && faults.lose_unstable) {
             let written = fs.write_unstable(id, offset, data, self.now)?;
             if !unstable {
-                fs.pretend(id)?;
+                fs.claim_stable(id)?;
             }
             written
         } else {
@@ -337,13 +335,15 @@ impl Service {
     }
 
     /// Returns the stability that the reply of a WRITE claims.
-    pub(crate) fn claimed_stability(&self, asked: StableHow) -> StableHow {
-        self.shared.faults.write_stability.unwrap_or(asked)
+    pub(crate) fn claimed_stability(&self, requested: StableHow) -> StableHow {
+        self.shared.faults.write_stability.unwrap_or(requested)
     }
 
     /// Makes data that was written unstably safe from a planned restart, and gives the verifier
     /// that says so.
     pub(crate) fn commit_data(&self, id: InodeId) -> Result<Verifier, FsError> {
+        // The verifier tells the client whether the server lost unstable data since its WRITEs. A
+        // planned change makes it send them again, as after a crash (RFC 1813 section 3.3.21).
         if self.shared.change_verifier(ChangingVerifier::EveryCommit) {
             self.counters.fault(FaultKind::NewVerifier);
         }
@@ -352,7 +352,7 @@ impl Service {
         let Shared { fs, faults, .. } = &*self.shared;
         let is_regular = fs.attributes(id)?.kind == FileKind::Regular;
         if faults.lose_committed && is_regular {
-            fs.pretend(id)?;
+            fs.claim_stable(id)?;
         } else if faults.lose_unstable && is_regular {
             fs.commit(id)?;
         }
@@ -361,10 +361,10 @@ impl Service {
 }
 
 /// Who calls; `None` for a flavor that is not understood.
-fn caller(credential: &Credential<'_>) -> Option<Caller> {
+fn caller_of(credential: &Credential<'_>) -> Option<Caller> {
     match credential {
         Credential::Sys(sys) => Some(Caller { uid: sys.uid, gid: sys.gid }),
-        Credential::None => Some(Caller { uid: NOBODY, gid: NOBODY }),
+        Credential::None => Some(Caller { uid: ANONYMOUS_ID, gid: ANONYMOUS_ID }),
         Credential::Other { .. } => None,
     }
 }

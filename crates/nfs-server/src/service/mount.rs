@@ -5,8 +5,7 @@
 //!
 //! **Source:** RFC 1094 appendix A, RFC 1813 section 5.
 
-use std::net::IpAddr;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use nfs_proto::mount1;
 use nfs_proto::mount3::{self, Export, Flavors, MountOk, MountStatus, Mounted};
@@ -16,11 +15,13 @@ use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 use nfs_proto::server::encode_reply;
 
 use super::convert::handle;
-use super::{Origin, Service, Shared};
+use super::{Service, Shared};
 use crate::fault::FaultKind;
 use crate::fs::{FileKind, FsError};
 use crate::limits::MOUNTS_MAX;
+use crate::origin::Origin;
 use crate::outbox::Outbox;
+use crate::sync;
 
 impl Service {
     /// Carries out a call of MOUNT v1.
@@ -36,15 +37,13 @@ impl Service {
             return self.answer_mount(call, origin, xid, out);
         };
         self.counters.mount_calls.add(1);
-        let peer = origin.peer.ip().to_canonical();
-        if self.shared.faults.refuse_mount.is_some() {
-            self.counters.fault(FaultKind::RefusedMount);
-        }
-        let handle = |ok: MountOk| {
-            nfs2::FileHandle::from_slice(ok.root.as_slice()).ok_or(MountStatus::ServerFault)
+        let granted = match self.mount(path, origin) {
+            Ok(ok) => {
+                nfs2::FileHandle::from_slice(ok.root.as_slice()).ok_or(MountStatus::ServerFault)
+            }
+            Err(status) => Err(status),
         };
-        let reply = mount1::Reply::Mnt(self.shared.mount(path, peer).and_then(handle));
-        encode_reply(out.head(), xid, &Reply::Mount1(reply));
+        encode_reply(out.head(), xid, &Reply::Mount1(mount1::Reply::Mnt(granted)));
     }
 
     /// Carries out a call of MOUNT v3.
@@ -62,62 +61,52 @@ impl Service {
         };
         match call {
             mount3::Call::Null => reply(mount3::Reply::Null, out),
-            mount3::Call::Mnt(path) => {
-                if self.shared.faults.refuse_mount.is_some() {
-                    self.counters.fault(FaultKind::RefusedMount);
-                }
-                reply(mount3::Reply::Mnt(self.shared.mount(path, peer)), out);
-            }
+            mount3::Call::Mnt(path) => reply(mount3::Reply::Mnt(self.mount(path, origin)), out),
             mount3::Call::Dump => {
-                let mounts = self.shared.mounts();
-                let lines: Vec<_> = mounts
-                    .iter()
-                    .map(|(host, dir)| Mounted { host: host.as_bytes(), dir: dir.as_bytes() })
-                    .collect();
+                let mounts = self.shared.lock_mounts();
+                let mut lines = Vec::new();
+                for (host, dir) in mounts.iter() {
+                    lines.push(Mounted { host: host.as_bytes(), dir: dir.as_bytes() });
+                }
                 reply(mount3::Reply::Dump(&lines), out);
             }
             mount3::Call::Umnt(path) => {
                 let path = String::from_utf8_lossy(path);
-                self.shared.mounts().remove(&(peer.to_string(), trimmed(&path).to_owned()));
+                self.shared
+                    .lock_mounts()
+                    .remove(&(peer.to_string(), without_slash(&path).to_owned()));
                 reply(mount3::Reply::Umnt, out);
             }
             mount3::Call::Umntall => {
                 let host = peer.to_string();
-                self.shared.mounts().retain(|(mounted, _)| *mounted != host);
+                self.shared.lock_mounts().retain(|(mounted, _)| *mounted != host);
                 reply(mount3::Reply::Umntall, out);
             }
             mount3::Call::Export => {
-                let exports: Vec<_> = self
-                    .shared
-                    .exports
-                    .iter()
-                    .map(|path| Export { dir: path.as_bytes(), groups: &[] })
-                    .collect();
+                let mut exports = Vec::new();
+                for path in &self.shared.exports {
+                    exports.push(Export { dir: path.as_bytes(), groups: &[] });
+                }
                 reply(mount3::Reply::Export(&exports), out);
             }
         }
     }
-}
 
-impl Shared {
-    fn mounts(&self) -> MutexGuard<'_, std::collections::BTreeSet<(String, String)>> {
-        self.mounts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn mount(&self, path: &[u8], peer: IpAddr) -> Result<MountOk, MountStatus> {
-        if let Some(status) = self.faults.refuse_mount {
+    /// Grants an export or a directory below it, and remembers the mount for DUMP.
+    fn mount(&self, path: &[u8], origin: &Origin) -> Result<MountOk, MountStatus> {
+        let shared = &self.shared;
+        if let Some(status) = shared.faults.refuse_mount {
+            self.counters.fault(FaultKind::RefusedMount);
             return Err(status);
         }
         let path = std::str::from_utf8(path).map_err(|_| MountStatus::NoEnt)?;
-        let path = trimmed(path);
-        let below = |export: &String| {
-            path.strip_prefix(trimmed(export)).is_some_and(|r| r.is_empty() || r.starts_with('/'))
-        };
+        let path = without_slash(path);
         // `..` could lead out of the export.
-        if !self.exports.iter().any(below) || path.split('/').any(|name| name == "..") {
+        let is_below = shared.exports.iter().any(|export| is_within(path, without_slash(export)));
+        if !is_below || path.split('/').any(|name| name == "..") {
             return Err(MountStatus::NoEnt);
         }
-        let (id, attributes) = self.fs.find_path(path).map_err(|error| match error {
+        let (id, attributes) = shared.fs.find_path(path).map_err(|error| match error {
             FsError::NotDirectory => MountStatus::NotDir,
             FsError::NameTooLong => MountStatus::NameTooLong,
             _ => MountStatus::NoEnt,
@@ -125,15 +114,31 @@ impl Shared {
         if attributes.kind != FileKind::Directory {
             return Err(MountStatus::NotDir);
         }
-        let mut mounts = self.mounts();
+        // The list is for people who read `showmount`; a full one refuses no mount.
+        let mut mounts = shared.lock_mounts();
         if mounts.len() < MOUNTS_MAX {
+            let peer = origin.peer.ip().to_canonical();
             mounts.insert((peer.to_string(), path.to_owned()));
         }
         let flavors = Flavors::from_slice(&[AUTH_SYS, AUTH_NONE]);
-        Ok(MountOk { root: handle(&self.fs, id), flavors })
+        Ok(MountOk { root: handle(&shared.fs, id), flavors })
     }
 }
 
-fn trimmed(path: &str) -> &str {
+impl Shared {
+    fn lock_mounts(&self) -> MutexGuard<'_, std::collections::BTreeSet<(String, String)>> {
+        sync::lock(&self.mounts)
+    }
+}
+
+/// Whether a path is an export or lies below it.
+fn is_within(path: &str, export: &str) -> bool {
+    match path.strip_prefix(export) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
+}
+
+fn without_slash(path: &str) -> &str {
     path.trim_end_matches('/')
 }

@@ -1,48 +1,28 @@
 //! NFS v3: the procedures that find, make, move and remove names.
 //!
-//! **Source:** RFC 1813 sections 3.3.3 and 3.3.8 to 3.3.15.
+//! Each reply carries attributes of the directories from before and after, taken under one lock
+//! where the call succeeded (weak cache consistency). After a failure only the attributes of now
+//! are sent: there is no "before" that belongs to a change.
+//!
+//! **Source:** RFC 1813 sections 2.6 (`wcc_data`), 3.3.3 and 3.3.8 to 3.3.15.
 
 use nfs_proto::nfs3::{
     CreateHow, Created as WireCreated, MknodWhat, Object, Reply, Sattr, Status, WccData,
 };
 
 use super::Service;
+use super::by_handle::Name;
 use super::convert::{fattr, handle, set_attributes, wcc};
 use crate::fs::{
-    Change, Context, CreateMode, Created, FileKind, FsError, Named, NewObject, SetAttributes,
+    Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
 };
 
 /// Outcome of what makes something: the directory's change and the object.
-pub(super) type Made = (WccData, Result<WireCreated, Status>);
-
-/// A name in a directory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Name<'a> {
-    pub(super) dir: &'a [u8],
-    pub(super) name: &'a [u8],
-}
+pub(super) type MadeReply = (WccData, Result<WireCreated, Status>);
 
 impl Service {
-    pub(super) fn remove(&self, dir: &[u8], name: &[u8], context: Context) -> Reply<'static> {
-        let removed = self.id(dir).and_then(|id| self.shared.fs.remove(id, name, context.now));
-        let (dir, result) = self.changed(dir, removed);
-        Reply::Remove { dir, result }
-    }
-
-    pub(super) fn remove_directory(
-        &self,
-        dir: &[u8],
-        name: &[u8],
-        context: Context,
-    ) -> Reply<'static> {
-        let fs = &self.shared.fs;
-        let removed = self.id(dir).and_then(|id| fs.remove_directory(id, name, context.now));
-        let (dir, result) = self.changed(dir, removed);
-        Reply::Rmdir { dir, result }
-    }
-
-    pub(super) fn lookup(&self, dir: &[u8], name: &[u8]) -> Reply<'static> {
-        match self.id(dir).and_then(|id| self.shared.fs.lookup(id, name)) {
+    pub(super) fn lookup_v3(&self, at: Name<'_>) -> Reply<'static> {
+        match self.find_name(at) {
             Ok(found) => {
                 let object = Object {
                     file: handle(&self.shared.fs, found.id),
@@ -50,40 +30,37 @@ impl Service {
                 };
                 Reply::Lookup { dir: Some(fattr(&found.directory)), result: Ok(object) }
             }
-            Err(error) => {
-                Reply::Lookup { dir: self.attributes_after(dir), result: Err(self.count(error)) }
-            }
+            Err(error) => Reply::Lookup {
+                dir: self.attributes_after(at.dir),
+                result: Err(self.count_error(error)),
+            },
         }
     }
 
-    pub(super) fn create(&self, dir: &[u8], name: &[u8], how: CreateHow, context: Context) -> Made {
+    pub(super) fn create_v3(&self, at: Name<'_>, how: CreateHow, context: Context) -> MadeReply {
         let (mode, set) = match how {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
+            // An exclusive CREATE has no room for attributes: the verifier takes their place, and
+            // the client sets them with the SETATTR that follows (RFC 1813 section 3.3.8).
             CreateHow::Exclusive(verifier) => {
                 (CreateMode::Exclusive(verifier.0), SetAttributes::default())
             }
         };
-        let created =
-            self.id(dir).and_then(|id| self.shared.fs.create(id, name, mode, &set, context));
-        self.made(dir, created)
+        self.made_reply(at.dir, self.create_file(at, mode, &set, context))
     }
 
-    pub(super) fn make(
+    pub(super) fn make_v3(
         &self,
-        dir: &[u8],
-        name: &[u8],
+        at: Name<'_>,
         object: NewObject<'_>,
         sattr: &Sattr,
         context: Context,
-    ) -> Made {
-        let set = set_attributes(sattr);
-        let created =
-            self.id(dir).and_then(|id| self.shared.fs.make(id, name, object, &set, context));
-        self.made(dir, created)
+    ) -> MadeReply {
+        self.made_reply(at.dir, self.make_object(at, object, &set_attributes(sattr), context))
     }
 
-    fn made(&self, dir: &[u8], created: Result<Created, FsError>) -> Made {
+    fn made_reply(&self, dir: &[u8], created: Result<Created, FsError>) -> MadeReply {
         match created {
             Ok(created) => {
                 let object = WireCreated {
@@ -92,28 +69,29 @@ impl Service {
                 };
                 (wcc(&created.directory), Ok(object))
             }
-            Err(error) => (self.wcc_after(dir), Err(self.count(error))),
+            Err(error) => (self.wcc_after(dir), Err(self.count_error(error))),
         }
     }
 
-    fn changed(
+    /// Turns the change of one object into the parts of a reply; `file` is its handle.
+    pub(super) fn changed_reply(
         &self,
-        dir: &[u8],
+        file: &[u8],
         change: Result<Change, FsError>,
     ) -> (WccData, Result<(), Status>) {
         match change {
             Ok(change) => (wcc(&change), Ok(())),
-            Err(error) => (self.wcc_after(dir), Err(self.count(error))),
+            Err(error) => (self.wcc_after(file), Err(self.count_error(error))),
         }
     }
 
-    pub(super) fn rename(&self, from: Name<'_>, to: Name<'_>, context: Context) -> Reply<'static> {
-        let renamed = self.id(from.dir).and_then(|from_id| {
-            let to_id = self.id(to.dir)?;
-            let (from, to) = (Named::new(from_id, from.name), Named::new(to_id, to.name));
-            self.shared.fs.rename(from, to, context.now)
-        });
-        match renamed {
+    pub(super) fn rename_v3(
+        &self,
+        from: Name<'_>,
+        to: Name<'_>,
+        context: Context,
+    ) -> Reply<'static> {
+        match self.rename_name(from, to, context) {
             Ok(renamed) => Reply::Rename {
                 from_dir: wcc(&renamed.from),
                 to_dir: wcc(&renamed.to),
@@ -122,18 +100,13 @@ impl Service {
             Err(error) => Reply::Rename {
                 from_dir: self.wcc_after(from.dir),
                 to_dir: self.wcc_after(to.dir),
-                result: Err(self.count(error)),
+                result: Err(self.count_error(error)),
             },
         }
     }
 
-    pub(super) fn link(&self, file: &[u8], to: Name<'_>, context: Context) -> Reply<'static> {
-        let Name { dir, name } = to;
-        let linked = self.id(file).and_then(|file_id| {
-            let dir_id = self.id(dir)?;
-            self.shared.fs.link(file_id, dir_id, name, context.now)
-        });
-        match linked {
+    pub(super) fn link_v3(&self, file: &[u8], to: Name<'_>, context: Context) -> Reply<'static> {
+        match self.link_name(file, to, context) {
             Ok((attributes, change)) => Reply::Link {
                 attributes: Some(fattr(&attributes)),
                 dir: wcc(&change),
@@ -141,15 +114,15 @@ impl Service {
             },
             Err(error) => Reply::Link {
                 attributes: self.attributes_after(file),
-                dir: self.wcc_after(dir),
-                result: Err(self.count(error)),
+                dir: self.wcc_after(to.dir),
+                result: Err(self.count_error(error)),
             },
         }
     }
 }
 
-/// Returns the object that MKNOD asks for, and its attributes.
-pub(super) fn node(what: &MknodWhat) -> (NewObject<'static>, Sattr) {
+/// Returns the object that MKNOD requests, and its attributes.
+pub(super) fn requested_node(what: &MknodWhat) -> (NewObject<'static>, Sattr) {
     let (kind, rdev, sattr) = match *what {
         MknodWhat::Character(sattr, device) => {
             (FileKind::CharacterDevice, (device.major, device.minor), sattr)

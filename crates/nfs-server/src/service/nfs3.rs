@@ -1,24 +1,23 @@
 //! NFS v3: the dispatch, and the procedures on one object by its handle.
 //!
 //! Each procedure returns a whole `Reply`, except READ, whose payload goes straight from the store
-//! into the outbox. WRITE is answered with the stability that was asked: nothing is more stable
+//! into the outbox. WRITE is answered with the stability that was requested: nothing is more stable
 //! than memory here, and COMMIT has nothing to do, but a client's choice is thus visible.
 //!
 //! **Source:** RFC 1813 sections 3.3.1 to 3.3.21.
 
 use nfs_proto::nfs3::{
-    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, Sattr, StableHow, Status, Time, WccData, WriteOk,
-    access,
+    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData, WriteOk, access,
 };
 use nfs_proto::server::{encode_nfs3_reply, encode_read_reply_header};
 
-use super::convert::{fattr, file_time, set_attributes, status, wcc};
+use super::by_handle::Name;
+use super::convert::{fattr, file_time, set_attributes, wcc};
 use super::listing::{Cursor, PlusCounts};
-use super::names::{Name, node};
+use super::names::requested_node;
 use super::{Service, Written};
 use crate::fs::{
-    BLOCK_BYTES, Context, FILE_BYTES_MAX, FileKind, FsError, InodeId, LINKS_MAX, NAME_BYTES_MAX,
-    NewObject,
+    BLOCK_BYTES, Context, FILE_BYTES_MAX, FileKind, FsError, LINKS_MAX, NAME_BYTES_MAX, NewObject,
 };
 use crate::outbox::Outbox;
 
@@ -38,120 +37,100 @@ impl Service {
     ) {
         let reply = match *call {
             Call::Null => Reply::Null,
-            Call::Getattr { file } => {
-                let result = self.id(file).and_then(|id| self.shared.fs.attributes(id));
-                Reply::Getattr { result: self.result(result.map(|found| fattr(&found))) }
-            }
+            Call::Getattr { file } => match self.attributes_of(file) {
+                Ok(found) => Reply::Getattr { result: Ok(fattr(&found)) },
+                Err(error) => Reply::Getattr { result: Err(self.count_error(error)) },
+            },
             Call::Read { file, offset, count } => {
-                return self.read(file, offset, count, xid, out);
+                return self.read_v3(file, offset, count, xid, out);
             }
-            Call::Write { file, offset, stable, data } => self.write(file, offset, stable, data),
+            Call::Write { file, offset, stable, data } => self.write_v3(file, offset, stable, data),
             Call::Setattr { file, attributes, guard } => {
-                self.set_attributes(file, &attributes, guard, context)
+                let (set, guard) = (set_attributes(&attributes), guard.map(file_time));
+                let changed = self.set_attributes_of(file, &set, guard, context);
+                let (wcc, result) = self.changed_reply(file, changed);
+                Reply::Setattr { wcc, result }
             }
-            Call::Access { file, access } => self.access(file, access),
+            Call::Access { file, access } => self.access_v3(file, access),
             Call::Readdir { dir, cookie, verifier, count } => {
                 let cursor = Cursor { cookie, verifier };
                 return self.answer_listing(xid, out, |service, page| {
-                    service.readdir(dir, cursor, count, page)
+                    service.readdir_v3(dir, cursor, count, page)
                 });
             }
             Call::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
                 let cursor = Cursor { cookie, verifier };
                 return self.answer_listing(xid, out, |service, page| {
-                    service.readdirplus(dir, cursor, PlusCounts { dircount, maxcount }, page)
+                    service.readdirplus_v3(dir, cursor, PlusCounts { dircount, maxcount }, page)
                 });
             }
-            Call::Readlink { file } => return self.read_link(file, xid, out),
+            Call::Readlink { file } => return self.read_link_v3(file, xid, out),
             Call::Fsstat { root } => {
-                let (attributes, result) = self.about(root, |service, _| service.fsstat());
+                let (attributes, result) = self.with_attributes(root, |_| self.space_info());
                 Reply::Fsstat { attributes, result }
             }
             Call::Fsinfo { root } => {
-                let (attributes, result) = self.about(root, |service, _| service.fsinfo());
+                let (attributes, result) = self.with_attributes(root, |_| self.server_info());
                 Reply::Fsinfo { attributes, result }
             }
             Call::Pathconf { file } => {
-                let (attributes, result) = self.about(file, |_, _| pathconf());
+                let (attributes, result) = self.with_attributes(file, |_| path_limits());
                 Reply::Pathconf { attributes, result }
             }
             Call::Commit { file, .. } => {
-                let committed = self.id(file).and_then(|id| self.commit_data(id));
-                let wcc = self.wcc_after(file);
-                Reply::Commit { wcc, result: self.result(committed) }
+                let committed = self.inode_of(file).and_then(|id| self.commit_data(id));
+                let result = committed.map_err(|error| self.count_error(error));
+                Reply::Commit { wcc: self.wcc_after(file), result }
             }
-            Call::Lookup { dir, name } => self.lookup(dir, name),
+            Call::Lookup { dir, name } => self.lookup_v3(Name { dir, name }),
             Call::Create { dir, name, how } => {
-                let (dir, result) = self.create(dir, name, how, context);
+                let (dir, result) = self.create_v3(Name { dir, name }, how, context);
                 Reply::Create { dir, result }
             }
             Call::Mkdir { dir, name, attributes } => {
-                let (dir, result) =
-                    self.make(dir, name, NewObject::Directory, &attributes, context);
+                let (at, object) = (Name { dir, name }, NewObject::Directory);
+                let (dir, result) = self.make_v3(at, object, &attributes, context);
                 Reply::Mkdir { dir, result }
             }
             Call::Symlink { dir, name, attributes, target } => {
-                let object = NewObject::Symlink(target);
-                let (dir, result) = self.make(dir, name, object, &attributes, context);
+                let (at, object) = (Name { dir, name }, NewObject::Symlink(target));
+                let (dir, result) = self.make_v3(at, object, &attributes, context);
                 Reply::Symlink { dir, result }
             }
             Call::Mknod { dir, name, what } => {
-                let (object, attributes) = node(&what);
-                let (dir, result) = self.make(dir, name, object, &attributes, context);
+                let (object, attributes) = requested_node(&what);
+                let (dir, result) = self.make_v3(Name { dir, name }, object, &attributes, context);
                 Reply::Mknod { dir, result }
             }
-            Call::Remove { dir, name } => self.remove(dir, name, context),
-            Call::Rmdir { dir, name } => self.remove_directory(dir, name, context),
+            Call::Remove { dir, name } => {
+                let removed = self.remove_name(Name { dir, name }, context);
+                let (dir, result) = self.changed_reply(dir, removed);
+                Reply::Remove { dir, result }
+            }
+            Call::Rmdir { dir, name } => {
+                let removed = self.remove_directory(Name { dir, name }, context);
+                let (dir, result) = self.changed_reply(dir, removed);
+                Reply::Rmdir { dir, result }
+            }
             Call::Rename { from_dir, from, to_dir, to } => {
                 let from = Name { dir: from_dir, name: from };
-                self.rename(from, Name { dir: to_dir, name: to }, context)
+                self.rename_v3(from, Name { dir: to_dir, name: to }, context)
             }
-            Call::Link { file, dir, name } => self.link(file, Name { dir, name }, context),
+            Call::Link { file, dir, name } => self.link_v3(file, Name { dir, name }, context),
         };
         encode_nfs3_reply(out.head(), xid, &reply);
     }
 
-    fn set_attributes(
-        &self,
-        file: &[u8],
-        attributes: &Sattr,
-        guard: Option<Time>,
-        context: Context,
-    ) -> Reply<'static> {
-        let set = set_attributes(attributes);
-        let guard = guard.map(file_time);
-        let changed = self
-            .id(file)
-            .and_then(|id| self.shared.fs.set_attributes(id, &set, guard, context.now));
-        match changed {
-            Ok(change) => Reply::Setattr { wcc: wcc(&change), result: Ok(()) },
-            Err(error) => {
-                Reply::Setattr { wcc: self.wcc_after(file), result: Err(self.count(error)) }
-            }
-        }
-    }
-
-    /// Counts a failure and gives its status.
-    pub(super) fn count(&self, error: FsError) -> Status {
-        let status = status(error);
+    /// Counts a failure and returns its status.
+    pub(super) fn count_error(&self, error: FsError) -> Status {
+        let status = Status::from(error);
         self.counters.error(status);
         status
     }
 
-    /// Counts a failure, if it is one.
-    pub(super) fn result<T>(&self, result: Result<T, FsError>) -> Result<T, Status> {
-        result.map_err(|error| self.count(error))
-    }
-
-    /// The inode that a handle names.
-    pub(super) fn id(&self, file: &[u8]) -> Result<InodeId, FsError> {
-        self.shared.fs.inode_id(file)
-    }
-
     /// Attributes for the reply to a failed call, where there are any.
     pub(super) fn attributes_after(&self, file: &[u8]) -> Option<Fattr> {
-        let found = self.id(file).and_then(|id| self.shared.fs.attributes(id));
-        found.ok().map(|attributes| fattr(&attributes))
+        Some(fattr(&self.attributes_of(file).ok()?))
     }
 
     /// Returns attributes as `attributes_after` does, for calls that would have changed something.
@@ -160,47 +139,54 @@ impl Service {
     }
 
     /// Answers a call about any object that exists, with its attributes.
-    fn about<T>(
+    fn with_attributes<T>(
         &self,
         file: &[u8],
-        tell: impl FnOnce(&Self, FileKind) -> T,
+        answer: impl FnOnce(FileKind) -> T,
     ) -> (Option<Fattr>, Result<T, Status>) {
-        match self.id(file).and_then(|id| self.shared.fs.attributes(id)) {
-            Ok(found) => (Some(fattr(&found)), Ok(tell(self, found.kind))),
-            Err(error) => (None, Err(self.count(error))),
+        match self.attributes_of(file) {
+            Ok(found) => (Some(fattr(&found)), Ok(answer(found.kind))),
+            Err(error) => (None, Err(self.count_error(error))),
         }
     }
 
-    fn read(&mut self, file: &[u8], offset: u64, count: u32, xid: u32, out: &mut Outbox) {
+    fn read_v3(&mut self, file: &[u8], offset: u64, count: u32, xid: u32, out: &mut Outbox) {
         let count = count.min(self.granted.read_bytes_max);
         let found = self
-            .id(file)
+            .inode_of(file)
             .and_then(|id| self.shared.fs.read(id, offset, count, self.now, &mut self.pieces));
         let (attributes, span) = match found {
             Ok(found) => found,
             Err(error) => {
                 let attributes = self.attributes_after(file);
-                let result = Err(self.count(error));
+                let result = Err(self.count_error(error));
                 return encode_nfs3_reply(out.head(), xid, &Reply::Read { attributes, result });
             }
         };
         let attributes = fattr(&attributes);
         let head = out.head();
         let pad = encode_read_reply_header(head, xid, Some(&attributes), span.eof, span.count);
-        self.pieces.drain(..).for_each(|piece| out.push(piece));
-        out.head().extend_from_slice(&[0; 3][..pad]);
-        self.counters.payload_read_bytes.add(u64::from(span.count));
+        self.push_payload(span.count, pad, out);
     }
 
-    fn write(
+    /// Moves the pieces that a READ has gathered into its reply, and pads them to whole words: XDR
+    /// has opaque data in units of four bytes (RFC 4506 section 4.10).
+    pub(super) fn push_payload(&mut self, count: u32, pad: usize, out: &mut Outbox) {
+        for piece in self.pieces.drain(..) {
+            out.push(piece);
+        }
+        out.head().extend_from_slice(&[0; 3][..pad]);
+        self.counters.payload_read_bytes.add(u64::from(count));
+    }
+
+    fn write_v3(
         &mut self,
         file: &[u8],
         offset: u64,
         stable: StableHow,
         data: &[u8],
     ) -> Reply<'static> {
-        let unstable = stable == StableHow::Unstable;
-        let written = self.id(file).and_then(|id| self.write_data(id, offset, data, unstable));
+        let written = self.inode_of(file).and_then(|id| self.write_data(id, offset, data, stable));
         match written {
             Ok(Written { change, count, verifier }) => {
                 let committed = self.claimed_stability(stable);
@@ -208,34 +194,37 @@ impl Service {
                 Reply::Write { wcc: wcc(&change), result: Ok(ok) }
             }
             Err(error) => {
-                Reply::Write { wcc: self.wcc_after(file), result: Err(self.count(error)) }
+                Reply::Write { wcc: self.wcc_after(file), result: Err(self.count_error(error)) }
             }
         }
     }
 
-    fn access(&self, file: &[u8], asked: u32) -> Reply<'static> {
-        let (attributes, result) = self.about(file, |_, kind| match kind {
-            FileKind::Directory => asked & ACCESS_DIRECTORY,
-            _ => asked & ACCESS_OTHER,
+    fn access_v3(&self, file: &[u8], requested: u32) -> Reply<'static> {
+        // The server enforces no permissions, so every right that means something for the kind of
+        // object is granted. Rights without a meaning are left out, as section 3.3.4 has it.
+        let (attributes, result) = self.with_attributes(file, |kind| match kind {
+            FileKind::Directory => requested & ACCESS_DIRECTORY,
+            _ => requested & ACCESS_OTHER,
         });
         Reply::Access { attributes, result }
     }
 
-    fn read_link(&self, file: &[u8], xid: u32, out: &mut Outbox) {
-        match self.id(file).and_then(|id| self.shared.fs.read_link(id)) {
+    fn read_link_v3(&self, file: &[u8], xid: u32, out: &mut Outbox) {
+        // The target is shared with the store, so it has to live until the reply is encoded.
+        let found = self.inode_of(file).and_then(|id| self.shared.fs.read_link(id));
+        let reply = match &found {
             Ok((attributes, target)) => {
-                let (attributes, result) = (Some(fattr(&attributes)), Ok(&*target));
-                encode_nfs3_reply(out.head(), xid, &Reply::Readlink { attributes, result });
+                Reply::Readlink { attributes: Some(fattr(attributes)), result: Ok(target) }
             }
-            Err(error) => {
-                let attributes = self.attributes_after(file);
-                let result = Err(self.count(error));
-                encode_nfs3_reply(out.head(), xid, &Reply::Readlink { attributes, result });
-            }
-        }
+            Err(error) => Reply::Readlink {
+                attributes: self.attributes_after(file),
+                result: Err(self.count_error(*error)),
+            },
+        };
+        encode_nfs3_reply(out.head(), xid, &reply);
     }
 
-    fn fsstat(&self) -> Fsstat {
+    fn space_info(&self) -> Fsstat {
         let space = self.shared.fs.space();
         Fsstat {
             total_bytes: space.total_bytes,
@@ -248,7 +237,7 @@ impl Service {
         }
     }
 
-    fn fsinfo(&self) -> Fsinfo {
+    fn server_info(&self) -> Fsinfo {
         Fsinfo {
             read_bytes_max: self.granted.read_bytes_max,
             read_bytes_preferred: self.granted.read_bytes_max,
@@ -268,7 +257,7 @@ impl Service {
 const READ_MULTIPLE_BYTES: u32 = 4096;
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(READ_MULTIPLE_BYTES as usize));
 
-fn pathconf() -> Pathconf {
+fn path_limits() -> Pathconf {
     Pathconf {
         links_max: LINKS_MAX,
         name_bytes_max: NAME_BYTES_MAX as u32,

@@ -16,6 +16,7 @@ use nfs_proto::server::{encode_refusal, encode_reply};
 
 use super::Service;
 use super::sockaddr;
+use crate::origin::Transport;
 use crate::outbox::Outbox;
 
 /// Who registered everything, as DUMP shows it.
@@ -31,24 +32,33 @@ pub(crate) struct Registered {
     address: UniversalAddress,
 }
 
-/// Returns the registrations of one listener; `udp` says which kind of socket it is.
-pub(crate) fn registrations(listener: SocketAddr, udp: bool, offered: Offered) -> Vec<Registered> {
-    let any_v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), listener.port());
+/// Returns the registrations of one socket.
+pub(crate) fn registrations(
+    socket: SocketAddr,
+    transport: Transport,
+    offered: Offered,
+) -> Vec<Registered> {
+    let mut addresses = vec![socket];
     // A socket on all IPv6 addresses takes IPv4 as well. **Source:** ipv6(7), IPV6_V6ONLY.
-    let both = listener.is_ipv6() && listener.ip().is_unspecified();
-    let addresses = [Some(listener), both.then_some(any_v4)];
-    let offered = offered.table().into_iter().filter(|(.., offered)| *offered);
-    offered
-        .flat_map(|(program, version, _)| {
-            addresses.into_iter().flatten().map(move |address| Registered {
+    if socket.is_ipv6() && socket.ip().is_unspecified() {
+        addresses.push(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), socket.port()));
+    }
+    let mut registered = Vec::new();
+    for (program, version, is_offered) in offered.table() {
+        if !is_offered {
+            continue;
+        }
+        for address in &addresses {
+            registered.push(Registered {
                 program,
                 version,
-                netid: NetId::of(udp, address.ip()),
+                netid: NetId::of(transport == Transport::Udp, address.ip()),
                 port: address.port(),
-                address: UniversalAddress::new(address),
-            })
-        })
-        .collect()
+                address: UniversalAddress::new(*address),
+            });
+        }
+    }
+    registered
 }
 
 impl Registered {
@@ -89,9 +99,10 @@ impl Service {
             portmap::Call::Set(_) => portmap::Reply::Set(false),
             portmap::Call::Unset(_) => portmap::Reply::Unset(false),
             portmap::Call::Getport(wanted) => {
-                let key = |m: &Mapping| (m.program, m.version, m.protocol);
+                // 0 says that the program is not registered. The port that a caller sends along
+                // means nothing (RFC 1833 section 3.2).
                 let mut mappings = self.shared.registrations.iter().map(Registered::mapping);
-                let found = mappings.find(|mapping| key(mapping) == key(&wanted));
+                let found = mappings.find(|own| *own == Mapping { port: own.port, ..wanted });
                 portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
             }
             portmap::Call::Dump => {
@@ -112,30 +123,32 @@ impl Service {
     pub(super) fn answer_rpcbind(&self, call: rpcbind::Call<'_>, xid: u32, out: &mut Outbox) {
         self.counters.portmap_calls.add(1);
         let all = &self.shared.registrations;
-        let text = |found: Option<&Registered>| {
-            found.map(|found| found.address).map_or_else(Vec::new, |a| a.as_bytes().to_vec())
-        };
         let mut reply = |reply| encode_reply(out.head(), xid, &Reply::Rpcbind(reply));
         match call {
             rpcbind::Call::Null => reply(rpcbind::Reply::Null),
             rpcbind::Call::Set(_) | rpcbind::Call::Unset(_) => reply(rpcbind::Reply::Done(false)),
             rpcbind::Call::Getaddr(wanted) => {
-                let other = || all.iter().find(|listed| serves(listed, &wanted));
-                let found = all.iter().find(|listed| is_exactly(listed, &wanted)).or_else(other);
-                reply(rpcbind::Reply::Address(&text(found)));
+                // A server that has the program in other versions answers with one of them: the
+                // call itself then fails with the range of versions (RFC 1833 section 2.2.1).
+                let exact = all.iter().find(|listed| is_exactly(listed, &wanted));
+                let found = exact.or_else(|| all.iter().find(|listed| serves(listed, &wanted)));
+                reply(rpcbind::Reply::Address(address_text(found)));
             }
             rpcbind::Call::Getversaddr(wanted) => {
                 let found = all.iter().find(|listed| is_exactly(listed, &wanted));
-                reply(rpcbind::Reply::Address(&text(found)));
+                reply(rpcbind::Reply::Address(address_text(found)));
             }
             rpcbind::Call::Dump => {
                 let list: Vec<_> = all.iter().map(Registered::registration).collect();
                 reply(rpcbind::Reply::Dump(&list));
             }
             rpcbind::Call::Getaddrlist(wanted) => {
-                let key = (wanted.program, wanted.version);
-                let same = all.iter().filter(|listed| (listed.program, listed.version) == key);
-                let list: Vec<_> = same.map(Registered::entry).collect();
+                let mut list = Vec::new();
+                for listed in all {
+                    if (listed.program, listed.version) == (wanted.program, wanted.version) {
+                        list.push(listed.entry());
+                    }
+                }
                 reply(rpcbind::Reply::Addresses(&list));
             }
             rpcbind::Call::Gettime => reply(rpcbind::Reply::Time(self.now.seconds())),
@@ -156,6 +169,11 @@ impl Service {
     }
 }
 
+/// The address of a registration; empty where there is none.
+fn address_text(found: Option<&Registered>) -> &[u8] {
+    found.map_or(b"", |found| found.address.as_bytes())
+}
+
 /// Whether this is the program that is wanted, in any version, over the transport named.
 fn serves(listed: &Registered, wanted: &rpcbind::Registration<'_>) -> bool {
     listed.program == wanted.program && listed.netid.name().as_bytes() == wanted.netid
@@ -169,9 +187,9 @@ fn is_exactly(listed: &Registered, wanted: &rpcbind::Registration<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn netids(listener: &str, udp: bool) -> Vec<(NetId, String)> {
+    fn netids(listener: &str, transport: Transport) -> Vec<(NetId, String)> {
         let only_3 = Offered { nfs3: true, ..Offered::NONE };
-        let list = registrations(listener.parse().unwrap(), udp, only_3);
+        let list = registrations(listener.parse().unwrap(), transport, only_3);
         assert!(list.iter().all(|listed| (listed.program, listed.version) == (100_003, 3)));
         let text = |listed: &Registered| String::from_utf8_lossy(listed.address.as_bytes()).into();
         list.iter().map(|listed| (listed.netid, text(listed))).collect()
@@ -179,11 +197,11 @@ mod tests {
 
     #[test]
     fn a_listener_is_registered_where_it_listens() {
-        let v4 = netids("127.0.0.1:2049", false);
+        let v4 = netids("127.0.0.1:2049", Transport::Tcp);
         assert_eq!(v4, [(NetId::Tcp, "127.0.0.1.8.1".to_owned())]);
-        let v6 = netids("[::1]:2049", true);
+        let v6 = netids("[::1]:2049", Transport::Udp);
         assert_eq!(v6, [(NetId::Udp6, "::1.8.1".to_owned())]);
-        let any = netids("[::]:2049", false);
+        let any = netids("[::]:2049", Transport::Tcp);
         let both = [(NetId::Tcp6, "::.8.1".to_owned()), (NetId::Tcp, "0.0.0.0.8.1".to_owned())];
         assert_eq!(any, both);
     }
@@ -191,8 +209,8 @@ mod tests {
     #[test]
     fn everything_offered_is_registered_and_nothing_else() {
         let address = "127.0.0.1:1".parse().unwrap();
-        let all = registrations(address, false, Offered::ALL);
+        let all = registrations(address, Transport::Tcp, Offered::ALL);
         assert_eq!(all.len(), Offered::ALL.table().len());
-        assert!(registrations(address, false, Offered::NONE).is_empty());
+        assert!(registrations(address, Transport::Tcp, Offered::NONE).is_empty());
     }
 }

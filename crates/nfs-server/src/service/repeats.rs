@@ -1,15 +1,16 @@
 //! Calls that must not be carried out twice.
 //!
-//! [`key`] says which: those that change names or attributes, of v2, v3 and v4.0. WRITE is not
+//! [`key_of`] says which: those that change names or attributes, of v2, v3 and v4.0. WRITE is not
 //! among them, since the same data at the same place changes nothing, nor is anything of v4.1 and
 //! later, whose sessions see to it. **Source:** RFC 1813 section 4.4, RFC 7530 section 9.1.7.
 
 use nfs_proto::server::Request;
 use nfs_proto::{nfs4, program};
 
-use super::{Origin, Service};
+use super::Service;
 use crate::clock::monotonic_ns;
 use crate::fs::Caller;
+use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::replies::{CallKey, Known, Replies};
 
@@ -17,17 +18,20 @@ use crate::replies::{CallKey, Known, Replies};
 const SUM_BYTES: usize = 256;
 
 /// Names a call whose reply is to be kept.
-pub(super) fn key(
+pub(super) fn key_of(
     replies: &Replies,
     request: &Request<'_>,
     call: &program::Call<'_>,
     origin: &Origin,
 ) -> Option<CallKey> {
-    (replies.is_on() && is_once_only(call)).then(|| CallKey {
+    if !replies.is_on() || !is_once_only(call) {
+        return None;
+    }
+    Some(CallKey {
         peer: origin.peer,
         xid: request.xid,
         procedure: call.procedure_id(),
-        sum: sum(&request.record[..request.record.len().min(SUM_BYTES)]),
+        sum: checksum(&request.record[..request.record.len().min(SUM_BYTES)]),
     })
 }
 
@@ -44,12 +48,13 @@ fn is_once_only(call: &program::Call<'_>) -> bool {
 
 /// Adler-32 of some bytes, cheap and enough to tell two calls apart. **Source:** RFC 1950
 /// section 9.
-fn sum(bytes: &[u8]) -> u32 {
+fn checksum(bytes: &[u8]) -> u32 {
     // No overflow: 256 bytes of 255 give less than 2^24.
-    let (low, high) = bytes.iter().fold((1_u32, 0_u32), |(low, high), byte| {
-        let low = low + u32::from(*byte);
-        (low, high + low)
-    });
+    let (mut low, mut high) = (1_u32, 0_u32);
+    for byte in bytes {
+        low += u32::from(*byte);
+        high += low;
+    }
     ((high % 65_521) << 16) | (low % 65_521)
 }
 

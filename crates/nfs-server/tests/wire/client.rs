@@ -62,15 +62,15 @@ pub fn start(config: ServerConfig) -> Server {
     Server::start(config).expect("the server starts")
 }
 
-/// Waits until the server says so; it is asked, never slept for.
-pub fn until(server: &Server, happened: impl Fn(&Server) -> bool) {
+/// Waits until a condition of the server holds, by polling it.
+pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
     for _ in 0..10_000_000 {
-        if happened(server) {
+        if condition(server) {
             return;
         }
         std::thread::yield_now();
     }
-    panic!("it did not happen: {:#?}", server.counters());
+    panic!("the condition was not reached: {:#?}", server.counters());
 }
 
 /// Encodes a framed call as user 1000, group 100.
@@ -184,7 +184,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// Whether nothing comes for a while and the connection stays open.
+    /// Whether nothing arrives for a while and the connection remains open.
     pub fn is_silent(&mut self) -> bool {
         self.is_silent_for(SILENCE)
     }

@@ -67,7 +67,7 @@ fn half_a_record_is_given_up_after_its_time() {
     halves[2].send(&large[..500_000]);
     assert!(halves.iter_mut().all(|half| half.try_receive(0).is_err()));
     assert_eq!(server.counters().stalled_records, 3);
-    // One that is only idle stays.
+    // One that is only idle is kept.
     assert!(client.size(root).is_ok());
 }
 
@@ -82,7 +82,7 @@ fn a_peer_that_takes_nothing_is_given_up_too() {
     (0..100).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     until(&server, |server| server.counters().stalled_records == 1);
     until(&server, |server| server.counters().connections_open == 0);
-    // Nothing of what it asked for is held any more.
+    // Nothing of its replies is held any more.
     until(&server, |server| server.memory_bytes() < 2 << 20);
 }
 

@@ -27,7 +27,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
-fn a_service_time_delays_each_reply_and_blocks_nobody() {
+fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
     let delay = Duration::from_millis(50);
     let service_time = ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 };
     let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
@@ -50,7 +50,7 @@ fn a_service_time_delays_each_reply_and_blocks_nobody() {
 }
 
 #[test]
-fn lower_transfer_sizes_are_told_and_kept_to() {
+fn lower_transfer_sizes_are_reported_and_enforced() {
     let (server, mut client, root) = faulty(FaultPlan {
         read_bytes_max: Some(8192),
         write_bytes_max: Some(4096),
@@ -82,7 +82,7 @@ fn error_replies_befall_their_procedure_and_change_nothing() {
     let Reply::Create { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap_err(), Status::Jukebox);
     assert!(client.size(root).is_ok());
-    assert!(server.list("/export").unwrap().is_empty());
+    assert!(server.list_directory("/export").unwrap().is_empty());
     let counters = server.counters();
     assert_eq!((counters.planned_faults(), counters.errors[&Status::Jukebox]), (1, 1));
     assert_eq!(counters.calls_of(Procedure::Create), 1);
@@ -120,7 +120,7 @@ fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
     let attributes = nfs_proto::nfs3::Sattr::default();
     client.send_nfs(Call::Mkdir { dir: &root, name: b"d", attributes });
     assert!(client.is_silent());
-    assert_eq!(server.list("/export").unwrap(), ["d"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["d"]);
     assert_eq!(server.counters().faults_of(FaultKind::Drop), 1);
 }
 

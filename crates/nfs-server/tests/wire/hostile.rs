@@ -171,7 +171,7 @@ fn a_reply_is_a_record_of_half_its_length_or_ends_with_the_connection() {
 }
 
 #[test]
-fn a_reply_announces_a_record_that_nobody_takes() {
+fn a_reply_announces_a_record_that_no_client_accepts() {
     let plan = damaged(Damage { oversized: ALWAYS, ..Damage::default() });
     let (_server, _client, bytes, _) = raw_reply(plan, 4);
     assert_eq!(bytes, [0xff; 4]);

@@ -1,6 +1,6 @@
 //! READDIR and READDIRPLUS of large directories.
 //!
-//! Ten thousand entries in pages of several sizes, with and without removals in between.
+//! Ten thousand entries in pages of several sizes, with and without removals between pages.
 
 use std::collections::BTreeSet;
 
@@ -98,7 +98,7 @@ fn removing_what_was_listed_skips_and_repeats_nothing() {
         page
     });
     assert_eq!(names.len(), ENTRIES + 2);
-    assert_eq!(server.list("/export").unwrap(), Vec::<String>::new());
+    assert_eq!(server.list_directory("/export").unwrap(), Vec::<String>::new());
 }
 
 #[test]

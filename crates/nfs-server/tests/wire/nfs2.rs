@@ -128,7 +128,7 @@ fn nothing_reaches_2_gib() {
     let create = Call::Create { dir: root, name: b"g", attributes: too_large };
     assert_eq!(status(&mut client, create), Err(Status::FBig));
     assert_eq!(server.file_size("/export/f"), Some(u64::from(FILE_BYTES_MAX)));
-    assert_eq!(server.list("/export").unwrap(), ["f"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["f"]);
     assert_eq!(server.counters().errors[&Status::FBig], 4);
 }
 
@@ -196,7 +196,7 @@ fn names_are_made_moved_and_removed() {
     assert_eq!(done(Call::Null), Ok(()));
     assert_eq!(done(Call::Root), Ok(()));
     assert_eq!(done(Call::Writecache), Ok(()));
-    assert_eq!(server.list("/export").unwrap(), ["hard", "soft"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["hard", "soft"]);
     let answer = client.nfs2(Call::Lookup { dir, name: b"soft" });
     let Reply::Lookup(Ok(soft)) = answer.nfs2() else { panic!("no link") };
     let answer = client.nfs2(Call::Readlink { file: soft.file });

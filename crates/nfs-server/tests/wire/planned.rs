@@ -165,7 +165,7 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
 }
 
 #[test]
-fn a_stall_answers_nobody_until_it_is_over() {
+fn a_stall_answers_no_client_until_it_is_over() {
     let (server, mut client, root) = faulty(FaultPlan::default());
     server.stall_now(Duration::from_millis(300));
     until(&server, |server| server.counters().faults_of(FaultKind::Stall) == 1);
@@ -226,10 +226,10 @@ fn a_restart_loses_what_was_not_committed_where_the_plan_says_so() {
 }
 
 #[test]
-fn scheduled_events_happen_at_their_time() {
+fn scheduled_events_start_at_their_time() {
     let event =
         |after_ms: u64, event| ScheduledEvent { after_ns: after_ms * MILLISECOND_NS, event };
-    let stall = ServerEvent::Stall { lasts_ns: 100 * MILLISECOND_NS };
+    let stall = ServerEvent::Stall { duration_ns: 100 * MILLISECOND_NS };
     let (server, mut client, root) = faulty(FaultPlan {
         schedule: vec![event(600, ServerEvent::Restart), event(300, stall)],
         ..FaultPlan::default()

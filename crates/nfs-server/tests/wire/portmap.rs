@@ -1,4 +1,4 @@
-//! The portmapper over the wire: portmap v2 and rpcbind v3 and v4 tell the same truth.
+//! The portmapper over the wire: portmap v2 and rpcbind v3 and v4 report the same.
 
 use nfs_proto::portmap::{self, PROTOCOL_TCP, PROTOCOL_UDP};
 use nfs_proto::rpcbind::{self, Call, Netbuf, Registration, RemoteCall, Reply, UniversalAddress};
@@ -110,7 +110,7 @@ fn addresses_turn_into_the_form_of_the_system_and_back() {
 }
 
 #[test]
-fn the_time_is_told_and_registrations_are_not_taken() {
+fn the_time_is_reported_and_registrations_are_not_taken() {
     let (_server, mut client) = pair();
     let answer = ask(&mut client, Call::Gettime);
     assert_eq!(Reply::decode_time(answer.reader()), Ok(1_234));

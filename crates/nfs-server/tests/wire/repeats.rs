@@ -50,7 +50,7 @@ fn the_same_xid_with_other_arguments_is_another_call() {
         let answer = client.nfs(Call::Remove { dir: &dir, name });
         assert_eq!(removed(&answer), Ok(()));
     }
-    assert!(server.list("/export").unwrap().is_empty());
+    assert!(server.list_directory("/export").unwrap().is_empty());
     assert_eq!(server.counters().cache_hits, 0);
 }
 
@@ -67,7 +67,7 @@ fn another_sender_with_the_same_xid_is_another_call() {
 }
 
 #[test]
-fn reads_and_writes_are_carried_out_anew() {
+fn reads_and_writes_are_carried_out_again() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     let file = client.create(dir, "f");
     let misses = server.counters().cache_misses;
@@ -107,12 +107,12 @@ fn a_repeat_after_a_dropped_reply_gets_it_over_udp_and_in_v2() {
             peer.socket.send(&bytes).unwrap();
             replied = peer.socket.recv(&mut buffer);
         }
-        // Made once, and said so: never EXIST.
+        // Made once, and answered so: never EXIST.
         assert_eq!(buffer[24..28], [0; 4], "{name}");
         // A reply to an earlier repeat may still be on its way.
         while peer.socket.recv(&mut buffer).is_ok() {}
     }
-    assert_eq!(server.list("/export").unwrap().len(), 40);
+    assert_eq!(server.list_directory("/export").unwrap().len(), 40);
     assert!(server.counters().cache_hits > 0);
 }
 

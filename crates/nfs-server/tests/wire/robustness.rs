@@ -1,6 +1,6 @@
 //! Peers that send garbage, are slow, many, or leave; several threads; starting and stopping.
 //!
-//! After each mistreatment the server must still answer somebody else.
+//! After each mistreatment the server must still answer another client.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -151,7 +151,7 @@ fn connections_are_dealt_out_to_all_threads() {
             scope.spawn(move || work(client, root, number));
         }
     });
-    assert_eq!(server.list("/export").unwrap().len(), 9);
+    assert_eq!(server.list_directory("/export").unwrap().len(), 9);
     assert_eq!(server.counters().calls_of(Procedure::Write), 9 * 50);
     assert_eq!(server.counters().connections_open, 9);
     drop(clients);
@@ -200,7 +200,7 @@ fn shutdown_joins_and_frees_the_port() {
 }
 
 #[test]
-fn settings_out_of_range_are_told() {
+fn settings_out_of_range_are_refused() {
     let error = |config| Server::start(config).unwrap_err();
     let config = ServerConfig { read_bytes_max: 100, ..ServerConfig::default() };
     let text = error(config).to_string();
@@ -239,7 +239,7 @@ fn damaged_calls_never_stop_the_server() {
         let call = CALLS[draw(CALLS.len())](&root);
         let mut bytes = stranger.encode(&program::Call::Nfs3(call));
         for _ in 0..=draw(4) {
-            // The mark stays whole, so that the server need not wait for more.
+            // The mark is left whole, so that the server need not wait for more.
             let at = 4 + draw(bytes.len() - 4);
             bytes[at] = [0, 0xff, 1, bytes[at] ^ 0x80][draw(4)];
         }

@@ -37,12 +37,12 @@ fn data_comes_back_over_the_wire_and_beside_it() {
         assert!(bytes == data[start..end], "{offset} {count}");
         assert_eq!(eof, end == data.len(), "{offset} {count}");
     }
-    assert_eq!(server.list("/export").unwrap(), ["f"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["f"]);
     assert_eq!(server.read_file("/export/none"), None);
 }
 
 #[test]
-fn write_and_commit_say_what_was_asked_and_carry_the_verifier() {
+fn write_and_commit_report_the_requested_stability_and_the_verifier() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     for stable in [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync] {
@@ -181,7 +181,7 @@ fn renames_links_and_guards_work_over_the_wire() {
     let answer = client.nfs(call);
     let Reply::Rename { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(()));
-    assert_eq!(server.list("/export").unwrap(), ["a", "c"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["a", "c"]);
     assert_eq!(client.lookup(root, "b"), Err(Status::NoEnt));
     assert_eq!(client.lookup(root, "c"), Ok(file));
 
@@ -224,7 +224,7 @@ fn the_file_system_tells_its_limits() {
 }
 
 #[test]
-fn counters_say_what_happened() {
+fn counters_report_calls_and_errors() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     client.write(file, 0, &[1; 1000]).unwrap();

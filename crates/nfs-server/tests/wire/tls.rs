@@ -170,7 +170,7 @@ fn what_is_no_handshake_closes_the_connection() {
     stream.read_to_end(&mut Vec::new()).ok();
     until(&server, |server| server.counters().connections_open == 0);
     assert_eq!(server.counters().tls_failures, 1);
-    // Bytes sent before the answer came are no part of a handshake either.
+    // Bytes sent before the answer are no part of a handshake either.
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut both = encode_call_as(1, Credential::Other { flavor: AUTH_TLS }, &NULL);
     both.extend(encode_call(2, &NULL));
@@ -180,7 +180,7 @@ fn what_is_no_handshake_closes_the_connection() {
 }
 
 #[test]
-fn a_client_has_to_show_its_certificate_where_that_is_asked() {
+fn a_client_has_to_show_its_certificate_where_that_is_required() {
     let made = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
     let authorities = Some(made.cert.pem());
     let tls = TlsConfig { client_authorities: authorities, ..TlsConfig::default() };
@@ -197,7 +197,7 @@ fn a_client_has_to_show_its_certificate_where_that_is_asked() {
 }
 
 #[test]
-fn certificates_that_can_not_be_used_are_told() {
+fn certificates_that_can_not_be_used_are_refused() {
     let pem =
         |chain: &str, key: &str| Certificate::Pem { chain: chain.to_owned(), key: key.to_owned() };
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

@@ -129,7 +129,7 @@ fn the_largest_transfers_that_are_granted_fit() {
     let answer = peer.nfs(Call::Write { file: &file, offset: 300_000, stable, data: &data });
     let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().count, granted);
-    // More than is granted is asked for, across the places of the store.
+    // More than is granted is requested, across the blocks of the store.
     let answer = peer.nfs(Call::Read { file: &file, offset: 300_000, count: 1 << 20 });
     let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
     assert!(result.unwrap().data == data);
@@ -214,7 +214,7 @@ fn many_peers_are_served_by_all_threads() {
             });
         }
     });
-    assert_eq!(server.list("/export").unwrap().len(), 12);
+    assert_eq!(server.list_directory("/export").unwrap().len(), 12);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn planned_faults_befall_datagrams_too() {
 }
 
 #[test]
-fn without_udp_nobody_answers() {
+fn without_udp_there_is_no_answer() {
     let server = start(ServerConfig { udp: false, ..ServerConfig::default() });
     let mut peer = Peer::connect(&server);
     peer.send(&program::Call::Nfs3(Call::Null));

@@ -10,7 +10,7 @@ use nfs_proto::limits::V2_TRANSFER_BYTES_MAX;
 use nfs_proto::nfs2::{Entry, FileHandle, Listing, Reply, page_of};
 use nfs_proto::server::encode_reply;
 
-use super::convert::status;
+use super::convert::handle_bytes;
 use crate::fs;
 use crate::outbox::Outbox;
 use crate::service::Service;
@@ -20,9 +20,9 @@ const ENTRY_BYTES: usize = 16;
 
 impl Service {
     /// Carries out READDIR from a cookie on, within so many bytes.
-    pub(super) fn readdir2(
+    pub(super) fn readdir_v2(
         &mut self,
-        dir: FileHandle,
+        dir: &FileHandle,
         cookie: u32,
         count: u32,
         xid: u32,
@@ -30,32 +30,30 @@ impl Service {
     ) {
         let mut page = std::mem::take(&mut self.page);
         let count = count.min(V2_TRANSFER_BYTES_MAX);
-        let gathered = self.gather2(dir, cookie, count);
-        let result = self.counted(gathered.and_then(|found| fill(&found, count, &mut page)));
+        let listed = self.list_v2(dir, cookie, count);
+        let result = self.counted_v2(listed.and_then(|found| fill_page(&found, count, &mut page)));
         let reply = nfs_proto::program::Reply::Nfs2(Reply::Readdir(result));
         encode_reply(out.head(), xid, &reply);
         self.page = page;
     }
 
-    /// Gathers what surely fits and perhaps an entry more.
-    fn gather2(&self, dir: FileHandle, cookie: u32, count: u32) -> Result<fs::Listing, Status> {
-        let id = self.id2(dir)?;
-        let mut room = count as usize;
-        let listed = self.shared.fs.list(id, cookie.into(), |name| {
-            let bytes = ENTRY_BYTES + name.len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        });
-        listed.map_err(status)
+    fn list_v2(&self, dir: &FileHandle, cookie: u32, count: u32) -> Result<fs::Listing, Status> {
+        let id = self.inode_of(handle_bytes(dir))?;
+        Ok(self.list_entries(id, cookie.into(), count, ENTRY_BYTES)?)
     }
 }
 
 /// Builds a page; an error where not even one entry of several fits.
-fn fill<'p>(found: &fs::Listing, count: u32, page: &'p mut Vec<u8>) -> Result<Listing<'p>, Status> {
+fn fill_page<'p>(
+    found: &fs::Listing,
+    count: u32,
+    page: &'p mut Vec<u8>,
+) -> Result<Listing<'p>, Status> {
     let mut builder = page_of(page, count);
     let mut fitted = 0;
     for entry in &found.entries {
+        // A cookie that does not fit would be cut, and the client sent back to the start. The
+        // page ends here instead, and the next one fails.
         let Ok(cookie) = u32::try_from(entry.cookie) else { break };
         let fileid = entry.id.fileid() as u32;
         if !builder.push(&Entry { fileid, name: &entry.name, cookie }) {

@@ -1,7 +1,7 @@
 //! NFS v2: the dispatch, and the procedures on one object by its handle.
 //!
 //! The file system is that of the other versions; what this one can't say is refused: a file of 2
-//! GiB or more is NFSERR_FBIG wherever its size or offsets would have to be told. Every WRITE is
+//! GiB or more is NFSERR_FBIG wherever its size or offsets would have to be encoded. Every WRITE is
 //! answered whole, for the protocol knows no short one.
 //!
 //! **Source:** RFC 1094 section 2.2; choices of the Linux server where the RFC is open.
@@ -16,11 +16,11 @@ use nfs_proto::nfs2::{Call, FILE_BYTES_MAX, Fattr, FileHandle, Reply, Sattr, Sta
 use nfs_proto::nfs3;
 use nfs_proto::server::{encode_nfs2_read_reply_header, encode_reply};
 
-use self::convert::{attributes, handle_bytes, status};
-use self::names::Name;
+use self::convert::{handle_bytes, v2_status, wire_attributes};
 use super::Service;
+use super::by_handle::Name;
 use super::convert::set_attributes;
-use crate::fs::{Context, FsError, InodeId};
+use crate::fs::{Attributes, Context, NewObject};
 use crate::outbox::Outbox;
 
 /// Longest target of a symbolic link, in bytes. **Source:** RFC 1094 section 2.3, MAXPATHLEN.
@@ -41,98 +41,94 @@ impl Service {
             Call::Null => Reply::Null,
             Call::Root => Reply::Root,
             Call::Writecache => Reply::Writecache,
-            Call::Getattr { file } => {
-                Reply::Getattr(self.counted(self.attributes2(file).map(|(_, found)| found)))
-            }
+            Call::Getattr { file } => Reply::Getattr(self.counted_v2(self.attributes_v2(&file))),
             Call::Setattr { file, attributes } => {
-                Reply::Setattr(self.counted(self.set_attributes2(file, &attributes, context)))
+                Reply::Setattr(self.counted_v2(self.setattr_v2(&file, &attributes, context)))
             }
             Call::Read { file, offset, count } => {
-                return self.read2(file, offset, count, xid, out);
+                return self.read_v2(&file, offset, count, xid, out);
             }
             Call::Write { file, offset, data } => {
-                Reply::Write(self.counted(self.write2(file, offset, data)))
+                Reply::Write(self.counted_v2(self.write_v2(&file, offset, data)))
             }
-            Call::Readlink { file } => return self.read_link2(file, xid, out),
+            Call::Readlink { file } => return self.read_link_v2(&file, xid, out),
             Call::Readdir { dir, cookie, count } => {
-                return self.readdir2(dir, cookie, count, xid, out);
+                return self.readdir_v2(&dir, cookie, count, xid, out);
             }
-            Call::Statfs { file } => Reply::Statfs(self.counted(self.statfs2(file))),
-            Call::Lookup { dir, name } => Reply::Lookup(self.counted(self.lookup2(dir, name))),
+            Call::Statfs { file } => Reply::Statfs(self.counted_v2(self.statfs_v2(&file))),
+            Call::Lookup { dir, name } => {
+                Reply::Lookup(self.counted_v2(self.lookup_v2(name_in(&dir, name))))
+            }
             Call::Create { dir, name, attributes } => {
-                Reply::Create(self.counted(self.create2(dir, name, &attributes, context)))
+                let made = self.create_v2(name_in(&dir, name), &attributes, context);
+                Reply::Create(self.counted_v2(made))
             }
             Call::Mkdir { dir, name, attributes } => {
-                Reply::Mkdir(self.counted(self.make_directory2(dir, name, &attributes, context)))
+                let (at, object) = (name_in(&dir, name), NewObject::Directory);
+                Reply::Mkdir(self.counted_v2(self.make_v2(at, object, &attributes, context)))
             }
             Call::Symlink { dir, name, target, attributes } => {
-                let made = self.symlink2(dir, name, target, &attributes, context);
-                Reply::Symlink(self.counted(made))
+                let (at, object) = (name_in(&dir, name), NewObject::Symlink(target));
+                Reply::Symlink(self.done_v2(self.make_v2(at, object, &attributes, context)))
             }
             Call::Remove { dir, name } => {
-                Reply::Remove(self.counted(self.remove2(dir, name, context)))
+                Reply::Remove(self.done_v2(self.remove_name(name_in(&dir, name), context)))
             }
             Call::Rmdir { dir, name } => {
-                Reply::Rmdir(self.counted(self.remove_directory2(dir, name, context)))
+                Reply::Rmdir(self.done_v2(self.remove_directory(name_in(&dir, name), context)))
             }
             Call::Rename { from_dir, from, to_dir, to } => {
-                let (from, to) =
-                    (Name { dir: from_dir, name: from }, Name { dir: to_dir, name: to });
-                Reply::Rename(self.counted(self.rename2(from, to, context)))
+                let (from, to) = (name_in(&from_dir, from), name_in(&to_dir, to));
+                Reply::Rename(self.done_v2(self.rename_name(from, to, context)))
             }
             Call::Link { file, dir, name } => {
-                Reply::Link(self.counted(self.link2(file, Name { dir, name }, context)))
+                let linked = self.link_name(handle_bytes(&file), name_in(&dir, name), context);
+                Reply::Link(self.done_v2(linked))
             }
         };
         encode_reply(out.head(), xid, &nfs_proto::program::Reply::Nfs2(reply));
     }
 
-    /// Counts a failure, if it is one.
-    pub(super) fn counted<T>(&self, result: Result<T, Status>) -> Result<T, Status> {
-        result.inspect_err(|status| self.counters.error(*status))
+    /// Counts a failure, if it is one, under the status that this version has for it.
+    fn counted_v2<T>(&self, result: Result<T, impl Into<Status>>) -> Result<T, Status> {
+        result.map_err(|error| {
+            let status = v2_status(error.into());
+            self.counters.error(status);
+            status
+        })
     }
 
-    /// The inode that a handle names.
-    pub(super) fn id2(&self, file: FileHandle) -> Result<InodeId, Status> {
-        let bytes = handle_bytes(&file).ok_or(FsError::BadHandle);
-        bytes.and_then(|bytes| self.shared.fs.inode_id(bytes)).map_err(status)
+    /// Counts as `counted_v2` does, for replies that hold nothing but the status.
+    fn done_v2<T>(&self, result: Result<T, impl Into<Status>>) -> Result<(), Status> {
+        self.counted_v2(result)?;
+        Ok(())
     }
 
-    /// The inode that a handle names, and its attributes.
-    fn attributes2(&self, file: FileHandle) -> Result<(InodeId, Fattr), Status> {
-        let id = self.id2(file)?;
-        let found = self.shared.fs.attributes(id).map_err(status)?;
-        Ok((id, attributes(&found)?))
+    fn attributes_v2(&self, file: &FileHandle) -> Result<Fattr, Status> {
+        wire_attributes(&self.attributes_of(handle_bytes(file))?)
     }
 
-    fn set_attributes2(
+    fn setattr_v2(
         &self,
-        file: FileHandle,
+        file: &FileHandle,
         sattr: &Sattr,
         context: Context,
     ) -> Result<Fattr, Status> {
         check_size(sattr)?;
-        let id = self.id2(file)?;
         if sattr.size.is_none() {
-            // What can't be told afterwards is not done; cutting a file that is too large is.
-            attributes(&self.shared.fs.attributes(id).map_err(status)?)?;
+            // The reply carries the size. Where this version can't encode it, the call would fail
+            // after it has changed something, so it fails before. A new size cures that.
+            self.attributes_v2(file)?;
         }
         let set = set_attributes(&nfs3::Sattr::from(sattr));
-        let changed = self.shared.fs.set_attributes(id, &set, None, context.now);
-        attributes(&changed.map_err(status)?.after)
+        let changed = self.set_attributes_of(handle_bytes(file), &set, None, context)?;
+        wire_attributes(&changed.after)
     }
 
-    fn read2(&mut self, file: FileHandle, offset: u32, count: u32, xid: u32, out: &mut Outbox) {
+    fn read_v2(&mut self, file: &FileHandle, offset: u32, count: u32, xid: u32, out: &mut Outbox) {
         let count = count.min(V2_TRANSFER_BYTES_MAX).min(self.granted.read_bytes_max);
-        let found = self.id2(file).and_then(|id| {
-            let (found, span) = self
-                .shared
-                .fs
-                .read(id, offset.into(), count, self.now, &mut self.pieces)
-                .map_err(status)?;
-            Ok((attributes(&found)?, span))
-        });
-        let (attributes, span) = match self.counted(found) {
+        let found = self.gather_v2(file, offset, count);
+        let (attributes, count) = match self.counted_v2(found) {
             Ok(found) => found,
             Err(status) => {
                 self.pieces.clear();
@@ -140,55 +136,73 @@ impl Service {
                 return encode_reply(out.head(), xid, &reply);
             }
         };
-        let pad = encode_nfs2_read_reply_header(out.head(), xid, &attributes, span.count);
-        self.pieces.drain(..).for_each(|piece| out.push(piece));
-        out.head().extend_from_slice(&[0; 3][..pad]);
-        self.counters.payload_read_bytes.add(u64::from(span.count));
+        let pad = encode_nfs2_read_reply_header(out.head(), xid, &attributes, count);
+        self.push_payload(count, pad, out);
+    }
+
+    /// Gathers the pieces of a READ; returns the attributes of the file and the number of bytes.
+    fn gather_v2(
+        &mut self,
+        file: &FileHandle,
+        offset: u32,
+        count: u32,
+    ) -> Result<(Fattr, u32), Status> {
+        let id = self.inode_of(handle_bytes(file))?;
+        let read = self.shared.fs.read(id, offset.into(), count, self.now, &mut self.pieces);
+        let (found, span): (Attributes, _) = read?;
+        Ok((wire_attributes(&found)?, span.count))
     }
 
     /// WRITE, past `write_data`: there is no short reply for what was granted or planned, and all
     /// data is stable.
-    fn write2(&self, file: FileHandle, offset: u32, data: &[u8]) -> Result<Fattr, Status> {
+    fn write_v2(&self, file: &FileHandle, offset: u32, data: &[u8]) -> Result<Fattr, Status> {
         let end = u64::from(offset) + data.len() as u64;
         if end > u64::from(FILE_BYTES_MAX) {
             return Err(Status::FBig);
         }
-        let (id, _) = self.attributes2(file)?;
-        let written = self.shared.fs.write(id, offset.into(), data, self.now);
-        let (change, count) = written.map_err(status)?;
+        self.attributes_v2(file)?;
+        let id = self.inode_of(handle_bytes(file))?;
+        let (change, count) = self.shared.fs.write(id, offset.into(), data, self.now)?;
         self.counters.payload_written_bytes.add(count as u64);
+        // A client of this version takes every success for a whole write, so a short one fails.
         if count < data.len() {
             return Err(Status::NoSpc);
         }
-        attributes(&change.after)
+        wire_attributes(&change.after)
     }
 
-    fn read_link2(&self, file: FileHandle, xid: u32, out: &mut Outbox) {
-        let found = self.id2(file).and_then(|id| self.shared.fs.read_link(id).map_err(status));
-        let found = found.and_then(|(_, target)| match target.len() {
-            0..=PATH_BYTES_MAX => Ok(target),
-            _ => Err(Status::NameTooLong),
-        });
-        let found = self.counted(found);
-        let reply = Reply::Readlink(found.as_deref().map_err(|status| *status));
+    fn read_link_v2(&self, file: &FileHandle, xid: u32, out: &mut Outbox) {
+        let found = self.inode_of(handle_bytes(file)).and_then(|id| self.shared.fs.read_link(id));
+        let result = match &found {
+            Ok((_, target)) if target.len() > PATH_BYTES_MAX => Err(Status::NameTooLong),
+            Ok((_, target)) => Ok(&**target),
+            Err(error) => Err(Status::from(*error)),
+        };
+        let reply = Reply::Readlink(self.counted_v2(result));
         encode_reply(out.head(), xid, &nfs_proto::program::Reply::Nfs2(reply));
     }
 
-    fn statfs2(&self, file: FileHandle) -> Result<Statfs, Status> {
-        let id = self.id2(file)?;
-        self.shared.fs.attributes(id).map_err(status)?;
+    fn statfs_v2(&self, file: &FileHandle) -> Result<Statfs, Status> {
+        self.attributes_of(handle_bytes(file))?;
         let space = self.shared.fs.space();
-        let blocks =
-            |bytes: u64| u32::try_from(bytes / u64::from(STATFS_BLOCK_BYTES)).unwrap_or(u32::MAX);
         let granted = self.granted.read_bytes_max.min(self.granted.write_bytes_max);
         Ok(Statfs {
             transfer_bytes: granted.min(V2_TRANSFER_BYTES_MAX),
             block_bytes: STATFS_BLOCK_BYTES,
-            blocks: blocks(space.total_bytes),
-            free_blocks: blocks(space.free_bytes),
-            available_blocks: blocks(space.free_bytes),
+            blocks: whole_blocks(space.total_bytes),
+            free_blocks: whole_blocks(space.free_bytes),
+            available_blocks: whole_blocks(space.free_bytes),
         })
     }
+}
+
+fn name_in<'a>(dir: &'a FileHandle, name: &'a [u8]) -> Name<'a> {
+    Name { dir: handle_bytes(dir), name }
+}
+
+/// Blocks of STATFS in so many bytes; more than 32 bits can hold are shown as all that they can.
+fn whole_blocks(bytes: u64) -> u32 {
+    u32::try_from(bytes / u64::from(STATFS_BLOCK_BYTES)).unwrap_or(u32::MAX)
 }
 
 /// Refuses a size to set that no client of this version could address.

@@ -1,4 +1,4 @@
-//! NFS v2: the procedures that find, make, move and remove names.
+//! NFS v2: the procedures that find and make names.
 //!
 //! CREATE makes special files too: the type stands in the mode, the device number in the size.
 //!
@@ -6,160 +6,72 @@
 //! `nfsd_proc_create`, for special files.
 
 use nfs_proto::Status;
-use nfs_proto::nfs2::{FileHandle, Object, Sattr};
+use nfs_proto::nfs2::{Object, Sattr};
 use nfs_proto::nfs3;
 
 use super::check_size;
-use super::convert::{attributes, handle, status};
-use crate::fs::{Context, CreateMode, Created, FileKind, FsError, Named, NewObject, SetAttributes};
+use super::convert::{handle, wire_attributes};
+use crate::fs::{Attributes, Context, CreateMode, FileKind, InodeId, NewObject, SetAttributes};
 use crate::service::Service;
+use crate::service::by_handle::Name;
 use crate::service::convert::set_attributes;
 
 /// Bits of a mode that name the type of a file. **Source:** RFC 1094 section 2.3.5.
 const TYPE_MASK: u32 = 0o170_000;
 
-/// A name in a directory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Name<'a> {
-    pub(super) dir: FileHandle,
-    pub(super) name: &'a [u8],
-}
-
 impl Service {
-    pub(super) fn make_directory2(
-        &self,
-        dir: FileHandle,
-        name: &[u8],
-        sattr: &Sattr,
-        context: Context,
-    ) -> Result<Object, Status> {
-        let set = set_attributes(&nfs3::Sattr::from(sattr));
-        self.make2(dir, name, NewObject::Directory, &set, context)
-    }
-
-    pub(super) fn symlink2(
-        &self,
-        dir: FileHandle,
-        name: &[u8],
-        target: &[u8],
-        sattr: &Sattr,
-        context: Context,
-    ) -> Result<(), Status> {
-        let set = set_attributes(&nfs3::Sattr::from(sattr));
-        self.make2(dir, name, NewObject::Symlink(target), &set, context)?;
-        Ok(())
-    }
-
-    pub(super) fn remove2(
-        &self,
-        dir: FileHandle,
-        name: &[u8],
-        context: Context,
-    ) -> Result<(), Status> {
-        self.in_directory(dir, |id| self.shared.fs.remove(id, name, context.now))?;
-        Ok(())
-    }
-
-    pub(super) fn remove_directory2(
-        &self,
-        dir: FileHandle,
-        name: &[u8],
-        context: Context,
-    ) -> Result<(), Status> {
-        self.in_directory(dir, |id| self.shared.fs.remove_directory(id, name, context.now))?;
-        Ok(())
-    }
-
-    pub(super) fn rename2(
-        &self,
-        from: Name<'_>,
-        to: Name<'_>,
-        context: Context,
-    ) -> Result<(), Status> {
-        let to_id = self.id2(to.dir)?;
-        self.in_directory(from.dir, |from_id| {
-            let (from, to) = (Named::new(from_id, from.name), Named::new(to_id, to.name));
-            self.shared.fs.rename(from, to, context.now)
-        })?;
-        Ok(())
-    }
-
-    pub(super) fn link2(
-        &self,
-        file: FileHandle,
-        to: Name<'_>,
-        context: Context,
-    ) -> Result<(), Status> {
-        let file_id = self.id2(file)?;
-        self.in_directory(to.dir, |id| self.shared.fs.link(file_id, id, to.name, context.now))?;
-        Ok(())
-    }
-
-    /// Does something in a directory.
-    fn in_directory<T>(
-        &self,
-        dir: FileHandle,
-        act: impl FnOnce(crate::fs::InodeId) -> Result<T, FsError>,
-    ) -> Result<T, Status> {
-        self.id2(dir).and_then(|id| act(id).map_err(status))
-    }
-
-    pub(super) fn lookup2(&self, dir: FileHandle, name: &[u8]) -> Result<Object, Status> {
-        let found = self.in_directory(dir, |id| self.shared.fs.lookup(id, name))?;
-        let file = handle(&self.shared.fs, found.id);
-        Ok(Object { file, attributes: attributes(&found.attributes)? })
+    pub(super) fn lookup_v2(&self, at: Name<'_>) -> Result<Object, Status> {
+        let found = self.find_name(at)?;
+        self.wire_object(found.id, &found.attributes)
     }
 
     /// CREATE of a file, which is taken where it exists, or of a special file.
-    pub(super) fn create2(
+    pub(super) fn create_v2(
         &self,
-        dir: FileHandle,
-        name: &[u8],
+        at: Name<'_>,
         sattr: &Sattr,
         context: Context,
     ) -> Result<Object, Status> {
         let set = set_attributes(&nfs3::Sattr::from(sattr));
-        if let Some((kind, device)) = special(sattr) {
-            let object = NewObject::Node(kind, device);
+        let created = if let Some(node) = requested_node(sattr) {
+            // The size held the device number.
             let set = SetAttributes { size: None, ..set };
-            return self.make2(dir, name, object, &set, context);
-        }
-        check_size(sattr)?;
-        let mode = CreateMode::Unchecked;
-        self.made2(
-            self.in_directory(dir, |id| self.shared.fs.create(id, name, mode, &set, context))?,
-        )
+            self.make_object(at, node, &set, context)?
+        } else {
+            check_size(sattr)?;
+            self.create_file(at, CreateMode::Unchecked, &set, context)?
+        };
+        self.wire_object(created.id, &created.attributes)
     }
 
-    fn make2(
+    pub(super) fn make_v2(
         &self,
-        dir: FileHandle,
-        name: &[u8],
+        at: Name<'_>,
         object: NewObject<'_>,
-        set: &SetAttributes,
+        sattr: &Sattr,
         context: Context,
     ) -> Result<Object, Status> {
-        self.made2(
-            self.in_directory(dir, |id| self.shared.fs.make(id, name, object, set, context))?,
-        )
+        let set = set_attributes(&nfs3::Sattr::from(sattr));
+        let created = self.make_object(at, object, &set, context)?;
+        self.wire_object(created.id, &created.attributes)
     }
 
-    fn made2(&self, created: Created) -> Result<Object, Status> {
-        let file = handle(&self.shared.fs, created.id);
-        Ok(Object { file, attributes: attributes(&created.attributes)? })
+    fn wire_object(&self, id: InodeId, found: &Attributes) -> Result<Object, Status> {
+        Ok(Object { file: handle(&self.shared.fs, id), attributes: wire_attributes(found)? })
     }
 }
 
-/// The special file that a CREATE asks for, with its device number, if it does.
-fn special(sattr: &Sattr) -> Option<(FileKind, (u32, u32))> {
+/// Returns the special file that a CREATE requests, if it does.
+fn requested_node(sattr: &Sattr) -> Option<NewObject<'static>> {
     let device = sattr.size.map_or((0, 0), |number| (number >> 8, number & 0xff));
-    match sattr.mode? & TYPE_MASK {
-        0o010_000 => Some((FileKind::Fifo, (0, 0))),
+    let (kind, device) = match sattr.mode? & TYPE_MASK {
+        0o010_000 => (FileKind::Fifo, (0, 0)),
         // A character device without a number is how a pipe was written before.
-        0o020_000 if sattr.size.is_none() => Some((FileKind::Fifo, (0, 0))),
-        0o020_000 => Some((FileKind::CharacterDevice, device)),
-        0o060_000 => Some((FileKind::BlockDevice, device)),
-        0o140_000 => Some((FileKind::Socket, (0, 0))),
-        _ => None,
-    }
+        0o020_000 if sattr.size.is_none() => (FileKind::Fifo, (0, 0)),
+        0o020_000 => (FileKind::CharacterDevice, device),
+        0o060_000 => (FileKind::BlockDevice, device),
+        0o140_000 => (FileKind::Socket, (0, 0)),
+        _ => return None,
+    };
+    Some(NewObject::Node(kind, device))
 }

@@ -13,7 +13,7 @@ use nfs_proto::record;
 use nfs_proto::rpc::ReplyHeader;
 use nfs_proto::xdr::{Writer, pad_len};
 
-use crate::fs::Piece;
+use crate::fs::{FsError, Piece};
 use crate::outbox::Outbox;
 
 /// How an operation fails.
@@ -22,7 +22,13 @@ pub(super) enum Failure {
     /// With this status, still to be written.
     Status(Status),
     /// With this status, and its result is written already.
-    Told(Status),
+    Written(Status),
+}
+
+impl From<FsError> for Failure {
+    fn from(error: FsError) -> Self {
+        Self::Status(error.into())
+    }
 }
 
 impl From<Status> for Failure {
@@ -31,7 +37,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// The point to which a reply can be taken back.
+/// The point to which a reply can be rewound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     position: usize,
@@ -49,7 +55,7 @@ pub(super) struct Answer<'o> {
     count: u32,
     /// Bytes of the reply that are pieces.
     payload_bytes: usize,
-    /// Longest reply allowed, in bytes, and the status that tells of it.
+    /// Longest reply allowed, in bytes, and the status where it would be longer.
     limit: (usize, Status),
     /// Whether everything has to stay in the head, since the reply will be kept.
     pub(super) whole: bool,
@@ -84,14 +90,14 @@ impl<'o> Answer<'o> {
     /// Whether so many bytes more would still be allowed.
     ///
     /// # Errors
-    /// The status that tells of it.
+    /// The status of a reply that would be too long.
     pub(super) fn check_room(&mut self, bytes: usize) -> Result<(), Status> {
         let (max, status) = self.limit;
         if self.len().saturating_add(bytes) > max { Err(status) } else { Ok(()) }
     }
 
     /// Bytes that are still allowed.
-    pub(super) fn room(&mut self) -> usize {
+    pub(super) fn bytes_left(&mut self) -> usize {
         self.limit.0.saturating_sub(self.len())
     }
 
@@ -100,52 +106,59 @@ impl<'o> Answer<'o> {
         Mark { position: self.out.head().len(), count: self.count }
     }
 
-    /// Takes back what was written since, which must not hold pieces.
+    /// Removes what was written since, which must not hold pieces.
     pub(super) fn rewind(&mut self, mark: Mark) {
         self.out.head().truncate(mark.position);
         self.count = mark.count;
     }
 
     /// The bytes written since.
-    pub(super) fn since(&mut self, mark: Mark) -> &[u8] {
+    pub(super) fn bytes_since(&mut self, mark: Mark) -> &[u8] {
         &self.out.head()[mark.position..]
     }
 
     /// Appends a success.
-    pub(super) fn ok(&mut self, ok: &OpOk<'_>) {
-        self.result(&OpResult::Ok(*ok));
+    pub(super) fn write_ok(&mut self, ok: &OpOk<'_>) {
+        self.write_op_result(&OpResult::Ok(*ok));
     }
 
     /// Appends a failure.
-    pub(super) fn fail(&mut self, code: OpCode, status: Status) {
-        self.result(&OpResult::Failed(code, status));
+    pub(super) fn write_failure(&mut self, code: OpCode, status: Status) {
+        self.write_op_result(&OpResult::Failed(code, status));
     }
 
     /// Appends a result.
-    pub(super) fn result(&mut self, result: &OpResult<'_>) {
-        self.with(|writer| result.encode(writer));
+    pub(super) fn write_op_result(&mut self, result: &OpResult<'_>) {
+        self.write_result(|writer| result.encode(writer));
     }
 
     /// Appends a result that `encode` writes.
-    pub(super) fn with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+    pub(super) fn write_result(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out.head()));
         self.count += 1;
     }
 
     /// Appends what belongs to the result written last.
-    pub(super) fn more(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
+    pub(super) fn write_more(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out.head()));
     }
 
     /// Appends a result as it was sent before; returns its status.
-    pub(super) fn again(&mut self, bytes: &[u8]) -> Status {
-        self.with(|writer| writer.raw(bytes));
-        let status = bytes.get(4..8).and_then(|word| word.try_into().ok());
-        Status::from_number(status.map_or(0, u32::from_be_bytes))
+    pub(super) fn write_again(&mut self, bytes: &[u8]) -> Status {
+        self.write_result(|writer| writer.raw(bytes));
+        // A result is the number of its operation, then its status.
+        match bytes {
+            [_, _, _, _, a, b, c, d, ..] => {
+                Status::from_number(u32::from_be_bytes([*a, *b, *c, *d]))
+            }
+            _ => Status::Ok,
+        }
     }
 
     /// Appends payload and its padding.
-    pub(super) fn payload(&mut self, pieces: impl Iterator<Item = Piece>) {
+    pub(super) fn push_payload(&mut self, pieces: impl Iterator<Item = Piece>) {
+        // A reply that goes into the slot's cache has to be in one buffer, so it is copied. Such
+        // replies are short: the client limits them by `ca_maxresponsesize_cached`.
         let mut len = 0;
         for piece in pieces {
             len += piece.bytes().len();
@@ -156,7 +169,7 @@ impl<'o> Answer<'o> {
                 self.out.push(piece);
             }
         }
-        self.more(|writer| writer.raw(&[0; 3][..pad_len(len)]));
+        self.write_more(|writer| writer.raw(&[0; 3][..pad_len(len)]));
     }
 
     /// Ends the reply with the results of an earlier one.

@@ -122,21 +122,21 @@ impl Owners {
 ///
 /// # Errors
 /// `Inval` for attributes that can only be set.
-pub(super) fn check_readable(asked: Bitmap) -> Result<(), Status> {
-    if asked.intersection(WRITE_ONLY).is_empty() { Ok(()) } else { Err(Status::Inval) }
+pub(super) fn check_readable(requested: Bitmap) -> Result<(), Status> {
+    if requested.intersection(WRITE_ONLY).is_empty() { Ok(()) } else { Err(Status::Inval) }
 }
 
 impl Service {
-    /// Everything that can be told of an object.
+    /// The values of all attributes of an object.
     pub(super) fn wire_attributes<'a>(
         &self,
         found: &Attributes,
         owners: &'a Owners,
         id: InodeId,
         minor: u32,
-        asked: Bitmap,
+        requested: Bitmap,
     ) -> WireAttributes<'a> {
-        let mut told = WireAttributes {
+        let mut values = WireAttributes {
             supported: Some(supported(minor)),
             file_type: Some(file_type(found.kind)),
             handle_expiry: Some(0),
@@ -175,30 +175,32 @@ impl Service {
             mounted_on_fileid: Some(found.fileid),
             ..WireAttributes::default()
         };
-        if asked.contains(number::FILEHANDLE) {
-            told.file = Some(self.handle_of(id));
+        if requested.contains(number::FILEHANDLE) {
+            values.file = Some(self.handle_of(id));
         }
         if minor > 0 {
-            told.supported_exclusive = Some(SETTABLE);
+            values.supported_exclusive = Some(SETTABLE);
         }
         if minor > 1 {
-            told.change_type = Some(CHANGE_IS_MONOTONIC);
-            told.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });
+            values.change_type = Some(CHANGE_IS_MONOTONIC);
+            values.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });
         }
-        if !asked.intersection(ROOM).is_empty() {
-            self.add_room(&mut told);
+        // All other values are copies of fields. These sum over tables, so they are computed only
+        // for requests that name them, which GETATTR in the middle of a workload does not.
+        if !requested.intersection(ROOM).is_empty() {
+            self.add_room(&mut values);
         }
-        told
+        values
     }
 
-    fn add_room(&self, told: &mut WireAttributes<'_>) {
+    fn add_room(&self, values: &mut WireAttributes<'_>) {
         let space = self.shared.fs.space();
-        told.available_files = Some(space.free_files);
-        told.free_files = Some(space.free_files);
-        told.total_files = Some(space.total_files);
-        told.available_bytes = Some(space.free_bytes);
-        told.free_bytes = Some(space.free_bytes);
-        told.total_bytes = Some(space.total_bytes);
+        values.available_files = Some(space.free_files);
+        values.free_files = Some(space.free_files);
+        values.total_files = Some(space.total_files);
+        values.available_bytes = Some(space.free_bytes);
+        values.free_bytes = Some(space.free_bytes);
+        values.total_bytes = Some(space.total_bytes);
     }
 
     /// Whether an object has exactly these attributes.
@@ -222,10 +224,11 @@ impl Service {
         }
         given.decode_values().map_err(|_| Status::BadXdr)?;
         let owners = Owners::of(found);
-        let told = self.wire_attributes(found, &owners, id, minor, mask);
-        // What encodes alike is alike.
+        let values = self.wire_attributes(found, &owners, id, minor, mask);
+        // VERIFY compares the encoded values: both sides have the same mask in the same order, so
+        // what is equal encodes equally, and no attribute needs a comparison of its own.
         let mut scratch = Vec::new();
-        Ok(told.to_fattr(mask, &mut scratch) == *given)
+        Ok(values.to_fattr(mask, &mut scratch) == *given)
     }
 }
 
@@ -245,19 +248,27 @@ pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bi
     if values.mode.is_some_and(|mode| mode > MODE_MAX) {
         return Err(Status::Inval);
     }
-    let owner = |name: &[u8]| match name {
-        b"" => Err(Status::Inval),
-        name => owner_number(name).ok_or(Status::BadOwner),
-    };
     let set = SetAttributes {
         mode: values.mode,
-        uid: values.owner.map(owner).transpose()?,
-        gid: values.owner_group.map(owner).transpose()?,
+        uid: owner_of(values.owner)?,
+        gid: owner_of(values.owner_group)?,
         size: values.size,
         atime: set_time(values.set_atime)?,
         mtime: set_time(values.set_mtime)?,
     };
     Ok((set, mask))
+}
+
+/// Takes the number of an owner, which clients without a name service send as digits.
+fn owner_of(name: Option<&[u8]>) -> Result<Option<u32>, Status> {
+    match name {
+        None => Ok(None),
+        Some(b"") => Err(Status::Inval),
+        Some(name) => match owner_number(name) {
+            Some(number) => Ok(Some(number)),
+            None => Err(Status::BadOwner),
+        },
+    }
 }
 
 fn set_time(given: Option<wire::SetTime>) -> Result<SetTime, Status> {

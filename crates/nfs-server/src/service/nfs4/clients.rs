@@ -8,13 +8,13 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::{ClientId, ClientOwner, NetAddress, OpOk, OpResult, Verifier};
 
 use super::answer::Failure;
-use super::state::{Identity, Tables};
+use super::state::Identity;
 use super::{Outcome, Run};
 use crate::limits::NFS4_OWNER_BYTES_MAX;
 use crate::service::Service;
 
 impl Service {
-    pub(super) fn set_client_id(
+    pub(super) fn op_setclientid(
         &mut self,
         owner: &ClientOwner<'_>,
         callback_address: NetAddress<'_>,
@@ -32,14 +32,14 @@ impl Service {
             }
             Err(Status::ClidInUse) => {
                 // The reply names the address of the client that has the id.
-                run.answer.result(&OpResult::ClientInUse(callback_address));
-                Err(Failure::Told(Status::ClidInUse))
+                run.answer.write_op_result(&OpResult::ClientInUse(callback_address));
+                Err(Failure::Written(Status::ClidInUse))
             }
             Err(status) => Err(status.into()),
         }
     }
 
-    pub(super) fn confirm_client4(
+    pub(super) fn op_setclientid_confirm(
         &mut self,
         ClientId(id): ClientId,
         confirm: Verifier,
@@ -49,12 +49,12 @@ impl Service {
         run.succeed(&OpOk::SetclientidConfirm)
     }
 
-    pub(super) fn renew_lease(&mut self, ClientId(id): ClientId, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_renew(&mut self, ClientId(id): ClientId, run: &mut Run<'_>) -> Outcome {
         let client = self.tables().client(id, run.now_ns)?;
-        if client.has_sessions {
+        if client.has_sessions() {
             return Err(Status::StaleClientId.into());
         }
-        Tables::renew(&client, run.now_ns);
+        client.renew(run.now_ns);
         run.succeed(&OpOk::Renew)
     }
 }

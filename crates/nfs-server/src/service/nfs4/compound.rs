@@ -1,6 +1,6 @@
 //! COMPOUND: operations one by one, up to the first that fails.
 //!
-//! In v4.1 and later SEQUENCE comes first and takes a slot for the whole compound: the slot stays
+//! In v4.1 and later SEQUENCE comes first and takes a slot for the whole compound: the slot is
 //! locked until the reply is kept, so a call that comes again gets the reply of the first.
 //!
 //! **Source:** RFC 7530 section 15.2, RFC 8881 sections 2.10.6, 16.2 and 18.46.
@@ -12,12 +12,13 @@ use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
 use super::answer::{Answer, Failure};
+use super::locks::Locking;
 use super::opens::Shares;
 use super::sparse::CopyEnd;
-use super::state::{Asked, Session, Slot, SlotTurn};
+use super::state::{CallFingerprint, Session, Slot, SlotTurn};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
-use crate::fault::FaultedCalls;
+use crate::fault::{CallPart, FaultedCalls};
 use crate::fs::Context;
 use crate::limits::{NFS4_CHANGE_RESULT_BYTES, NFS4_OPERATIONS_MAX, NFS4_REPLY_BYTES_MAX};
 use crate::outbox::Outbox;
@@ -25,7 +26,7 @@ use crate::service::Service;
 
 impl Service {
     /// Carries out one call and appends its reply.
-    pub(in crate::service) fn answer_nfs4(
+    pub(crate) fn answer_nfs4(
         &mut self,
         call: &Call<'_>,
         context: Context,
@@ -54,16 +55,16 @@ impl Service {
         let versions = self.shared.versions;
         let status = match compound.minor {
             0 if versions.v4_0 && compound.count() > NFS4_OPERATIONS_MAX => Status::Resource,
-            0 if versions.v4_0 => self.evaluate(compound.ops(), &mut run),
-            1 if versions.v4_1 => return self.start(compound, run),
-            2 if versions.v4_2 => return self.start(compound, run),
+            0 if versions.v4_0 => self.evaluate_all(compound.ops(), &mut run),
+            1 if versions.v4_1 => return self.start_v4_1(compound, run),
+            2 if versions.v4_2 => return self.start_v4_1(compound, run),
             _ => Status::MinorVersMismatch,
         };
-        self.conclude(run, status);
+        self.finish_reply(run, status);
     }
 
     /// Ends the reply of a compound; returns its results where they are whole.
-    fn conclude<'o>(&self, run: Run<'o>, status: Status) -> &'o [u8] {
+    fn finish_reply<'o>(&self, run: Run<'o>, status: Status) -> &'o [u8] {
         if status != Status::Ok {
             self.counters.error(status);
         }
@@ -71,7 +72,7 @@ impl Service {
     }
 
     /// Carries out a compound of v4.1 or later: in a session, or the one operation outside.
-    fn start(&mut self, compound: &Compound<'_>, mut run: Run<'_>) {
+    fn start_v4_1(&mut self, compound: &Compound<'_>, mut run: Run<'_>) {
         let status = match compound.ops().next() {
             Some(Ok(Op::Sequence {
                 session: SessionId(session),
@@ -85,32 +86,32 @@ impl Service {
             }
             None => Status::Ok,
             Some(Ok(op)) if !op.code().is_sessionless() => {
-                run.answer.fail(op.code(), Status::OpNotInSession);
+                run.answer.write_failure(op.code(), Status::OpNotInSession);
                 Status::OpNotInSession
             }
             Some(Ok(op)) if compound.count() > 1 => {
-                run.answer.fail(op.code(), Status::NotOnlyOp);
+                run.answer.write_failure(op.code(), Status::NotOnlyOp);
                 Status::NotOnlyOp
             }
-            Some(_) => self.evaluate(compound.ops(), &mut run),
+            Some(_) => self.evaluate_all(compound.ops(), &mut run),
         };
-        self.conclude(run, status);
+        self.finish_reply(run, status);
     }
 
     /// Carries out a compound that starts with SEQUENCE, which itself fails or names the session.
     fn carry_out_in_session(&mut self, compound: &Compound<'_>, place: Place, mut run: Run<'_>) {
         self.counters.nfs4_operation(OpCode::Sequence.number());
-        let found = self.tables().session(place.session, run.now_ns);
+        let found = self.tables().find_session(place.session, run.now_ns);
         let failed = match found {
-            Ok(session) => match session.slot(place.slot) {
-                // The slot stays locked until the reply is kept.
+            Ok(session) => match session.lock_slot(place.slot) {
+                // The slot is locked until the reply is kept.
                 Ok(slot) => return self.carry_out_on_slot(compound, place, &session, slot, run),
                 Err(status) => status,
             },
             Err(status) => status,
         };
-        run.answer.fail(OpCode::Sequence, failed);
-        self.conclude(run, failed);
+        run.answer.write_failure(OpCode::Sequence, failed);
+        self.finish_reply(run, failed);
     }
 
     /// Carries out a compound on the slot that its SEQUENCE names.
@@ -123,21 +124,23 @@ impl Service {
         run: Run<'_>,
     ) {
         let mut run = Run { session: Some(session), ..run };
-        let asked = Asked { operations: compound.count(), bytes: self.call_bytes };
-        let turn = match turn_on(session, &slot, place, asked) {
+        let fingerprint = CallFingerprint { operations: compound.count(), bytes: self.call_bytes };
+        let turn = match place_on_slot(session, &slot, place, fingerprint) {
             Ok(SlotTurn::Kept) => return run.answer.finish_as(slot.reply()),
             Ok(turn) => turn,
             Err(status) => return self.refuse_sequence(run, status),
         };
-        run.answer.set_limit(session.fore.reply_bytes_max as usize, Status::RepTooBig);
+        run.answer.set_limit(session.fore.response_bytes_max as usize, Status::RepTooBig);
         if place.cache_this {
-            let kept_bytes_max = session.fore.kept_bytes_max.min(session.fore.reply_bytes_max);
+            let kept_bytes_max = session.fore.cached_bytes_max.min(session.fore.response_bytes_max);
             run.answer.set_limit(kept_bytes_max as usize, Status::RepTooBigToCache);
             run.answer.whole = true;
         }
+        // SEQUENCE itself may not fit the limit, so its result is written and measured first: the
+        // slot must not advance for a call that fails here (RFC 8881 section 18.46.3).
         let mark = run.answer.mark();
         let highest = session.slot_highest();
-        run.answer.ok(&OpOk::Sequence {
+        run.answer.write_ok(&OpOk::Sequence {
             session: SessionId(place.session),
             sequence: place.sequence,
             slot: place.slot,
@@ -153,39 +156,41 @@ impl Service {
         ops.next();
         if turn == SlotTurn::NotKept {
             let status = not_kept(&mut ops, &mut run.answer);
-            self.conclude(run, status);
+            self.finish_reply(run, status);
             return;
         }
-        slot.begin(place.sequence, asked);
-        let status = self.evaluate(ops, &mut run);
-        let results = self.conclude(run, status);
+        slot.begin_call(place.sequence, fingerprint);
+        let status = self.evaluate_all(ops, &mut run);
+        let results = self.finish_reply(run, status);
         if place.cache_this {
-            session.keep(&mut slot, results);
+            session.keep_reply(&mut slot, results);
         }
     }
 
     /// Answers a compound whose SEQUENCE fails.
     fn refuse_sequence(&self, mut run: Run<'_>, status: Status) {
-        run.answer.fail(OpCode::Sequence, status);
-        self.conclude(run, status);
+        run.answer.write_failure(OpCode::Sequence, status);
+        self.finish_reply(run, status);
     }
 
     /// Carries out operations up to the first that fails; returns the status of the last.
-    fn evaluate(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>) -> Status {
-        let mut first = true;
+    fn evaluate_all(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>) -> Status {
+        // The results up to the failed operation are kept: a compound is no transaction, and what
+        // was done before is kept (RFC 7530 section 15.2).
+        let mut part = CallPart::First;
         while let Some(op) = ops.next() {
             run.left = ops.left();
             let (code, outcome) = match op {
-                Ok(op) => (op.code(), self.evaluate_one(&op, first, run)),
+                Ok(op) => (op.code(), self.evaluate_one(&op, part, run)),
                 Err(BadOp { code, status }) => (code, Err(status.into())),
             };
-            first = false;
+            part = CallPart::Further;
             match outcome {
                 Ok(()) => {}
-                Err(Failure::Told(status)) => return status,
+                Err(Failure::Written(status)) => return status,
                 Err(Failure::Status(status)) => {
-                    let status = in_words_of(run.minor, status);
-                    run.answer.fail(code, status);
+                    let status = status_in_minor(run.minor, status);
+                    run.answer.write_failure(code, status);
                     return status;
                 }
             }
@@ -193,10 +198,12 @@ impl Service {
         Status::Ok
     }
 
-    fn evaluate_one(&mut self, op: &Op<'_>, first: bool, run: &mut Run<'_>) -> Outcome {
+    fn evaluate_one(&mut self, op: &Op<'_>, part: CallPart, run: &mut Run<'_>) -> Outcome {
         let code = op.code();
         self.counters.nfs4_operation(code.number());
-        let planned = self.planned_error(FaultedCalls::V4(code.number()), first);
+        let planned = self.planned_error(FaultedCalls::V4(code.number()), part);
+        // An owner's numbered call of v4.0 advances its number even where it fails, so its error is
+        // given later, by the code that keeps the reply for a retransmission.
         if let Some(status) = planned {
             if !(run.minor == 0 && code.has_owner_seqid()) {
                 return Err(status.into());
@@ -204,7 +211,8 @@ impl Service {
             run.planned = Some(status);
         }
         let mark = run.answer.mark();
-        // What changes something must not be found too long afterwards.
+        // An operation that changes something can't be undone, so its result must fit before it is
+        // carried out; any other result is rewound where it turns out too long.
         run.answer.check_room(if code.changes() { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
         self.carry_out_operation(op, run)?;
         if let Err(status) = run.answer.check_room(0) {
@@ -218,8 +226,10 @@ impl Service {
     /// function or the next two. Those that have none are not supported.
     fn carry_out_operation(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
-            Op::Allocate { stateid, offset, length } => self.allocate(stateid, offset, length, run),
-            Op::Commit { offset, count } => self.commit4(offset, count, run),
+            Op::Allocate { stateid, offset, length } => {
+                self.op_allocate(stateid, offset, length, run)
+            }
+            Op::Commit { offset, count } => self.op_commit(offset, count, run),
             Op::Copy {
                 source,
                 destination,
@@ -231,16 +241,20 @@ impl Service {
             } => {
                 let from = CopyEnd { stateid: source, offset: source_offset };
                 let to = CopyEnd { stateid: destination, offset: destination_offset };
-                self.copy(from, to, count, servers, run)
+                self.op_copy(from, to, count, servers, run)
             }
-            Op::Deallocate { stateid, offset, length } => self.punch4(stateid, offset, length, run),
-            Op::IoAdvise { stateid, .. } => self.advise(stateid, run),
-            Op::Read { stateid, offset, count } => self.read4(stateid, offset, count, run),
-            Op::ReadPlus { stateid, offset, count } => self.read_plus(stateid, offset, count, run),
-            Op::Seek { stateid, offset, what } => self.seek(stateid, offset, what, run),
-            Op::Setattr { stateid, attributes } => self.set_attributes4(stateid, &attributes, run),
+            Op::Deallocate { stateid, offset, length } => {
+                self.op_deallocate(stateid, offset, length, run)
+            }
+            Op::IoAdvise { stateid, .. } => self.op_io_advise(stateid, run),
+            Op::Read { stateid, offset, count } => self.op_read(stateid, offset, count, run),
+            Op::ReadPlus { stateid, offset, count } => {
+                self.op_read_plus(stateid, offset, count, run)
+            }
+            Op::Seek { stateid, offset, what } => self.op_seek(stateid, offset, what, run),
+            Op::Setattr { stateid, attributes } => self.op_setattr(stateid, &attributes, run),
             Op::Write { stateid, offset, stable, data } => {
-                self.write4(stateid, offset, stable, data, run)
+                self.op_write(stateid, offset, stable, data, run)
             }
             _ => self.carry_out_on_object(op, run),
         }
@@ -249,28 +263,28 @@ impl Service {
     /// Carries out an operation on the current object or the names in it, or hands it on.
     fn carry_out_on_object(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
-            Op::Access { access } => self.access4(access, run),
-            Op::Create { kind, name, attributes } => self.create4(kind, name, &attributes, run),
-            Op::Getattr { request } => self.get_attributes4(request, run),
-            Op::Getfh => self.get_handle(run),
-            Op::Link { name } => self.link4(name, run),
-            Op::Lookup { name } => self.lookup4(name, run),
-            Op::Lookupp => self.lookup_parent(run),
-            Op::Nverify { attributes } => self.verify(&attributes, &OpOk::Nverify, run),
-            Op::Putfh { file } => self.put_handle(&file, run),
+            Op::Access { access } => self.op_access(access, run),
+            Op::Create { kind, name, attributes } => self.op_create(kind, name, &attributes, run),
+            Op::Getattr { request } => self.op_getattr(request, run),
+            Op::Getfh => self.op_getfh(run),
+            Op::Link { name } => self.op_link(name, run),
+            Op::Lookup { name } => self.op_lookup(name, run),
+            Op::Lookupp => self.op_lookupp(run),
+            Op::Nverify { attributes } => self.op_verify(&attributes, &OpOk::Nverify, run),
+            Op::Putfh { file } => self.op_putfh(&file, run),
             Op::Putpubfh => run.put_handle(self.shared.fs.root(), &OpOk::Putpubfh),
             Op::Putrootfh => run.put_handle(self.shared.fs.root(), &OpOk::Putrootfh),
             Op::Readdir { cookie, verifier, dircount, maxcount, request } => {
-                self.read_directory4(cookie, verifier, dircount, maxcount, request, run)
+                self.op_readdir(cookie, verifier, dircount, maxcount, request, run)
             }
-            Op::Readlink => self.read_link4(run),
-            Op::Remove { name } => self.remove4(name, run),
-            Op::Rename { from, to } => self.rename4(from, to, run),
+            Op::Readlink => self.op_readlink(run),
+            Op::Remove { name } => self.op_remove(name, run),
+            Op::Rename { from, to } => self.op_rename(from, to, run),
             Op::Restorefh => run.restore_handle(),
             Op::Savefh => run.save_handle(),
-            Op::Secinfo { name } => self.secinfo(name, run),
-            Op::SecinfoNoName { style } => self.secinfo_no_name(style, run),
-            Op::Verify { attributes } => self.verify(&attributes, &OpOk::Verify, run),
+            Op::Secinfo { name } => self.op_secinfo(name, run),
+            Op::SecinfoNoName { style } => self.op_secinfo_no_name(style, run),
+            Op::Verify { attributes } => self.op_verify(&attributes, &OpOk::Verify, run),
             _ => self.carry_out_on_state(op, run),
         }
     }
@@ -281,50 +295,56 @@ impl Service {
             // The backchannel is never used.
             Op::BackchannelCtl { .. } => run.succeed(&OpOk::BackchannelCtl),
             Op::BindConnToSession { session, direction, .. } => {
-                self.bind_connection(session, direction, run)
+                self.op_bind_conn_to_session(session, direction, run)
             }
-            Op::Close { seqid, stateid } => self.close4(stateid, seqid, run),
+            Op::Close { seqid, stateid } => self.op_close(stateid, seqid, run),
             Op::CreateSession { client, sequence, flags, fore, back, .. } => {
-                self.create_session(client, sequence, flags, &fore, &back, run)
+                self.op_create_session(client, sequence, flags, &fore, &back, run)
             }
             // No delegation was ever given.
             Op::Delegreturn { .. } => Err(Status::BadStateid.into()),
-            Op::DestroyClientid { client } => self.destroy_client_id(client, run),
-            Op::DestroySession { session } => self.destroy_session(session, run),
+            Op::DestroyClientid { client } => self.op_destroy_clientid(client, run),
+            Op::DestroySession { session } => self.op_destroy_session(session, run),
             Op::ExchangeId { owner, flags, protection, .. } => {
-                self.exchange_id(&owner, flags, protection, run)
+                self.op_exchange_id(&owner, flags, protection, run)
             }
-            Op::FreeStateid { stateid } => self.free_stateid(stateid, run),
+            Op::FreeStateid { stateid } => self.op_free_stateid(stateid, run),
             Op::Lock { lock_type, reclaim, offset, length, locker } => {
-                self.lock4(lock_type, reclaim, offset, length, &locker, run)
+                let locking = if reclaim { Locking::Reclaim } else { Locking::New };
+                self.op_lock(lock_type, locking, offset, length, &locker, run)
             }
             Op::Lockt { lock_type, offset, length, owner } => {
-                self.test_lock4(lock_type, offset, length, &owner, run)
+                self.op_lockt(lock_type, offset, length, &owner, run)
             }
             Op::Locku { seqid, stateid, offset, length, .. } => {
-                self.unlock4(stateid, seqid, offset, length, run)
+                self.op_locku(stateid, seqid, offset, length, run)
             }
             Op::Open { seqid, share_access, share_deny, owner, how, claim } => {
                 let shares = Shares { access: share_access, deny: share_deny };
-                self.open4(&owner, seqid, shares, how, claim, run)
+                self.op_open(&owner, seqid, shares, how, claim, run)
             }
-            Op::OpenConfirm { stateid, seqid } => self.confirm_open4(stateid, seqid, run),
+            Op::OpenConfirm { stateid, seqid } => self.op_open_confirm(stateid, seqid, run),
             Op::OpenDowngrade { stateid, seqid, share_access, share_deny } => {
                 let shares = Shares { access: share_access, deny: share_deny };
-                self.downgrade4(stateid, seqid, shares, run)
+                self.op_open_downgrade(stateid, seqid, shares, run)
             }
-            Op::ReclaimComplete { one_fs } => self.reclaim_complete(one_fs, run),
-            Op::ReleaseLockowner { owner } => self.release_lock_owner(&owner, run),
-            Op::Renew { client } => self.renew_lease(client, run),
+            // For one file system only (after a migration) there is nothing to note.
+            Op::ReclaimComplete { one_fs: true } => {
+                run.current()?;
+                run.succeed(&OpOk::ReclaimComplete)
+            }
+            Op::ReclaimComplete { one_fs: false } => self.op_reclaim_complete(run),
+            Op::ReleaseLockowner { owner } => self.op_release_lockowner(&owner, run),
+            Op::Renew { client } => self.op_renew(client, run),
             // Only at the start of a compound, where it was taken already.
             Op::Sequence { .. } => Err(Status::SequencePos.into()),
             Op::Setclientid { owner, callback_address, .. } => {
-                self.set_client_id(&owner, callback_address, run)
+                self.op_setclientid(&owner, callback_address, run)
             }
             Op::SetclientidConfirm { client, confirm } => {
-                self.confirm_client4(client, confirm, run)
+                self.op_setclientid_confirm(client, confirm, run)
             }
-            Op::TestStateid { stateids } => self.test_stateids(&stateids, run),
+            Op::TestStateid { stateids } => self.op_test_stateid(&stateids, run),
             _ => Err(Status::NotSupp.into()),
         }
     }
@@ -341,10 +361,15 @@ struct Place {
 }
 
 /// Finds out what a call is to its slot, within what the session allows.
-fn turn_on(session: &Session, slot: &Slot, place: Place, asked: Asked) -> Result<SlotTurn, Status> {
-    let Asked { operations, bytes } = asked;
-    let turn = slot.turn(place.sequence)?;
-    if turn != SlotTurn::New && slot.is_false_retry(asked) {
+fn place_on_slot(
+    session: &Session,
+    slot: &Slot,
+    place: Place,
+    fingerprint: CallFingerprint,
+) -> Result<SlotTurn, Status> {
+    let CallFingerprint { operations, bytes } = fingerprint;
+    let turn = slot.place_call(place.sequence)?;
+    if turn != SlotTurn::New && slot.is_false_retry(fingerprint) {
         return Err(Status::SeqFalseRetry);
     }
     let is_new = turn == SlotTurn::New;
@@ -360,19 +385,19 @@ fn turn_on(session: &Session, slot: &Slot, place: Place, asked: Asked) -> Result
     Ok(turn)
 }
 
-/// Answers a call that came again and whose reply was not asked to be kept.
+/// Answers a repeated call whose first reply was not to be kept.
 fn not_kept(ops: &mut Ops<'_>, answer: &mut Answer<'_>) -> Status {
     let code = match ops.next() {
         None => return Status::Ok,
         Some(Ok(op)) => op.code(),
         Some(Err(bad)) => bad.code,
     };
-    answer.result(&OpResult::Failed(code, Status::RetryUncachedRep));
+    answer.write_op_result(&OpResult::Failed(code, Status::RetryUncachedRep));
     Status::RetryUncachedRep
 }
 
 /// The status as a minor version knows it. **Source:** RFC 8881 section 15.1.16 (obsolete errors).
-fn in_words_of(minor: u32, status: Status) -> Status {
+fn status_in_minor(minor: u32, status: Status) -> Status {
     match status {
         Status::Resource if minor > 0 => Status::Jukebox,
         other => other,

@@ -1,4 +1,4 @@
-//! READDIR: a page of names with whatever attributes were asked for.
+//! READDIR: a page of names with the requested attributes.
 //!
 //! `.` and `..` are not listed, and their cookies never given. The cookie verifier is that of the
 //! store: cookies stay good as long as it lives.
@@ -12,7 +12,6 @@ use nfs_proto::nfs4::{
 };
 
 use super::attributes::{Owners, check_readable};
-use super::names::v4_status;
 use super::{Outcome, Run};
 use crate::fs::{FsError, ListedEntry};
 use crate::service::Service;
@@ -27,7 +26,7 @@ const RESOK_BYTES: usize = 8 + 4 + 4;
 const RESULT_BYTES: usize = 8 + 8 + 4 + 4;
 
 impl Service {
-    pub(super) fn read_directory4(
+    pub(super) fn op_readdir(
         &mut self,
         cookie: u64,
         verifier: Verifier,
@@ -42,8 +41,8 @@ impl Service {
         if cookie != 0 && cookie <= RESERVED_COOKIE {
             return Err(Status::BadCookie.into());
         }
-        // A client may keep none: libnfs 4.0 sends zeros with every cookie. Cookies stay valid here
-        // as long as the store does, so nothing is lost by taking them.
+        // A client may keep none: libnfs 4.0 sends zeros with every cookie. Cookies are valid here
+        // as long as the store is, so nothing is lost by taking them.
         if cookie != 0 && verifier != own && verifier != Verifier::default() {
             return Err(Status::NotSame.into());
         }
@@ -51,30 +50,30 @@ impl Service {
             return Err(Status::TooSmall.into());
         }
         let granted = maxcount.min(self.granted.read_bytes_max) as usize;
-        let maxcount = granted.min(run.answer.room().saturating_sub(RESULT_BYTES));
-        let mut room = maxcount;
-        let fits = |name: &[u8]| {
-            let bytes = ENTRY_BYTES + name.len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        };
-        let listing = self.shared.fs.list(directory, cookie.max(RESERVED_COOKIE), fits);
-        let listing = listing.map_err(v4_status)?;
+        let maxcount = granted.min(run.answer.bytes_left().saturating_sub(RESULT_BYTES));
+        // `.` and `..` have the cookies up to RESERVED_COOKIE, so the listing starts after them.
+        let start = cookie.max(RESERVED_COOKIE);
+        let listing = self.list_entries(directory, start, maxcount as u32, ENTRY_BYTES)?;
         let mut page = std::mem::take(&mut self.page);
         let mut builder = page_of(&mut page, dircount, maxcount as u32);
-        let push = |entry: &&ListedEntry| self.push_entry(entry, run, request, &mut builder);
-        let taken = listing.entries.iter().take_while(push).count();
-        let all = taken == listing.entries.len();
-        let eof = all && listing.eof;
+        let mut taken = 0;
+        for entry in &listing.entries {
+            if !self.push_entry(entry, run, request, &mut builder) {
+                break;
+            }
+            taken += 1;
+        }
+        let eof = listing.eof && taken == listing.entries.len();
         let too_small = taken == 0 && !eof;
         if !too_small {
-            run.answer.ok(&OpOk::Readdir { verifier: own, entries: builder.finish(), eof });
+            run.answer.write_ok(&OpOk::Readdir { verifier: own, entries: builder.finish(), eof });
         }
         self.page = page;
         if !too_small {
             return Ok(());
         }
+        // Not even one entry fits. Where the limit is that of the session rather than the
+        // client's `maxcount`, the status says so: the client can't cure it with a larger count.
         run.answer.check_room(granted)?;
         Err(Status::TooSmall.into())
     }
@@ -85,38 +84,30 @@ impl Service {
         &self,
         entry: &ListedEntry,
         run: &Run<'_>,
-        asked: Bitmap,
+        requested: Bitmap,
         builder: &mut ChainBuilder<'_>,
     ) -> bool {
         let found = match self.shared.fs.attributes(entry.id) {
             Ok(found) => found,
-            Err(error) => return gone(error, entry, asked, builder),
+            Err(error) => return push_vanished(error, entry, requested, builder),
         };
         let owners = Owners::of(&found);
-        let told = self.wire_attributes(&found, &owners, entry.id, run.minor, asked);
-        builder.push(&NewEntry {
-            cookie: entry.cookie,
-            name: &entry.name,
-            attributes: &told,
-            requested: asked,
-        })
+        let values = self.wire_attributes(&found, &owners, entry.id, run.minor, requested);
+        let (cookie, name, attributes) = (entry.cookie, &entry.name, &values);
+        builder.push(&NewEntry { cookie, name, attributes, requested })
     }
 }
 
-fn gone(
+fn push_vanished(
     error: FsError,
     entry: &ListedEntry,
-    asked: Bitmap,
+    requested: Bitmap,
     builder: &mut ChainBuilder<'_>,
 ) -> bool {
-    if !asked.contains(number::RDATTR_ERROR) {
+    if !requested.contains(number::RDATTR_ERROR) {
         return true;
     }
-    let told = WireAttributes { read_error: Some(v4_status(error)), ..WireAttributes::default() };
-    builder.push(&NewEntry {
-        cookie: entry.cookie,
-        name: &entry.name,
-        attributes: &told,
-        requested: asked,
-    })
+    let values = WireAttributes { read_error: Some(error.into()), ..WireAttributes::default() };
+    let (cookie, name, attributes) = (entry.cookie, &entry.name, &values);
+    builder.push(&NewEntry { cookie, name, attributes, requested })
 }

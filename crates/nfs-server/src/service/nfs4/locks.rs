@@ -12,9 +12,18 @@ use nfs_proto::nfs4::{
 
 use super::answer::Failure;
 use super::numbered::Numbered;
-use super::state::{Client, Denied, LockAsk, OwnerKind, Refused, Span, Speaker, State, Tables};
+use super::state::{
+    Client, Denied, LockMode, LockRequest, OwnerKind, Refused, Requester, Span, State,
+};
 use super::{Outcome, Run};
 use crate::service::Service;
+
+/// Whether a LOCK is new, or one from before a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Locking {
+    New,
+    Reclaim,
+}
 
 /// LOCK by an owner that is new to the file.
 #[derive(Clone, Copy, Debug)]
@@ -26,23 +35,34 @@ struct NewLocker<'a> {
 
 /// The lock that LOCK asks for.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WantedLock {
     span: Span,
-    exclusive: bool,
+    mode: LockMode,
 }
 
-impl Wanted {
-    /// Returns the lock as asked for by an owner.
-    fn of(self, owner: &[u8]) -> LockAsk<'_> {
-        LockAsk { owner, span: self.span, exclusive: self.exclusive }
+impl WantedLock {
+    /// Returns the lock as an owner requests it.
+    fn of(self, owner: &[u8]) -> LockRequest<'_> {
+        LockRequest { owner, span: self.span, mode: self.mode }
     }
 }
 
 impl Service {
-    pub(super) fn lock4(
+    /// Refuses a LOCK that comes in the wrong period: new locks wait for the end of the grace
+    /// period, and nothing is reclaimed after it (RFC 7530 section 9.6.2).
+    fn check_grace(&self, locking: Locking, run: &Run<'_>) -> Result<(), Status> {
+        match (locking, self.tables().is_in_grace(run.now_ns)) {
+            // A client that reclaims a lock has reclaimed the open that it belongs to.
+            (Locking::Reclaim, true) | (Locking::New, false) => Ok(()),
+            (Locking::Reclaim, false) => Err(Status::NoGrace),
+            (Locking::New, true) => Err(Status::Grace),
+        }
+    }
+
+    pub(super) fn op_lock(
         &mut self,
         lock_type: LockType,
-        reclaim: bool,
+        locking: Locking,
         offset: u64,
         length: u64,
         locker: &Locker<'_>,
@@ -50,16 +70,11 @@ impl Service {
     ) -> Outcome {
         run.current()?;
         let span = Span::new(offset, length)?;
-        // Whoever reclaims a lock has reclaimed the open that it is under.
-        match (reclaim, self.tables().is_in_grace(run.now_ns)) {
-            (true, false) => return Err(Status::NoGrace.into()),
-            (false, true) => return Err(Status::Grace.into()),
-            (true, true) | (false, false) => {}
-        }
-        self.lock(locker, Wanted { span, exclusive: is_exclusive(lock_type) }, run)
+        self.check_grace(locking, run)?;
+        self.lock_by(locker, WantedLock { span, mode: mode_of(lock_type) }, run)
     }
 
-    pub(super) fn test_lock4(
+    pub(super) fn op_lockt(
         &mut self,
         lock_type: LockType,
         offset: u64,
@@ -68,41 +83,41 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let span = Span::new(offset, length)?;
-        let ask = LockAsk { owner: owner.owner, span, exclusive: is_exclusive(lock_type) };
+        let request = LockRequest { owner: owner.owner, span, mode: mode_of(lock_type) };
         let file = run.current()?;
         self.check_regular(file)?;
         let client = self.client_of(owner, run)?;
-        match self.tables().test_lock(client.id, file, ask, run.now_ns) {
+        match self.tables().test_lock(client.id, file, request, run.now_ns) {
             Ok(()) => run.succeed(&OpOk::Lockt),
-            Err(denied) => Err(tell_denied(OpCode::Lockt, &denied, run)),
+            Err(denied) => Err(deny_lock(OpCode::Lockt, &denied, run)),
         }
     }
 
-    pub(super) fn release_lock_owner(
+    pub(super) fn op_release_lockowner(
         &mut self,
         owner: &StateOwner<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
         let ClientId(id) = owner.client;
         let client = self.tables().client(id, run.now_ns)?;
-        Tables::renew(&client, run.now_ns);
+        client.renew(run.now_ns);
         self.tables().release_lock_owner(&client, owner.owner)?;
         run.succeed(&OpOk::ReleaseLockowner)
     }
 
-    pub(super) fn free_stateid(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
-        let stateid = run.meant(stateid)?;
-        let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
-        self.tables().free(&state)?;
+    pub(super) fn op_free_stateid(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
+        let stateid = run.resolve_stateid(stateid)?;
+        let state = self.tables().find_state(&stateid, run.requester(), run.now_ns)?;
+        self.tables().free_state(&state)?;
         run.succeed(&OpOk::FreeStateid)
     }
 
-    fn lock(&mut self, locker: &Locker<'_>, what: Wanted, run: &mut Run<'_>) -> Outcome {
+    fn lock_by(&mut self, locker: &Locker<'_>, what: WantedLock, run: &mut Run<'_>) -> Outcome {
         match *locker {
             Locker::New { open_seqid, open, lock_seqid, owner } => {
-                let open = run.meant(open)?;
-                let state = self.tables().find(&open, run.speaker(), run.now_ns)?;
-                if run.minor == 0 && owner.client != ClientId(state.client().id) {
+                let open = run.resolve_stateid(open)?;
+                let state = self.tables().find_state(&open, run.requester(), run.now_ns)?;
+                if run.minor == 0 && owner.client != ClientId(state.client.id) {
                     return Err(Status::StaleClientId.into());
                 }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
@@ -112,16 +127,16 @@ impl Service {
                 self.lock_first(&state, open, new, what, run)
             }
             Locker::Existing { lock, lock_seqid } => {
-                let stateid = run.meant(lock)?;
-                let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
+                let stateid = run.resolve_stateid(lock)?;
+                let state = self.tables().find_state(&stateid, run.requester(), run.now_ns)?;
                 if state.kind() != OwnerKind::Lock {
                     return Err(Status::BadStateid.into());
                 }
-                let owner = Arc::clone(state.owner());
+                let owner = Arc::clone(&state.owner);
                 let act = |service: &mut Self, run: &mut Run<'_>| {
                     service.set_lock(&state, stateid, what.of(&owner), run)
                 };
-                self.in_turn(OpCode::Lock, &state, lock_seqid, run, act)
+                self.carry_out_in_turn(OpCode::Lock, &state, lock_seqid, run, act)
             }
         }
     }
@@ -132,14 +147,14 @@ impl Service {
         state: &Arc<State>,
         open: Stateid,
         new: NewLocker<'_>,
-        what: Wanted,
+        what: WantedLock,
         run: &mut Run<'_>,
     ) -> Outcome {
         if state.kind() != OwnerKind::Open {
             return Err(Status::BadStateid.into());
         }
         let act = |service: &mut Self, run: &mut Run<'_>| {
-            let (client, now_ns) = (state.client(), run.now_ns);
+            let (client, now_ns) = (&state.client, run.now_ns);
             service.tables().begin_lock(client, new.owner, new.lock_seqid, now_ns)?;
             let (code, kind) = (OpCode::Lock, OwnerKind::Lock);
             let (owner, sequence) = (new.owner, new.lock_seqid);
@@ -148,44 +163,24 @@ impl Service {
                 service.set_lock(state, open, what.of(new.owner), run)
             })
         };
-        self.in_turn(OpCode::Lock, state, new.open_seqid, run, act)
-    }
-
-    /// Carries out a call of a state's owner, in its turn where calls are numbered.
-    fn in_turn(
-        &mut self,
-        code: OpCode,
-        state: &Arc<State>,
-        sequence: u32,
-        run: &mut Run<'_>,
-        act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
-    ) -> Outcome {
-        if run.minor > 0 {
-            return act(self, run);
-        }
-        if !self.begin_numbered(code, state, sequence, run)? {
-            return Ok(());
-        }
-        let (client, owner) = (state.client(), state.owner());
-        let call = Numbered { code, client, kind: state.kind(), owner, sequence };
-        self.carry_out_numbered(call, run, act)
+        self.carry_out_in_turn(OpCode::Lock, state, new.open_seqid, run, act)
     }
 
     fn set_lock(
         &mut self,
         state: &Arc<State>,
         stateid: Stateid,
-        ask: LockAsk<'_>,
+        request: LockRequest<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let (speaker, file) = (run.speaker(), run.current()?);
-        self.tables().find_on(&stateid, speaker, file, run.now_ns)?;
-        match self.tables().lock(state, ask, run.now_ns) {
+        let (requester, file) = (run.requester(), run.current()?);
+        self.tables().find_on(&stateid, requester, file, run.now_ns)?;
+        match self.tables().lock_range(state, request, run.now_ns) {
             Ok(stateid) => {
                 run.stateid = Some(stateid);
                 run.succeed(&OpOk::Lock { stateid })
             }
-            Err(Refused::Denied(denied)) => Err(tell_denied(OpCode::Lock, &denied, run)),
+            Err(Refused::Denied(denied)) => Err(deny_lock(OpCode::Lock, &denied, run)),
             Err(Refused::Status(status)) => Err(status.into()),
         }
     }
@@ -197,11 +192,11 @@ impl Service {
         }
         let ClientId(id) = owner.client;
         let client = self.tables().client(id, run.now_ns)?;
-        Tables::renew(&client, run.now_ns);
+        client.renew(run.now_ns);
         Ok(client)
     }
 
-    pub(super) fn unlock4(
+    pub(super) fn op_locku(
         &mut self,
         stateid: Stateid,
         sequence: u32,
@@ -210,53 +205,63 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let file = run.current()?;
-        let stateid = run.meant(stateid)?;
-        let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
+        let stateid = run.resolve_stateid(stateid)?;
+        let state = self.tables().find_state(&stateid, run.requester(), run.now_ns)?;
         let act = |service: &mut Self, run: &mut Run<'_>| {
-            service.tables().find_on(&stateid, run.speaker(), file, run.now_ns)?;
-            let next = service.tables().unlock(&state, Span::new(offset, length)?)?;
+            service.tables().find_on(&stateid, run.requester(), file, run.now_ns)?;
+            let next = service.tables().unlock_range(&state, Span::new(offset, length)?)?;
             run.stateid = Some(next);
             run.succeed(&OpOk::Locku { stateid: next })
         };
-        self.in_turn(OpCode::Locku, &state, sequence, run, act)
+        self.carry_out_in_turn(OpCode::Locku, &state, sequence, run, act)
     }
 
-    pub(super) fn test_stateids(
+    pub(super) fn op_test_stateid(
         &mut self,
         stateids: &List<'_, Stateid>,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let Speaker::Session(client) = run.speaker() else {
+        let Requester::Session(client) = run.requester() else {
             return Err(Status::OpNotInSession.into());
         };
         let mut page = std::mem::take(&mut self.page);
-        let test = |stateid: Stateid| {
-            let tested = if stateid.is_special() {
-                Err(Status::BadStateid)
-            } else {
-                self.tables().test(&stateid, client, run.now_ns)
-            };
-            tested.err().unwrap_or(Status::Ok)
-        };
+        let test = |stateid: Stateid| self.status_of(&stateid, client, run.now_ns);
         let statuses = List::build(&mut page, stateids.iter().map(test));
-        run.answer.ok(&OpOk::TestStateid { statuses });
+        run.answer.write_ok(&OpOk::TestStateid { statuses });
         self.page = page;
         Ok(())
+    }
+
+    fn status_of(&self, stateid: &Stateid, client: &Arc<Client>, now_ns: u64) -> Status {
+        if stateid.is_special() {
+            return Status::BadStateid;
+        }
+        match self.tables().test_stateid(stateid, client, now_ns) {
+            Ok(()) => Status::Ok,
+            Err(status) => status,
+        }
     }
 }
 
 /// Answers with the lock that is in the way.
-fn tell_denied(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
-    let told = WireDenied {
+fn deny_lock(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
+    let values = WireDenied {
         offset: denied.span.first,
         length: denied.span.length(),
-        lock_type: if denied.exclusive { LockType::Write } else { LockType::Read },
+        lock_type: match denied.mode {
+            LockMode::Exclusive => LockType::Write,
+            LockMode::Shared => LockType::Read,
+        },
         owner: StateOwner { client: ClientId(denied.client), owner: &denied.owner },
     };
-    run.answer.result(&OpResult::Denied(code, told));
-    Failure::Told(Status::Denied)
+    run.answer.write_op_result(&OpResult::Denied(code, values));
+    Failure::Written(Status::Denied)
 }
 
-fn is_exclusive(lock_type: LockType) -> bool {
-    matches!(lock_type, LockType::Write | LockType::WriteBlocking)
+/// A lock that blocks is answered as any other: the client asks again (RFC 7530 section 9.4).
+fn mode_of(lock_type: LockType) -> LockMode {
+    match lock_type {
+        LockType::Write | LockType::WriteBlocking => LockMode::Exclusive,
+        LockType::Read | LockType::ReadBlocking => LockMode::Shared,
+    }
 }

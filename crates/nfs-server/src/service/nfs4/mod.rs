@@ -3,7 +3,7 @@
 //! `compound` walks through the operations of a call and `answer` writes the reply; the other
 //! modules are the operations by kind, and `state` is what the server remembers of its clients.
 //! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. No
-//! delegations and no layouts are given, so nobody is ever called back.
+//! delegations and no layouts are given, so no client is ever called back.
 //!
 //! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 (v4.2).
 
@@ -28,7 +28,7 @@ use nfs_proto::nfs4::{OpOk, Stateid};
 pub(crate) use self::state::Tables;
 
 use self::answer::{Answer, Failure};
-use self::state::{Principal, Session, Speaker};
+use self::state::{Principal, Requester, Session};
 use crate::fs::{Context, InodeId};
 
 /// The state that the operations of one compound hand on to each other.
@@ -81,7 +81,7 @@ impl<'s> Run<'s> {
     /// Writes a success.
     #[allow(clippy::unnecessary_wraps)] // The outcome of the operation that it ends.
     fn succeed(&mut self, ok: &OpOk<'_>) -> Outcome {
-        self.answer.ok(ok);
+        self.answer.write_ok(ok);
         Ok(())
     }
 
@@ -108,15 +108,16 @@ impl<'s> Run<'s> {
     }
 
     /// Who sends stateids.
-    fn speaker(&self) -> Speaker<'s> {
-        self.session.map_or(Speaker::Plain, |session| Speaker::Session(&session.client))
+    fn requester(&self) -> Requester<'s> {
+        let Some(session) = self.session else { return Requester::WithoutSession };
+        Requester::Session(&session.client)
     }
 
-    /// The stateid that is meant: from v4.1 on one of them stands for the current one.
+    /// The stateid that a request means: from v4.1 on one of them stands for the current one.
     ///
     /// # Errors
     /// `BadStateid` where there is no current one, and for the one that is never valid.
-    fn meant(&self, stateid: Stateid) -> Result<Stateid, Status> {
+    fn resolve_stateid(&self, stateid: Stateid) -> Result<Stateid, Status> {
         match stateid {
             Stateid::CURRENT if self.minor > 0 => self.stateid.ok_or(Status::BadStateid),
             Stateid::INVALID => Err(Status::BadStateid),

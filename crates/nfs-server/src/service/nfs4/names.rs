@@ -11,16 +11,15 @@ use super::attributes::to_set;
 use super::{Outcome, Run};
 use crate::fs::{Change, FileKind, FsError, InodeId, Named, NewObject};
 use crate::service::Service;
-use crate::service::convert::status;
 
 impl Service {
-    pub(super) fn lookup4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
-        let found = self.find(run.current()?, name)?;
+    pub(super) fn op_lookup(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+        let found = self.find_name4(run.current()?, name)?;
         run.set_current(found);
         run.succeed(&OpOk::Lookup)
     }
 
-    pub(super) fn lookup_parent(&mut self, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_lookupp(&mut self, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
         let found = self.shared.fs.lookup(id, b"..");
         let found = found.map_err(|error| self.parent_status(error, id, run.minor))?;
@@ -31,7 +30,7 @@ impl Service {
         run.succeed(&OpOk::Lookupp)
     }
 
-    pub(super) fn link4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_link(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let (file, directory) = (run.saved()?, run.current()?);
         check_name(name)?;
         let linked = self.shared.fs.link(file, directory, name, run.context.now);
@@ -40,7 +39,7 @@ impl Service {
     }
 
     /// Removes whatever has the name: v4 has one operation for files and directories.
-    pub(super) fn remove4(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_remove(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
         let removed = match self.shared.fs.remove(directory, name, run.context.now) {
@@ -49,11 +48,11 @@ impl Service {
             }
             other => other,
         };
-        let change = removed.map_err(v4_status)?;
+        let change = removed?;
         run.succeed(&OpOk::Remove { change: change_info(&change) })
     }
 
-    pub(super) fn rename4(&mut self, from: &[u8], to: &[u8], run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_rename(&mut self, from: &[u8], to: &[u8], run: &mut Run<'_>) -> Outcome {
         let (from_directory, to_directory) = (run.saved()?, run.current()?);
         check_name(from)?;
         check_name(to)?;
@@ -64,10 +63,10 @@ impl Service {
     }
 
     /// Finds a name in a directory.
-    pub(super) fn find(&self, directory: InodeId, name: &[u8]) -> Result<InodeId, Status> {
+    pub(super) fn find_name4(&self, directory: InodeId, name: &[u8]) -> Result<InodeId, Status> {
         let checked = check_name(name);
         if checked.is_err() {
-            let found = self.shared.fs.attributes(directory).map_err(v4_status)?;
+            let found = self.shared.fs.attributes(directory)?;
             if found.kind == FileKind::Directory {
                 checked?;
             }
@@ -75,7 +74,7 @@ impl Service {
         match self.shared.fs.lookup(directory, name) {
             Ok(found) => Ok(found.id),
             Err(FsError::NotDirectory) => Err(self.not_a_directory(directory)),
-            Err(error) => Err(v4_status(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -83,7 +82,7 @@ impl Service {
     fn parent_status(&self, error: FsError, id: InodeId, minor: u32) -> Status {
         match error {
             FsError::NotDirectory if minor > 0 => self.not_a_directory(id),
-            other => v4_status(other),
+            other => other.into(),
         }
     }
 
@@ -95,7 +94,7 @@ impl Service {
         }
     }
 
-    pub(super) fn create4(
+    pub(super) fn op_create(
         &mut self,
         kind: CreateKind<'_>,
         name: &[u8],
@@ -120,7 +119,7 @@ impl Service {
             return Err(Status::Inval.into());
         }
         let made = self.shared.fs.make(directory, name, object, &set, run.context);
-        let created = made.map_err(v4_status)?;
+        let created = made?;
         run.set_current(created.id);
         run.succeed(&OpOk::Create { change: change_info(&created.directory), set: mask })
     }
@@ -128,21 +127,16 @@ impl Service {
     fn link_status(&self, error: FsError, file: InodeId) -> Status {
         match (error, self.shared.fs.attributes(file)) {
             (FsError::Invalid, Ok(found)) if found.kind == FileKind::Directory => Status::IsDir,
-            _ => v4_status(error),
+            _ => error.into(),
         }
     }
-}
-
-/// Turns a failure of the file system into its number in v4.
-pub(super) fn v4_status(error: FsError) -> Status {
-    status(error)
 }
 
 /// Something that can't be replaced counts as existing. **Source:** RFC 7530 section 16.27.5.
 fn rename_status(error: FsError) -> Status {
     match error {
         FsError::IsDirectory => Status::Exist,
-        other => v4_status(other),
+        other => other.into(),
     }
 }
 

@@ -12,7 +12,7 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::OpCode;
 
 use super::answer::Failure;
-use super::state::{Client, LastReply, OwnerKind, OwnerTurn, Tables};
+use super::state::{Client, LastReply, OwnerKind, OwnerTurn, State, Tables};
 use super::{Outcome, Run};
 use crate::service::Service;
 
@@ -37,13 +37,13 @@ impl Service {
     ///
     /// # Errors
     /// `BadSeqid` where the last call of the owner was another operation.
-    pub(super) fn replay(last: &LastReply, code: OpCode, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn write_replay(last: &LastReply, code: OpCode, run: &mut Run<'_>) -> Outcome {
         if !last.bytes.starts_with(&code.number().to_be_bytes()) {
             return Err(Status::BadSeqid.into());
         }
-        let status = run.answer.again(&last.bytes);
+        let status = run.answer.write_again(&last.bytes);
         if status != Status::Ok {
-            return Err(Failure::Told(status));
+            return Err(Failure::Written(status));
         }
         if let Some(file) = last.file {
             run.set_current(file);
@@ -65,40 +65,53 @@ impl Service {
         };
         let outcome = match outcome {
             Err(Failure::Status(status)) => {
-                run.answer.fail(call.code, status);
-                Err(Failure::Told(status))
+                run.answer.write_failure(call.code, status);
+                Err(Failure::Written(status))
             }
             other => other,
         };
         let status = match outcome {
             Ok(()) => Status::Ok,
-            Err(Failure::Status(status) | Failure::Told(status)) => status,
+            Err(Failure::Status(status) | Failure::Written(status)) => status,
         };
-        let reply = counts(status).then(|| LastReply {
-            bytes: Arc::from(run.answer.since(mark)),
-            file: run.current.filter(|_| call.code == OpCode::Open),
-        });
-        Tables::finish(call.client, call.kind, call.owner, call.sequence, reply);
+        // Results that say that the call is not one of the owner's leave its number as it is; all
+        // others advance it, errors included, and are kept for a retransmission.
+        let reply = if advances_sequence(status) {
+            let file = if call.code == OpCode::Open { run.current } else { None };
+            Some(LastReply { bytes: Arc::from(run.answer.bytes_since(mark)), file })
+        } else {
+            None
+        };
+        Tables::finish_call(call.client, call.kind, call.owner, call.sequence, reply);
         outcome
     }
 
-    /// Begins a call of the owner of a state; a replay is written and ends it.
-    pub(super) fn begin_numbered(
-        &self,
+    /// Carries out a call of a state's owner, in its turn where calls are numbered: from v4.1 on
+    /// the session's slot has seen to that.
+    pub(super) fn carry_out_in_turn(
+        &mut self,
         code: OpCode,
-        state: &super::state::State,
+        state: &State,
         sequence: u32,
         run: &mut Run<'_>,
-    ) -> Result<bool, Failure> {
+        act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
+    ) -> Outcome {
+        if run.minor > 0 {
+            return act(self, run);
+        }
         match self.tables().begin_on(state, sequence, run.now_ns)? {
-            OwnerTurn::New => Ok(true),
-            OwnerTurn::Replay(last) => Self::replay(&last, code, run).map(|()| false),
+            OwnerTurn::Replay(last) => Self::write_replay(&last, code, run),
+            OwnerTurn::New => {
+                let (client, owner) = (&state.client, &*state.owner);
+                let call = Numbered { code, client, kind: state.kind(), owner, sequence };
+                self.carry_out_numbered(call, run, act)
+            }
         }
     }
 }
 
 /// Whether a result counts as the owner's call. **Source:** RFC 7530 section 9.1.7.
-fn counts(status: Status) -> bool {
+fn advances_sequence(status: Status) -> bool {
     !matches!(
         status,
         Status::StaleClientId

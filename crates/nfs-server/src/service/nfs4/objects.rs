@@ -10,7 +10,7 @@ use nfs_proto::nfs4::{
 use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 
 use super::attributes::{Owners, check_readable};
-use super::names::{check_name, v4_status};
+use super::names::check_name;
 use super::{Outcome, Run};
 use crate::fs::{FileKind, InodeId};
 use crate::service::Service;
@@ -31,39 +31,39 @@ const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | acces
 const STYLE_PARENT: u32 = 1;
 
 impl Service {
-    pub(super) fn put_handle(&mut self, file: &FileHandle, run: &mut Run<'_>) -> Outcome {
-        let id = self.shared.fs.inode_id(file.as_slice()).map_err(v4_status)?;
-        self.shared.fs.check(id).map_err(v4_status)?;
+    pub(super) fn op_putfh(&mut self, file: &FileHandle, run: &mut Run<'_>) -> Outcome {
+        let id = self.shared.fs.inode_id(file.as_slice())?;
+        self.shared.fs.check(id)?;
         run.put_handle(id, &OpOk::Putfh)
     }
 
-    pub(super) fn get_handle(&mut self, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_getfh(&mut self, run: &mut Run<'_>) -> Outcome {
         let file = self.handle_of(run.current()?);
         run.succeed(&OpOk::Getfh { file })
     }
 
     /// Answers VERIFY and NVERIFY, which go on if the attributes are the same, or differ.
-    pub(super) fn verify(
+    pub(super) fn op_verify(
         &mut self,
         attributes: &Fattr<'_>,
         ok: &OpOk<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = run.current()?;
-        let found = self.shared.fs.attributes(id).map_err(v4_status)?;
+        let found = self.shared.fs.attributes(id)?;
         let same = self.has_attributes(&found, id, run.minor, attributes)?;
         match (same, *ok) {
             (true, OpOk::Nverify) => Err(Status::Same.into()),
             (false, OpOk::Verify) => Err(Status::NotSame.into()),
             _ => {
-                run.answer.ok(ok);
+                run.answer.write_ok(ok);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn read_link4(&mut self, run: &mut Run<'_>) -> Outcome {
-        let found = self.shared.fs.read_link(run.current()?).map_err(v4_status)?;
+    pub(super) fn op_readlink(&mut self, run: &mut Run<'_>) -> Outcome {
+        let found = self.shared.fs.read_link(run.current()?)?;
         run.succeed(&OpOk::Readlink { target: &found.1 })
     }
 
@@ -72,49 +72,49 @@ impl Service {
         handle(&self.shared.fs, id)
     }
 
-    pub(super) fn get_attributes4(&mut self, asked: Bitmap, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_getattr(&mut self, requested: Bitmap, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
-        check_readable(asked)?;
-        let found = self.shared.fs.attributes(id).map_err(v4_status)?;
+        check_readable(requested)?;
+        let found = self.shared.fs.attributes(id)?;
         let owners = Owners::of(&found);
-        let told = self.wire_attributes(&found, &owners, id, run.minor, asked);
-        run.answer.with(|writer| encode_getattr_ok(writer, &told, asked));
+        let values = self.wire_attributes(&found, &owners, id, run.minor, requested);
+        run.answer.write_result(|writer| encode_getattr_ok(writer, &values, requested));
         Ok(())
     }
 
-    pub(super) fn access4(&mut self, asked: u32, run: &mut Run<'_>) -> Outcome {
-        let found = self.shared.fs.attributes(run.current()?).map_err(v4_status)?;
-        if asked & !ACCESS_ALL != 0 {
+    pub(super) fn op_access(&mut self, requested: u32, run: &mut Run<'_>) -> Outcome {
+        let found = self.shared.fs.attributes(run.current()?)?;
+        if requested & !ACCESS_ALL != 0 {
             return Err(Status::Inval.into());
         }
         let known = match found.kind {
-            FileKind::Directory => asked & ACCESS_DIRECTORY,
-            _ => asked & ACCESS_OTHER,
+            FileKind::Directory => requested & ACCESS_DIRECTORY,
+            _ => requested & ACCESS_OTHER,
         };
         // Everybody may do everything, so what is known is granted.
         run.succeed(&OpOk::Access { supported: known, access: known })
     }
 
-    pub(super) fn secinfo(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_secinfo(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
-        self.shared.fs.lookup(directory, name).map_err(v4_status)?;
+        self.shared.fs.lookup(directory, name)?;
         let flavors = flavors(&mut self.page);
-        run.answer.ok(&OpOk::Secinfo { flavors });
+        run.answer.write_ok(&OpOk::Secinfo { flavors });
         forget_current(run);
         Ok(())
     }
 
-    pub(super) fn secinfo_no_name(&mut self, style: u32, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_secinfo_no_name(&mut self, style: u32, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
         match style {
             0 => {}
             STYLE_PARENT if id == self.shared.fs.root() => return Err(Status::NoEnt.into()),
-            STYLE_PARENT => drop(self.shared.fs.lookup(id, b"..").map_err(v4_status)?),
+            STYLE_PARENT => drop(self.shared.fs.lookup(id, b"..")?),
             _ => return Err(Status::Inval.into()),
         }
         let flavors = flavors(&mut self.page);
-        run.answer.ok(&OpOk::SecinfoNoName { flavors });
+        run.answer.write_ok(&OpOk::SecinfoNoName { flavors });
         forget_current(run);
         Ok(())
     }

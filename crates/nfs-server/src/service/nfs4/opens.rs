@@ -1,7 +1,7 @@
 //! OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE.
 //!
-//! The file is found or made first, then opened against the shares of others, and only then cut to
-//! the size asked for, so that a denied OPEN harms nobody's data.
+//! The file is found or made first, then opened against the shares of other opens, and only then
+//! cut to the requested size, so that a denied OPEN harms no data.
 //!
 //! **Source:** RFC 7530 sections 16.2 and 16.16 to 16.19, RFC 8881 section 18.16.
 
@@ -13,21 +13,20 @@ use nfs_proto::nfs4::{
     StateOwner, Stateid, open_result, share,
 };
 
-use super::answer::Failure;
 use super::attributes::to_set;
-use super::names::{change_info, check_name, v4_status};
+use super::names::{change_info, check_name};
 use super::numbered::Numbered;
 use super::state::{Client, OwnerKind, OwnerTurn, Share, State, Tables};
 use super::{Outcome, Run};
 use crate::fs::{CreateMode, FileKind, FsError, InodeId, SetAttributes};
 use crate::service::Service;
 
-/// Share bits that v4.1 adds to ask for delegations. **Source:** RFC 8881 section 18.16.1.
+/// Share bits that v4.1 adds to request delegations. **Source:** RFC 8881 section 18.16.1.
 const WANT_BITS: u32 = share::WANT_MASK | 0x3_0000;
 
 /// OPEN without its owner.
 #[derive(Clone, Copy, Debug)]
-struct OpenAsk<'a> {
+struct OpenRequest<'a> {
     owner: &'a [u8],
     share: Share,
     want: u32,
@@ -60,7 +59,7 @@ struct Target {
 }
 
 impl Service {
-    pub(super) fn open4(
+    pub(super) fn op_open(
         &mut self,
         owner: &StateOwner<'_>,
         sequence: u32,
@@ -70,11 +69,11 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let (share, want) = share_of(run.minor, shares)?;
-        let ask = OpenAsk { owner: owner.owner, share, want, how, claim };
-        self.open_in_turn(owner, sequence, &ask, run)
+        let request = OpenRequest { owner: owner.owner, share, want, how, claim };
+        self.open_in_turn(owner, sequence, &request, run)
     }
 
-    pub(super) fn confirm_open4(
+    pub(super) fn op_open_confirm(
         &mut self,
         stateid: Stateid,
         sequence: u32,
@@ -87,7 +86,7 @@ impl Service {
         })
     }
 
-    pub(super) fn downgrade4(
+    pub(super) fn op_open_downgrade(
         &mut self,
         stateid: Stateid,
         sequence: u32,
@@ -97,15 +96,20 @@ impl Service {
         let (share, _) = share_of(run.minor, shares)?;
         let named = NumberedOpen { stateid, sequence };
         self.change_open(named, OpCode::OpenDowngrade, run, |service, state| {
-            let stateid = service.tables().downgrade(state, share)?;
+            let stateid = service.tables().downgrade_open(state, share)?;
             Ok((stateid, OpOk::OpenDowngrade { stateid }))
         })
     }
 
-    pub(super) fn close4(&mut self, stateid: Stateid, sequence: u32, run: &mut Run<'_>) -> Outcome {
+    pub(super) fn op_close(
+        &mut self,
+        stateid: Stateid,
+        sequence: u32,
+        run: &mut Run<'_>,
+    ) -> Outcome {
         let named = NumberedOpen { stateid, sequence };
         self.change_open(named, OpCode::Close, run, |service, state| {
-            let stateid = service.tables().close(state)?;
+            let stateid = service.tables().close_open(state)?;
             Ok((stateid, OpOk::Close { stateid }))
         })
     }
@@ -117,12 +121,12 @@ impl Service {
         stateid: Stateid,
         run: &Run<'_>,
     ) -> Result<(), Status> {
-        let (speaker, file) = (run.speaker(), run.current()?);
-        let found = self.tables().find_on(&stateid, speaker, file, run.now_ns)?;
+        let (requester, file) = (run.requester(), run.current()?);
+        let found = self.tables().find_on(&stateid, requester, file, run.now_ns)?;
         if Arc::ptr_eq(&found, state) { Ok(()) } else { Err(Status::BadStateid) }
     }
 
-    /// Carries out an operation that changes an open and names it anew.
+    /// Carries out an operation that changes an open and gives it a new stateid.
     fn change_open(
         &mut self,
         named: NumberedOpen,
@@ -132,77 +136,78 @@ impl Service {
     ) -> Outcome {
         let NumberedOpen { stateid, sequence } = named;
         run.current()?;
-        let stateid = run.meant(stateid)?;
-        let state = self.tables().find(&stateid, run.speaker(), run.now_ns)?;
+        let stateid = run.resolve_stateid(stateid)?;
+        let state = self.tables().find_state(&stateid, run.requester(), run.now_ns)?;
         let carry_out = |service: &mut Self, run: &mut Run<'_>| {
             service.check_state(&state, stateid, run)?;
             let (next, ok) = change(service, &state)?;
             run.stateid = Some(next);
-            run.answer.ok(&ok);
+            run.answer.write_ok(&ok);
             Ok(())
         };
-        if run.minor > 0 {
-            return carry_out(self, run);
-        }
-        if !self.begin_numbered(code, &state, sequence, run)? {
-            return Ok(());
-        }
-        let (client, owner) = (state.client(), state.owner());
-        let call = Numbered { code, client, kind: state.kind(), owner, sequence };
-        self.carry_out_numbered(call, run, carry_out)
+        self.carry_out_in_turn(code, &state, sequence, run, carry_out)
     }
 
     fn open_in_turn(
         &mut self,
         owner: &StateOwner<'_>,
         sequence: u32,
-        ask: &OpenAsk<'_>,
+        request: &OpenRequest<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
         if let Some(session) = run.session {
             let client = Arc::clone(&session.client);
-            return self.open(&client, ask, run);
+            return self.open_file(&client, request, run);
         }
         let ClientId(id) = owner.client;
         let client = self.tables().client(id, run.now_ns)?;
-        if client.has_sessions {
+        if client.has_sessions() {
             return Err(Status::StaleClientId.into());
         }
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
-            OwnerTurn::Replay(last) => Self::replay(&last, OpCode::Open, run),
+            OwnerTurn::Replay(last) => Self::write_replay(&last, OpCode::Open, run),
             OwnerTurn::New => {
                 let (code, kind) = (OpCode::Open, OwnerKind::Open);
                 let call = Numbered { code, client: &client, kind, owner: owner.owner, sequence };
-                self.carry_out_numbered(call, run, |service, run| service.open(&client, ask, run))
+                self.carry_out_numbered(call, run, |service, run| {
+                    service.open_file(&client, request, run)
+                })
             }
         }
     }
 
-    fn open(&mut self, client: &Arc<Client>, ask: &OpenAsk<'_>, run: &mut Run<'_>) -> Outcome {
-        // **Source:** RFC 8881 section 18.51.3.
+    fn open_file(
+        &mut self,
+        client: &Arc<Client>,
+        request: &OpenRequest<'_>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        // From v4.1 on a client must send RECLAIM_COMPLETE before its first new OPEN, so that the
+        // server knows when to end the grace period (RFC 8881 section 18.51.3).
         let has_reclaimed = run.minor == 0 || Tables::has_reclaimed(client);
         let must_wait = !has_reclaimed || self.tables().is_in_grace(run.now_ns);
-        let reclaims = matches!(ask.claim, Claim::Previous(_));
-        match ask.claim {
+        let reclaims = matches!(request.claim, Claim::Previous(_));
+        match request.claim {
             Claim::Name(_) | Claim::Current if must_wait => return Err(Status::Grace.into()),
             Claim::Previous(_) => {
                 self.tables().may_reclaim(client, run.current()?, run.now_ns)?;
             }
             _ => {}
         }
-        let target = self.target(ask, run)?;
-        let pin = self.shared.fs.pin(target.id).map_err(v4_status)?;
-        let open = self.tables().open(client, ask.owner, pin, ask.share, run.now_ns);
-        let opened = open.map_err(Failure::from)?;
+        let target = self.find_target(request, run)?;
+        // The pin keeps the file if its last name is removed while it is open.
+        let pin = self.shared.fs.pin(target.id)?;
+        let opened =
+            self.tables().open_file(client, request.owner, pin, request.share, run.now_ns)?;
         if let Some(size) = target.resize {
             let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
             let cut = self.shared.fs.set_attributes(target.id, &set, None, run.context.now);
-            cut.map_err(v4_status)?;
+            cut?;
         }
         run.set_current(target.id);
         run.stateid = Some(opened.stateid);
         if reclaims {
-            Tables::confirm_reclaimed(client, ask.owner);
+            Tables::confirm_reclaimed(client, request.owner);
         }
         let confirm = if opened.confirm && !reclaims { open_result::CONFIRM } else { 0 };
         let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
@@ -211,22 +216,22 @@ impl Service {
             change: target.change,
             flags: open_result::LOCKTYPE_POSIX | confirm | since_v4_1,
             set: target.set,
-            delegation: no_delegation(ask.want),
+            delegation: no_delegation(request.want),
         })
     }
 
     /// Finds or makes the file.
-    fn target(&self, ask: &OpenAsk<'_>, run: &Run<'_>) -> Result<Target, Status> {
+    fn find_target(&self, request: &OpenRequest<'_>, run: &Run<'_>) -> Result<Target, Status> {
         let current = run.current()?;
-        match ask.claim {
+        match request.claim {
             Claim::Name(name) => {
                 check_directory(self, current)?;
                 check_name(name)?;
-                self.target_by_name(current, name, &ask.how, run)
+                self.target_by_name(current, name, &request.how, run)
             }
             Claim::Current if run.minor == 0 => Err(Status::Inval),
             Claim::Current | Claim::Previous(_) => {
-                if ask.how != OpenHow::NoCreate {
+                if request.how != OpenHow::NoCreate {
                     return Err(Status::Inval);
                 }
                 self.check_opened(current, run.minor)?;
@@ -248,9 +253,10 @@ impl Service {
     ) -> Result<Target, Status> {
         let (mode, attributes) = match how {
             OpenHow::NoCreate => {
-                return self.existing(directory, name, run.minor);
+                return self.existing_target(directory, name, run.minor);
             }
-            // Made if it is not there; if it is, only the size counts.
+            // Both make the file only if the name is free. An unchecked OPEN then takes what is
+            // there and applies nothing but a size of 0 (RFC 7530 section 16.16.5).
             OpenHow::Unchecked(attributes) | OpenHow::Guarded(attributes) => {
                 (CreateMode::Guarded, *attributes)
             }
@@ -267,18 +273,24 @@ impl Service {
                 Ok(Target { id: created.id, change, set: mask, resize: None })
             }
             Err(FsError::Exists) if matches!(how, OpenHow::Unchecked(_)) => {
-                let target = self.existing(directory, name, run.minor)?;
-                let cut = set.size.filter(|size| *size == 0);
-                let size_only = Bitmap::of(&[nfs_proto::nfs4::attribute::SIZE]);
-                let set = if cut.is_some() { size_only } else { Bitmap::EMPTY };
-                Ok(Target { set, resize: cut, ..target })
+                let target = self.existing_target(directory, name, run.minor)?;
+                if set.size != Some(0) {
+                    return Ok(target);
+                }
+                let set = Bitmap::of(&[nfs_proto::nfs4::attribute::SIZE]);
+                Ok(Target { set, resize: Some(0), ..target })
             }
-            Err(error) => Err(v4_status(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn existing(&self, directory: InodeId, name: &[u8], minor: u32) -> Result<Target, Status> {
-        let found = self.shared.fs.lookup(directory, name).map_err(v4_status)?;
+    fn existing_target(
+        &self,
+        directory: InodeId,
+        name: &[u8],
+        minor: u32,
+    ) -> Result<Target, Status> {
+        let found = self.shared.fs.lookup(directory, name)?;
         self.check_opened(found.id, minor)?;
         let now = found.directory.ctime.0;
         let change = ChangeInfo { atomic: true, before: now, after: now };
@@ -287,7 +299,7 @@ impl Service {
 
     /// Only regular files can be opened. **Source:** RFC 7530 16.16.5, RFC 8881 18.16.3.
     fn check_opened(&self, id: InodeId, minor: u32) -> Result<(), Status> {
-        match self.shared.fs.attributes(id).map_err(v4_status)?.kind {
+        match self.shared.fs.attributes(id)?.kind {
             FileKind::Regular => Ok(()),
             FileKind::Directory => Err(Status::IsDir),
             _ if minor == 0 => Err(Status::Symlink),
@@ -298,7 +310,7 @@ impl Service {
 }
 
 fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {
-    match service.shared.fs.attributes(id).map_err(v4_status)?.kind {
+    match service.shared.fs.attributes(id)?.kind {
         FileKind::Directory => Ok(()),
         FileKind::Symlink => Err(Status::Symlink),
         _ => Err(Status::NotDir),

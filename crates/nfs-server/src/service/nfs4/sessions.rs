@@ -1,6 +1,6 @@
 //! Clients of v4.1 and later, and their sessions.
 //!
-//! A backchannel is granted where one is asked for and never used: no delegation, layout or
+//! A backchannel is granted where one is requested, and never used: no delegation, layout or
 //! notification is given that would need one. State protection other than none is refused.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.37, 18.50 and 18.51.
@@ -11,7 +11,7 @@ use nfs_proto::nfs4::{
     StateProtectionReply, Time, create_session, direction, exchange,
 };
 
-use super::state::{Channel, CreatedSession, Identity, SessionAsk};
+use super::state::{CreatedSession, ExchangeKind, Identity, SessionRequest};
 use super::{Outcome, Run};
 use crate::limits::{
     NFS4_KEPT_REPLY_BYTES_MAX, NFS4_OPERATIONS_MAX, NFS4_OWNER_BYTES_MAX, NFS4_REPLY_BYTES_MAX,
@@ -34,30 +34,34 @@ const SESSION_FLAGS: u32 = create_session::PERSISTENT
 const BACK_SLOTS_MAX: u32 = 1;
 
 impl Service {
-    pub(super) fn destroy_session(
+    pub(super) fn op_destroy_session(
         &mut self,
         SessionId(id): SessionId,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let own = run.session.is_some_and(|session| session.id() == id);
-        if own && run.left > 0 {
+        // The reply of a compound is kept in its session, so a session may only end itself as the
+        // last operation (RFC 8881 section 18.37.3).
+        if let Some(session) = run.session
+            && session.id() == id
+            && run.left > 0
+        {
             return Err(Status::NotOnlyOp.into());
         }
         self.tables().destroy_session(id, run.now_ns)?;
         run.succeed(&OpOk::DestroySession)
     }
 
-    pub(super) fn bind_connection(
+    pub(super) fn op_bind_conn_to_session(
         &mut self,
         session: SessionId,
-        asked: u32,
+        requested: u32,
         run: &mut Run<'_>,
     ) -> Outcome {
         if run.session.is_some() {
             return Err(Status::NotOnlyOp.into());
         }
-        self.tables().session(session.0, run.now_ns)?;
-        let direction = match asked {
+        self.tables().find_session(session.0, run.now_ns)?;
+        let direction = match requested {
             direction::FORE => direction::FORE,
             direction::BACK => direction::BACK,
             direction::FORE_OR_BOTH | direction::BACK_OR_BOTH => direction::BOTH,
@@ -66,7 +70,7 @@ impl Service {
         run.succeed(&OpOk::BindConnToSession { session, direction, rdma: false })
     }
 
-    pub(super) fn destroy_client_id(
+    pub(super) fn op_destroy_clientid(
         &mut self,
         ClientId(id): ClientId,
         run: &mut Run<'_>,
@@ -75,16 +79,14 @@ impl Service {
         run.succeed(&OpOk::DestroyClientid)
     }
 
-    pub(super) fn reclaim_complete(&mut self, one_fs: bool, run: &mut Run<'_>) -> Outcome {
-        if one_fs {
-            run.current()?;
-        } else if let Some(session) = run.session {
+    pub(super) fn op_reclaim_complete(&mut self, run: &mut Run<'_>) -> Outcome {
+        if let Some(session) = run.session {
             self.tables().reclaim_complete(&session.client)?;
         }
         run.succeed(&OpOk::ReclaimComplete)
     }
 
-    pub(super) fn exchange_id(
+    pub(super) fn op_exchange_id(
         &mut self,
         owner: &ClientOwner<'_>,
         flags: u32,
@@ -104,9 +106,15 @@ impl Service {
         }
         let principal = run.principal();
         let identity = Identity { owner: owner.id, verifier: owner.verifier.0, principal };
-        let update = flags & exchange::UPDATE_CONFIRMED != 0;
-        let made = self.tables().exchange_id(identity, update, run.now_ns)?;
+        let kind = match flags & exchange::UPDATE_CONFIRMED {
+            0 => ExchangeKind::Introduce,
+            _ => ExchangeKind::Update,
+        };
+        let made = self.tables().exchange_id(identity, kind, run.now_ns)?;
         let confirmed = if made.confirmed { exchange::CONFIRMED } else { 0 };
+        // Another owner or scope would tell a client that two addresses are two servers. Both
+        // change with the store, so that no state is carried over to a server that lost it
+        // (RFC 8881 sections 2.10.4 and 2.10.5).
         let name = self.shared.fs.boot_id().to_be_bytes();
         let date = Time { seconds: 0, nanos: 0 };
         run.succeed(&OpOk::ExchangeId {
@@ -125,7 +133,7 @@ impl Service {
         })
     }
 
-    pub(super) fn create_session(
+    pub(super) fn op_create_session(
         &mut self,
         ClientId(client): ClientId,
         sequence: u32,
@@ -134,7 +142,7 @@ impl Service {
         back: &ChannelAttributes,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let ask = SessionAsk {
+        let request = SessionRequest {
             client,
             sequence,
             principal: run.principal(),
@@ -143,55 +151,51 @@ impl Service {
             fore: self.fore_channel(fore),
             back: back_channel(back),
         };
-        let check = || {
-            if flags & !SESSION_FLAGS != 0 {
-                return Err(Status::Inval);
-            }
-            let sizes = [fore, back].map(|it| it.request_bytes_max.min(it.response_bytes_max));
-            let too_small = sizes.iter().any(|size| *size < NFS4_SESSION_BYTES_MIN);
-            if too_small || fore.requests_max == 0 || fore.operations_max == 0 {
-                return Err(Status::TooSmall);
-            }
-            Ok(())
-        };
-        let created = self.tables().create_session(&ask, check, run.now_ns)?;
+        // The arguments are checked after the sequence: a repeated call gets the reply of the
+        // first.
+        let check = || check_session(flags, fore, back);
+        let created = self.tables().create_session(&request, check, run.now_ns)?;
         let CreatedSession { id, sequence, flags, fore, back } = created;
-        let (fore, back) = (on_wire(&fore), on_wire(&back));
         run.succeed(&OpOk::CreateSession { session: SessionId(id), sequence, flags, fore, back })
     }
 
     /// Returns the limits that are granted of those that a client asks for its calls.
-    fn fore_channel(&self, asked: &ChannelAttributes) -> Channel {
+    fn fore_channel(&self, requested: &ChannelAttributes) -> ChannelAttributes {
         let planned = self.shared.faults.session_slots_max.unwrap_or(NFS4_SESSION_SLOTS_MAX);
         let slots_max = planned.clamp(1, NFS4_SESSION_SLOTS_MAX);
-        Channel {
-            request_bytes_max: asked.request_bytes_max.min(self.shared.record_bytes_max as u32),
-            reply_bytes_max: asked.response_bytes_max.min(NFS4_REPLY_BYTES_MAX as u32),
-            kept_bytes_max: asked.cached_bytes_max.min(NFS4_KEPT_REPLY_BYTES_MAX),
-            operations_max: asked.operations_max.min(NFS4_OPERATIONS_MAX),
-            slots: asked.requests_max.min(slots_max),
+        ChannelAttributes {
+            header_pad_bytes: 0,
+            request_bytes_max: requested.request_bytes_max.min(self.shared.record_bytes_max as u32),
+            response_bytes_max: requested.response_bytes_max.min(NFS4_REPLY_BYTES_MAX as u32),
+            cached_bytes_max: requested.cached_bytes_max.min(NFS4_KEPT_REPLY_BYTES_MAX),
+            operations_max: requested.operations_max.min(NFS4_OPERATIONS_MAX),
+            requests_max: requested.requests_max.min(slots_max),
+            rdma_ird: None,
         }
     }
 }
 
-fn back_channel(asked: &ChannelAttributes) -> Channel {
-    Channel {
-        request_bytes_max: asked.request_bytes_max,
-        reply_bytes_max: asked.response_bytes_max,
-        kept_bytes_max: asked.cached_bytes_max,
-        operations_max: asked.operations_max,
-        slots: asked.requests_max.min(BACK_SLOTS_MAX),
+/// Refuses a session that could carry no useful call.
+fn check_session(
+    flags: u32,
+    fore: &ChannelAttributes,
+    back: &ChannelAttributes,
+) -> Result<(), Status> {
+    if flags & !SESSION_FLAGS != 0 {
+        return Err(Status::Inval);
     }
+    for channel in [fore, back] {
+        if channel.request_bytes_max.min(channel.response_bytes_max) < NFS4_SESSION_BYTES_MIN {
+            return Err(Status::TooSmall);
+        }
+    }
+    if fore.requests_max == 0 || fore.operations_max == 0 {
+        return Err(Status::TooSmall);
+    }
+    Ok(())
 }
 
-fn on_wire(channel: &Channel) -> ChannelAttributes {
-    ChannelAttributes {
-        header_pad_bytes: 0,
-        request_bytes_max: channel.request_bytes_max,
-        response_bytes_max: channel.reply_bytes_max,
-        cached_bytes_max: channel.kept_bytes_max,
-        operations_max: channel.operations_max,
-        requests_max: channel.slots,
-        rdma_ird: None,
-    }
+fn back_channel(requested: &ChannelAttributes) -> ChannelAttributes {
+    let requests_max = requested.requests_max.min(BACK_SLOTS_MAX);
+    ChannelAttributes { header_pad_bytes: 0, requests_max, rdma_ird: None, ..*requested }
 }

@@ -10,10 +10,9 @@ use nfs_proto::nfs4::{
     Bitmap, List, NetLocation, OpCode, OpOk, OpResult, StableHow, Stateid, content,
 };
 
-use super::names::v4_status;
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{Extent, ExtentsRead, FILE_BYTES_MAX, InodeId};
+use crate::fs::{Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
 use crate::service::Service;
 
@@ -28,9 +27,9 @@ pub(super) struct CopyEnd {
     pub(super) offset: u64,
 }
 
-/// A copy that is asked for.
+/// The request of a COPY.
 #[derive(Clone, Copy, Debug)]
-struct CopyAsk {
+struct CopyRequest {
     from: (InodeId, u64),
     to: (InodeId, u64),
     /// 0 means up to the end.
@@ -38,65 +37,65 @@ struct CopyAsk {
 }
 
 impl Service {
-    pub(super) fn allocate(
+    pub(super) fn op_allocate(
         &mut self,
         stateid: Stateid,
         offset: u64,
         length: u64,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.allow(stateid, WRITE, run)?;
+        let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.allocate(id, offset, length, self.now).map_err(v4_status)?;
+        self.shared.fs.allocate(id, offset, length, self.now)?;
         run.succeed(&OpOk::Allocate)
     }
 
-    pub(super) fn punch4(
+    pub(super) fn op_deallocate(
         &mut self,
         stateid: Stateid,
         offset: u64,
         length: u64,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.allow(stateid, WRITE, run)?;
+        let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.punch(id, offset, length, self.now).map_err(v4_status)?;
+        self.shared.fs.punch(id, offset, length, self.now)?;
         run.succeed(&OpOk::Deallocate)
     }
 
-    pub(super) fn seek(
+    pub(super) fn op_seek(
         &mut self,
         stateid: Stateid,
         offset: u64,
         what: u32,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.allow(stateid, READ, run)?;
-        let for_data = match what {
-            content::DATA => true,
-            content::HOLE => false,
+        let id = self.check_access(stateid, READ, run)?;
+        let kind = match what {
+            content::DATA => ExtentKind::Data,
+            content::HOLE => ExtentKind::Hole,
             _ => return Err(Status::UnionNotSupp.into()),
         };
-        let found = self.shared.fs.seek(id, offset, for_data).map_err(v4_status)?;
-        let size = self.shared.fs.attributes(id).map_err(v4_status)?.size;
+        let found = self.shared.fs.seek(id, offset, kind)?;
+        let size = self.shared.fs.attributes(id)?.size;
         let eof = found.is_none_or(|found| found >= size);
         run.succeed(&OpOk::Seek { eof, offset: found.unwrap_or(size) })
     }
 
     /// Takes note of how a range will be used: memory knows no better way for any of the hints.
-    pub(super) fn advise(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
-        self.allow(stateid, READ, run)?;
+    pub(super) fn op_io_advise(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
+        self.check_access(stateid, READ, run)?;
         run.succeed(&OpOk::IoAdvise { hints: Bitmap::EMPTY })
     }
 
-    pub(super) fn read_plus(
+    pub(super) fn op_read_plus(
         &mut self,
         stateid: Stateid,
         offset: u64,
         count: u32,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.allow(stateid, READ, run)?;
+        let id = self.check_access(stateid, READ, run)?;
         self.check_regular(id)?;
         let count = count.min(self.granted.read_bytes_max);
         let mut extents = Vec::new();
@@ -106,21 +105,24 @@ impl Service {
             pieces: &mut self.pieces,
         };
         let read = self.shared.fs.read_extents(id, offset, count, self.now, &mut into);
-        let eof = read.map_err(v4_status)?;
-        let data: u64 = extents.iter().filter(|it| it.is_data).map(|it| it.length).sum();
+        let eof = read?;
+        let mut data = 0;
+        for extent in &extents {
+            data += if extent.kind == ExtentKind::Data { extent.length } else { 0 };
+        }
         let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
         if let Err(status) = run.answer.check_room(bytes) {
             self.pieces.clear();
             return Err(status.into());
         }
-        run.answer.with(|writer| {
+        run.answer.write_result(|writer| {
             writer.u32(OpCode::ReadPlus.number());
             writer.u32(Status::Ok.number());
             writer.bool(eof);
             writer.u32(extents.len() as u32);
         });
         for extent in &extents {
-            self.segment(extent, run);
+            self.write_segment(extent, run);
         }
         self.pieces.clear();
         self.counters.payload_read_bytes.add(data);
@@ -128,17 +130,23 @@ impl Service {
     }
 
     /// Writes one run of data or hole; its data is at the front of the pieces.
-    fn segment(&mut self, extent: &Extent, run: &mut Run<'_>) {
-        run.answer.more(|writer| {
-            writer.u32(if extent.is_data { content::DATA } else { content::HOLE });
-            writer.u64(extent.offset);
-            if extent.is_data {
-                writer.u32(extent.length as u32);
-            } else {
-                writer.u64(extent.length);
+    fn write_segment(&mut self, extent: &Extent, run: &mut Run<'_>) {
+        run.answer.write_more(|writer| {
+            // A hole has a length of 64 bits; data is opaque bytes, so its length has 32.
+            match extent.kind {
+                ExtentKind::Data => {
+                    writer.u32(content::DATA);
+                    writer.u64(extent.offset);
+                    writer.u32(extent.length as u32);
+                }
+                ExtentKind::Hole => {
+                    writer.u32(content::HOLE);
+                    writer.u64(extent.offset);
+                    writer.u64(extent.length);
+                }
             }
         });
-        if !extent.is_data {
+        if extent.kind == ExtentKind::Hole {
             return;
         }
         let mut left = extent.length as usize;
@@ -147,11 +155,11 @@ impl Service {
             left = left.saturating_sub(self.pieces[count].bytes().len());
             count += 1;
         }
-        run.answer.payload(self.pieces.drain(..count));
+        run.answer.push_payload(self.pieces.drain(..count));
     }
 
-    /// Copies within this server; one that is asked to copy from others refuses.
-    pub(super) fn copy(
+    /// Copies within this server; copies between servers are refused.
+    pub(super) fn op_copy(
         &mut self,
         source: CopyEnd,
         destination: CopyEnd,
@@ -165,11 +173,12 @@ impl Service {
         }
         self.check_regular(from)?;
         self.check_regular(to)?;
-        self.allow_on(from, source.stateid, READ, run)?;
-        self.allow_on(to, destination.stateid, WRITE, run)?;
-        let ask = CopyAsk { from: (from, source.offset), to: (to, destination.offset), count };
-        let count = self.copy_data(&ask)?;
-        run.answer.result(&OpResult::Ok(OpOk::Copy {
+        self.check_access_on(from, source.stateid, READ, run)?;
+        self.check_access_on(to, destination.stateid, WRITE, run)?;
+        let request =
+            CopyRequest { from: (from, source.offset), to: (to, destination.offset), count };
+        let count = self.copy_data(&request)?;
+        run.answer.write_op_result(&OpResult::Ok(OpOk::Copy {
             callback_id: None,
             count,
             committed: StableHow::FileSync,
@@ -181,24 +190,28 @@ impl Service {
     }
 
     /// Copies up to the limit; returns how many bytes.
-    fn copy_data(&mut self, ask: &CopyAsk) -> Result<u64, Status> {
-        let (from, to) = (ask.from, ask.to);
-        let size = self.shared.fs.attributes(from.0).map_err(v4_status)?.size;
-        if from.1 > size || ask.count > 0 && from.1.checked_add(ask.count).is_none() {
+    fn copy_data(&mut self, request: &CopyRequest) -> Result<u64, Status> {
+        let (from, to) = (request.from, request.to);
+        let size = self.shared.fs.attributes(from.0)?.size;
+        if from.1 > size || request.count > 0 && from.1.checked_add(request.count).is_none() {
             return Err(Status::Inval);
         }
-        let wanted = if ask.count == 0 { size - from.1 } else { ask.count.min(size - from.1) };
+        let wanted =
+            if request.count == 0 { size - from.1 } else { request.count.min(size - from.1) };
         let end = to.1.checked_add(wanted).ok_or(Status::Inval)?;
+        // Within one file the ranges must not overlap (RFC 7862 section 15.2.3).
         if from.0 == to.0 && from.1 < end && to.1 < from.1 + wanted {
             return Err(Status::Inval);
         }
+        // A copy of any length would hold up the other clients of this thread. A short count is a
+        // success, and the client goes on after it.
         let wanted = wanted.min(NFS4_COPY_BYTES_MAX);
         let mut copied = 0;
         while copied < wanted {
             let chunk = (wanted - copied).min(u64::from(self.granted.write_bytes_max)) as u32;
             let read =
                 self.shared.fs.read(from.0, from.1 + copied, chunk, self.now, &mut self.pieces);
-            let count = read.map_err(v4_status)?.1.count;
+            let count = read?.1.count;
             let pieces = std::mem::take(&mut self.pieces);
             for piece in pieces {
                 let bytes = piece.bytes();
@@ -207,7 +220,7 @@ impl Service {
                     Ok((_, written)) if written == bytes.len() => copied += written as u64,
                     Ok((_, written)) => return Ok(copied + written as u64),
                     Err(_) if copied > 0 => return Ok(copied),
-                    Err(error) => return Err(v4_status(error)),
+                    Err(error) => return Err(error.into()),
                 }
             }
             if count == 0 {

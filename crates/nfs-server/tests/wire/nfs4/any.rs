@@ -1,7 +1,7 @@
 //! Any list of operations gets a well-formed answer, and the server goes on.
 //!
 //! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers,
-//! so that they often mean something and often meet the edges of what may be asked.
+//! so that they often mean something and often meet the edges of what may be requested.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -10,7 +10,7 @@ use nfs_proto::nfs4::{
 };
 use nfs_server::ServerConfig;
 
-use super::kit::{Peer, Plain, Reply4, compound, mode, size};
+use super::fixtures::{Peer, Plain, Reply4, compound, mode, size};
 use crate::client::start;
 
 const ROUNDS: u32 = 1_500;

@@ -6,7 +6,7 @@ use nfs_proto::xdr::Writer;
 use nfs_proto::{RpcError, Status, record};
 use nfs_server::{ServerConfig, Versions};
 
-use super::kit::{Peer, compound, server};
+use super::fixtures::{Peer, compound, server};
 use crate::client::{Client, start};
 
 /// A compound of these words, whatever they are.
@@ -30,7 +30,7 @@ fn raw(client: &mut Client, words: &[u32]) -> Result<Vec<u8>, RpcError> {
 }
 
 #[test]
-fn minor_versions_that_are_not_offered_are_told() {
+fn minor_versions_that_are_not_offered_are_refused() {
     let server = server();
     let mut client = Client::connect(&server);
     for minor in [3, u32::MAX] {
@@ -48,7 +48,7 @@ fn minor_versions_that_are_not_offered_are_told() {
 }
 
 #[test]
-fn operations_that_are_none_or_not_served_are_told_under_their_name() {
+fn operations_that_are_none_or_not_served_are_refused_under_their_name() {
     let server = server();
     let mut client = Client::connect(&server);
     for (words, code, status) in [
@@ -95,7 +95,7 @@ fn operations_of_other_minor_versions_are_refused() {
 }
 
 #[test]
-fn handles_that_are_none_are_told_apart_from_those_that_were() {
+fn handles_that_are_none_are_distinguished_from_those_that_were() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let garbage = nfs_proto::nfs4::FileHandle::from_slice(&[9; 24]).unwrap();

@@ -4,7 +4,7 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::{List, Op, OpOk, OpResult, Segment, StableHow, Stateid, content};
 use nfs_server::ServerConfig;
 
-use super::kit::{Peer, server};
+use super::fixtures::{Peer, server};
 use crate::client::start;
 
 const BLOCK: u64 = 256 * 1024;
@@ -133,7 +133,7 @@ fn an_open_file_can_be_read_after_its_name_is_gone() {
     peer.call(&[Op::Putfh { file }, write(stateid, 0, b"still")]);
     let remove = Op::Remove { name: b"f" };
     peer.call(&[Op::Putrootfh, Op::Lookup { name: b"export" }, remove]);
-    assert!(server.list("/export").unwrap().is_empty());
+    assert!(server.list_directory("/export").unwrap().is_empty());
     let read = Op::Read { stateid, offset: 0, count: 9 };
     let reply = peer.call(&[Op::Putfh { file }, read]);
     assert_eq!(reply.ok(), OpOk::Read { eof: true, data: b"still" });

@@ -1,4 +1,4 @@
-//! The grace period after a planned restart: who may take back what, and who has to wait.
+//! The grace period after a planned restart: who may reclaim what, and who has to wait.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use nfs_proto::nfs3::FileHandle;
 use nfs_proto::nfs4::{Claim, Op, OpOk, OpenHow, StateOwner, share};
 use nfs_server::{FaultPlan, Server, ServerConfig};
 
-use super::kit::{CHANNEL, Peer, Plain, Reply4, compound, create_session, exchange_id};
+use super::fixtures::{CHANNEL, Peer, Plain, Reply4, compound, create_session, exchange_id};
 use crate::client::{Client, start};
 
 fn server(grace: Duration) -> Server {
@@ -19,7 +19,7 @@ fn server(grace: Duration) -> Server {
 /// Longer than any test, shorter than a lease.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Introduces a client of v4.1 again, which has not said yet that it reclaims nothing.
+/// Introduces a client of v4.1 again, which has not sent RECLAIM_COMPLETE yet.
 fn again(server: &Server, owner: &[u8], start: u8) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, start);
@@ -52,7 +52,7 @@ fn what_was_open_is_taken_back_before_anything_else_is_opened() {
     let close = Op::Close { seqid: 0, stateid };
     assert_eq!(peer.call(&[Op::Putfh { file: closed }, close]).status(), Status::Ok);
     server.restart_now();
-    // Somebody new has to wait, and has nothing to reclaim.
+    // A new client has to wait, and has nothing to reclaim.
     let mut stranger = Peer::new(&server, 1, b"stranger");
     assert_eq!(open_by_handle(&mut stranger, file), Status::Grace);
     let mut stranger = again(&server, b"other", 1);
@@ -105,19 +105,19 @@ fn the_grace_period_ends_by_itself() {
 }
 
 #[test]
-fn a_second_restart_within_the_grace_period_forgets_nobody_who_has_not_reclaimed() {
+fn a_second_restart_within_the_grace_period_keeps_clients_that_have_not_reclaimed() {
     let server = server(LONG);
     let (file, _) = Peer::new(&server, 1, b"slow").open("mine");
     let (other, _) = Peer::new(&server, 1, b"quick").open("other");
     let (old, _) = Plain::new(&server, b"plain", 1).open("old", b"owner");
     server.restart_now();
-    // One takes back what it had and says so; the others have not come back yet.
+    // One reclaims what it had and sends RECLAIM_COMPLETE; the others have not returned yet.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let complete = Op::ReclaimComplete { one_fs: false };
     assert_eq!(quick.call(&[complete]).status(), Status::Ok);
     server.restart_now();
-    // Nobody else gets in between.
+    // No other client opens anything meanwhile.
     let mut stranger = Peer::new(&server, 1, b"stranger");
     for held in [file, other, old] {
         assert_eq!(open_by_handle(&mut stranger, held), Status::Grace);
@@ -125,7 +125,7 @@ fn a_second_restart_within_the_grace_period_forgets_nobody_who_has_not_reclaimed
     let mut slow = again(&server, b"slow", 1);
     assert_eq!(reclaim(&mut slow, other).status(), Status::ReclaimBad);
     assert_eq!(reclaim(&mut slow, file).status(), Status::Ok);
-    // What was taken back in the first grace period is known in the second.
+    // What was reclaimed in the first grace period is known in the second.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let mut plain = Plain::new(&server, b"plain", 1);

@@ -1,12 +1,12 @@
 //! NFS v4 over the wire: what each minor version promises, and what bad calls get.
 //!
-//! `kit` makes compounds and sessions; the tests say with it what is asked and what must come.
+//! `fixtures` makes compounds and sessions; the tests state requests and expected replies with it.
 
 mod any;
 mod bad;
 mod data;
+mod fixtures;
 mod grace;
-mod kit;
 mod names;
 mod plain;
 mod sessions;

@@ -6,11 +6,11 @@ use nfs_proto::nfs4::{
     SecurityFlavor, StateOwner, Stateid, Verifier, access, attribute,
 };
 
-use super::kit::{Peer, lookup, mode, server, size};
+use super::fixtures::{Peer, lookup, mode, server, size};
 
 const EXPORT: [Op<'static>; 2] = [Op::Putrootfh, Op::Lookup { name: b"export" }];
 
-fn on_export(peer: &mut Peer, op: Op<'_>) -> super::kit::Reply4 {
+fn on_export(peer: &mut Peer, op: Op<'_>) -> super::fixtures::Reply4 {
     peer.call(&[EXPORT[0], EXPORT[1], op])
 }
 
@@ -40,7 +40,7 @@ fn names_that_no_directory_can_hold_are_refused() {
 }
 
 #[test]
-fn all_kinds_of_objects_are_made_and_told_apart() {
+fn all_kinds_of_objects_are_made_and_distinguished() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let device = Device { major: 3, minor: 4 };
@@ -73,7 +73,7 @@ fn all_kinds_of_objects_are_made_and_told_apart() {
     for (name, _, _) in kinds {
         assert_eq!(on_export(&mut peer, Op::Remove { name: name.as_bytes() }).status(), Status::Ok);
     }
-    assert!(server.list("/export").unwrap().is_empty());
+    assert!(server.list_directory("/export").unwrap().is_empty());
 }
 
 fn open(how: OpenHow<'_>) -> Op<'_> {
@@ -204,7 +204,7 @@ fn listings_go_on_where_they_ended() {
 }
 
 #[test]
-fn rights_and_flavors_are_told() {
+fn rights_and_flavors_are_reported() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let all = 0x3f;

@@ -6,7 +6,7 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::{LockType, Locker, Op, OpOk, OpResult, StableHow, StateOwner, Stateid};
 use nfs_server::ServerConfig;
 
-use super::kit::{Plain, opened, server};
+use super::fixtures::{Plain, opened, server};
 use crate::client::start;
 
 fn write(stateid: Stateid, data: &[u8]) -> Op<'_> {
@@ -55,7 +55,7 @@ fn an_open_sent_again_makes_nothing_twice() {
     assert_eq!(plain.call(&[Op::Putfh { file }, confirm]).status(), Status::Ok);
     assert_eq!(plain.open_reply("g", b"owner", 9).status(), Status::BadSeqid);
     assert_eq!(plain.open_reply("g", b"owner", 3).status(), Status::Ok);
-    assert_eq!(server.list("/export").unwrap(), ["f", "g"]);
+    assert_eq!(server.list_directory("/export").unwrap(), ["f", "g"]);
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn locks_are_denied_to_others_with_the_name_of_the_holder() {
 }
 
 #[test]
-fn a_lease_that_ran_out_is_told_and_the_way_is_free() {
+fn a_lease_that_ran_out_is_reported_and_the_file_is_free() {
     let server = start(ServerConfig { lease_s: 1, ..ServerConfig::default() });
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");
-    // Nothing is asked, so that nothing renews the lease.
+    // No call is sent, so that nothing renews the lease.
     assert!(plain.client.is_silent_for(Duration::from_millis(1100)));
     let reply = plain.call(&[Op::Putfh { file }, write(stateid, b"late")]);
     assert_eq!(reply.status(), Status::Expired);

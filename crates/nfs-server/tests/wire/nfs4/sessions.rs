@@ -5,7 +5,9 @@ use nfs_proto::nfs4::{
     Bitmap, ChangeInfo, ChannelAttributes, Op, OpOk, OpResult, StableHow, Stateid, attribute,
 };
 
-use super::kit::{CHANNEL, Peer, compound, create_session, exchange_id, lookup, open_op, server};
+use super::fixtures::{
+    CHANNEL, Peer, compound, create_session, exchange_id, lookup, open_op, server,
+};
 use crate::client::Client;
 
 const EXPORT: [Op<'static>; 2] = [Op::Putrootfh, Op::Lookup { name: b"export" }];
@@ -31,7 +33,7 @@ fn a_call_that_comes_again_is_answered_and_not_carried_out() {
 }
 
 #[test]
-fn a_reply_that_was_not_kept_is_said_to_be_so() {
+fn a_reply_that_was_not_kept_is_reported_as_such() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.sequence += 1;
@@ -48,7 +50,7 @@ fn a_reply_that_was_not_kept_is_said_to_be_so() {
 }
 
 #[test]
-fn another_call_under_the_number_of_the_last_one_is_told_from_it() {
+fn another_call_under_the_number_of_the_last_one_is_distinguished() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.open("f");
@@ -176,7 +178,7 @@ fn stateids_are_tested_and_freed_one_by_one() {
 }
 
 #[test]
-fn a_planned_restart_is_told_as_a_bad_session() {
+fn a_planned_restart_is_reported_as_a_bad_session() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let (file, stateid) = peer.open("f");
@@ -219,7 +221,7 @@ fn an_open_waits_until_nothing_is_left_to_reclaim() {
     let mut scratch = Vec::new();
     let open = open_op(id, "f", b"o", &mut scratch);
     assert_eq!(peer.call(&[EXPORT[0], EXPORT[1], open]).status(), Status::Grace);
-    assert!(server.list("/export").unwrap().is_empty());
+    assert!(server.list_directory("/export").unwrap().is_empty());
     assert_eq!(peer.call(&[Op::ReclaimComplete { one_fs: false }]).status(), Status::Ok);
     assert_eq!(peer.call(&[EXPORT[0], EXPORT[1], open]).status(), Status::Ok);
 }

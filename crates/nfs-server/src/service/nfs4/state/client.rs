@@ -2,26 +2,27 @@
 //!
 //! The lease is one atomic, so renewing it takes no lock. What a client holds stands under one
 //! mutex of its own: two clients never wait for each other, and READ and WRITE never take it.
-//! A `dead` client has lost everything; whoever still has the `Arc` finds that under the lock.
+//! A `dead` client has lost everything; a call that still has the `Arc` finds that under the lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use nfs_proto::nfs4::ChannelAttributes;
 
 use super::owner::Owner;
-use super::session::CreatedSession;
 use crate::fs::InodeId;
+use crate::sync;
 
 /// Who made a call: a user id.
-pub(in crate::service) type Principal = u32;
+pub(crate) type Principal = u32;
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::service) struct Client {
+pub(crate) struct Client {
     /// The client id on the wire: number of the server's start above, number of the client below.
-    pub(in crate::service) id: u64,
-    /// Whether it speaks v4.1 or later.
-    pub(in crate::service) has_sessions: bool,
+    pub(crate) id: u64,
+    kind: ClientKind,
     pub(super) owner: Arc<[u8]>,
     pub(super) verifier: [u8; 8],
     pub(super) principal: Principal,
@@ -44,9 +45,42 @@ pub(super) struct Holdings {
     pub(super) reclaim_complete: bool,
 }
 
+/// The rules by which a client identifies itself and numbers its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientKind {
+    /// v4.0: SETCLIENTID, and sequence numbers of owners.
+    V4_0,
+    /// v4.1 and later: EXCHANGE_ID, and sessions.
+    WithSessions,
+}
+
+/// The sender of a stateid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Requester<'a> {
+    /// A client of v4.0, which only the stateid itself identifies.
+    WithoutSession,
+    /// The client of a session.
+    Session(&'a Arc<Client>),
+}
+
+/// The session that CREATE_SESSION granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CreatedSession {
+    /// The session's name.
+    pub(crate) id: [u8; 16],
+    /// The csa_sequence that made it.
+    pub(crate) sequence: u32,
+    /// Flags that were granted.
+    pub(crate) flags: u32,
+    /// From client to server.
+    pub(crate) fore: ChannelAttributes,
+    /// From server to client.
+    pub(crate) back: ChannelAttributes,
+}
+
 /// The kind of an owner; the names of both kinds are apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) enum OwnerKind {
+pub(crate) enum OwnerKind {
     /// An owner of opens.
     Open,
     /// An owner of byte-range locks.
@@ -55,15 +89,10 @@ pub(in crate::service) enum OwnerKind {
 
 impl Client {
     /// Makes a client whose lease starts now.
-    pub(super) fn new(
-        id: u64,
-        has_sessions: bool,
-        identity: Identity<'_>,
-        now_ns: u64,
-    ) -> Arc<Self> {
+    pub(super) fn new(id: u64, kind: ClientKind, identity: Identity<'_>, now_ns: u64) -> Arc<Self> {
         Arc::new(Self {
             id,
-            has_sessions,
+            kind,
             owner: Arc::from(identity.owner),
             verifier: identity.verifier,
             principal: identity.principal,
@@ -72,13 +101,20 @@ impl Client {
         })
     }
 
+    /// Whether it uses v4.1 or later.
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.kind == ClientKind::WithSessions
+    }
+
     /// The number in its stateids.
     pub(super) fn number(&self) -> u32 {
         self.id as u32
     }
 
-    /// Starts its lease anew.
-    pub(super) fn renew(&self, now_ns: u64) {
+    /// Renews its lease.
+    pub(crate) fn renew(&self, now_ns: u64) {
+        // Calls of one client run on several threads, each with its own reading of the clock, so
+        // the latest one wins. Relaxed is enough: a lease orders no other memory.
         self.renewed_ns.fetch_max(now_ns, Ordering::Relaxed);
     }
 
@@ -88,24 +124,24 @@ impl Client {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Holdings> {
-        self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.holdings)
     }
 }
 
 /// How a client names itself.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::service) struct Identity<'a> {
+pub(crate) struct Identity<'a> {
     /// Its name, the same over its restarts.
-    pub(in crate::service) owner: &'a [u8],
+    pub(crate) owner: &'a [u8],
     /// Differs for each of its starts.
-    pub(in crate::service) verifier: [u8; 8],
+    pub(crate) verifier: [u8; 8],
     /// The principal that calls.
-    pub(in crate::service) principal: Principal,
+    pub(crate) principal: Principal,
 }
 
 impl Holdings {
     /// The owners of a kind.
-    pub(super) fn owners(&mut self, kind: OwnerKind) -> &mut HashMap<Arc<[u8]>, Owner> {
+    pub(super) fn owners_of(&mut self, kind: OwnerKind) -> &mut HashMap<Arc<[u8]>, Owner> {
         match kind {
             OwnerKind::Open => &mut self.open_owners,
             OwnerKind::Lock => &mut self.lock_owners,
@@ -114,12 +150,12 @@ impl Holdings {
 
     /// Whether it has opens or locks.
     pub(super) fn has_state(&self) -> bool {
-        let mut owners = self.open_owners.values().chain(self.lock_owners.values());
-        owners.any(|owner| !owner.states.is_empty())
+        let has_states = |owner: &Owner| !owner.states.is_empty();
+        self.open_owners.values().any(has_states) || self.lock_owners.values().any(has_states)
     }
 
     /// The number of an owner's state for a file.
     pub(super) fn state_of(&mut self, kind: OwnerKind, name: &[u8], file: InodeId) -> Option<u64> {
-        self.owners(kind).get(name)?.states.get(&file).copied()
+        self.owners_of(kind).get(name)?.states.get(&file).copied()
     }
 }

@@ -9,56 +9,69 @@ use std::sync::Arc;
 use nfs_proto::Status;
 
 use super::Tables;
-use super::book::Line;
-use super::client::{Client, Identity};
+use super::client::{Client, ClientKind, Identity};
+use super::client_index::Registration;
 
 /// The client that EXCHANGE_ID found or made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Exchanged {
+pub(crate) struct Exchanged {
     /// The client id.
-    pub(in crate::service) id: u64,
+    pub(crate) id: u64,
     /// The sequence that its next CREATE_SESSION has to have.
-    pub(in crate::service) sequence: u32,
+    pub(crate) sequence: u32,
     /// Whether the client is confirmed already.
-    pub(in crate::service) confirmed: bool,
+    pub(crate) confirmed: bool,
+}
+
+/// The purpose of an EXCHANGE_ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExchangeKind {
+    /// A new client, or one that is known already, introduces itself.
+    Introduce,
+    /// A confirmed client changes its record: EXCHGID4_FLAG_UPD_CONFIRMED_REC_A is set.
+    Update,
 }
 
 impl Tables {
-    /// Notes a client that wants to be known, or finds it.
+    /// Registers a client that wants to be known, or finds it.
     ///
     /// # Errors
-    /// `ClidInUse` where another user's client of that name holds state; with `update`: `NoEnt`,
-    /// `NotSame` or `Perm` where there is nobody that may be updated.
-    pub(in crate::service) fn exchange_id(
+    /// `ClidInUse` where another user's client of that name holds state; for an update: `NoEnt`,
+    /// `NotSame` or `Perm` where there is no client that may be updated.
+    pub(crate) fn exchange_id(
         &self,
         identity: Identity<'_>,
-        update: bool,
+        kind: ExchangeKind,
         now_ns: u64,
     ) -> Result<Exchanged, Status> {
         self.sweep(now_ns);
-        let mut book = self.book(true);
-        let record = book.record(identity.owner)?;
-        let known = self.living(record, now_ns);
-        let same_user = |line: &Line| line.client.principal == identity.principal;
-        let same_start = |line: &Line| line.client.verifier == identity.verifier;
-        let found = match (&known, update) {
-            (None, true) => Err(Status::NoEnt),
-            (Some(line), true) if !same_start(line) => Err(Status::NotSame),
-            (Some(line), true) if !same_user(line) => Err(Status::Perm),
-            (Some(line), false) if !same_user(line) && line.client.lock().has_state() => {
-                Err(Status::ClidInUse)
+        let mut index = self.lock_index(ClientKind::WithSessions);
+        let record = index.record_of(identity.owner)?;
+        let known = self.unexpired_client(record, now_ns);
+        let found = match (&known, kind) {
+            (None, ExchangeKind::Update) => Err(Status::NoEnt), // Case 7.
+            (None, ExchangeKind::Introduce) => Ok(None),        // Case 1.
+            (Some(entry), kind) => {
+                let same_user = entry.client.principal == identity.principal;
+                // The verifier differs for each start of a client's host: after a restart it
+                // holds nothing any more, and may replace its own record (case 5).
+                let same_start = entry.client.verifier == identity.verifier;
+                match kind {
+                    ExchangeKind::Update if !same_start => Err(Status::NotSame), // Case 8.
+                    ExchangeKind::Update if !same_user => Err(Status::Perm),     // Case 9.
+                    _ if same_user && same_start => Ok(Some(Arc::clone(&entry.client))),
+                    _ if same_user => Ok(None),
+                    // Case 3: another user has the name. Its state protects it; without state it
+                    // gives way at once.
+                    _ if entry.client.lock().has_state() => Err(Status::ClidInUse),
+                    _ => {
+                        record.confirmed = None;
+                        self.forget(&entry.client);
+                        Ok(None)
+                    }
+                }
             }
-            (Some(line), _) if same_user(line) && same_start(line) => Ok(Some(line.client.clone())),
-            // Unknown, in the way without need, or started anew.
-            _ => Ok(None),
         };
-        if let (Some(line), Ok(None)) = (&known, &found)
-            && !same_user(line)
-        {
-            // Case 3: it is in the way and holds nothing.
-            record.confirmed = None;
-            self.forget(&line.client);
-        }
         match found {
             Ok(Some(client)) => {
                 client.renew(now_ns);
@@ -66,13 +79,14 @@ impl Tables {
                 Ok(Exchanged { id: client.id, sequence, confirmed: true })
             }
             Ok(None) => {
-                let client = Client::new(self.new_client_id(), true, identity, now_ns);
+                let client =
+                    Client::new(self.new_client_id(), ClientKind::WithSessions, identity, now_ns);
                 let id = client.id;
-                book.set_pending(Line { client, confirm: [0; 8] });
+                index.set_pending(Registration { client, confirm: [0; 8] });
                 Ok(Exchanged { id, sequence: 1, confirmed: false })
             }
             Err(status) => {
-                book.drop_if_empty(identity.owner);
+                index.drop_if_empty(identity.owner);
                 Err(status)
             }
         }
@@ -81,14 +95,14 @@ impl Tables {
     /// Forgets a client that holds nothing.
     ///
     /// # Errors
-    /// `ClientIdBusy` while it has sessions or state; `StaleClientId` for nobody's id.
-    pub(in crate::service) fn destroy_client(&self, id: u64, now_ns: u64) -> Result<(), Status> {
-        let pending = self.book(true).pending(id).map(|line| Arc::clone(&line.client));
+    /// `ClientIdBusy` while it has sessions or state; `StaleClientId` for an unknown id.
+    pub(crate) fn destroy_client(&self, id: u64, now_ns: u64) -> Result<(), Status> {
+        let pending = self.lock_index(ClientKind::WithSessions).find_pending(id).cloned();
         let client = match pending {
-            Some(client) => client,
+            Some(entry) => entry.client,
             None => self.client(id, now_ns).map_err(|_| Status::StaleClientId)?,
         };
-        if !client.has_sessions {
+        if !client.has_sessions() {
             return Err(Status::StaleClientId);
         }
         {
@@ -97,7 +111,7 @@ impl Tables {
                 return Err(Status::ClientIdBusy);
             }
         }
-        self.book(true).strike(&client);
+        self.lock_index(ClientKind::WithSessions).remove_client(&client);
         self.forget(&client);
         Ok(())
     }

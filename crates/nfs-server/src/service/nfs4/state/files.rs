@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::held::{READ, Share, State, WRITE};
+use super::held_state::{READ, Share, State, WRITE};
 use super::ranges::Ranges;
 use crate::fs::InodeId;
+use crate::sync;
 
 const SHARDS: u64 = 64;
 
@@ -42,40 +43,46 @@ impl Files {
     /// Locks the shard that a file is in.
     pub(super) fn lock(&self, file: InodeId) -> MutexGuard<'_, HashMap<InodeId, FileEntry>> {
         let shard = &self.shards[(file.fileid() % SHARDS) as usize];
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(shard)
     }
 
-    /// Whether any open anywhere denies something; mostly not, and then nobody needs to look.
+    /// Whether any open anywhere denies something; mostly not, and then no shard has to be locked.
     pub(super) fn has_deniers(&self) -> bool {
         self.deniers.load(Ordering::Relaxed) > 0
     }
 
     /// Adds an open.
     pub(super) fn add(&self, entry: &mut FileEntry, state: &Arc<State>) {
-        entry.count(state.share(), true);
-        self.count_denier(state.share(), true);
+        self.count_share(entry, state.share());
         entry.opens.insert(state.key, Arc::clone(state));
     }
 
     /// Changes what an open allows and denies.
-    pub(super) fn change(&self, entry: &mut FileEntry, state: &State, set: impl FnOnce(&State)) {
-        entry.count(state.share(), false);
-        self.count_denier(state.share(), false);
+    pub(super) fn change_share(
+        &self,
+        entry: &mut FileEntry,
+        state: &State,
+        set: impl FnOnce(&State),
+    ) {
+        self.uncount_share(entry, state.share());
         set(state);
-        entry.count(state.share(), true);
-        self.count_denier(state.share(), true);
+        self.count_share(entry, state.share());
     }
 
-    /// Takes an open off its file with the locks under it; returns the states of those locks.
+    /// Removes an open from its file with the locks under it; returns the states of those locks.
     pub(super) fn remove(&self, entry: &mut FileEntry, state: &State) -> Vec<Arc<State>> {
         if entry.opens.remove(&state.key).is_none() {
             return Vec::new();
         }
-        entry.count(state.share(), false);
-        self.count_denier(state.share(), false);
-        let under =
-            |locker: &Arc<State>| locker.open.as_ref().is_some_and(|open| open.key == state.key);
-        let lockers: Vec<_> = entry.lockers.values().filter(|it| under(it)).cloned().collect();
+        self.uncount_share(entry, state.share());
+        let mut lockers = Vec::new();
+        for locker in entry.lockers.values() {
+            if let Some(open) = &locker.open
+                && open.key == state.key
+            {
+                lockers.push(Arc::clone(locker));
+            }
+        }
         for locker in &lockers {
             entry.lockers.remove(&locker.key);
             entry.ranges.clear_all(locker.key);
@@ -83,13 +90,23 @@ impl Files {
         lockers
     }
 
-    fn count_denier(&self, share: Share, up: bool) {
-        if share.deny == 0 {
-            return;
+    // The counts of an entry and the number of deniers are changed together and under the lock of
+    // the entry's shard. A READ that looks at `deniers` without that lock may be ordered before an
+    // OPEN that is in flight; both orders are valid.
+    fn count_share(&self, entry: &mut FileEntry, share: Share) {
+        for (count, bit) in entry.counts.iter_mut().zip(bits(share)) {
+            *count += usize::from(bit);
         }
-        if up {
+        if share.deny != 0 {
             self.deniers.fetch_add(1, Ordering::Relaxed);
-        } else {
+        }
+    }
+
+    fn uncount_share(&self, entry: &mut FileEntry, share: Share) {
+        for (count, bit) in entry.counts.iter_mut().zip(bits(share)) {
+            *count -= usize::from(bit);
+        }
+        if share.deny != 0 {
             self.deniers.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -100,27 +117,26 @@ impl FileEntry {
     /// RFC has it.
     ///
     /// **Source:** RFC 7530 section 9.9.
-    pub(super) fn conflict(&self, share: Share) -> Option<&Arc<State>> {
+    pub(super) fn find_conflict(&self, share: Share) -> Option<&Arc<State>> {
         let [readers, writers, read_deniers, write_deniers] = self.counts.map(|count| count > 0);
-        let asked = bits(share);
-        let forbidden = asked[0] && read_deniers
-            || asked[1] && write_deniers
-            || asked[2] && readers
-            || asked[3] && writers;
-        let find = || self.opens.values().find(|open| open.share().conflicts(share));
-        forbidden.then(find).flatten()
-    }
-
-    /// Takes the entry of a file out that nobody has open.
-    pub(super) fn drop_if_unused(shard: &mut HashMap<InodeId, Self>, file: InodeId) {
-        if shard.get(&file).is_some_and(|entry| entry.opens.is_empty()) {
-            shard.remove(&file);
+        let [reads, writes, denies_read, denies_write] = bits(share);
+        let forbidden = reads && read_deniers
+            || writes && write_deniers
+            || denies_read && readers
+            || denies_write && writers;
+        if !forbidden {
+            return None;
         }
+        // Only now are the opens walked through, to name one.
+        self.opens.values().find(|open| open.share().conflicts(share))
     }
 
-    fn count(&mut self, share: Share, up: bool) {
-        for (count, bit) in self.counts.iter_mut().zip(bits(share)) {
-            *count = if up { *count + usize::from(bit) } else { *count - usize::from(bit) };
+    /// Removes the entry of a file that no client has open.
+    pub(super) fn drop_if_unused(shard: &mut HashMap<InodeId, Self>, file: InodeId) {
+        if let Some(entry) = shard.get(&file)
+            && entry.opens.is_empty()
+        {
+            shard.remove(&file);
         }
     }
 }

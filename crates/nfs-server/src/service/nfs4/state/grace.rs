@@ -1,8 +1,8 @@
-//! The time after a restart in which clients take back what they had open.
+//! The grace period: the time after a restart in which clients reclaim what they had open.
 //!
 //! [`Grace`] remembers, for as long as it lasts, which client had which files open. Until it ends
-//! nobody else opens or locks anything; it ends early once every client of v4.1 that was known has
-//! said that it reclaims nothing more and none of v4.0, which can't say so, was known. A restart
+//! no client opens or locks anything else; it ends early once every client of v4.1 that was known
+//! has sent RECLAIM_COMPLETE and none of v4.0, which has no such operation, was known. A restart
 //! before that end takes nothing from those that have not reclaimed yet: no client could open or
 //! lock anything that conflicts with what they had.
 //!
@@ -10,13 +10,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, Principal};
 use crate::fs::InodeId;
+use crate::sync;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -37,18 +38,17 @@ struct Known {
 impl Grace {
     /// Begins at a restart at `now_ns`, for those clients and for those that an earlier grace
     /// period, which has not ended, still waits for.
-    pub(super) fn begin(&self, now_ns: u64, until_ns: u64, clients: &[Arc<Client>]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn begin_period(&self, now_ns: u64, until_ns: u64, clients: &[Arc<Client>]) {
+        let mut known = sync::lock(&self.known);
         // What was not reclaimed in time is free for others, and may be theirs by now.
         if self.until_ns.load(Ordering::Relaxed) <= now_ns {
             known.clear();
         }
         for client in clients {
-            let files: HashSet<InodeId> = {
-                let holdings = client.lock();
-                let opens = holdings.open_owners.values();
-                opens.flat_map(|owner| owner.states.keys().copied()).collect()
-            };
+            let mut files = HashSet::new();
+            for owner in client.lock().open_owners.values() {
+                files.extend(owner.states.keys().copied());
+            }
             let entry = known
                 .entry(Arc::clone(&client.owner))
                 .or_insert_with(|| Known { principal: client.principal, files: HashSet::new() });
@@ -62,14 +62,14 @@ impl Grace {
     }
 
     /// Forgets what there was to reclaim, at a restart without a grace period.
-    pub(super) fn skip(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    pub(super) fn clear_period(&self) {
+        sync::lock(&self.known).clear();
         self.until_ns.store(0, Ordering::Relaxed);
     }
 
     /// Ends early where the last known client needs it no more.
     fn is_done_with(&self, client: &Client) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = sync::lock(&self.known);
         if known.remove(&client.owner).is_some() && known.is_empty() {
             self.until_ns.store(0, Ordering::Relaxed);
         }
@@ -78,34 +78,37 @@ impl Grace {
 
 impl Tables {
     /// Whether only what was open before a restart may be opened now.
-    pub(in crate::service) fn is_in_grace(&self, now_ns: u64) -> bool {
+    pub(crate) fn is_in_grace(&self, now_ns: u64) -> bool {
         self.grace.until_ns.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Lets a client take a file back that it had open before the restart.
+    /// Checks that a client may reclaim a file that it had open before the restart.
     ///
     /// # Errors
-    /// `NoGrace` outside of the grace period and for a client that has said that it is done;
+    /// `NoGrace` outside of the grace period and for a client that has sent RECLAIM_COMPLETE;
     /// `ReclaimBad` for what it had not open.
-    pub(in crate::service) fn may_reclaim(
+    pub(crate) fn may_reclaim(
         &self,
         client: &Client,
         file: InodeId,
         now_ns: u64,
     ) -> Result<(), Status> {
-        if !self.is_in_grace(now_ns) || client.has_sessions && Self::has_reclaimed(client) {
+        if !self.is_in_grace(now_ns) || client.has_sessions() && Self::has_reclaimed(client) {
             return Err(Status::NoGrace);
         }
-        let known = self.grace.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(&client.owner).filter(|known| known.principal == client.principal);
-        let had = known.is_some_and(|known| known.files.contains(&file));
-        if had { Ok(()) } else { Err(Status::ReclaimBad) }
+        let known = sync::lock(&self.grace.known);
+        match known.get(&client.owner) {
+            Some(known) if known.principal == client.principal && known.files.contains(&file) => {
+                Ok(())
+            }
+            _ => Err(Status::ReclaimBad),
+        }
     }
 
     /// Confirms an owner of v4.0 that took something back: it need not confirm itself.
     ///
     /// **Source:** RFC 7530 section 16.18.5.
-    pub(in crate::service) fn confirm_reclaimed(client: &Client, name: &[u8]) {
+    pub(crate) fn confirm_reclaimed(client: &Client, name: &[u8]) {
         if let Some(owner) = client.lock().open_owners.get_mut(name) {
             owner.confirmed = true;
         }
@@ -115,14 +118,16 @@ impl Tables {
     ///
     /// # Errors
     /// `CompleteAlready` the second time.
-    pub(in crate::service) fn reclaim_complete(&self, client: &Client) -> Result<(), Status> {
+    pub(crate) fn reclaim_complete(&self, client: &Client) -> Result<(), Status> {
         let before = std::mem::replace(&mut client.lock().reclaim_complete, true);
+        // Once all have sent it nothing is left to protect, and new opens need not wait for the
+        // time to run out (RFC 8881 section 8.4.2.1).
         self.grace.is_done_with(client);
         if before { Err(Status::CompleteAlready) } else { Ok(()) }
     }
 
-    /// Whether a client has said that it will reclaim nothing more.
-    pub(in crate::service) fn has_reclaimed(client: &Client) -> bool {
+    /// Whether a client has sent RECLAIM_COMPLETE.
+    pub(crate) fn has_reclaimed(client: &Client) -> bool {
         client.lock().reclaim_complete
     }
 }

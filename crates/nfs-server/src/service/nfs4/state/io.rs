@@ -1,4 +1,4 @@
-//! From the stateid that came with a call to the state behind it.
+//! From the stateid that a call brings to the state behind it.
 //!
 //! **Source:** RFC 7530 sections 9.1.4 and 9.1.5, RFC 8881 section 8.2.
 
@@ -8,40 +8,34 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
 
 use super::Tables;
-use super::client::Client;
-use super::held::{Share, State, WRITE, numbers};
+use super::client::{Client, Requester};
+use super::held_state::{Share, State, WRITE, client_and_key};
 use crate::fs::InodeId;
 
-/// Who sends a stateid.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::service) enum Speaker<'a> {
-    /// Someone who speaks v4.0: the stateid alone tells.
-    Plain,
-    /// The client of a session.
-    Session(&'a Arc<Client>),
-}
-
 impl Tables {
-    /// Finds a state and starts its client's lease anew; the generation is not looked at.
+    /// Finds a state and renews its client's lease; the generation is not checked.
     ///
     /// # Errors
     /// `BadStateid`, `StaleStateid` or `Expired`.
-    pub(in crate::service) fn find(
+    pub(crate) fn find_state(
         &self,
         stateid: &Stateid,
-        speaker: Speaker<'_>,
+        requester: Requester<'_>,
         now_ns: u64,
     ) -> Result<Arc<State>, Status> {
         if stateid.is_special() {
             return Err(Status::BadStateid);
         }
-        let (number, key) = numbers(stateid);
+        // A stateid names the client and the state by numbers that are never used again, so one of
+        // an ended state, of another client or of another start is recognised without any list of
+        // old ones (RFC 7530 section 9.1.4.2, RFC 8881 section 8.2.4).
+        let (number, key) = client_and_key(stateid);
         let Some(state) = self.states.get(key) else {
-            return Err(self.unknown(number, speaker, now_ns));
+            return Err(self.unknown_stateid_status(number, requester, now_ns));
         };
-        let is_own = match speaker {
-            Speaker::Plain => !state.client.has_sessions,
-            Speaker::Session(client) => Arc::ptr_eq(client, &state.client),
+        let is_own = match requester {
+            Requester::WithoutSession => !state.client.has_sessions(),
+            Requester::Session(client) => Arc::ptr_eq(client, &state.client),
         };
         if state.client.number() != number || !is_own {
             return Err(Status::BadStateid);
@@ -58,18 +52,18 @@ impl Tables {
     ///
     /// # Errors
     /// As `find`; `OldStateid` or `BadStateid` for another generation, file, or what is closed.
-    pub(in crate::service) fn find_on(
+    pub(crate) fn find_on(
         &self,
         stateid: &Stateid,
-        speaker: Speaker<'_>,
+        requester: Requester<'_>,
         file: InodeId,
         now_ns: u64,
     ) -> Result<Arc<State>, Status> {
-        let state = self.find(stateid, speaker, now_ns)?;
+        let state = self.find_state(stateid, requester, now_ns)?;
         if state.file != file || !state.is_live() {
             return Err(Status::BadStateid);
         }
-        state.check_generation(stateid.seqid, matches!(speaker, Speaker::Session(_)))?;
+        state.check_generation(stateid.seqid, requester)?;
         Ok(state)
     }
 
@@ -77,16 +71,17 @@ impl Tables {
     ///
     /// # Errors
     /// As `find_on`; `OpenMode` where the file was not opened for it.
-    pub(in crate::service) fn check_io(
+    pub(crate) fn check_io(
         &self,
         stateid: &Stateid,
-        speaker: Speaker<'_>,
+        requester: Requester<'_>,
         file: InodeId,
         need: u32,
         now_ns: u64,
     ) -> Result<(), Status> {
-        let state = self.find_on(stateid, speaker, file, now_ns)?;
-        // Who writes may read: a client has to fill the rest of its page.
+        let state = self.find_on(stateid, requester, file, now_ns)?;
+        // READ is allowed under an open for writing: a client has to fill the rest of a page that
+        // it writes in part (RFC 7530 section 9.1.6).
         if need == WRITE && state.share().access & WRITE == 0 {
             return Err(Status::OpenMode);
         }
@@ -97,22 +92,23 @@ impl Tables {
     ///
     /// # Errors
     /// `Locked` where an open denies it.
-    pub(in crate::service) fn check_anonymous(
+    pub(crate) fn check_anonymous(
         &self,
         file: InodeId,
         need: u32,
         now_ns: u64,
     ) -> Result<(), Status> {
+        // A denying open is in the way only as long as its client's lease runs. Each turn of the
+        // loop either ends or forgets one client, so it ends.
         while self.files.has_deniers() {
             let holder = {
                 let shard = self.files.lock(file);
                 let share = Share { access: need, deny: 0 };
-                let entry = shard.get(&file);
-                entry.and_then(|entry| entry.conflict(share)).cloned()
+                shard.get(&file).and_then(|entry| entry.find_conflict(share)).cloned()
             };
             match holder {
                 None => break,
-                Some(holder) => self.make_way(&holder, Status::Locked, now_ns)?,
+                Some(holder) => self.expire_holder(&holder, Status::Locked, now_ns)?,
             }
         }
         Ok(())
@@ -122,24 +118,25 @@ impl Tables {
     ///
     /// # Errors
     /// The status to tell.
-    pub(in crate::service) fn test(
+    pub(crate) fn test_stateid(
         &self,
         stateid: &Stateid,
         client: &Arc<Client>,
         now_ns: u64,
     ) -> Result<(), Status> {
-        let state = self.find(stateid, Speaker::Session(client), now_ns)?;
+        let requester = Requester::Session(client);
+        let state = self.find_state(stateid, requester, now_ns)?;
         if !state.is_live() {
             return Err(Status::BadStateid);
         }
-        state.check_generation(stateid.seqid, true)
+        state.check_generation(stateid.seqid, requester)
     }
 
     /// Forgets the client of a state that is in the way, where its lease has run out.
     ///
     /// # Errors
     /// `status` where it has not.
-    pub(super) fn make_way(
+    pub(super) fn expire_holder(
         &self,
         holder: &State,
         status: Status,
@@ -153,10 +150,12 @@ impl Tables {
     }
 
     /// Returns the status of a stateid that is in no table.
-    fn unknown(&self, number: u32, speaker: Speaker<'_>, now_ns: u64) -> Status {
-        if matches!(speaker, Speaker::Session(_)) {
+    fn unknown_stateid_status(&self, number: u32, requester: Requester<'_>, now_ns: u64) -> Status {
+        if matches!(requester, Requester::Session(_)) {
             return Status::BadStateid;
         }
+        // v4.0 tells the two apart: a stateid of an earlier start has to be reclaimed, one of an
+        // expired lease is lost, and anything else is the client's error.
         if !self.was_given(number) {
             return Status::StaleStateid;
         }

@@ -14,40 +14,40 @@ use nfs_proto::nfs4::Stateid;
 use super::Tables;
 use super::client::{Client, Holdings, OwnerKind};
 use super::files::FileEntry;
-use super::held::{READ, State, WRITE};
-use super::opens::{forget_locker, living};
+use super::held_state::{READ, State, WRITE};
+use super::opens::{forget_locker, living, shared_name};
 use super::owner::{Owner, OwnerTurn};
-use super::ranges::{Range, Span};
+use super::ranges::{LockMode, Range, Span};
 use crate::fs::InodeId;
 use crate::limits::{NFS4_FILE_RANGES_MAX, NFS4_RANGES_MAX};
 
-/// A lock that is asked for.
+/// The lock that a client requests.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::service) struct LockAsk<'a> {
+pub(crate) struct LockRequest<'a> {
     /// Name of the owner of locks.
-    pub(in crate::service) owner: &'a [u8],
+    pub(crate) owner: &'a [u8],
     /// The bytes that are locked.
-    pub(in crate::service) span: Span,
-    /// Whether nobody else may lock them.
-    pub(in crate::service) exclusive: bool,
+    pub(crate) span: Span,
+    /// Whether other owners may lock them, too.
+    pub(crate) mode: LockMode,
 }
 
 /// The lock that is in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Denied {
+pub(crate) struct Denied {
     /// The bytes that are locked.
-    pub(in crate::service) span: Span,
-    /// Whether it is exclusive.
-    pub(in crate::service) exclusive: bool,
+    pub(crate) span: Span,
+    /// Whether it admits others.
+    pub(crate) mode: LockMode,
     /// Whose it is.
-    pub(in crate::service) client: u64,
+    pub(crate) client: u64,
     /// Name of the owner.
-    pub(in crate::service) owner: Arc<[u8]>,
+    pub(crate) owner: Arc<[u8]>,
 }
 
 /// Why a lock was not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) enum Refused {
+pub(crate) enum Refused {
     /// Another lock is in the way.
     Denied(Denied),
     /// Any other status.
@@ -65,7 +65,7 @@ impl Tables {
     ///
     /// # Errors
     /// `BadSeqid`, `Jukebox`, `Expired`, `Resource`.
-    pub(in crate::service) fn begin_lock(
+    pub(crate) fn begin_lock(
         &self,
         client: &Client,
         name: &[u8],
@@ -75,7 +75,7 @@ impl Tables {
         let mut holdings = client.lock();
         let holdings = living(&mut holdings)?;
         if !holdings.lock_owners.contains_key(name) {
-            self.make_room(holdings, OwnerKind::Lock, now_ns)?;
+            self.forget_idle_owners(holdings, OwnerKind::Lock, now_ns)?;
             holdings.lock_owners.insert(Arc::from(name), Owner::starting_at(sequence));
         }
         let owner = holdings.lock_owners.get_mut(name).ok_or(Status::BadSeqid)?;
@@ -90,34 +90,43 @@ impl Tables {
     ///
     /// # Errors
     /// [`Refused`]; its status is `OpenMode` where the file is not open for it.
-    pub(in crate::service) fn lock(
+    pub(crate) fn lock_range(
         &self,
         state: &Arc<State>,
-        ask: LockAsk<'_>,
+        request: LockRequest<'_>,
         now_ns: u64,
     ) -> Result<Stateid, Refused> {
         let open = state.open.as_ref().unwrap_or(state);
-        let need = if ask.exclusive { WRITE } else { READ };
+        // A lock needs an open for the same kind of access (RFC 7530 section 16.10.5).
+        let need = match request.mode {
+            LockMode::Exclusive => WRITE,
+            LockMode::Shared => READ,
+        };
         if open.share().access & need == 0 {
             return Err(Status::OpenMode.into());
         }
         loop {
             let mut holdings = open.client.lock();
             let mut shard = self.files.lock(open.file);
-            let entry = shard.get_mut(&open.file).filter(|_| open.is_live());
-            let entry = entry.ok_or(Status::BadStateid)?;
-            let Some((range, holder)) = conflict(entry, open.client.id, ask) else {
-                let locker = self.locker(living(&mut holdings)?, entry, open, ask.owner)?;
-                return Ok(self.set_range(entry, &locker, ask)?);
+            let Some(entry) = shard.get_mut(&open.file).filter(|_| open.is_live()) else {
+                return Err(Status::BadStateid.into());
             };
+            let Some((range, holder)) = find_conflict(entry, open.client.id, request) else {
+                let locker = self.lock_state(living(&mut holdings)?, entry, open, request.owner)?;
+                return Ok(self.set_range(entry, &locker, request)?);
+            };
+            // Forgetting the holder takes its own locks, so these are released first: no thread
+            // ever waits for one client's holdings while it has another's.
             drop(shard);
             drop(holdings);
-            self.make_way(&holder, Status::Denied, now_ns).map_err(|_| denied(range, &holder))?;
+            if self.expire_holder(&holder, Status::Denied, now_ns).is_err() {
+                return Err(Refused::Denied(denied_by(range, &holder)));
+            }
         }
     }
 
     /// The state of an owner's locks in a file; a new one where there is none.
-    fn locker(
+    fn lock_state(
         &self,
         holdings: &mut Holdings,
         entry: &mut FileEntry,
@@ -129,10 +138,10 @@ impl Tables {
             return Ok(locker);
         }
         let owners = &mut holdings.lock_owners;
-        let shared = owners.get_key_value(name).map(|(name, _)| Arc::clone(name));
-        let shared = shared.unwrap_or_else(|| Arc::from(name));
-        let made = self.states.insert(|key| State::locks(key, &shared, open));
-        let locker = made.ok_or(Status::Resource)?;
+        let shared = shared_name(owners, name);
+        let Some(locker) = self.states.insert(|key| State::locks(key, &shared, open)) else {
+            return Err(Status::Resource);
+        };
         owners.entry(shared).or_default().states.insert(open.file, locker.key);
         entry.lockers.insert(locker.key, Arc::clone(&locker));
         Ok(locker)
@@ -142,49 +151,50 @@ impl Tables {
         &self,
         entry: &mut FileEntry,
         locker: &State,
-        ask: LockAsk<'_>,
+        request: LockRequest<'_>,
     ) -> Result<Stateid, Status> {
         let all = self.ranges.load(Ordering::Relaxed);
         if entry.ranges.len() >= NFS4_FILE_RANGES_MAX || all >= NFS4_RANGES_MAX {
             return Err(Status::Resource);
         }
-        self.counting(entry, |entry| entry.ranges.set(locker.key, ask.span, ask.exclusive));
-        Ok(locker.bump())
+        self.count_ranges(entry, |entry| entry.ranges.set(locker.key, request.span, request.mode));
+        Ok(locker.advance_generation())
     }
 
     /// Unlocks a range of bytes.
     ///
     /// # Errors
     /// `BadStateid` for an open; `Resource` where the file would have too many ranges.
-    pub(in crate::service) fn unlock(&self, state: &State, span: Span) -> Result<Stateid, Status> {
+    pub(crate) fn unlock_range(&self, state: &State, span: Span) -> Result<Stateid, Status> {
         let mut shard = self.files.lock(state.file);
         let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
         if state.open.is_none() || !state.is_live() {
             return Err(Status::BadStateid);
         }
-        self.counting(entry, |entry| entry.ranges.clear(state.key, span));
-        Ok(state.bump())
+        self.count_ranges(entry, |entry| entry.ranges.clear(state.key, span));
+        Ok(state.advance_generation())
     }
 
     /// Whether a lock could be set.
     ///
     /// # Errors
     /// The lock that is in the way.
-    pub(in crate::service) fn test_lock(
+    pub(crate) fn test_lock(
         &self,
         client: u64,
         file: InodeId,
-        ask: LockAsk<'_>,
+        request: LockRequest<'_>,
         now_ns: u64,
     ) -> Result<(), Denied> {
         loop {
             let found = {
                 let shard = self.files.lock(file);
-                shard.get(&file).and_then(|entry| conflict(entry, client, ask))
+                shard.get(&file).and_then(|entry| find_conflict(entry, client, request))
             };
             let Some((range, holder)) = found else { return Ok(()) };
-            self.make_way(&holder, Status::Denied, now_ns)
-                .map_err(|_| denied_by(range, &holder))?;
+            if self.expire_holder(&holder, Status::Denied, now_ns).is_err() {
+                return Err(denied_by(range, &holder));
+            }
         }
     }
 
@@ -192,18 +202,17 @@ impl Tables {
     ///
     /// # Errors
     /// `LocksHeld`.
-    pub(in crate::service) fn release_lock_owner(
-        &self,
-        client: &Client,
-        name: &[u8],
-    ) -> Result<(), Status> {
+    pub(crate) fn release_lock_owner(&self, client: &Client, name: &[u8]) -> Result<(), Status> {
         let mut holdings = client.lock();
         let holdings = living(&mut holdings)?;
         let Some(owner) = holdings.lock_owners.get(name) else { return Ok(()) };
-        let lockers: Vec<_> =
-            owner.states.values().filter_map(|key| self.states.get(*key)).collect();
-        if lockers.iter().any(|locker| self.holds(locker)) {
-            return Err(Status::LocksHeld);
+        let mut lockers = Vec::new();
+        for key in owner.states.values() {
+            let Some(locker) = self.states.get(*key) else { continue };
+            if self.holds_range(&locker) {
+                return Err(Status::LocksHeld);
+            }
+            lockers.push(locker);
         }
         holdings.lock_owners.remove(name);
         for locker in &lockers {
@@ -216,10 +225,10 @@ impl Tables {
     ///
     /// # Errors
     /// `LocksHeld` for opens and for locks that are held.
-    pub(in crate::service) fn free(&self, state: &State) -> Result<(), Status> {
+    pub(crate) fn free_state(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
-        if state.open.is_none() || self.holds(state) {
+        if state.open.is_none() || self.holds_range(state) {
             return Err(Status::LocksHeld);
         }
         forget_locker(holdings, state);
@@ -227,7 +236,7 @@ impl Tables {
         Ok(())
     }
 
-    fn holds(&self, locker: &State) -> bool {
+    fn holds_range(&self, locker: &State) -> bool {
         let shard = self.files.lock(locker.file);
         shard.get(&locker.file).is_some_and(|entry| entry.ranges.holds(locker.key))
     }
@@ -237,7 +246,7 @@ impl Tables {
         let mut shard = self.files.lock(locker.file);
         if let Some(entry) = shard.get_mut(&locker.file) {
             entry.lockers.remove(&locker.key);
-            self.counting(entry, |entry| entry.ranges.clear_all(locker.key));
+            self.count_ranges(entry, |entry| entry.ranges.clear_all(locker.key));
         }
     }
 
@@ -246,13 +255,13 @@ impl Tables {
         let mut shard = self.files.lock(open.file);
         let Some(entry) = shard.get_mut(&open.file) else { return Vec::new() };
         let mut lockers = Vec::new();
-        self.counting(entry, |entry| lockers = self.files.remove(entry, open));
+        self.count_ranges(entry, |entry| lockers = self.files.remove(entry, open));
         FileEntry::drop_if_unused(&mut shard, open.file);
         lockers
     }
 
     /// Lets ranges of a file change and counts them.
-    fn counting(&self, entry: &mut FileEntry, change: impl FnOnce(&mut FileEntry)) {
+    fn count_ranges(&self, entry: &mut FileEntry, change: impl FnOnce(&mut FileEntry)) {
         let before = entry.ranges.len();
         change(entry);
         let after = entry.ranges.len();
@@ -261,25 +270,27 @@ impl Tables {
     }
 }
 
-/// The lock of another owner that forbids the one asked for, and its state.
-fn conflict(entry: &FileEntry, client: u64, ask: LockAsk<'_>) -> Option<(Range, Arc<State>)> {
-    let own = |key| {
-        let locker = entry.lockers.get(&key);
-        locker.is_some_and(|it| it.client.id == client && *it.owner == *ask.owner)
+/// The lock of another owner that forbids the requested one, and its state.
+fn find_conflict(
+    entry: &FileEntry,
+    client: u64,
+    request: LockRequest<'_>,
+) -> Option<(Range, Arc<State>)> {
+    // An owner is a name within a client, so the same name of another client is another owner.
+    let is_own = |key| match entry.lockers.get(&key) {
+        Some(locker) => locker.client.id == client && *locker.owner == *request.owner,
+        None => false,
     };
-    let range = entry.ranges.conflict(ask.span, ask.exclusive, own)?;
-    entry.lockers.get(&range.state).map(|locker| (range, Arc::clone(locker)))
+    let range = entry.ranges.find_conflict(request.span, request.mode, is_own)?;
+    let locker = entry.lockers.get(&range.state)?;
+    Some((range, Arc::clone(locker)))
 }
 
 fn denied_by(range: Range, holder: &State) -> Denied {
     Denied {
         span: range.span,
-        exclusive: range.exclusive,
+        mode: range.mode,
         client: holder.client.id,
         owner: Arc::clone(&holder.owner),
     }
-}
-
-fn denied(range: Range, holder: &State) -> Refused {
-    Refused::Denied(denied_by(range, holder))
 }

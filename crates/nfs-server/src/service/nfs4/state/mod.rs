@@ -1,7 +1,7 @@
 //! State that the server keeps for clients of NFS v4: identities, sessions, opens and locks.
 //!
 //! [`Tables`] is the principal type. It knows no wire, no socket and no clock: the monotonic time
-//! is an argument. Order of locks: a session's slot, the book of clients, one client's holdings,
+//! is an argument. Order of locks: a session's slot, the index of clients, one client's holdings,
 //! one shard of files, one shard of a registry; never two of one kind. READ and WRITE find their
 //! state under one shard's read lock and nothing else.
 //!
@@ -11,18 +11,17 @@
 //!
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
-mod book;
 mod client;
+mod client_index;
 mod exchange;
 mod files;
 mod grace;
-mod held;
+mod held_state;
 mod io;
 mod locks;
 mod opens;
 mod owner;
 mod ranges;
-mod registry;
 mod session;
 mod sessions;
 mod setclientid;
@@ -33,27 +32,26 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use nfs_proto::Status;
 
-pub(in crate::service) use self::client::{Client, Identity, OwnerKind, Principal};
-pub(in crate::service) use self::held::{READ, Share, State, WRITE};
-pub(in crate::service) use self::io::Speaker;
-pub(in crate::service) use self::locks::{Denied, LockAsk, Refused};
-pub(in crate::service) use self::owner::{LastReply, OwnerTurn};
-pub(in crate::service) use self::ranges::Span;
-pub(in crate::service) use self::session::{
-    Asked, Channel, CreatedSession, Session, Slot, SlotTurn,
-};
-pub(in crate::service) use self::sessions::SessionAsk;
+pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
+pub(crate) use self::exchange::ExchangeKind;
+pub(crate) use self::held_state::{READ, Share, State, WRITE};
+pub(crate) use self::locks::{Denied, LockRequest, Refused};
+pub(crate) use self::owner::{LastReply, OwnerTurn};
+pub(crate) use self::ranges::{LockMode, Span};
+pub(crate) use self::session::{CallFingerprint, Session, Slot, SlotTurn};
+pub(crate) use self::sessions::SessionRequest;
 
-use self::book::Book;
+use self::client_index::ClientIndex;
 use self::files::Files;
 use self::grace::Grace;
-use self::registry::Registry;
 use crate::clock::mix;
 use crate::limits::{NFS4_SESSIONS_MAX, NFS4_SLOTS_MAX, NFS4_STATES_MAX};
+use crate::registry::Registry;
+use crate::sync;
 
 /// See the module.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ pub(crate) struct Tables {
     /// Number of the next client.
     next_client: AtomicU64,
     /// Clients by name: of v4.0 and of later versions.
-    books: [Mutex<Book>; 2],
+    client_indexes: [Mutex<ClientIndex>; 2],
     /// Confirmed clients by id.
     confirmed: RwLock<HashMap<u64, Arc<Client>>>,
     sessions: Registry<Session>,
@@ -87,7 +85,7 @@ impl Tables {
             lease_ns,
             start: AtomicU64::new(0),
             next_client: AtomicU64::new(mix(boot_id) & 0x3fff_ffff),
-            books: [Mutex::default(), Mutex::default()],
+            client_indexes: [Mutex::default(), Mutex::default()],
             confirmed: RwLock::default(),
             sessions: Registry::new(NFS4_SESSIONS_MAX),
             states: Registry::new(NFS4_STATES_MAX),
@@ -98,30 +96,33 @@ impl Tables {
             swept_ns: AtomicU64::new(0),
             grace: Grace::default(),
         };
-        tables.start_anew(boot_id);
+        tables.begin_epoch(boot_id);
         tables
     }
 
     /// Forgets everything, as a server that starts again at `now_ns` does, but for what clients
     /// may reclaim within a grace period of `grace_ns`, where that is given.
     pub(crate) fn restart(&self, boot_id: u64, now_ns: u64, grace_ns: Option<u64>) {
-        self.start_anew(boot_id);
+        self.begin_epoch(boot_id);
         match grace_ns {
-            Some(lasts_ns) => {
-                let until_ns = now_ns.saturating_add(lasts_ns);
-                self.grace.begin(now_ns, until_ns, &self.confirmed_clients());
+            Some(duration_ns) => {
+                let until_ns = now_ns.saturating_add(duration_ns);
+                self.grace.begin_period(now_ns, until_ns, &self.confirmed_clients());
             }
-            None => self.grace.skip(),
+            None => self.grace.clear_period(),
         }
-        for book in &self.books {
-            *book.lock().unwrap_or_else(PoisonError::into_inner) = Book::default();
+        for index in &self.client_indexes {
+            *sync::lock(index) = ClientIndex::default();
         }
         for client in self.confirmed_clients() {
             self.forget(&client);
         }
     }
 
-    fn start_anew(&self, boot_id: u64) {
+    fn begin_epoch(&self, boot_id: u64) {
+        // A client id is the number of the start above and of the client below. The upper half is
+        // mixed from the boot id, so ids of another start are recognised as stale
+        // (RFC 7530 section 9.1.1), and it is odd, so no id is 0. The lower half goes on counting.
         let first = self.next_client.load(Ordering::Relaxed) & 0xffff_ffff;
         let start = (mix(boot_id ^ first) | 1) << 32 | first;
         self.start.store(start, Ordering::Relaxed);
@@ -135,10 +136,10 @@ impl Tables {
     /// A confirmed client by its id.
     ///
     /// # Errors
-    /// `StaleClientId` for an id of an earlier start or of nobody; `Expired` for one that this
-    /// start has given and forgotten.
-    pub(in crate::service) fn client(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Status> {
-        let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
+    /// `StaleClientId` for an id that is of an earlier start or was never given; `Expired` for one
+    /// that this start has given and forgotten.
+    pub(crate) fn client(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Status> {
+        let confirmed = sync::read(&self.confirmed);
         let found = confirmed.get(&id).cloned();
         drop(confirmed);
         match found {
@@ -148,14 +149,10 @@ impl Tables {
             }
             Some(client) => Ok(client),
             None if self.is_pending(id) => Err(Status::StaleClientId),
+            // Only an id of this start that was confirmed once can have expired.
             None if self.was_given(id as u32) && self.is_of_this_start(id) => Err(Status::Expired),
             None => Err(Status::StaleClientId),
         }
-    }
-
-    /// Starts a client's lease anew.
-    pub(in crate::service) fn renew(client: &Client, now_ns: u64) {
-        client.renew(now_ns);
     }
 
     /// The id that a client of this start with that number has.
@@ -175,13 +172,16 @@ impl Tables {
     }
 
     fn confirmed_clients(&self) -> Vec<Arc<Client>> {
-        let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
+        let confirmed = sync::read(&self.confirmed);
         confirmed.values().cloned().collect()
     }
 
+    // `dead` is set under the lock of the holdings, which every call that adds an open or a lock
+    // takes first: a call that has found the client before can't give it anything any more. The
+    // states are ended after that lock is released, because ending one takes a shard of files.
     /// Takes everything from a client and forgets it.
     fn forget(&self, client: &Arc<Client>) {
-        let mut confirmed = self.confirmed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut confirmed = sync::write(&self.confirmed);
         confirmed.remove(&client.id);
         drop(confirmed);
         let (sessions, states) = {
@@ -189,11 +189,11 @@ impl Tables {
             holdings.dead = true;
             let opens = std::mem::take(&mut holdings.open_owners);
             let locks = std::mem::take(&mut holdings.lock_owners);
-            let states: Vec<u64> = opens
-                .values()
-                .chain(locks.values())
-                .flat_map(|owner| owner.states.values().copied().chain(owner.closed))
-                .collect();
+            let mut states = Vec::new();
+            for owner in opens.values().chain(locks.values()) {
+                states.extend(owner.states.values().copied());
+                states.extend(owner.closed);
+            }
             (std::mem::take(&mut holdings.sessions), states)
         };
         for session in sessions {
@@ -219,6 +219,8 @@ impl Tables {
 
     /// Forgets clients whose lease has run out, at most once in a quarter of a lease.
     fn sweep(&self, now_ns: u64) {
+        // Expired clients that never call again hold memory until this finds them. It runs when new
+        // clients come, since only they make the tables grow; the exchange below picks one thread.
         let last = self.swept_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(last) < self.lease_ns / 4 {
             return;
@@ -232,9 +234,9 @@ impl Tables {
                 self.forget(&client);
             }
         }
-        for book in &self.books {
-            let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-            book.tidy(|client| client.is_expired(now_ns, self.lease_ns));
+        for index in &self.client_indexes {
+            let mut index = sync::lock(index);
+            index.remove_expired(|client| client.is_expired(now_ns, self.lease_ns));
         }
     }
 }

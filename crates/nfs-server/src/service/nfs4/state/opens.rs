@@ -2,6 +2,7 @@
 //!
 //! **Source:** RFC 7530 sections 9.7 to 9.9 and 16.18 to 16.20, RFC 8881 section 9.7.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use nfs_proto::Status;
@@ -10,21 +11,21 @@ use nfs_proto::nfs4::Stateid;
 use super::Tables;
 use super::client::{Client, Holdings, OwnerKind};
 use super::files::FileEntry;
-use super::held::{Share, State};
+use super::held_state::{Share, State};
 use super::owner::{LastReply, Owner, OwnerTurn};
 use crate::fs::Pin;
 use crate::limits::NFS4_OWNERS_MAX;
 
 /// The state that OPEN made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Opened {
+pub(crate) struct Opened {
     /// The open's name.
-    pub(in crate::service) stateid: Stateid,
+    pub(crate) stateid: Stateid,
     /// Whether OPEN_CONFIRM has to follow.
-    pub(in crate::service) confirm: bool,
+    pub(crate) confirm: bool,
 }
 
-/// An open that could be neither made nor refused yet: someone stands in the way.
+/// An open that could be neither made nor refused yet: another open is in the way.
 enum Attempt {
     Done(Opened),
     InTheWay(Arc<State>),
@@ -35,7 +36,7 @@ impl Tables {
     ///
     /// # Errors
     /// `BadSeqid`, `Jukebox`, `Expired`; `Resource` where the client has too many owners.
-    pub(in crate::service) fn begin_open(
+    pub(crate) fn begin_open(
         &self,
         client: &Client,
         name: &[u8],
@@ -45,30 +46,34 @@ impl Tables {
         client.renew(now_ns);
         let mut holdings = client.lock();
         let holdings = living(&mut holdings)?;
-        // What was never confirmed may be a call from long ago: it starts over.
+        // An owner that was never confirmed may come from an OPEN of long ago that the network
+        // delivered late. It starts over with the new call: OPEN_CONFIRM is what proves that the
+        // client knows of it (RFC 7530 section 16.18.5).
         if let Some(owner) = holdings.open_owners.get(name)
             && !owner.confirmed
             && !owner.is_new()
         {
-            match self.begin(holdings, OwnerKind::Open, name, sequence, now_ns) {
+            match self.begin_call(holdings, OwnerKind::Open, name, sequence, now_ns) {
                 Ok(OwnerTurn::New) | Err(Status::BadSeqid) => {}
                 other => return other,
             }
             let owner = holdings.open_owners.remove(name).unwrap_or_default();
-            owner.states.into_values().chain(owner.closed).for_each(|key| self.end_state(key));
+            for key in owner.states.into_values().chain(owner.closed) {
+                self.end_state(key);
+            }
         }
         if !holdings.open_owners.contains_key(name) {
-            self.make_room(holdings, OwnerKind::Open, now_ns)?;
+            self.forget_idle_owners(holdings, OwnerKind::Open, now_ns)?;
             holdings.open_owners.insert(Arc::from(name), Owner::starting_at(sequence));
         }
-        self.begin(holdings, OwnerKind::Open, name, sequence, now_ns)
+        self.begin_call(holdings, OwnerKind::Open, name, sequence, now_ns)
     }
 
     /// Places a numbered call of the owner of a state.
     ///
     /// # Errors
     /// `BadSeqid`, `Jukebox`, `Expired`; `BadStateid` where the owner is gone.
-    pub(in crate::service) fn begin_on(
+    pub(crate) fn begin_on(
         &self,
         state: &State,
         sequence: u32,
@@ -76,10 +81,10 @@ impl Tables {
     ) -> Result<OwnerTurn, Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
-        self.begin(holdings, state.kind(), &state.owner, sequence, now_ns)
+        self.begin_call(holdings, state.kind(), &state.owner, sequence, now_ns)
     }
 
-    fn begin(
+    fn begin_call(
         &self,
         holdings: &mut Holdings,
         kind: OwnerKind,
@@ -87,7 +92,7 @@ impl Tables {
         sequence: u32,
         now_ns: u64,
     ) -> Result<OwnerTurn, Status> {
-        let owner = holdings.owners(kind).get_mut(name).ok_or(Status::BadStateid)?;
+        let owner = holdings.owners_of(kind).get_mut(name).ok_or(Status::BadStateid)?;
         let turn = owner.begin(sequence, now_ns)?;
         if turn == OwnerTurn::New
             && let Some(closed) = owner.closed.take()
@@ -98,14 +103,14 @@ impl Tables {
     }
 
     /// Ends a numbered call; without a reply it does not count.
-    pub(in crate::service) fn finish(
+    pub(crate) fn finish_call(
         client: &Client,
         kind: OwnerKind,
         name: &[u8],
         sequence: u32,
         reply: Option<LastReply>,
     ) {
-        if let Some(owner) = client.lock().owners(kind).get_mut(name) {
+        if let Some(owner) = client.lock().owners_of(kind).get_mut(name) {
             owner.finish(sequence, reply);
         }
     }
@@ -114,7 +119,7 @@ impl Tables {
     ///
     /// # Errors
     /// `ShareDenied`; `Expired` for a client that is forgotten; `Resource` at the limit.
-    pub(in crate::service) fn open(
+    pub(crate) fn open_file(
         &self,
         client: &Arc<Client>,
         name: &[u8],
@@ -127,7 +132,7 @@ impl Tables {
             match self.try_open(client, name, &mut pin, share)? {
                 Attempt::Done(opened) => return Ok(opened),
                 Attempt::InTheWay(holder) => {
-                    self.make_way(&holder, Status::ShareDenied, now_ns)?;
+                    self.expire_holder(&holder, Status::ShareDenied, now_ns)?;
                 }
             }
         }
@@ -146,14 +151,16 @@ impl Tables {
         let own = holdings.state_of(OwnerKind::Open, name, file);
         let mut shard = self.files.lock(file);
         let entry = shard.entry(file).or_default();
-        if let Some(holder) = entry.conflict(share) {
+        if let Some(holder) = entry.find_conflict(share) {
             return Ok(Attempt::InTheWay(Arc::clone(holder)));
         }
-        let known = own.and_then(|own| self.states.get(own));
-        if let Some(state) = known {
+        // An owner has one open for each file: opening it again widens that one, and one CLOSE ends
+        // it (RFC 7530 section 9.11).
+        if let Some(state) = own.and_then(|own| self.states.get(own)) {
             let confirm = !holdings.open_owners.get(name).is_some_and(|owner| owner.confirmed);
-            self.files.change(entry, &state, |it| it.set_share(it.share().union(share), share));
-            return Ok(Attempt::Done(Opened { stateid: state.bump(), confirm }));
+            self.files
+                .change_share(entry, &state, |it| it.set_share(it.share().union(share), share));
+            return Ok(Attempt::Done(Opened { stateid: state.advance_generation(), confirm }));
         }
         let (owner_name, owner) = open_owner(holdings, client, name);
         let mut make = |key| {
@@ -173,40 +180,37 @@ impl Tables {
     ///
     /// # Errors
     /// `BadStateid` where it is confirmed already or gone.
-    pub(in crate::service) fn confirm_open(state: &State) -> Result<Stateid, Status> {
+    pub(crate) fn confirm_open(state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
-        let owner = living(&mut holdings)?.open_owners.get_mut(&state.owner);
-        let owner = owner.filter(|owner| !owner.confirmed).ok_or(Status::BadStateid)?;
-        owner.confirmed = true;
-        Ok(state.bump())
+        match living(&mut holdings)?.open_owners.get_mut(&state.owner) {
+            Some(owner) if !owner.confirmed => owner.confirmed = true,
+            _ => return Err(Status::BadStateid),
+        }
+        Ok(state.advance_generation())
     }
 
-    /// Lets go a part of what was opened.
+    /// Gives up a part of what was opened.
     ///
     /// # Errors
-    /// `Inval` where no OPEN asked for exactly that; `BadStateid` for locks and what is closed.
-    pub(in crate::service) fn downgrade(
-        &self,
-        state: &State,
-        share: Share,
-    ) -> Result<Stateid, Status> {
+    /// `Inval` where no OPEN requested exactly that; `BadStateid` for locks and what is closed.
+    pub(crate) fn downgrade_open(&self, state: &State, share: Share) -> Result<Stateid, Status> {
         let mut shard = self.files.lock(state.file);
         let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
         if state.open.is_some() || !state.is_live() {
             return Err(Status::BadStateid);
         }
-        if !state.was_asked(share) {
+        if !state.was_requested(share) {
             return Err(Status::Inval);
         }
-        self.files.change(entry, state, |state| state.downgrade(share));
-        Ok(state.bump())
+        self.files.change_share(entry, state, |state| state.downgrade(share));
+        Ok(state.advance_generation())
     }
 
     /// Closes an open, and with it the locks under it.
     ///
     /// # Errors
     /// `BadStateid` for locks and what is closed already.
-    pub(in crate::service) fn close(&self, state: &State) -> Result<Stateid, Status> {
+    pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
         if state.open.is_some() || !state.is_live() {
@@ -217,11 +221,11 @@ impl Tables {
             forget_locker(holdings, &locker);
         }
         state.end();
-        let numbered = !state.client.has_sessions;
+        let numbered = !state.client.has_sessions();
         if let Some(owner) = holdings.open_owners.get_mut(&state.owner) {
             owner.states.remove(&state.file);
             if numbered {
-                // The state stays to be found by the same call sent again.
+                // A retransmitted CLOSE still has to find the state and its kept reply.
                 if let Some(before) = owner.closed.replace(state.key) {
                     self.states.remove(before);
                 }
@@ -232,35 +236,46 @@ impl Tables {
         if !numbered {
             self.states.remove(state.key);
         }
-        Ok(state.bump())
+        Ok(state.advance_generation())
     }
 
     /// Forgets idle owners where a client has too many.
-    pub(super) fn make_room(
+    pub(super) fn forget_idle_owners(
         &self,
         holdings: &mut Holdings,
         kind: OwnerKind,
         now_ns: u64,
     ) -> Result<(), Status> {
-        let owners = holdings.owners(kind);
+        let owners = holdings.owners_of(kind);
         if owners.len() < NFS4_OWNERS_MAX {
             return Ok(());
         }
-        // Those that could still send a call again go last.
+        // An owner without opens is kept for its last reply. One that was idle for a whole lease
+        // can't be waiting for that any more; younger ones go only where that is not enough.
         for age_ns in [self.lease_ns, 0] {
             owners.retain(|_, owner| {
                 let old = now_ns.saturating_sub(owner.used_ns) >= age_ns;
-                let forget = owner.is_idle() && old;
-                if forget {
-                    owner.closed.take().into_iter().for_each(|key| self.end_state(key));
+                if !owner.is_idle() || !old {
+                    return true;
                 }
-                !forget
+                if let Some(closed) = owner.closed.take() {
+                    self.end_state(closed);
+                }
+                false
             });
             if owners.len() < NFS4_OWNERS_MAX {
                 return Ok(());
             }
         }
         Err(Status::Resource)
+    }
+}
+
+/// The name of an owner, shared with its entry where it has one already.
+pub(super) fn shared_name(owners: &HashMap<Arc<[u8]>, Owner>, name: &[u8]) -> Arc<[u8]> {
+    match owners.get_key_value(name) {
+        Some((known, _)) => Arc::clone(known),
+        None => Arc::from(name),
     }
 }
 
@@ -272,13 +287,13 @@ pub(super) fn living(holdings: &mut Holdings) -> Result<&mut Holdings, Status> {
     if holdings.dead { Err(Status::Expired) } else { Ok(holdings) }
 }
 
-/// Takes the state of locks from its owner; without sessions the owner stays for its numbers.
+/// Takes the state of locks from its owner; without sessions the owner is kept for its numbers.
 pub(super) fn forget_locker(holdings: &mut Holdings, locker: &State) {
     let Some(owner) = holdings.lock_owners.get_mut(&locker.owner) else { return };
     if owner.states.get(&locker.file) == Some(&locker.key) {
         owner.states.remove(&locker.file);
     }
-    if locker.client.has_sessions && owner.states.is_empty() {
+    if locker.client.has_sessions() && owner.states.is_empty() {
         holdings.lock_owners.remove(&locker.owner);
     }
 }
@@ -290,9 +305,8 @@ fn open_owner<'h>(
     name: &[u8],
 ) -> (Arc<[u8]>, &'h mut Owner) {
     let owners = &mut holdings.open_owners;
-    let known = owners.get_key_value(name).map(|(name, _)| Arc::clone(name));
-    let shared = known.unwrap_or_else(|| Arc::from(name));
+    let shared = shared_name(owners, name);
     let owner = owners.entry(Arc::clone(&shared)).or_default();
-    owner.confirmed |= client.has_sessions;
+    owner.confirmed |= client.has_sessions();
     (shared, owner)
 }

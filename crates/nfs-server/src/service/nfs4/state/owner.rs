@@ -2,7 +2,7 @@
 //!
 //! In v4.0 each owner numbers its calls and the server keeps the reply of the last, so that a call
 //! that is sent again is answered and not carried out again. While a call is carried out, the same
-//! call is told to come later. v4.1 has sessions for that and uses only the map of states.
+//! call is answered with DELAY. v4.1 has sessions for that and uses only the map of states.
 //!
 //! **Source:** RFC 7530 section 9.1.7.
 
@@ -31,16 +31,16 @@ pub(super) struct Owner {
 
 /// The reply of an owner's last call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) struct LastReply {
+pub(crate) struct LastReply {
     /// The results of the operation, as they were sent.
-    pub(in crate::service) bytes: Arc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     /// The current file handle that OPEN left behind.
-    pub(in crate::service) file: Option<InodeId>,
+    pub(crate) file: Option<InodeId>,
 }
 
 /// The way in which a call is treated by its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::service) enum OwnerTurn {
+pub(crate) enum OwnerTurn {
     /// Carry it out, then call `finish`.
     New,
     /// The call is answered with this reply.
@@ -56,7 +56,7 @@ impl Owner {
     /// Places a call; a new one makes the owner busy.
     ///
     /// # Errors
-    /// `BadSeqid`; `Jukebox` while the same call is under way.
+    /// `BadSeqid`; `Jukebox` while the same call is in flight.
     pub(super) fn begin(&mut self, sequence: u32, now_ns: u64) -> Result<OwnerTurn, Status> {
         self.used_ns = now_ns;
         if sequence == self.sequence.wrapping_add(1) {
@@ -71,7 +71,7 @@ impl Owner {
         }
     }
 
-    /// Ends a call: with its reply it counts, without it is as if it never came.
+    /// Ends a call: with its reply it counts, without it has no effect on the numbering.
     pub(super) fn finish(&mut self, sequence: u32, reply: Option<LastReply>) {
         self.busy = false;
         if reply.is_some() {
@@ -104,7 +104,7 @@ mod tests {
         let mut owner = Owner::starting_at(7);
         assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "there is nothing to replay yet");
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::New));
-        assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "it is under way");
+        assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "it is in flight");
         owner.finish(7, Some(reply(b"seven")));
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
         assert_eq!(owner.begin(9, 0), Err(Status::BadSeqid));

@@ -10,11 +10,20 @@ use nfs_proto::Status;
 
 /// Bytes from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Span {
+pub(crate) struct Span {
     /// Offset of the first byte.
-    pub(in crate::service) first: u64,
+    pub(crate) first: u64,
     /// Offset of the last byte.
-    pub(in crate::service) last: u64,
+    pub(crate) last: u64,
+}
+
+/// Whether a lock admits others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockMode {
+    /// Others may lock the same bytes in this mode: READ_LT.
+    Shared,
+    /// No other owner may lock them: WRITE_LT.
+    Exclusive,
 }
 
 /// Bytes that an owner has locked.
@@ -23,8 +32,7 @@ pub(super) struct Range {
     /// Number of the state that holds it.
     pub(super) state: u64,
     pub(super) span: Span,
-    /// Whether it excludes all others.
-    pub(super) exclusive: bool,
+    pub(super) mode: LockMode,
 }
 
 /// All locks of a file.
@@ -36,7 +44,7 @@ impl Span {
     ///
     /// # Errors
     /// `Inval` for no bytes and for a length past the last byte there can be.
-    pub(in crate::service) fn new(offset: u64, length: u64) -> Result<Self, Status> {
+    pub(crate) fn new(offset: u64, length: u64) -> Result<Self, Status> {
         let last = match length {
             0 => return Err(Status::Inval),
             u64::MAX => u64::MAX,
@@ -46,7 +54,7 @@ impl Span {
     }
 
     /// The length on the wire.
-    pub(in crate::service) fn length(self) -> u64 {
+    pub(crate) fn length(self) -> u64 {
         if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
     }
 
@@ -61,36 +69,42 @@ impl Span {
 }
 
 impl Ranges {
-    /// A lock that forbids this one to a state that owns none of `own`.
-    pub(super) fn conflict(
+    /// A lock of another owner that forbids this one; `is_own` tells the owner's states.
+    pub(super) fn find_conflict(
         &self,
         span: Span,
-        exclusive: bool,
-        own: impl Fn(u64) -> bool,
+        mode: LockMode,
+        is_own: impl Fn(u64) -> bool,
     ) -> Option<Range> {
-        let forbids = |range: &&Range| {
-            range.span.overlaps(span) && (exclusive || range.exclusive) && !own(range.state)
-        };
-        self.0.iter().find(forbids).copied()
+        for range in &self.0 {
+            let both_shared = mode == LockMode::Shared && range.mode == LockMode::Shared;
+            if range.span.overlaps(span) && !both_shared && !is_own(range.state) {
+                return Some(*range);
+            }
+        }
+        None
     }
 
     /// Sets a lock; the caller has looked for conflicts.
-    pub(super) fn set(&mut self, state: u64, mut span: Span, exclusive: bool) {
+    pub(super) fn set(&mut self, state: u64, mut span: Span, mode: LockMode) {
+        // A lock replaces what the owner had on its bytes, also where that was of the other mode:
+        // an upgrade or downgrade in place. What then touches it in the same mode is joined, or a
+        // client that locks byte by byte would fill the table.
         self.clear(state, span);
         self.0.retain(|range| {
-            let join =
-                range.state == state && range.exclusive == exclusive && range.span.touches(span);
+            let join = range.state == state && range.mode == mode && range.span.touches(span);
             if join {
                 span.first = span.first.min(range.span.first);
                 span.last = span.last.max(range.span.last);
             }
             !join
         });
-        self.0.push(Range { state, span, exclusive });
+        self.0.push(Range { state, span, mode });
     }
 
-    /// Takes a state's locks off some bytes; what is left at both sides stays.
+    /// Removes a state's locks from some bytes and keeps what is left at both sides.
     pub(super) fn clear(&mut self, state: u64, span: Span) {
+        // Unlocking the middle of a range leaves two, so this can make a table longer.
         let mut right_parts = Vec::new();
         self.0.retain_mut(|range| {
             if range.state != state || !range.span.overlaps(span) {
@@ -148,15 +162,18 @@ mod tests {
     #[test]
     fn touching_ranges_join_and_a_hole_splits() {
         let mut ranges = Ranges::default();
-        ranges.set(1, span(0, 9), true);
-        ranges.set(1, span(10, 19), true);
-        assert_eq!(ranges.0, [Range { state: 1, span: span(0, 19), exclusive: true }]);
+        ranges.set(1, span(0, 9), LockMode::Exclusive);
+        ranges.set(1, span(10, 19), LockMode::Exclusive);
+        assert_eq!(ranges.0, [Range { state: 1, span: span(0, 19), mode: LockMode::Exclusive }]);
         ranges.clear(1, span(5, 6));
         assert_eq!(ranges.len(), 2);
-        ranges.set(1, span(5, 6), false);
+        ranges.set(1, span(5, 6), LockMode::Shared);
         assert_eq!(ranges.len(), 3, "another kind does not join");
-        ranges.set(1, span(0, u64::MAX), true);
-        assert_eq!(ranges.0, [Range { state: 1, span: span(0, u64::MAX), exclusive: true }]);
+        ranges.set(1, span(0, u64::MAX), LockMode::Exclusive);
+        assert_eq!(
+            ranges.0,
+            [Range { state: 1, span: span(0, u64::MAX), mode: LockMode::Exclusive }]
+        );
     }
 
     proptest! {
@@ -166,7 +183,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..3, 0_u64..16, 0_u64..16, 0_u8..3), 1..60)
         ) {
             let mut ranges = Ranges::default();
-            let mut table = [[None::<bool>; 16]; 3];
+            let mut table = [[None::<LockMode>; 16]; 3];
             for (state, a, b, what) in steps {
                 let span = span(a.min(b), a.max(b));
                 let bytes = span.first as usize..=span.last as usize;
@@ -175,16 +192,16 @@ mod tests {
                     table[state as usize][bytes].fill(None);
                     continue;
                 }
-                let exclusive = what == 1;
-                let conflict = ranges.conflict(span, exclusive, |other| other == state);
+                let mode = if what == 1 { LockMode::Exclusive } else { LockMode::Shared };
+                let conflict = ranges.find_conflict(span, mode, |other| other == state);
                 let expected = (0..3).filter(|other| *other != state as usize).any(|other| {
                     let mut held = table[other][bytes.clone()].iter().flatten();
-                    held.any(|held| exclusive || *held)
+                    held.any(|held| [mode, *held].contains(&LockMode::Exclusive))
                 });
                 prop_assert_eq!(conflict.is_some(), expected);
                 if conflict.is_none() {
-                    ranges.set(state, span, exclusive);
-                    table[state as usize][bytes].fill(Some(exclusive));
+                    ranges.set(state, span, mode);
+                    table[state as usize][bytes].fill(Some(mode));
                 }
             }
             for (state, row) in (0..).zip(&table) {
@@ -194,7 +211,7 @@ mod tests {
                     };
                     let found: Vec<_> = ranges.0.iter().filter(mine).collect();
                     prop_assert!(found.len() <= 1);
-                    prop_assert_eq!(found.first().map(|range| range.exclusive), *held);
+                    prop_assert_eq!(found.first().map(|range| range.mode), *held);
                 }
                 prop_assert_eq!(ranges.holds(state), row.iter().any(Option::is_some));
             }

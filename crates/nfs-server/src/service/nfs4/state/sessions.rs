@@ -6,50 +6,52 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nfs_proto::Status;
+use nfs_proto::nfs4::ChannelAttributes;
 
 use super::Tables;
-use super::client::{Client, Principal};
-use super::session::{Channel, CreatedSession, Session};
+use super::client::{Client, ClientKind, CreatedSession, Principal};
+use super::session::Session;
 
 /// The request of CREATE_SESSION, with channels already cut to what the server grants.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::service) struct SessionAsk {
+pub(crate) struct SessionRequest {
     /// Id of the client.
-    pub(in crate::service) client: u64,
+    pub(crate) client: u64,
     /// Value of csa_sequence.
-    pub(in crate::service) sequence: u32,
+    pub(crate) sequence: u32,
     /// The principal that calls.
-    pub(in crate::service) principal: Principal,
+    pub(crate) principal: Principal,
     /// Flags to grant.
-    pub(in crate::service) flags: u32,
+    pub(crate) flags: u32,
     /// From client to server.
-    pub(in crate::service) fore: Channel,
+    pub(crate) fore: ChannelAttributes,
     /// From server to client.
-    pub(in crate::service) back: Channel,
+    pub(crate) back: ChannelAttributes,
 }
 
 impl Tables {
     /// Makes a session, or returns the one that the same call made before. The first session of a
-    /// client confirms it. `check` is asked about a call that is not a repetition.
+    /// client confirms it. `check` decides on a call that is not a repetition.
     ///
     /// # Errors
     /// `StaleClientId`, `SeqMisordered`, `ClidInUse` for another user, `NoSpc` where there are too
     /// many sessions, and what `check` says.
-    pub(in crate::service) fn create_session(
+    pub(crate) fn create_session(
         &self,
-        ask: &SessionAsk,
+        request: &SessionRequest,
         check: impl FnOnce() -> Result<(), Status>,
         now_ns: u64,
     ) -> Result<CreatedSession, Status> {
-        let pending = self.book(true).pending(ask.client).cloned();
+        let pending =
+            self.lock_index(ClientKind::WithSessions).find_pending(request.client).cloned();
         let client = match &pending {
-            Some(line) if line.client.is_expired(now_ns, self.lease_ns) => {
+            Some(entry) if entry.client.is_expired(now_ns, self.lease_ns) => {
                 return Err(Status::StaleClientId);
             }
-            Some(line) => Arc::clone(&line.client),
-            None => self.client(ask.client, now_ns).map_err(|_| Status::StaleClientId)?,
+            Some(entry) => Arc::clone(&entry.client),
+            None => self.client(request.client, now_ns).map_err(|_| Status::StaleClientId)?,
         };
-        if !client.has_sessions {
+        if !client.has_sessions() {
             return Err(Status::StaleClientId);
         }
         let created = {
@@ -58,25 +60,27 @@ impl Tables {
             if holdings.dead {
                 return Err(Status::StaleClientId);
             }
-            if ask.sequence == last {
+            // CREATE_SESSION has a cache of one reply for each client, as a slot has: the sequence
+            // of EXCHANGE_ID is the first that is valid (RFC 8881 section 18.36.4, phase 2).
+            if request.sequence == last {
                 return result.ok_or(Status::SeqMisordered);
             }
-            if ask.sequence != last.wrapping_add(1) {
+            if request.sequence != last.wrapping_add(1) {
                 return Err(Status::SeqMisordered);
             }
-            if pending.is_some() && client.principal != ask.principal {
+            if pending.is_some() && client.principal != request.principal {
                 return Err(Status::ClidInUse);
             }
             check()?;
-            let created = self.add_session(&client, ask)?;
+            let created = self.add_session(&client, request)?;
             holdings.sessions.push(session_key(created.id));
-            holdings.creation = (ask.sequence, Some(created));
+            holdings.creation = (request.sequence, Some(created));
             created
         };
         client.renew(now_ns);
         if pending.is_some() {
-            self.admit(&client);
-            let replaced = self.book(true).confirm(client.id);
+            self.add_confirmed(&client);
+            let replaced = self.lock_index(ClientKind::WithSessions).confirm_pending(client.id);
             if let Some(replaced) = replaced {
                 self.forget(&replaced);
             }
@@ -87,41 +91,38 @@ impl Tables {
     fn add_session(
         &self,
         client: &Arc<Client>,
-        ask: &SessionAsk,
+        request: &SessionRequest,
     ) -> Result<CreatedSession, Status> {
-        let slots = self.take_slots(ask.fore.slots)?;
-        let fore = Channel { slots, ..ask.fore };
+        let slots = self.take_slots(request.fore.requests_max)?;
+        let fore = ChannelAttributes { requests_max: slots, ..request.fore };
         let kept = Arc::clone(&self.kept_bytes);
         let make = |key| Session::new(key, Arc::clone(client), fore, kept);
         let Some(session) = self.sessions.insert(make) else {
             self.slots_left.fetch_add(slots as usize, Ordering::Relaxed);
             return Err(Status::NoSpc);
         };
-        let (sequence, flags, back) = (ask.sequence, ask.flags, ask.back);
+        let (sequence, flags, back) = (request.sequence, request.flags, request.back);
         Ok(CreatedSession { id: session.id(), sequence, flags, fore, back })
     }
 
-    /// Takes up to `asked` slots, at least one.
-    fn take_slots(&self, asked: u32) -> Result<u32, Status> {
-        let mut taken = 0;
-        let take = |left: usize| {
-            taken = left.min(asked as usize);
-            left.checked_sub(taken.max(1))
-        };
+    /// Takes up to `requested` slots, at least one.
+    fn take_slots(&self, requested: u32) -> Result<u32, Status> {
+        // Near the limit a session gets fewer slots than it requested, which the client has to
+        // accept (RFC 8881 section 18.36.3); without any it can't exist.
+        let wanted = requested.max(1) as usize;
+        let take = |left: usize| left.checked_sub(left.min(wanted).max(1));
         let order = Ordering::Relaxed;
-        self.slots_left.fetch_update(order, order, take).map_err(|_| Status::NoSpc)?;
-        Ok(taken.max(1) as u32)
+        match self.slots_left.fetch_update(order, order, take) {
+            Ok(left) => Ok(left.min(wanted) as u32),
+            Err(_) => Err(Status::NoSpc),
+        }
     }
 
-    /// Finds a session and starts its client's lease anew.
+    /// Finds a session and renews its client's lease.
     ///
     /// # Errors
     /// `BadSession`, also where the client's lease had run out.
-    pub(in crate::service) fn session(
-        &self,
-        id: [u8; 16],
-        now_ns: u64,
-    ) -> Result<Arc<Session>, Status> {
+    pub(crate) fn find_session(&self, id: [u8; 16], now_ns: u64) -> Result<Arc<Session>, Status> {
         let session = self.sessions.get(session_key(id)).ok_or(Status::BadSession)?;
         if session.id() != id {
             return Err(Status::BadSession);
@@ -134,16 +135,12 @@ impl Tables {
         Ok(session)
     }
 
-    /// Ends a session; its client stays.
+    /// Ends a session and keeps its client.
     ///
     /// # Errors
     /// `BadSession`.
-    pub(in crate::service) fn destroy_session(
-        &self,
-        id: [u8; 16],
-        now_ns: u64,
-    ) -> Result<(), Status> {
-        let session = self.session(id, now_ns)?;
+    pub(crate) fn destroy_session(&self, id: [u8; 16], now_ns: u64) -> Result<(), Status> {
+        let session = self.find_session(id, now_ns)?;
         session.client.lock().sessions.retain(|key| *key != session.key);
         self.end_session(session.key);
         Ok(())
@@ -152,7 +149,7 @@ impl Tables {
     /// Takes a session out of the table and its slots back.
     pub(super) fn end_session(&self, key: u64) {
         if let Some(session) = self.sessions.remove(key) {
-            self.slots_left.fetch_add(session.fore.slots as usize, Ordering::Relaxed);
+            self.slots_left.fetch_add(session.fore.requests_max as usize, Ordering::Relaxed);
         }
     }
 }

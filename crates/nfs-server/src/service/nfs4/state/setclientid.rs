@@ -7,8 +7,8 @@ use std::sync::Arc;
 use nfs_proto::Status;
 
 use super::Tables;
-use super::book::Line;
-use super::client::{Client, Identity, Principal};
+use super::client::{Client, ClientKind, Identity, Principal};
+use super::client_index::Registration;
 use crate::clock::mix;
 
 impl Tables {
@@ -16,33 +16,33 @@ impl Tables {
     ///
     /// # Errors
     /// `ClidInUse` where another user's client of that name holds state.
-    pub(in crate::service) fn set_client_id(
+    pub(crate) fn set_client_id(
         &self,
         identity: Identity<'_>,
         now_ns: u64,
     ) -> Result<(u64, [u8; 8]), Status> {
         self.sweep(now_ns);
-        let mut book = self.book(false);
-        let record = book.record(identity.owner)?;
-        let mut known = self.living(record, now_ns);
-        if let Some(line) = &known
-            && line.client.principal != identity.principal
+        let mut index = self.lock_index(ClientKind::V4_0);
+        let record = index.record_of(identity.owner)?;
+        let mut known = self.unexpired_client(record, now_ns);
+        if let Some(entry) = &known
+            && entry.client.principal != identity.principal
         {
-            if line.client.lock().has_state() {
+            if entry.client.lock().has_state() {
                 return Err(Status::ClidInUse);
             }
             // As another client altogether: confirming it will replace the one that is there.
             known = None;
         }
-        let same_start = known.filter(|line| line.client.verifier == identity.verifier);
+        let same_start = known.filter(|entry| entry.client.verifier == identity.verifier);
         let client = match same_start {
-            // It tells a new address for callbacks and stays what it is.
-            Some(line) => line.client,
-            None => Client::new(self.new_client_id(), false, identity, now_ns),
+            // The same start of the same client sends a new callback address: it keeps its id.
+            Some(entry) => entry.client,
+            None => Client::new(self.new_client_id(), ClientKind::V4_0, identity, now_ns),
         };
         let id = client.id;
         let confirm = mix(now_ns ^ mix(self.new_client_id())).to_be_bytes();
-        book.set_pending(Line { client, confirm });
+        index.set_pending(Registration { client, confirm });
         Ok((id, confirm))
     }
 
@@ -51,7 +51,7 @@ impl Tables {
     /// # Errors
     /// `StaleClientId` where id and verifier are not those of a pending or confirmed client;
     /// `ClidInUse` for another user.
-    pub(in crate::service) fn confirm_client_id(
+    pub(crate) fn confirm_client_id(
         &self,
         id: u64,
         confirm: [u8; 8],
@@ -59,18 +59,18 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let replaced = {
-            let mut book = self.book(false);
-            let pending = book.pending(id).filter(|line| line.confirm == confirm).cloned();
-            let Some(line) = pending else {
-                drop(book);
-                return self.confirm_again(id, confirm, principal, now_ns);
+            let mut index = self.lock_index(ClientKind::V4_0);
+            let pending = index.find_pending(id).filter(|entry| entry.confirm == confirm).cloned();
+            let Some(entry) = pending else {
+                drop(index);
+                return self.repeat_confirmation(id, confirm, principal, now_ns);
             };
-            if line.client.principal != principal {
+            if entry.client.principal != principal {
                 return Err(Status::ClidInUse);
             }
-            line.client.renew(now_ns);
-            self.admit(&line.client);
-            book.confirm(id)
+            entry.client.renew(now_ns);
+            self.add_confirmed(&entry.client);
+            index.confirm_pending(id)
         };
         if let Some(replaced) = replaced {
             self.forget(&replaced);
@@ -79,7 +79,7 @@ impl Tables {
     }
 
     /// The call of before, sent again.
-    fn confirm_again(
+    fn repeat_confirmation(
         &self,
         id: u64,
         confirm: [u8; 8],
@@ -87,14 +87,14 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let client = self.client(id, now_ns).map_err(|_| Status::StaleClientId)?;
-        let mut book = self.book(false);
-        let record = book.record(&Arc::clone(&client.owner))?;
-        let known = record.confirmed.as_ref().filter(|line| line.client.id == id);
+        let mut index = self.lock_index(ClientKind::V4_0);
+        let record = index.record_of(&Arc::clone(&client.owner))?;
+        let known = record.confirmed.as_ref().filter(|entry| entry.client.id == id);
         match known {
-            Some(line) if line.confirm != confirm => Err(Status::StaleClientId),
-            Some(line) if line.client.principal != principal => Err(Status::ClidInUse),
-            Some(line) => {
-                line.client.renew(now_ns);
+            Some(entry) if entry.confirm != confirm => Err(Status::StaleClientId),
+            Some(entry) if entry.client.principal != principal => Err(Status::ClidInUse),
+            Some(entry) => {
+                entry.client.renew(now_ns);
                 Ok(())
             }
             None => Err(Status::StaleClientId),

@@ -38,15 +38,17 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
                     let file = files[(step * 7 + thread) as usize % files.len()];
                     let share = Share { access: 3, deny: (step % 4) as u32 };
                     let pin = fs.pin(file).unwrap();
-                    let opened = tables.open(&client, &name, pin, share, now_ns);
+                    let opened = tables.open_file(&client, &name, pin, share, now_ns);
                     let Ok(opened) = opened else { continue };
-                    let found = tables.find(&opened.stateid, Speaker::Plain, now_ns);
+                    let found =
+                        tables.find_state(&opened.stateid, Requester::WithoutSession, now_ns);
                     let Ok(state) = found else { continue };
                     let span = Span::new(step % 5, 3).unwrap();
-                    let ask = LockAsk { owner: &name, span, exclusive: step % 2 == 0 };
-                    let _ = tables.lock(&state, ask, now_ns);
+                    let mode = if step % 2 == 0 { LockMode::Exclusive } else { LockMode::Shared };
+                    let request = LockRequest { owner: &name, span, mode };
+                    let _ = tables.lock_range(&state, request, now_ns);
                     if step % 3 > 0 {
-                        let _ = tables.close(&state);
+                        let _ = tables.close_open(&state);
                     }
                 }
             });

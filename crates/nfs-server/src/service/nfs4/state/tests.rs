@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::Stateid;
+use nfs_proto::nfs4::{ChannelAttributes, Stateid};
 
-use super::exchange::Exchanged;
+use super::exchange::{ExchangeKind, Exchanged};
 use super::*;
 use crate::fs::{Context, CreateMode, FileSystem, FileTime, InodeId, SetAttributes, StoreMode};
 
 const LEASE_NS: u64 = 90_000_000_000;
-const CHANNEL: Channel = Channel {
+const CHANNEL: ChannelAttributes = ChannelAttributes {
+    header_pad_bytes: 0,
     request_bytes_max: 4096,
-    reply_bytes_max: 4096,
-    kept_bytes_max: 1024,
+    response_bytes_max: 4096,
+    cached_bytes_max: 1024,
     operations_max: 16,
-    slots: 8,
+    requests_max: 8,
+    rdma_ird: None,
 };
 
 struct World {
@@ -53,7 +55,7 @@ impl World {
     }
 
     fn create_session(&self, client: u64, sequence: u32) -> Result<CreatedSession, Status> {
-        let ask = SessionAsk {
+        let request = SessionRequest {
             client,
             sequence,
             principal: 1000,
@@ -61,12 +63,15 @@ impl World {
             fore: CHANNEL,
             back: CHANNEL,
         };
-        self.tables.create_session(&ask, || Ok(()), self.now_ns)
+        self.tables.create_session(&request, || Ok(()), self.now_ns)
     }
 
     /// A client of v4.1 with one session.
     fn modern(&self, owner: &[u8], start: u8) -> (Arc<Client>, [u8; 16]) {
-        let made = self.tables.exchange_id(identity(owner, start), false, self.now_ns).unwrap();
+        let made = self
+            .tables
+            .exchange_id(identity(owner, start), ExchangeKind::Introduce, self.now_ns)
+            .unwrap();
         let session = self.create_session(made.id, made.sequence).unwrap();
         (self.tables.client(made.id, self.now_ns).unwrap(), session.id)
     }
@@ -79,11 +84,11 @@ impl World {
         share: Share,
     ) -> Result<Stateid, Status> {
         let pin = self.fs.pin(file).unwrap();
-        self.tables.open(client, owner, pin, share, self.now_ns).map(|opened| opened.stateid)
+        self.tables.open_file(client, owner, pin, share, self.now_ns).map(|opened| opened.stateid)
     }
 
     fn state(&self, stateid: &Stateid) -> Arc<State> {
-        self.tables.states.get(held::numbers(stateid).1).unwrap()
+        self.tables.states.get(held_state::client_and_key(stateid).1).unwrap()
     }
 
     fn lock(
@@ -91,16 +96,20 @@ impl World {
         stateid: &Stateid,
         owner: &[u8],
         (offset, length): (u64, u64),
-        exclusive: bool,
+        mode: LockMode,
     ) -> Result<Stateid, Refused> {
         let span = Span::new(offset, length)?;
-        let ask = LockAsk { owner, span, exclusive };
-        self.tables.lock(&self.state(stateid), ask, self.now_ns)
+        let request = LockRequest { owner, span, mode };
+        self.tables.lock_range(&self.state(stateid), request, self.now_ns)
     }
 
     fn check(&self, stateid: &Stateid, client: &Arc<Client>, file: InodeId) -> Result<(), Status> {
-        let speaker = if client.has_sessions { Speaker::Session(client) } else { Speaker::Plain };
-        self.tables.check_io(stateid, speaker, file, WRITE, self.now_ns)
+        let requester = if client.has_sessions() {
+            Requester::Session(client)
+        } else {
+            Requester::WithoutSession
+        };
+        self.tables.check_io(stateid, requester, file, WRITE, self.now_ns)
     }
 
     /// Nothing is left of anybody.
@@ -161,9 +170,12 @@ fn a_name_is_another_users_while_it_holds_state() {
     world.open(&old, b"o", world.file("f"), share(1, 0)).unwrap();
     assert_eq!(world.tables.set_client_id(thief, now), Err(Status::ClidInUse));
     let (modern, _) = world.modern(b"a", 1);
-    assert_eq!(world.tables.exchange_id(thief, true, now), Err(Status::Perm));
+    assert_eq!(world.tables.exchange_id(thief, ExchangeKind::Update, now), Err(Status::Perm));
     world.open(&modern, b"o", world.file("g"), share(1, 0)).unwrap();
-    assert_eq!(world.tables.exchange_id(thief, false, now), Err(Status::ClidInUse));
+    assert_eq!(
+        world.tables.exchange_id(thief, ExchangeKind::Introduce, now),
+        Err(Status::ClidInUse)
+    );
 }
 
 #[test]
@@ -171,30 +183,39 @@ fn exchange_id_follows_the_table() {
     let world = World::new();
     let tables = &world.tables;
     let now = world.now_ns;
-    let nobody = tables.exchange_id(identity(b"a", 1), true, now);
-    assert_eq!(nobody, Err(Status::NoEnt), "case 7");
-    let first = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    let unknown = tables.exchange_id(identity(b"a", 1), ExchangeKind::Update, now);
+    assert_eq!(unknown, Err(Status::NoEnt), "case 7");
+    let first = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
     assert!(!first.confirmed, "case 1");
-    let second = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    let second = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
     assert_ne!(second.id, first.id, "case 4: the pending one is replaced");
     assert_eq!(world.create_session(first.id, 1), Err(Status::StaleClientId));
     let session = world.create_session(second.id, 1).unwrap();
-    let known = tables.exchange_id(identity(b"a", 1), false, now).unwrap();
+    let known = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
     let expected = Exchanged { id: second.id, sequence: 2, confirmed: true };
     assert_eq!(known, expected, "case 2");
-    assert_eq!(tables.exchange_id(identity(b"a", 1), true, now), Ok(expected), "case 6");
-    assert_eq!(tables.exchange_id(identity(b"a", 2), true, now), Err(Status::NotSame), "case 8");
-    let restarted = tables.exchange_id(identity(b"a", 2), false, now).unwrap();
+    assert_eq!(
+        tables.exchange_id(identity(b"a", 1), ExchangeKind::Update, now),
+        Ok(expected),
+        "case 6"
+    );
+    assert_eq!(
+        tables.exchange_id(identity(b"a", 2), ExchangeKind::Update, now),
+        Err(Status::NotSame),
+        "case 8"
+    );
+    let restarted = tables.exchange_id(identity(b"a", 2), ExchangeKind::Introduce, now).unwrap();
     assert!(!restarted.confirmed && restarted.id != second.id, "case 5");
-    assert!(tables.session(session.id, now).is_ok(), "the old one lives until then");
+    assert!(tables.find_session(session.id, now).is_ok(), "the old one lives until then");
     world.create_session(restarted.id, 1).unwrap();
-    assert_eq!(tables.session(session.id, now).unwrap_err(), Status::BadSession);
+    assert_eq!(tables.find_session(session.id, now).unwrap_err(), Status::BadSession);
 }
 
 #[test]
-fn create_session_happens_once_for_each_sequence() {
+fn create_session_is_carried_out_once_for_each_sequence() {
     let world = World::new();
-    let made = world.tables.exchange_id(identity(b"a", 1), false, world.now_ns).unwrap();
+    let made =
+        world.tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, world.now_ns).unwrap();
     assert_eq!(world.create_session(made.id, 0), Err(Status::SeqMisordered));
     let first = world.create_session(made.id, 1).unwrap();
     assert_eq!(world.create_session(made.id, 1), Ok(first));
@@ -215,7 +236,7 @@ fn a_client_is_destroyed_only_when_it_holds_nothing() {
     assert_eq!(world.tables.destroy_session(session, now), Err(Status::BadSession));
     let stateid = world.open(&client, b"o", world.file("f"), share(1, 0)).unwrap();
     assert_eq!(world.tables.destroy_client(client.id, now), Err(Status::ClientIdBusy));
-    world.tables.close(&world.state(&stateid)).unwrap();
+    world.tables.close_open(&world.state(&stateid)).unwrap();
     assert_eq!(world.tables.destroy_client(client.id, now), Ok(()));
     assert_eq!(world.tables.destroy_client(client.id, now), Err(Status::StaleClientId));
     world.assert_empty();
@@ -231,14 +252,14 @@ fn a_lease_runs_out_unless_it_is_renewed() {
     for _ in 0..3 {
         world.now_ns += LEASE_NS;
         assert_eq!(world.check(&stateid, &client, file), Ok(()), "using a state renews");
-        assert!(world.tables.session(session, world.now_ns).is_ok());
+        assert!(world.tables.find_session(session, world.now_ns).is_ok());
     }
     world.now_ns += LEASE_NS + 1;
     assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired));
-    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired), "and stays so");
+    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired), "and remains so");
     assert_eq!(world.tables.client(client.id, world.now_ns).unwrap_err(), Status::Expired);
-    let gone = world.tables.session(session, world.now_ns).unwrap_err();
-    assert_eq!(gone, Status::BadSession);
+    let push_vanished = world.tables.find_session(session, world.now_ns).unwrap_err();
+    assert_eq!(push_vanished, Status::BadSession);
     assert!(modern.lock().dead);
     world.assert_empty();
 }
@@ -249,7 +270,7 @@ fn an_expired_client_stands_in_nobodys_way() {
     let file = world.file("f");
     let sleeper = world.plain(b"sleeper", 1);
     let stateid = world.open(&sleeper, b"o", file, share(3, 2)).unwrap();
-    world.lock(&stateid, b"l", (0, 10), true).unwrap();
+    world.lock(&stateid, b"l", (0, 10), LockMode::Exclusive).unwrap();
     world.now_ns += LEASE_NS;
     let (client, _) = world.modern(b"b", 1);
     assert_eq!(world.open(&client, b"o", file, share(2, 0)), Err(Status::ShareDenied));
@@ -257,8 +278,9 @@ fn an_expired_client_stands_in_nobodys_way() {
     world.now_ns += 1;
     assert!(world.open(&client, b"o", file, share(3, 0)).is_ok());
     assert!(sleeper.lock().dead);
-    let ask = LockAsk { owner: b"m", span: Span::new(0, 5).unwrap(), exclusive: true };
-    assert_eq!(world.tables.test_lock(client.id, file, ask, world.now_ns), Ok(()));
+    let request =
+        LockRequest { owner: b"m", span: Span::new(0, 5).unwrap(), mode: LockMode::Exclusive };
+    assert_eq!(world.tables.test_lock(client.id, file, request, world.now_ns), Ok(()));
 }
 
 #[test]
@@ -281,13 +303,13 @@ fn a_restart_forgets_everybody_and_says_so() {
     let plain = world.plain(b"a", 1);
     let (modern, session) = world.modern(b"b", 1);
     let old = world.open(&plain, b"o", file, share(3, 0)).unwrap();
-    let locked = world.lock(&old, b"l", (0, 1), true).unwrap();
+    let locked = world.lock(&old, b"l", (0, 1), LockMode::Exclusive).unwrap();
     let modern_old = world.open(&modern, b"o", file, share(3, 0)).unwrap();
     world.tables.restart(8, 0, None);
     world.assert_empty();
     let now = world.now_ns;
     assert_eq!(world.tables.client(plain.id, now).unwrap_err(), Status::StaleClientId);
-    assert_eq!(world.tables.session(session, now).unwrap_err(), Status::BadSession);
+    assert_eq!(world.tables.find_session(session, now).unwrap_err(), Status::BadSession);
     assert_eq!(world.check(&old, &plain, file), Err(Status::StaleStateid));
     assert_eq!(world.check(&locked, &plain, file), Err(Status::StaleStateid));
     assert_eq!(world.check(&modern_old, &modern, file), Err(Status::BadStateid));
@@ -304,7 +326,7 @@ fn shares_that_deny_each_other_do_not_meet() {
             for (other_access, other_deny) in [(1, 0), (2, 0), (3, 0), (1, 1), (2, 2), (3, 3)] {
                 let denied = access & other_deny != 0 || deny & other_access != 0;
                 let denied = denied.then_some(Status::ShareDenied);
-                // An owner's own opens count like those of others.
+                // An owner's own opens count like those of other owners.
                 for owner in [b"two", b"one"] {
                     let world = World::new();
                     let file = world.file("f");
@@ -320,7 +342,7 @@ fn shares_that_deny_each_other_do_not_meet() {
 }
 
 #[test]
-fn an_open_widens_and_narrows_to_what_was_asked_before() {
+fn an_open_widens_and_narrows_to_what_was_requested_before() {
     let world = World::new();
     let file = world.file("f");
     let (client, _) = world.modern(b"a", 1);
@@ -335,13 +357,13 @@ fn an_open_widens_and_narrows_to_what_was_asked_before() {
     let current = Stateid { seqid: 0, ..first };
     assert_eq!(world.check(&current, &client, file), Ok(()), "zero is the current one");
     let state = world.state(&first);
-    assert_eq!(world.tables.downgrade(&state, share(3, 0)), Err(Status::Inval));
-    let third = world.tables.downgrade(&state, share(1, 0)).unwrap();
+    assert_eq!(world.tables.downgrade_open(&state, share(3, 0)), Err(Status::Inval));
+    let third = world.tables.downgrade_open(&state, share(1, 0)).unwrap();
     assert_eq!(third.seqid, 3);
     assert_eq!(world.check(&third, &client, file), Err(Status::OpenMode));
-    assert_eq!(world.tables.downgrade(&state, share(2, 0)), Err(Status::Inval), "given up");
+    assert_eq!(world.tables.downgrade_open(&state, share(2, 0)), Err(Status::Inval), "given up");
     world.open(&client, b"other", file, share(2, 0)).unwrap();
-    world.tables.close(&state).unwrap();
+    world.tables.close_open(&state).unwrap();
     assert_eq!(world.check(&third, &client, file), Err(Status::BadStateid));
 }
 
@@ -353,25 +375,30 @@ fn locks_exclude_other_owners_and_go_with_their_open() {
     let (two, _) = world.modern(b"b", 1);
     let open_one = world.open(&one, b"o", file, share(3, 0)).unwrap();
     let open_two = world.open(&two, b"o", file, share(3, 0)).unwrap();
-    let locked = world.lock(&open_one, b"l", (0, 100), true).unwrap();
+    let locked = world.lock(&open_one, b"l", (0, 100), LockMode::Exclusive).unwrap();
     assert_eq!(locked.seqid, 1);
-    let Err(Refused::Denied(denied)) = world.lock(&open_two, b"l", (50, 1), false) else {
+    let Err(Refused::Denied(denied)) = world.lock(&open_two, b"l", (50, 1), LockMode::Shared)
+    else {
         panic!("granted")
     };
-    assert_eq!((denied.client, denied.exclusive, denied.span.length()), (one.id, true, 100));
-    assert_eq!(world.lock(&locked, b"l", (50, 100), true).unwrap().seqid, 2);
-    let ask = LockAsk { owner: b"l", span: Span::new(0, 1).unwrap(), exclusive: false };
-    let test = |client: &Client| world.tables.test_lock(client.id, file, ask, world.now_ns);
+    assert_eq!(
+        (denied.client, denied.mode, denied.span.length()),
+        (one.id, LockMode::Exclusive, 100)
+    );
+    assert_eq!(world.lock(&locked, b"l", (50, 100), LockMode::Exclusive).unwrap().seqid, 2);
+    let request =
+        LockRequest { owner: b"l", span: Span::new(0, 1).unwrap(), mode: LockMode::Shared };
+    let test = |client: &Client| world.tables.test_lock(client.id, file, request, world.now_ns);
     assert_eq!((test(&one).is_ok(), test(&two).is_ok()), (true, false));
-    assert_eq!(world.tables.free(&world.state(&locked)), Err(Status::LocksHeld));
-    assert_eq!(world.tables.free(&world.state(&open_one)), Err(Status::LocksHeld));
-    world.tables.unlock(&world.state(&locked), Span::new(0, u64::MAX).unwrap()).unwrap();
+    assert_eq!(world.tables.free_state(&world.state(&locked)), Err(Status::LocksHeld));
+    assert_eq!(world.tables.free_state(&world.state(&open_one)), Err(Status::LocksHeld));
+    world.tables.unlock_range(&world.state(&locked), Span::new(0, u64::MAX).unwrap()).unwrap();
     assert!(test(&two).is_ok());
-    assert_eq!(world.tables.free(&world.state(&locked)), Ok(()));
-    world.lock(&open_one, b"l", (0, 1), true).unwrap();
-    world.tables.close(&world.state(&open_one)).unwrap();
+    assert_eq!(world.tables.free_state(&world.state(&locked)), Ok(()));
+    world.lock(&open_one, b"l", (0, 1), LockMode::Exclusive).unwrap();
+    world.tables.close_open(&world.state(&open_one)).unwrap();
     assert!(test(&two).is_ok(), "CLOSE lets locks go");
-    world.tables.close(&world.state(&open_two)).unwrap();
+    world.tables.close_open(&world.state(&open_two)).unwrap();
     assert_eq!(world.tables.states.len(), 0);
     assert_eq!(world.tables.ranges.load(Ordering::Relaxed), 0);
 }
@@ -382,11 +409,11 @@ fn a_lock_needs_an_open_that_allows_it() {
     let file = world.file("f");
     let client = world.plain(b"a", 1);
     let reader = world.open(&client, b"r", file, share(1, 0)).unwrap();
-    let refused = world.lock(&reader, b"l", (0, 1), true);
+    let refused = world.lock(&reader, b"l", (0, 1), LockMode::Exclusive);
     assert_eq!(refused, Err(Refused::Status(Status::OpenMode)));
-    let locked = world.lock(&reader, b"l", (0, 1), false).unwrap();
+    let locked = world.lock(&reader, b"l", (0, 1), LockMode::Shared).unwrap();
     assert_eq!(world.tables.release_lock_owner(&client, b"l"), Err(Status::LocksHeld));
-    world.tables.unlock(&world.state(&locked), Span::new(0, 1).unwrap()).unwrap();
+    world.tables.unlock_range(&world.state(&locked), Span::new(0, 1).unwrap()).unwrap();
     assert_eq!(world.tables.release_lock_owner(&client, b"l"), Ok(()));
     assert_eq!(world.tables.release_lock_owner(&client, b"never"), Ok(()));
     assert_eq!(world.check(&locked, &client, file), Err(Status::BadStateid));
@@ -405,21 +432,22 @@ fn a_close_sent_again_is_answered_and_a_later_call_is_not() {
     let now = world.now_ns;
     assert_eq!(world.tables.begin_open(&client, b"o", 5, now), Ok(OwnerTurn::New));
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
-    Tables::finish(&client, owner.0, owner.1, 5, Some(reply(b"open")));
+    Tables::finish_call(&client, owner.0, owner.1, 5, Some(reply(b"open")));
     let state = world.state(&stateid);
     assert_eq!(world.tables.begin_on(&state, 6, now), Ok(OwnerTurn::New));
     Tables::confirm_open(&state).unwrap();
     assert_eq!(Tables::confirm_open(&state), Err(Status::BadStateid), "once");
-    Tables::finish(&client, owner.0, owner.1, 6, Some(reply(b"confirm")));
+    Tables::finish_call(&client, owner.0, owner.1, 6, Some(reply(b"confirm")));
     assert_eq!(world.tables.begin_on(&state, 7, now), Ok(OwnerTurn::New));
-    world.tables.close(&state).unwrap();
-    Tables::finish(&client, owner.0, owner.1, 7, Some(reply(b"close")));
-    let found = world.tables.find(&stateid, Speaker::Plain, now).unwrap();
+    world.tables.close_open(&state).unwrap();
+    Tables::finish_call(&client, owner.0, owner.1, 7, Some(reply(b"close")));
+    let found = world.tables.find_state(&stateid, Requester::WithoutSession, now).unwrap();
     let again = world.tables.begin_on(&found, 7, now).unwrap();
     assert_eq!(again, OwnerTurn::Replay(reply(b"close")));
     assert_eq!(world.tables.begin_open(&client, b"o", 8, now), Ok(OwnerTurn::New));
-    let gone = world.tables.find(&stateid, Speaker::Plain, now).unwrap_err();
-    assert_eq!(gone, Status::BadStateid, "the next call of the owner forgets it");
+    let push_vanished =
+        world.tables.find_state(&stateid, Requester::WithoutSession, now).unwrap_err();
+    assert_eq!(push_vanished, Status::BadStateid, "the next call of the owner forgets it");
 }
 
 #[test]
@@ -430,7 +458,7 @@ fn an_owner_that_never_confirmed_starts_over() {
     let now = world.now_ns;
     world.tables.begin_open(&client, b"o", 5, now).unwrap();
     let stateid = world.open(&client, b"o", file, share(3, 3)).unwrap();
-    Tables::finish(&client, OwnerKind::Open, b"o", 5, Some(reply(b"open")));
+    Tables::finish_call(&client, OwnerKind::Open, b"o", 5, Some(reply(b"open")));
     let again = world.tables.begin_open(&client, b"o", 5, now).unwrap();
     assert_eq!(again, OwnerTurn::Replay(reply(b"open")));
     assert_eq!(world.tables.begin_open(&client, b"o", 77, now), Ok(OwnerTurn::New));
@@ -466,6 +494,6 @@ fn an_open_file_lives_until_it_is_closed() {
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
     world.fs.remove(world.fs.root(), b"f", FileTime(2)).unwrap();
     assert!(world.fs.attributes(file).is_ok());
-    world.tables.close(&world.state(&stateid)).unwrap();
+    world.tables.close_open(&world.state(&stateid)).unwrap();
     assert!(world.fs.attributes(file).is_err());
 }

@@ -15,27 +15,28 @@ use crate::service::Service;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Kit {
+pub(crate) struct Resources {
     pub(crate) service: Service,
     pub(crate) delays: Delays,
     buffers: Vec<Vec<u8>>,
     outbox: Outbox,
 }
 
-impl Kit {
-    /// Makes a thread's kit.
+impl Resources {
+    /// Makes a thread's resources.
     pub(crate) fn new(service: Service) -> io::Result<Self> {
         let (buffers, outbox) = (Vec::new(), Outbox::default());
         Ok(Self { service, delays: Delays::new()?, buffers, outbox })
     }
 
     /// Lends a buffer to receive into.
-    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+    pub(crate) fn lend_buffer(&mut self) -> Vec<u8> {
+        // The last one returned is most likely still in the processor's cache.
         self.buffers.pop().unwrap_or_else(|| vec![0; INPUT_BYTES_START])
     }
 
     /// Takes a buffer back, or frees it where there are enough, or where it is a small one.
-    pub(crate) fn take_back(&mut self, buffer: Vec<u8>) {
+    pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
         if self.buffers.len() < SPARE_BUFFERS_MAX && buffer.len() >= INPUT_BYTES_START {
             self.buffers.push(buffer);
         }
@@ -48,7 +49,7 @@ impl Kit {
     }
 
     /// Takes an outbox back that is empty by now; frees it where the own one is still here.
-    pub(crate) fn take_back_outbox(&mut self, outbox: &mut Outbox) {
+    pub(crate) fn return_outbox(&mut self, outbox: &mut Outbox) {
         debug_assert!(outbox.bytes() == 0, "only when nothing waits");
         let returned = std::mem::take(outbox);
         if !self.outbox.is_warm() {

@@ -1,11 +1,14 @@
-//! A table of shared objects by number: sessions and states.
+//! A table of shared objects by number: inodes, sessions, and states of opens and locks.
 //!
 //! A number is a slot and the slot's generation, so finding takes one short read lock and no hash,
 //! and the number of something that is gone is never mistaken for its successor's. Slots are
-//! spread over shards, as in `fs::table`. The number of objects is bounded.
+//! spread over shards, each with its own lock, so threads that look up different numbers seldom
+//! meet. Removing an object frees its slot; an operation that holds the `Arc` may finish with it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, RwLock};
+
+use crate::sync;
 
 const SHARDS: u32 = 32;
 
@@ -23,7 +26,7 @@ struct Shard<T> {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Registry<T> {
+pub(crate) struct Registry<T> {
     shards: Vec<RwLock<Shard<T>>>,
     turn: AtomicU64,
     len: AtomicUsize,
@@ -31,8 +34,8 @@ pub(super) struct Registry<T> {
 }
 
 impl<T> Registry<T> {
-    /// Makes an empty table for at most `limit` objects.
-    pub(super) fn new(limit: usize) -> Self {
+    /// Makes an empty table for at most `limit` objects; the first one inserted gets slot 0.
+    pub(crate) fn new(limit: usize) -> Self {
         let shard = || RwLock::new(Shard { slots: Vec::new(), free: Vec::new() });
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
@@ -43,59 +46,74 @@ impl<T> Registry<T> {
     }
 
     /// Finds an object.
-    pub(super) fn get(&self, key: u64) -> Option<Arc<T>> {
+    pub(crate) fn get(&self, key: u64) -> Option<Arc<T>> {
         let (index, generation) = (key as u32, (key >> 32) as u32);
-        let shard = &self.shards[(index % SHARDS) as usize];
-        let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+        let shard = sync::read(&self.shards[(index % SHARDS) as usize]);
         let slot = shard.slots.get((index / SHARDS) as usize)?;
-        slot.object.as_ref().filter(|_| slot.generation == generation).cloned()
+        if slot.generation != generation {
+            return None;
+        }
+        slot.object.clone()
+    }
+
+    /// Whether a number's slot was ever in use.
+    pub(crate) fn has_slot(&self, key: u64) -> bool {
+        let index = key as u32;
+        let shard = sync::read(&self.shards[(index % SHARDS) as usize]);
+        (index / SHARDS) < shard.slots.len() as u32
     }
 
     /// Puts in what `make` builds for its number; `None` where the table is full.
-    pub(super) fn insert(&self, make: impl FnOnce(u64) -> T) -> Option<Arc<T>> {
+    pub(crate) fn insert(&self, make: impl FnOnce(u64) -> T) -> Option<Arc<T>> {
+        // Counted before the check, so that two threads can't both take the last slot.
         if self.len.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.len.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
+        // Round robin over the shards keeps them equally long.
         let shard_index = (self.turn.fetch_add(1, Ordering::Relaxed) % u64::from(SHARDS)) as u32;
-        let mut shard = self.lock(shard_index);
-        let place = shard.free.pop().unwrap_or_else(|| {
+        let mut shard = sync::write(&self.shards[shard_index as usize]);
+        let row = shard.free.pop().unwrap_or_else(|| {
             // Generations start at 1: no number is 0.
             shard.slots.push(Slot { generation: 1, object: None });
             shard.slots.len() as u32 - 1
         });
-        let slot = &mut shard.slots[place as usize];
-        let key = u64::from(slot.generation) << 32 | u64::from(place * SHARDS + shard_index);
+        let slot = &mut shard.slots[row as usize];
+        let key = u64::from(slot.generation) << 32 | u64::from(row * SHARDS + shard_index);
         let object = Arc::new(make(key));
         slot.object = Some(Arc::clone(&object));
         Some(object)
     }
 
     /// Takes an object out, where it is there.
-    pub(super) fn remove(&self, key: u64) -> Option<Arc<T>> {
+    pub(crate) fn remove(&self, key: u64) -> Option<Arc<T>> {
         let (index, generation) = (key as u32, (key >> 32) as u32);
-        let mut shard = self.lock(index % SHARDS);
-        let place = index / SHARDS;
-        let slot = shard.slots.get_mut(place as usize)?;
+        let mut shard = sync::write(&self.shards[(index % SHARDS) as usize]);
+        let row = index / SHARDS;
+        let slot = shard.slots.get_mut(row as usize)?;
         if slot.generation != generation {
             return None;
         }
         let object = slot.object.take()?;
         slot.generation = slot.generation.wrapping_add(1).max(1);
-        shard.free.push(place);
-        drop(shard);
+        shard.free.push(row);
         self.len.fetch_sub(1, Ordering::Relaxed);
+        // The caller drops the object after the lock: freeing a large file takes long.
         Some(object)
     }
 
-    /// Number of objects.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.len.load(Ordering::Relaxed)
+    /// All objects, in no order.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(sync::read(shard).slots.iter().filter_map(|slot| slot.object.clone()));
+        }
+        all
     }
 
-    fn lock(&self, shard: u32) -> RwLockWriteGuard<'_, Shard<T>> {
-        self.shards[shard as usize].write().unwrap_or_else(PoisonError::into_inner)
+    /// Number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
     }
 }
 

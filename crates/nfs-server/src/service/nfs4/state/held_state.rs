@@ -6,26 +6,27 @@
 //! **Source:** RFC 7530 section 9.1.4, RFC 8881 section 8.2.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
 
-use super::client::{Client, OwnerKind};
+use super::client::{Client, OwnerKind, Requester};
 use crate::fs::{InodeId, Pin};
+use crate::sync;
 
 /// Reading is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_READ, _DENY_READ.
-pub(in crate::service) const READ: u32 = 1;
+pub(crate) const READ: u32 = 1;
 /// Writing is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_WRITE, _DENY_WRITE.
-pub(in crate::service) const WRITE: u32 = 2;
+pub(crate) const WRITE: u32 = 2;
 
 /// The access that an open allows itself and denies to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::service) struct Share {
+pub(crate) struct Share {
     /// `READ`, `WRITE` or both.
-    pub(in crate::service) access: u32,
+    pub(crate) access: u32,
     /// `READ`, `WRITE`, both or 0.
-    pub(in crate::service) deny: u32,
+    pub(crate) deny: u32,
 }
 
 impl Share {
@@ -42,17 +43,17 @@ impl Share {
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::service) struct State {
+pub(crate) struct State {
     /// Its number in the registry.
     pub(super) key: u64,
-    pub(super) client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     /// Name of the owner.
-    pub(super) owner: Arc<[u8]>,
+    pub(crate) owner: Arc<[u8]>,
     pub(super) file: InodeId,
     /// The open that a state of locks belongs to; `None` for an open.
     pub(super) open: Option<Arc<Self>>,
     generation: AtomicU32,
-    /// Access and deny bits: those in force, then each value that was asked for, one bit each.
+    /// Access and deny bits: the effective ones, then a bit for each value that OPENs requested.
     share: AtomicU32,
     live: AtomicBool,
     pin: Mutex<Option<Pin>>,
@@ -74,7 +75,7 @@ impl State {
             file: pin.id(),
             open: None,
             generation: AtomicU32::new(1),
-            share: AtomicU32::new(pack(share) | asked(share)),
+            share: AtomicU32::new(pack_share(share) | requested_bits(share)),
             live: AtomicBool::new(true),
             pin: Mutex::new(Some(pin)),
         }
@@ -95,55 +96,46 @@ impl State {
         }
     }
 
-    /// Whose it is.
-    pub(in crate::service) fn client(&self) -> &Arc<Client> {
-        &self.client
-    }
-
-    /// Name of the owner.
-    pub(in crate::service) fn owner(&self) -> &Arc<[u8]> {
-        &self.owner
-    }
-
     /// Returns the kind of owner that it has.
-    pub(in crate::service) fn kind(&self) -> OwnerKind {
+    pub(crate) fn kind(&self) -> OwnerKind {
         if self.open.is_some() { OwnerKind::Lock } else { OwnerKind::Open }
     }
 
     /// Returns the access that its open allows and denies.
     pub(super) fn share(&self) -> Share {
         let open = self.open.as_deref().unwrap_or(self);
-        unpack(open.share.load(Ordering::Relaxed))
+        unpack_share(open.share.load(Ordering::Relaxed))
     }
 
     /// Opens more, or less.
-    pub(super) fn set_share(&self, share: Share, ask: Share) {
+    pub(super) fn set_share(&self, share: Share, request: Share) {
         let kept = self.share.load(Ordering::Relaxed) & !0xf;
-        self.share.store(kept | pack(share) | asked(ask), Ordering::Relaxed);
+        self.share.store(kept | pack_share(share) | requested_bits(request), Ordering::Relaxed);
     }
 
-    /// Whether both parts of a share were asked for by some OPEN before.
-    pub(super) fn was_asked(&self, share: Share) -> bool {
-        self.share.load(Ordering::Relaxed) & asked(share) == asked(share)
+    /// Whether both parts of a share were requested by some OPEN before.
+    pub(super) fn was_requested(&self, share: Share) -> bool {
+        self.share.load(Ordering::Relaxed) & requested_bits(share) == requested_bits(share)
     }
 
-    /// Forgets what was asked for beyond a share that was downgraded to.
+    /// Forgets what was requested beyond a share that was downgraded to.
     pub(super) fn downgrade(&self, share: Share) {
         let old = self.share.load(Ordering::Relaxed);
-        let within = |limit: u32, value: u32| value & !limit == 0;
+        // A value of access (or deny) that goes beyond the new one can't be downgraded to any more:
+        // only its subsets, as an OPEN requested them, are still valid targets.
         let mut kept = 0;
-        for value in 0..4 {
-            let bits = [(share.access, ASKED_ACCESS), (share.deny, ASKED_DENY)];
-            for (limit, base) in bits {
-                let bit = 1 << (base + value);
-                kept |= if within(limit, value) { old & bit } else { 0 };
+        for (limit, base) in [(share.access, REQUESTED_ACCESS), (share.deny, REQUESTED_DENY)] {
+            for value in 0..4 {
+                if value & !limit == 0 {
+                    kept |= old & 1 << (base + value);
+                }
             }
         }
-        self.share.store(kept | pack(share) | asked(share), Ordering::Relaxed);
+        self.share.store(kept | pack_share(share) | requested_bits(share), Ordering::Relaxed);
     }
 
     /// Marks a change and names the state after it.
-    pub(super) fn bump(&self) -> Stateid {
+    pub(super) fn advance_generation(&self) -> Stateid {
         // Zero means "whichever is current" in v4.1.
         let next = self.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         self.generation.store(next, Ordering::Relaxed);
@@ -158,16 +150,23 @@ impl State {
         Stateid { seqid: self.generation.load(Ordering::Relaxed), other }
     }
 
-    /// Compares a generation that a client sent. `zero_is_current` holds from v4.1 on.
+    /// Compares a generation that a client sent.
     ///
     /// # Errors
     /// `OldStateid`, or `BadStateid` for one that is yet to come.
-    pub(super) fn check_generation(&self, seqid: u32, zero_is_current: bool) -> Result<(), Status> {
+    pub(super) fn check_generation(
+        &self,
+        seqid: u32,
+        requester: Requester<'_>,
+    ) -> Result<(), Status> {
         let current = self.generation.load(Ordering::Relaxed);
+        // From v4.1 on 0 stands for the current generation, for calls that the client sends in
+        // parallel and can't number (RFC 8881 section 8.2.2).
+        let zero_is_current = matches!(requester, Requester::Session(_));
         if seqid == current || zero_is_current && seqid == 0 {
             return Ok(());
         }
-        // Half of the circle lies behind.
+        // Generations wrap around, so half of the circle counts as old and half as not given yet.
         let behind = current.wrapping_sub(seqid) < 1 << 31;
         Err(if behind { Status::OldStateid } else { Status::BadStateid })
     }
@@ -180,28 +179,31 @@ impl State {
     /// Ends it, and lets the file go.
     pub(super) fn end(&self) {
         self.live.store(false, Ordering::Release);
-        drop(self.pin.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(sync::lock(&self.pin).take());
     }
 }
 
 /// The numbers of client and state in a stateid.
-pub(super) fn numbers(stateid: &Stateid) -> (u32, u64) {
+pub(super) fn client_and_key(stateid: &Stateid) -> (u32, u64) {
     let (client, key) = stateid.other.split_at(4);
     let client = u32::from_be_bytes(client.try_into().expect("four bytes"));
     (client, u64::from_be_bytes(key.try_into().expect("eight bytes")))
 }
 
-const ASKED_ACCESS: u32 = 4;
-const ASKED_DENY: u32 = 8;
+// OPEN_DOWNGRADE may only go to a combination that some OPEN of the owner requested (RFC 7530
+// section 16.19.4). Access has the values 1 to 3 and deny 0 to 3, so a bit for each value that was
+// requested, from these bits on, remembers them in the same word as the effective share.
+const REQUESTED_ACCESS: u32 = 4;
+const REQUESTED_DENY: u32 = 8;
 
-fn pack(share: Share) -> u32 {
+fn pack_share(share: Share) -> u32 {
     share.access | share.deny << 2
 }
 
-fn unpack(bits: u32) -> Share {
+fn unpack_share(bits: u32) -> Share {
     Share { access: bits & 3, deny: bits >> 2 & 3 }
 }
 
-fn asked(share: Share) -> u32 {
-    1 << (ASKED_ACCESS + share.access) | 1 << (ASKED_DENY + share.deny)
+fn requested_bits(share: Share) -> u32 {
+    1 << (REQUESTED_ACCESS + share.access) | 1 << (REQUESTED_DENY + share.deny)
 }

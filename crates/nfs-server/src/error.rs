@@ -1,0 +1,59 @@
+//! The reasons why a server may not start.
+//!
+//! [`ServerError`] names the setting, export, address or system call; nothing is left running.
+
+use std::io;
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use crate::fs::FsError;
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// A setting is out of its range.
+    #[error("{setting} is {value}; it must be {expected}")]
+    Setting {
+        /// Name of the field of `ServerConfig`.
+        setting: &'static str,
+        /// The value found.
+        value: String,
+        /// The accepted values.
+        expected: &'static str,
+    },
+    /// An export could not be made.
+    #[error("can't make the export {path}: {source}")]
+    Export {
+        /// Path of the export.
+        path: String,
+        /// The file system's reason.
+        source: FsError,
+    },
+    /// The address can't be listened on; choose another address or port.
+    #[error("can't listen on {address}: {source}")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The certificate or key can't be used.
+    #[error("can't use TLS: {0}")]
+    Tls(String),
+    /// The system refused something an event loop needs.
+    #[error("can't {action}: {source}")]
+    System {
+        /// The action that was tried.
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl ServerError {
+    /// Builds the conversion of a system error that names what was tried.
+    pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { action, source: source.into() }
+    }
+}

@@ -1,0 +1,114 @@
+//! Operations of the file system on file handles, which NFS v2 and v3 share.
+//!
+//! Both versions name an object by its handle in every call, and both resolve it first: a handle
+//! that was never ours or whose object is gone fails the call before anything changes. v4 resolves
+//! a handle once, in PUTFH, and works on inodes from there.
+
+use super::Service;
+use crate::fs::{
+    Attributes, Change, Context, CreateMode, Created, FileTime, Found, FsError, InodeId, Listing,
+    Named, NewObject, Renamed, SetAttributes,
+};
+
+/// A name in the directory with this handle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'a> {
+    pub(super) dir: &'a [u8],
+    pub(super) name: &'a [u8],
+}
+
+impl Service {
+    pub(super) fn inode_of(&self, file: &[u8]) -> Result<InodeId, FsError> {
+        self.shared.fs.inode_id(file)
+    }
+
+    pub(super) fn attributes_of(&self, file: &[u8]) -> Result<Attributes, FsError> {
+        self.shared.fs.attributes(self.inode_of(file)?)
+    }
+
+    pub(super) fn set_attributes_of(
+        &self,
+        file: &[u8],
+        set: &SetAttributes,
+        guard: Option<FileTime>,
+        context: Context,
+    ) -> Result<Change, FsError> {
+        self.shared.fs.set_attributes(self.inode_of(file)?, set, guard, context.now)
+    }
+
+    pub(super) fn find_name(&self, at: Name<'_>) -> Result<Found, FsError> {
+        self.shared.fs.lookup(self.inode_of(at.dir)?, at.name)
+    }
+
+    pub(super) fn create_file(
+        &self,
+        at: Name<'_>,
+        mode: CreateMode,
+        set: &SetAttributes,
+        context: Context,
+    ) -> Result<Created, FsError> {
+        self.shared.fs.create(self.inode_of(at.dir)?, at.name, mode, set, context)
+    }
+
+    pub(super) fn make_object(
+        &self,
+        at: Name<'_>,
+        object: NewObject<'_>,
+        set: &SetAttributes,
+        context: Context,
+    ) -> Result<Created, FsError> {
+        self.shared.fs.make(self.inode_of(at.dir)?, at.name, object, set, context)
+    }
+
+    pub(super) fn remove_name(&self, at: Name<'_>, context: Context) -> Result<Change, FsError> {
+        self.shared.fs.remove(self.inode_of(at.dir)?, at.name, context.now)
+    }
+
+    pub(super) fn remove_directory(
+        &self,
+        at: Name<'_>,
+        context: Context,
+    ) -> Result<Change, FsError> {
+        self.shared.fs.remove_directory(self.inode_of(at.dir)?, at.name, context.now)
+    }
+
+    pub(super) fn rename_name(
+        &self,
+        from: Name<'_>,
+        to: Name<'_>,
+        context: Context,
+    ) -> Result<Renamed, FsError> {
+        let from = Named::new(self.inode_of(from.dir)?, from.name);
+        let to = Named::new(self.inode_of(to.dir)?, to.name);
+        self.shared.fs.rename(from, to, context.now)
+    }
+
+    pub(super) fn link_name(
+        &self,
+        file: &[u8],
+        to: Name<'_>,
+        context: Context,
+    ) -> Result<(Attributes, Change), FsError> {
+        let file = self.inode_of(file)?;
+        self.shared.fs.link(file, self.inode_of(to.dir)?, to.name, context.now)
+    }
+
+    /// Lists as many entries as a reply of `bytes_max` could hold, each of `entry_bytes` besides
+    /// its name. The codec pads names and has a header, so it may take fewer of them: the lower
+    /// bound here only keeps the server from gathering a whole large directory for one page.
+    pub(super) fn list_entries(
+        &self,
+        directory: InodeId,
+        cookie: u64,
+        bytes_max: u32,
+        entry_bytes: usize,
+    ) -> Result<Listing, FsError> {
+        let mut bytes_left = bytes_max as usize;
+        self.shared.fs.list(directory, cookie, |name| {
+            let bytes = entry_bytes + name.len();
+            let fits = bytes <= bytes_left;
+            bytes_left = bytes_left.saturating_sub(bytes);
+            fits
+        })
+    }
+}
