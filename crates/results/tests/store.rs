@@ -199,7 +199,7 @@ fn a_newer_schema_is_named_with_both_versions() {
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
     drop(other);
-    refused(&path, "schema version 2, this dfsbench knows version 1");
+    refused(&path, "schema version 2, and this dfsbench knows version 1");
 }
 
 #[test]

@@ -201,7 +201,7 @@ mod tests {
     fn a_head_is_read_or_refused_in_a_sentence() {
         let head = b"GET /a/compare?before=1&after=2 HTTP/1.1\r\nHOST: 127.0.0.1:80\r\n\r\n";
         let request = parse_head(head).unwrap().unwrap();
-        assert_eq!((request.path.as_str(), request.asked("after")), ("/a/compare", Some("2")));
+        assert_eq!((request.path.as_str(), request.parameter("after")), ("/a/compare", Some("2")));
         assert_eq!(request.host.as_deref(), Some("127.0.0.1:80"));
         for end in 0..head.len() {
             assert_eq!(parse_head(&head[..end]), Ok(None), "{end}");

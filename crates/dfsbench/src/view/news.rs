@@ -75,7 +75,7 @@ impl News {
             return None;
         }
         let mut ids: Vec<i64> = match usize::try_from(missed) {
-            Ok(missed) if missed <= told.changes.len() => {
+            Ok(missed) if missed <= history.changes.len() => {
                 history.changes.range(history.changes.len() - missed..).flatten().copied().collect()
             }
             _ => history.known.keys().copied().collect(),
