@@ -15,6 +15,9 @@ const TRIALS_MIN: u32 = 20_000;
 /// 10,000 and 100,000 runs (docs/design/pages.md), and rounded up.
 const MEMORY_PER_FILE_BYTE: u64 = 5;
 
+/// Bytes of a GiB, for messages.
+const GIB: f64 = (1_u64 << 30) as f64;
+
 /// Loads a campaign.
 ///
 /// # Errors
@@ -55,7 +58,6 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     let which: Vec<String> = ids.iter().map(i64::to_string).collect();
     let has = if ids.len() == 1 { "campaign" } else { "campaigns" };
     let which = which.join(" and ");
-    const GIB: f64 = (1_u64 << 30) as f64;
     Err(Failure::Lab(format!(
         "{has} {which}, {trials} trials: a report takes about {:.1} GiB of memory, and this host \
          has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it piece by piece, \
