@@ -1,4 +1,7 @@
 //! The reasons for which a trial does not go on.
+//!
+//! Principal type: [`TrialError`]. A trial that failed by itself becomes a row of the results with
+//! its reason, and the campaign goes on; what ends the campaign is returned to the caller.
 
 use fleet::Gone;
 

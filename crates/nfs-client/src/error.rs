@@ -198,7 +198,9 @@ pub enum MountError {
         requested: ProtocolVersion,
     },
     /// The server does not let this client mount.
-    #[error("the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint_of(*status))]
+    #[error(
+        "the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint_of(*status)
+    )]
     Refused {
         /// The path requested.
         export: String,

@@ -5,8 +5,7 @@
 use model::{HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
-use crate::read::read_client_times;
-use crate::row::{count, whole};
+use crate::row::{count, read_client_times, whole};
 
 /// Adds what one host did of a pass.
 pub(crate) fn insert(

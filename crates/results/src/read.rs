@@ -7,14 +7,14 @@
 use std::collections::HashMap;
 
 use model::{
-    Campaign, Caveat, CaveatCode, ClientResult, ClientTimes, CrossCheck, Fact, Histogram,
-    IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope,
-    Trial, TrialState,
+    Campaign, Caveat, CaveatCode, ClientResult, CrossCheck, Fact, Histogram, IntervalSample,
+    KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope, Trial,
+    TrialState,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
-use crate::row::{count, damaged, from_json, header, maybe_count, named, rows};
+use crate::row::{count, damaged, from_json, header, maybe_count, named, read_client_times, rows};
 use crate::store::Store;
 use crate::{host_results, soak, telemetry};
 
@@ -394,15 +394,6 @@ fn read_kind(
         service_time,
         response_time,
     })
-}
-
-/// Reads the histogram of a client or host from a row.
-pub(crate) fn read_client_times(row: &Row<'_>) -> rusqlite::Result<ClientTimes> {
-    let bytes: Vec<u8> = row.get("service_time")?;
-    match ClientTimes::from_bytes(&bytes) {
-        Some(times) => Ok(times),
-        None => Err(damaged("service_time holds no times of a client".to_owned())),
-    }
 }
 
 /// Reads the results of a client from a row.

@@ -6,7 +6,7 @@
 
 use std::str::FromStr;
 
-use model::{Campaign, CampaignState, Ceiling, Question};
+use model::{Campaign, CampaignState, Ceiling, ClientTimes, Question};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Params, Row};
 use serde::Serialize;
@@ -95,6 +95,15 @@ pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Optio
         Ok(count) => Ok(Some(count)),
         // SQLite knows signed integers only, and this program stores none below zero.
         Err(_) => Err(damaged(format!("{column} is {value}"))),
+    }
+}
+
+/// Reads the histogram of a client or host from a row.
+pub(crate) fn read_client_times(row: &Row<'_>) -> rusqlite::Result<ClientTimes> {
+    let bytes: Vec<u8> = row.get("service_time")?;
+    match ClientTimes::from_bytes(&bytes) {
+        Some(times) => Ok(times),
+        None => Err(damaged("service_time holds no times of a client".to_owned())),
     }
 }
 

@@ -235,7 +235,7 @@ struct Lobby {
     rendezvous: Rendezvous,
     count: u32,
     handshaking: Vec<Handshaking>,
-    /// By rank.
+    /// Agents whose handshake has ended, by rank.
     connected: BTreeMap<u32, Connected>,
     refused: Vec<(IpAddr, String)>,
 }
