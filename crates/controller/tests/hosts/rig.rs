@@ -302,7 +302,7 @@ pub fn told<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
 /// The name of an action as it is stored.
 fn name_of(action: &Action) -> String {
     let text = format!("{action:?}");
-    let word = text.split([' ', '{']).next().unwrap_or_default();
+    let word = text.split('(').next().unwrap_or_default();
     let dashed = word.chars().enumerate().map(|(at, c)| match c {
         c if c.is_uppercase() && at > 0 => format!("-{}", c.to_lowercase()),
         c => c.to_lowercase().to_string(),
