@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use fleet::rendezvous::{AGENTS_MAX, ExpectedAgents, Gathered, Rendezvous, Starter, Token};
 use fleet::{Gone, Remote};
-use model::{Host, units};
+use model::{Host, Target, units};
 use plan::{RawPlan, TargetArg, UsedFrom};
 
 use crate::args::{JobArgs, Launcher};
@@ -142,15 +142,14 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
             continue;
         }
         match &mut target.what {
-            TargetArg::Directory(path) => make_absolute(path)?,
-            TargetArg::Directories(paths) => {
+            TargetArg::Ready(Target::Directory { path }) => make_absolute(path)?,
+            TargetArg::Ready(Target::Directories { paths }) => {
                 for path in paths {
                     make_absolute(path)?;
                 }
             }
-            TargetArg::Null | TargetArg::Nfs(_) => {}
-            TargetArg::Memory
-            | TargetArg::Tcp(_)
+            TargetArg::Ready(Target::Null) | TargetArg::Nfs(_) => {}
+            TargetArg::Ready(_)
             | TargetArg::Temporary
             | TargetArg::Embedded(_)
             | TargetArg::Lab(_) => continue,

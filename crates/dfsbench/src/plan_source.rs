@@ -41,7 +41,7 @@ pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
 /// When it can't be read, or a flag's value can't be used.
 pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
-        None if args.wants_null() => RawPlan::for_target(TargetArg::Null),
+        None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
         Some(text) => named(text)?,
     };

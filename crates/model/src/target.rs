@@ -10,23 +10,24 @@ use std::slice;
 use serde::{Deserialize, Serialize};
 
 use crate::nfs::NfsTarget;
+use crate::words::words;
 
-/// How ops are executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendKind {
-    /// Nothing is done: the tool's own ceiling.
-    Null,
-    /// Synchronous system calls.
-    Posix,
-    /// The `io_uring` backend.
-    Uring,
-    /// The user-space NFS client.
-    Nfs,
-    /// Data is copied within memory.
-    Memory,
-    /// Data goes over a TCP connection, without RPC.
-    Tcp,
+words! {
+    /// How ops are executed.
+    BackendKind {
+        /// Nothing is done: the tool's own ceiling.
+        Null = "null",
+        /// Synchronous system calls.
+        Posix = "posix",
+        /// The `io_uring` backend.
+        Uring = "uring",
+        /// The user-space NFS client.
+        Nfs = "nfs",
+        /// Data is copied within memory.
+        Memory = "memory",
+        /// Data goes over a TCP connection, without RPC.
+        Tcp = "tcp",
+    }
 }
 
 /// Something that not every backend can do.
@@ -44,52 +45,43 @@ pub enum Ability {
     SpeakNfs,
 }
 
-/// The name and the abilities of a backend.
+/// The default depth and the abilities of a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct BackendRow {
-    /// Its name in plans and tables.
-    pub name: &'static str,
-    /// Ops in flight per worker when nobody asked: as many as keep a fast target busy.
+    /// Ops in flight per worker where the plan names no depth: as many as keep a fast target busy.
     pub default_queue_depth: u32,
     /// The backend's abilities.
     pub abilities: &'static [Ability],
 }
 
 const NULL: BackendRow = BackendRow {
-    name: "null",
     default_queue_depth: 1,
     // Nothing is done, by whichever way.
     abilities: &[Ability::QueueOps, Ability::MapFiles],
 };
 
 const POSIX: BackendRow = BackendRow {
-    name: "posix",
     default_queue_depth: 1,
     abilities: &[Ability::MoveData, Ability::MakeSystemCalls, Ability::MapFiles],
 };
 
 const URING: BackendRow = BackendRow {
-    name: "uring",
     default_queue_depth: 8,
     abilities: &[Ability::QueueOps, Ability::MoveData, Ability::MakeSystemCalls],
 };
 
 const NFS: BackendRow = BackendRow {
-    name: "nfs",
     default_queue_depth: 8,
     abilities: &[Ability::QueueOps, Ability::MoveData, Ability::SpeakNfs],
 };
 
-const MEMORY: BackendRow = BackendRow {
-    name: "memory",
-    default_queue_depth: 1,
-    abilities: &[Ability::QueueOps, Ability::MoveData],
-};
+const MEMORY: BackendRow =
+    BackendRow { default_queue_depth: 1, abilities: &[Ability::QueueOps, Ability::MoveData] };
 
-const TCP: BackendRow = BackendRow { name: "tcp", default_queue_depth: 8, ..MEMORY };
+const TCP: BackendRow = BackendRow { default_queue_depth: 8, ..MEMORY };
 
 impl BackendKind {
-    /// Returns its name, its default depth and what it can do.
+    /// Returns its default depth and its abilities.
     pub const fn row(self) -> &'static BackendRow {
         match self {
             Self::Null => &NULL,
@@ -99,11 +91,6 @@ impl BackendKind {
             Self::Memory => &MEMORY,
             Self::Tcp => &TCP,
         }
-    }
-
-    /// Names the backend as plans and tables do.
-    pub const fn name(self) -> &'static str {
-        self.row().name
     }
 
     /// Says whether it can do that.
@@ -162,8 +149,13 @@ pub enum Keeps {
 /// The properties that all targets of a kind share.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetRow {
-    /// The name it gets in tables where nobody names it.
+    /// The name it gets in tables where the plan gives none; for [`Target::PLAIN`] also the key
+    /// of plans.
     pub usual_name: &'static str,
+    /// The kind with its article, as messages name it.
+    pub noun: &'static str,
+    /// The effect of its key, for the reference of plans; empty where the plan has an own key.
+    pub meaning: &'static str,
     /// The backends that can execute ops on it; the first is the default.
     pub backends: &'static [BackendKind],
     /// The data that outlives a pass.
@@ -172,28 +164,53 @@ pub struct TargetRow {
 
 const ONLY_COUNTED: TargetRow = TargetRow {
     usual_name: "null",
+    noun: "the null target",
+    meaning: "Nothing: measures what the tool itself can do.",
     backends: &[BackendKind::Null],
     keeps: Keeps::Nothing("the null backend writes nothing"),
 };
 
-const OF_DIRECTORIES: TargetRow = TargetRow {
+/// The row of directories.
+pub const OF_DIRECTORIES: TargetRow = TargetRow {
     usual_name: "dir",
+    noun: "a directory",
+    meaning: "",
     backends: &[BackendKind::Posix, BackendKind::Uring],
     keeps: Keeps::FilesHere,
 };
 
-const OF_NFS: TargetRow =
-    TargetRow { usual_name: "nfs", backends: &[BackendKind::Nfs], keeps: Keeps::FilesOnServer };
+/// The row of NFS servers.
+pub const OF_NFS: TargetRow = TargetRow {
+    usual_name: "nfs",
+    noun: "an NFS server",
+    meaning: "",
+    backends: &[BackendKind::Nfs],
+    keeps: Keeps::FilesOnServer,
+};
 
 const FORGOTTEN: Keeps = Keeps::Nothing("what is written is kept nowhere");
 
-const OF_MEMORY: TargetRow =
-    TargetRow { usual_name: "memory", backends: &[BackendKind::Memory], keeps: FORGOTTEN };
+const OF_MEMORY: TargetRow = TargetRow {
+    usual_name: "memory",
+    noun: "memory",
+    meaning: "Memory of this host: data is copied and kept nowhere.",
+    backends: &[BackendKind::Memory],
+    keeps: FORGOTTEN,
+};
 
-const OF_TCP: TargetRow =
-    TargetRow { usual_name: "tcp", backends: &[BackendKind::Tcp], keeps: FORGOTTEN };
+const OF_TCP: TargetRow = TargetRow {
+    usual_name: "tcp",
+    noun: "a TCP connection",
+    meaning: "",
+    backends: &[BackendKind::Tcp],
+    keeps: FORGOTTEN,
+};
 
 impl Target {
+    /// The targets without an address: a plan says `null = true` of one, and flags and the
+    /// reference of plans have them from here.
+    pub const PLAIN: [Self; 2] = [Self::Null, Self::Memory];
+
     /// Returns what all targets of its kind have in common.
     pub const fn row(&self) -> &'static TargetRow {
         match self {

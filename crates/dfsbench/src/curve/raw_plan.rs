@@ -58,7 +58,7 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mix =
         Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
     let mut raw = match args.run.target.as_deref() {
-        None if args.run.wants_null() => RawPlan::for_target(TargetArg::Null),
+        None if args.run.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::for_target(TargetArg::embedded(User::default())),
         Some(text) => plan_source::named(text)?,
     };

@@ -39,26 +39,30 @@ impl Written<'_> {
 
     /// The levels of a setting, where any were written.
     pub fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
-        let of_target = || self.target.and_then(|settings| settings.get(setting));
-        let own = self.workload.get(setting).or_else(of_target);
-        own.or_else(|| self.factors.get(setting))
+        // A workload wins over a target, and both over the factors.
+        [Some(self.workload), self.target, Some(self.factors)]
+            .into_iter()
+            .find_map(|settings| settings?.get(setting))
     }
 
     /// Returns the place where the level that `run` has was written.
-    fn place(&self, setting: Setting, run: &RunSpec) -> Place {
-        let level = setting.get(run);
-        self.written(setting)
-            .and_then(|levels| levels.iter().find(|spot| spot.value == level))
-            .map_or(Place::Whole, |spot| spot.place)
+    fn place_of_level(&self, setting: Setting, run: &RunSpec) -> Place {
+        let value = setting.get(run);
+        for level in self.written(setting).unwrap_or_default() {
+            if level.value == value {
+                return level.place;
+            }
+        }
+        Place::Whole
     }
 
-    /// Lays a fault to the first of `settings` that was written.
+    /// Places a fault at the first of `settings` that was written.
     fn fault(&self, run: &RunSpec, settings: &[Setting], fault: Fault) -> PlanError {
-        let written = settings.iter().find(|s| self.place(**s, run) != Place::Whole);
+        let written = settings.iter().find(|s| self.place_of_level(**s, run) != Place::Whole);
         let message = format!("{} workload: {}", run.workload.name(), fault.message);
         let fault = Fault { message, ..fault };
         match written.or(settings.first()) {
-            Some(setting) => fault.of(setting.key(), self.place(*setting, run)),
+            Some(setting) => fault.of_key(setting.key(), self.place_of_level(*setting, run)),
             None => fault.at(Place::Whole),
         }
     }
@@ -164,7 +168,7 @@ fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError
 }
 
 /// The settings that say how many files the run has, and how large they are.
-fn set_of(run: &RunSpec) -> [Setting; 2] {
+fn file_settings(run: &RunSpec) -> [Setting; 2] {
     if run.workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
     } else {
@@ -173,7 +177,7 @@ fn set_of(run: &RunSpec) -> [Setting; 2] {
 }
 
 fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let [files, _] = set_of(run);
+    let [files, _] = file_settings(run);
     let directories = defaults::directories(run);
     if u64::from(run.files) < directories && files.has_workload(run.workload) {
         let what = format!("{} files leave some of {directories} directories idle", run.files);
@@ -181,7 +185,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         return Err(written.fault(run, &[files], fault));
     }
     // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
-    // own, unless it is asked to share them.
+    // own, unless the plan shares them.
     let shared = run.workload.row().shares_files || run.layout.sharing == Sharing::Shared;
     if shared || run.workload.is_external() || run.files >= run.all_workers() {
         return Ok(());
@@ -236,7 +240,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     }
     let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
     // A small file is written with one op.
-    let [_, file_size] = set_of(run);
+    let [_, file_size] = file_settings(run);
     let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
         "{} x queue_depth x {} may be {} at most",
@@ -263,7 +267,7 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     let files = u64::from(run.files);
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
-    let [of_files, of_size] = set_of(run);
+    let [of_files, of_size] = file_settings(run);
     let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
     let settings = [of_size, of_files, Setting::Workers];
     let lower = [of_size, of_files];
@@ -319,7 +323,7 @@ fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), P
     Err(written.fault(run, settings, Fault::new(what).hint(hint)))
 }
 
-/// Memory that the data of one file takes there.
+/// Memory that the data of one file takes in the in-memory server.
 fn server_bytes(file_size_bytes: u64) -> u64 {
     let rest = file_size_bytes % limits::SERVER_BLOCK;
     let last = match rest {

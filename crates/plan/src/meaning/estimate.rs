@@ -29,7 +29,7 @@ pub const TRIAL_OVERHEAD_MS: u64 = 100;
 pub struct Estimate {
     /// One for each of the plan's runs.
     pub runs: Vec<RunEstimate>,
-    /// The room that each target must have, in the order of their first use.
+    /// The space that each target must have, in the order of their first use.
     pub targets: Vec<TargetEstimate>,
     /// Trials of all runs.
     pub trials: u64,
@@ -54,7 +54,7 @@ pub struct RunEstimate {
     pub duration_ms: u64,
 }
 
-/// The room that a target must have.
+/// The space that a target must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetEstimate {
     /// Name of the target.
@@ -75,26 +75,27 @@ pub fn estimate(plan: &Plan) -> Estimate {
     let runs: Vec<RunEstimate> = plan.runs.iter().map(estimate_run).collect();
     let mut targets: Vec<TargetEstimate> = Vec::new();
     for run in &plan.runs {
-        // Each trial removes its files before the next one begins.
-        let stays = !run.target.keeps_nothing() && run.impossible().is_none();
-        let bytes = if stays { run.set_bytes() } else { 0 };
+        // Each trial removes its files before the next one begins, so targets need room for the
+        // largest set alone.
+        let keeps_files = !run.target.keeps_nothing() && run.impossible().is_none();
+        let bytes = if keeps_files { run.set_bytes() } else { 0 };
         if let Some(target) = targets.iter_mut().find(|target| target.name == run.target_name) {
             target.peak_bytes = target.peak_bytes.max(bytes);
         } else {
             targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: bytes });
         }
     }
-    let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count();
-    let made_each = plan.trials + plan.repetition.warmup_trials;
-    let total = |of: fn(&RunEstimate) -> u64| {
-        let once = runs.iter().map(of).fold(0, u64::saturating_add);
-        once.saturating_mul(made_each.into())
-    };
+    let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count() as u64;
+    let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
+    let mut once = RunEstimate::NOTHING;
+    for run in &runs {
+        once.add(run);
+    }
     Estimate {
-        trials: possible as u64 * u64::from(made_each),
-        bytes_written: total(|run| run.bytes_written),
-        bytes_read: total(|run| run.bytes_read),
-        duration_ms: total(|run| run.duration_ms),
+        trials: possible * made_each,
+        bytes_written: once.bytes_written.saturating_mul(made_each),
+        bytes_read: once.bytes_read.saturating_mul(made_each),
+        duration_ms: once.duration_ms.saturating_mul(made_each),
         runs,
         targets,
     }
@@ -105,13 +106,17 @@ fn estimate_run(run: &RunSpec) -> RunEstimate {
         return RunEstimate::NOTHING;
     }
     let passes = run.passes();
-    let mut estimate = prepared(run, passes[0]);
+    let mut estimate = estimate_files(run, passes[0]);
     for pass in passes {
         estimate.add(&estimate_pass(run, *pass));
     }
     if run.target == Target::Null {
-        let duration_ms =
-            passes.iter().filter_map(|p| run.time_max_ns(*p)).sum::<u64>() / NS_PER_MS;
+        // Nothing is moved there, and only a time bound takes time.
+        let mut duration_ns = 0;
+        for pass in passes {
+            duration_ns += run.time_max_ns(*pass).unwrap_or(0);
+        }
+        let duration_ms = duration_ns / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
     let overhead = TRIAL_OVERHEAD_MS + run.warmup_ns() / NS_PER_MS * passes.len() as u64;
@@ -130,7 +135,7 @@ impl RunEstimate {
 }
 
 /// Estimates the files that must be there before the first pass.
-fn prepared(run: &RunSpec, first: Pass) -> RunEstimate {
+fn estimate_files(run: &RunSpec, first: Pass) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
@@ -144,7 +149,7 @@ fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
     if run.workload == Workload::App {
         return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
     }
-    let (ops, bytes) = size_of(run, pass);
+    let (ops, bytes) = ops_and_bytes(run, pass);
     let (written, read) = match pass {
         Pass::Mix => {
             let reads = ops * u64::from(run.read_percent) / 100;
@@ -166,7 +171,7 @@ fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
 }
 
 /// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
-fn size_of(run: &RunSpec, pass: Pass) -> (u64, u64) {
+fn ops_and_bytes(run: &RunSpec, pass: Pass) -> (u64, u64) {
     let size = pass_size(run, pass);
     // Small ops are bounded by their number, large ones by their bytes.
     let rate = match run.load.rate_per_s {
@@ -176,7 +181,7 @@ fn size_of(run: &RunSpec, pass: Pass) -> (u64, u64) {
     let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;
     let by_time = (u128::from(time_ms) * u128::from(rate) / 1_000) as u64;
     let ops = size.ops.unwrap_or(by_time);
-    (ops, size.bytes.unwrap_or_else(|| ops.saturating_mul(run.io_size_bytes.into())))
+    (ops, size.bytes.unwrap_or(ops.saturating_mul(run.io_size_bytes.into())))
 }
 
 fn per_second_ms(amount: u64, rate: u64) -> u64 {

@@ -3,7 +3,7 @@
 //! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
 //! while settings are put into it. Nothing here acts on a host.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::lab::MOUNT_POINT;
 use model::setting::{Family, Setting, Value};
@@ -12,20 +12,20 @@ use model::{
 };
 
 use crate::meaning::placement;
+use crate::written::error::value_or;
 use crate::written::lab::LabArg;
 
 impl LabArg {
-    /// The hosts with every setting as it is where nobody says.
+    /// The hosts with the default of every setting.
     pub(crate) fn spec(&self, backend: BackendKind) -> LabSpec {
-        let client = self.client.clone().unwrap_or_else(|| self.server.clone());
-        let mut spec = LabSpec::new(self.server.clone(), client);
-        let directory = self.directory.as_ref().map(|spot| spot.value.clone());
-        let devices = self.devices.as_ref().map_or_else(Vec::new, |spot| spot.value.clone());
+        let client = self.client.as_ref().unwrap_or(&self.server);
+        let mut spec = LabSpec::new(self.server.clone(), client.clone());
+        let devices = value_or(self.devices.clone(), Vec::new());
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
         spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
         spec.storage = Storage {
-            file_system: match (&directory, devices.is_empty()) {
+            file_system: match (&self.directory, devices.is_empty()) {
                 (Some(_), _) => FileSystem::Existing,
                 (None, false) => FileSystem::Ext4,
                 (None, true) => FileSystem::Tmpfs,
@@ -33,7 +33,7 @@ impl LabArg {
             devices,
             loop_bytes: self.loop_bytes,
             size_bytes: self.tmpfs_bytes,
-            directory: directory.unwrap_or_default(),
+            directory: value_or(self.directory.clone(), PathBuf::new()),
             ..Storage::default()
         };
         spec
@@ -47,7 +47,9 @@ pub(crate) fn aim(run: &mut RunSpec) {
     let proto = run.nfs().proto;
     let Some(lab) = run.lab.as_deref_mut() else { return };
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
-    lab.mounting.transfer_size_bytes = run.transfer_size_bytes.filter(|_| lab.is_mounted());
+    // A mount takes it as an option; our own client asks for it by itself.
+    lab.mounting.transfer_size_bytes =
+        if lab.is_mounted() { run.transfer_size_bytes } else { None };
     run.invalidate = lab.invalidation >= Invalidation::Files;
     let host = match lab.path {
         DataPath::Network => lab.server.reached_at().unwrap_or_default(),

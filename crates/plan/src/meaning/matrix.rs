@@ -15,7 +15,7 @@ use crate::meaning::lab;
 use crate::meaning::placement;
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
-use crate::written::error::{Fault, Place, PlanError};
+use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::UsedFrom;
 use crate::written::limits::RUNS_MAX;
 use crate::written::near::unknown_word;
@@ -49,9 +49,7 @@ pub(crate) fn multiply(
                 server,
             };
             placement::check(target, around, &written)?;
-            let mut base = base(target, around, backend, workload.kind.value);
-            base.command = workload.command.clone();
-            base.op_mix = workload.mix.clone();
+            let base = base_run(target, around, backend, workload);
             for mut run in product(base, |setting, run| written.levels(setting, run))? {
                 used.add(number, &run, &written);
                 if run.workload == Workload::App {
@@ -79,9 +77,11 @@ pub(crate) fn multiply(
     check_possible(&runs, refused)?;
     checks::lab::check_used(raw, &runs)?;
     let without_effect = used.list_unused(raw);
-    // Whoever typed a flag expects it to change something.
-    if let Some(flag) = without_effect.iter().find(|idle| matches!(idle.place, Place::Flag(_))) {
-        return Err(flag.clone());
+    // A plan may serve many runs, but a flag is typed for this one and must change something.
+    for unused in &without_effect {
+        if let Place::Flag(_) = unused.place {
+            return Err(unused.clone());
+        }
     }
     Ok(Matrix { runs, without_effect })
 }
@@ -106,10 +106,12 @@ impl UsedSettings {
             if !setting.applies(run) {
                 continue;
             }
-            let is_of_target = || written.target.is_some_and(|own| own.get(setting).is_some());
+            // In the order in which one place wins over the other.
             let source = if written.workload.get(setting).is_some() {
                 Source::Workload(number)
-            } else if is_of_target() {
+            } else if let Some(own) = written.target
+                && own.get(setting).is_some()
+            {
                 Source::Target(run.target_name.clone())
             } else if written.factors.get(setting).is_some() {
                 Source::Factors
@@ -131,7 +133,10 @@ impl UsedSettings {
         for (number, workload) in raw.workloads.iter().enumerate() {
             unused.extend(self.unused_of(&workload.settings, &Source::Workload(number)));
         }
-        unused.into_iter().map(|warning| warning.in_source(&raw.source_name)).collect()
+        for warning in &mut unused {
+            warning.source_name.clone_from(&raw.source_name);
+        }
+        unused
     }
 
     fn unused_of(&self, settings: &Settings, source: &Source) -> Vec<PlanError> {
@@ -139,10 +144,10 @@ impl UsedSettings {
         for setting in Setting::ALL {
             let Some([first, ..]) = settings.get(setting) else { continue };
             let is_used = self.0.contains(&(setting, source.clone()));
-            // A ladder sets some for its layers that nobody wrote.
+            // A ladder sets some for its layers that the plan does not contain.
             if !is_used && first.place != Place::Whole {
                 let fault = Fault::new("no run of this plan depends on it");
-                unused.push(fault.hint(setting.meaning()).of(setting.key(), first.place));
+                unused.push(fault.hint(setting.meaning()).of_key(setting.key(), first.place));
             }
         }
         unused
@@ -154,16 +159,24 @@ fn group(run: &RunSpec) -> (String, Workload) {
     (run.target_name.clone(), run.workload)
 }
 
-/// Refuses what contradicts the protocols unless it came out of a product with runs that don't:
-/// what was named on its own is not wanted as a row.
+/// Refuses what contradicts the protocols, unless it is part of a product with runs that don't:
+/// there it becomes a row that says why; on its own it can only be a mistake.
 fn check_possible(
     runs: &[RunSpec],
     refused: Vec<((String, Workload), PlanError)>,
 ) -> Result<(), PlanError> {
-    let possible: HashSet<_> =
-        runs.iter().filter(|run| run.impossible().is_none()).map(group).collect();
-    let alone = refused.into_iter().find(|(group, _)| !possible.contains(group));
-    alone.map_or(Ok(()), |(_, error)| Err(error))
+    let mut possible = HashSet::new();
+    for run in runs {
+        if run.impossible().is_none() {
+            possible.insert(group(run));
+        }
+    }
+    for (group, error) in refused {
+        if !possible.contains(&group) {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 fn too_many() -> PlanError {
@@ -177,44 +190,47 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
     for name in workload.targets.iter().flatten() {
         if !known.contains(&name.value.as_str()) {
-            return Err(unknown_word("target", &name.value, &known).of("targets", name.place));
+            return Err(unknown_word("target", &name.value, &known).of_key("targets", name.place));
         }
     }
     for backend in workload.backends.iter().flatten() {
-        if !places(raw, workload).any(|(_, other)| other == backend.value) {
+        if !places(raw, workload).iter().any(|(_, other)| *other == backend.value) {
             let what = format!("no target of this workload has backend `{}`", backend.value.name());
             let hint = "name it under `backend` of a [[target]]";
-            return Err(Fault::new(what).hint(hint).of("backends", backend.place));
+            return Err(Fault::new(what).hint(hint).of_key("backends", backend.place));
         }
     }
     Ok(())
 }
 
 /// Pairs each target of a workload with each backend.
-fn places<'a>(
-    raw: &'a RawPlan,
-    workload: &'a RawWorkload,
-) -> impl Iterator<Item = (&'a RawTarget, BackendKind)> {
-    let wanted_target = move |target: &&RawTarget| {
-        let names = workload.targets.as_ref();
-        names.is_none_or(|names| names.iter().any(|name| name.value == target.name.value))
-    };
-    let wanted_backend = move |backend: BackendKind| {
-        let names = workload.backends.as_ref();
-        names.is_none_or(|names| names.iter().any(|name| name.value == backend))
-    };
-    raw.targets.iter().filter(wanted_target).flat_map(move |target| {
-        let backends = target.backends.iter().copied().filter(move |b| wanted_backend(*b));
-        backends.map(move |backend| (target, backend))
-    })
+fn places<'a>(raw: &'a RawPlan, workload: &RawWorkload) -> Vec<(&'a RawTarget, BackendKind)> {
+    let mut places = Vec::new();
+    for target in &raw.targets {
+        if !is_named(&target.name.value, workload.targets.as_deref()) {
+            continue;
+        }
+        for backend in &target.backends {
+            if is_named(backend, workload.backends.as_deref()) {
+                places.push((target, *backend));
+            }
+        }
+    }
+    places
 }
 
-/// A run in which every setting has the value it has where it doesn't matter.
-fn base(
+/// Says whether a list names something; a list that is left out names all.
+fn is_named<T: PartialEq>(one: &T, list: Option<&[Located<T>]>) -> bool {
+    let Some(list) = list else { return true };
+    list.iter().any(|named| named.value == *one)
+}
+
+/// Makes a run in which every setting has the value it has where it doesn't matter.
+fn base_run(
     target: &RawTarget,
     around: &Surroundings,
     backend: BackendKind,
-    workload: Workload,
+    workload: &RawWorkload,
 ) -> RunSpec {
     let mut what: Target = target.what.resolve(around, backend);
     if let Target::Nfs(nfs) = &mut what {
@@ -226,7 +242,9 @@ fn base(
         backend,
         timeout_ms: Workload::Stream.default_timeout_ms(),
         lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
-        ..RunSpec::null(workload)
+        command: workload.command.clone(),
+        op_mix: workload.mix.clone(),
+        ..RunSpec::null(workload.kind.value)
     };
     run.placement.hosts = target.used_from.agents(around).to_vec();
     run.placement.of_job = target.used_from == UsedFrom::Job;
@@ -239,11 +257,12 @@ pub(crate) fn product(
     base: RunSpec,
     levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
 ) -> Result<Vec<RunSpec>, PlanError> {
-    let storage = base.lab.as_ref().map(|lab| lab.storage.clone());
+    let written_storage = base.lab.as_ref().map(|lab| lab.storage.clone());
     let mut runs = vec![base];
     for setting in Setting::ALL {
         let mut longer = Vec::with_capacity(runs.len());
         for run in runs {
+            // Whether a setting matters depends on those before it in the order of the table.
             if !setting.applies(&run) {
                 longer.push(without(setting, run));
                 continue;
@@ -260,9 +279,13 @@ pub(crate) fn product(
         runs = longer;
     }
     // Only the kind of the server, which comes later, says whether files lie on a file system.
-    let labs = runs.iter_mut().filter_map(|run| run.lab.as_mut());
-    for lab in labs.filter(|lab| !lab.has_storage()) {
-        lab.storage.clone_from(storage.as_ref().expect("a product keeps its hosts"));
+    // Where they don't, runs that differ in storage alone must become equal.
+    for run in &mut runs {
+        if let (Some(lab), Some(storage)) = (&mut run.lab, &written_storage)
+            && !lab.has_storage()
+        {
+            lab.storage.clone_from(storage);
+        }
     }
     Ok(runs)
 }

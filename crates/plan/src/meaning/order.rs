@@ -1,6 +1,6 @@
 //! The order in which trials are made.
 //!
-//! Unless another order is asked for, trials of one run never stand together: trial `t` of all
+//! Unless another order is requested, trials of one run never stand together: trial `t` of all
 //! runs is one block, in an order of its own, so that a slow drift of the machine falls on all
 //! runs alike (a randomised complete block design). The order of block `t` depends on the seed,
 //! `t` and the number of runs only; more trials leave earlier blocks as they are. It is part of
@@ -28,46 +28,56 @@ pub struct Step {
 }
 
 impl Plan {
-    /// Every trial of every run that the plan allows, in the order asked for.
+    /// Every trial of every run that the plan allows, in the requested order.
     ///
     /// Trials of one run keep their order among themselves: those that warm up come first.
     pub fn order(&self) -> Vec<Step> {
-        let (runs, trials) = (self.runs.len(), self.trials + self.repetition.warmup_trials);
-        let blocks = (0..trials).flat_map(|trial| block(self.seed, trial, runs));
+        let trials = self.trials + self.repetition.warmup_trials;
+        let all: Vec<usize> = (0..self.runs.len()).collect();
+        let mut steps = Vec::with_capacity(all.len() * trials as usize);
         match self.order {
-            Order::Blocks => blocks.collect(),
+            Order::Blocks => self.add_blocks(&all, trials, &mut steps),
             Order::Grouped => {
-                self.groups().iter().flat_map(|group| self.blocks_of(group, trials)).collect()
+                for group in self.groups() {
+                    self.add_blocks(&group, trials, &mut steps);
+                }
             }
-            Order::Random => shuffled(self.seed, blocks.collect(), runs),
-            Order::Sequential => (0..runs)
-                .flat_map(|run| (0..trials).map(move |trial| Step { run, trial }))
-                .collect(),
+            Order::Random => {
+                self.add_blocks(&all, trials, &mut steps);
+                shuffle_all(self.seed, &mut steps, all.len());
+            }
+            Order::Sequential => {
+                for run in all {
+                    steps.extend((0..trials).map(|trial| Step { run, trial }));
+                }
+            }
         }
+        steps
     }
 
     /// The runs by how hosts are set up for them, as indices into [`Plan::runs`], groups that
     /// share most side by side.
     ///
-    /// Within a group nothing has to be set up anew. Runs that leave hosts alone are one, too.
+    /// Within a group nothing has to be set up again. Runs that leave hosts alone are one, too.
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let mut groups = vec![(0..self.runs.len()).collect::<Vec<_>>()];
+        // Splitting by the outermost layer first leaves those side by side that share most:
+        // groups that differ in the last layer only come from one group of the layer before.
         for layers in 0..=LabSpec::LAYERS {
-            groups = groups.iter().flat_map(|group| self.parted(group, layers)).collect();
+            let mut split = Vec::new();
+            for group in &groups {
+                split.append(&mut self.split_group(group, layers));
+            }
+            groups = split;
         }
         groups
     }
 
-    /// Parts runs by whether their hosts agree up to so many layers, in the order of the runs.
-    fn parted(&self, group: &[usize], layers: usize) -> Vec<Vec<usize>> {
+    /// Splits runs by whether their hosts agree up to so many layers, in the order of the runs.
+    fn split_group(&self, group: &[usize], layers: usize) -> Vec<Vec<usize>> {
         let mut parts: Vec<Vec<usize>> = Vec::new();
         for &run in group {
-            let alike =
-                |part: &&mut Vec<usize>| match (&self.runs[part[0]].lab, &self.runs[run].lab) {
-                    (Some(one), Some(other)) => one.agrees(other, layers),
-                    (one, other) => one.is_none() && other.is_none(),
-                };
-            match parts.iter_mut().find(alike) {
+            match parts.iter_mut().find(|part| self.agree(part[0], run, layers)) {
                 Some(part) => part.push(run),
                 None => parts.push(vec![run]),
             }
@@ -75,22 +85,33 @@ impl Plan {
         parts
     }
 
-    /// The blocks of some runs.
-    fn blocks_of(&self, group: &[usize], trials: u32) -> Vec<Step> {
-        let blocks = (0..trials).flat_map(|trial| block(self.seed, trial, group.len()));
-        blocks.map(|step| Step { run: group[step.run], ..step }).collect()
+    /// Says whether the hosts of two runs agree up to so many layers.
+    fn agree(&self, one: usize, other: usize, layers: usize) -> bool {
+        match (&self.runs[one].lab, &self.runs[other].lab) {
+            (Some(one), Some(other)) => one.agrees(other, layers),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
+    /// Adds the blocks of some runs.
+    fn add_blocks(&self, group: &[usize], trials: u32, steps: &mut Vec<Step>) {
+        for trial in 0..trials {
+            for step in block(self.seed, trial, group.len()) {
+                // A block numbers the runs of its group from 0.
+                steps.push(Step { run: group[step.run], ..step });
+            }
+        }
     }
 }
 
-/// Shuffles steps, and numbers the trials of each run anew in their order.
-fn shuffled(seed: u64, mut steps: Vec<Step>, runs: usize) -> Vec<Step> {
-    shuffle(&mut SplitMix64::new(mix(seed)), &mut steps);
+/// Shuffles all steps, and numbers the trials of each run again in their new order.
+fn shuffle_all(seed: u64, steps: &mut [Step], runs: usize) {
+    shuffle(&mut SplitMix64::new(mix(seed)), steps);
     let mut made = vec![0; runs];
-    for step in &mut steps {
+    for step in steps {
         step.trial = made[step.run];
         made[step.run] += 1;
     }
-    steps
 }
 
 /// Shuffles the runs of one trial index.
@@ -101,15 +122,18 @@ fn block(seed: u64, trial: u32, runs: usize) -> Vec<Step> {
     steps
 }
 
+/// Shuffles steps, each order equally likely.
 fn shuffle(random: &mut SplitMix64, steps: &mut [Step]) {
+    // From the end, each place gets one of the steps that have none yet, itself included.
     for last in (1..steps.len()).rev() {
-        let chosen = below(random, last as u64 + 1) as usize;
+        let chosen = draw_below(random, last as u64 + 1) as usize;
         steps.swap(last, chosen);
     }
 }
 
-/// Draws from `0..bound` without bias: draws that would favour small numbers are made anew.
-fn below(random: &mut SplitMix64, bound: u64) -> u64 {
+/// Draws from `0..bound` without bias: draws that would favour small numbers are repeated.
+fn draw_below(random: &mut SplitMix64, bound: u64) -> u64 {
+    // The largest multiple of `bound`: what lies beyond it would hit small remainders more often.
     let fair_end = u64::MAX - u64::MAX % bound;
     loop {
         let drawn = random.next();

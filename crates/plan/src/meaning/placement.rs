@@ -8,7 +8,7 @@ use model::{Host, RunSpec};
 
 use crate::meaning::checks::Written;
 use crate::meaning::surroundings::Surroundings;
-use crate::written::error::{Fault, Located, PlanError};
+use crate::written::error::{Fault, PlanError};
 use crate::written::hosts::UsedFrom;
 use crate::written::raw::RawTarget;
 
@@ -30,7 +30,7 @@ impl RawTarget {
     }
 }
 
-/// Refuses a target whose hosts nobody knows, and levels of `client_hosts` beyond what it has.
+/// Refuses a target whose hosts are unknown, and levels of `client_hosts` beyond what it has.
 pub(crate) fn check(
     target: &RawTarget,
     around: &Surroundings,
@@ -40,25 +40,26 @@ pub(crate) fn check(
     if target.used_from == UsedFrom::Job && around.job.is_none() {
         let what = format!("`{name}` is used from the hosts of a job, and this is none");
         let hint = "start it by a launcher; `dfsbench run --help` names them";
-        return Err(Fault::new(what).hint(hint).of("hosts", target.name.place));
+        return Err(Fault::new(what).hint(hint).of_key("hosts", target.name.place));
     }
     let agents = target.used_from.agents(around);
     if agents.is_empty() {
         return Ok(());
     }
-    let levels = written.written(Setting::ClientHosts).unwrap_or_default();
-    let beyond = |spot: &&Located<Value>| match spot.value {
-        Value::Number(number) => number > agents.len() as u64,
-        _ => false,
-    };
-    let Some(Located { value: Value::Number(asked), place }) = levels.iter().find(beyond) else {
-        return Ok(());
-    };
-    let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();
     let has = agents.len();
-    let what = format!("`{name}` has {has} on {hosts} hosts, and not {asked}");
-    let hint = "name more hosts, or raise `slots` in their [[host]]";
-    Err(Fault::new(what).hint(hint).of(Setting::ClientHosts.key(), *place))
+    for level in written.written(Setting::ClientHosts).unwrap_or_default() {
+        if let Value::Number(requested) = level.value
+            && requested > has as u64
+        {
+            let hosts = agents.iter().filter(|host| host.name_and_slot().1 == 1).count();
+            let what = format!("`{name}` has {has} on {hosts} hosts, and not {requested}");
+            let hint = "name more hosts, or raise `slots` in their [[host]]";
+            return Err(Fault::new(what)
+                .hint(hint)
+                .of_key(Setting::ClientHosts.key(), level.place));
+        }
+    }
+    Ok(())
 }
 
 /// Brings in step what follows from where data travels, and from how many hosts work.

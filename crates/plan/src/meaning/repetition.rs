@@ -1,7 +1,7 @@
 //! How runs are repeated, with every default filled in.
 //!
-//! Refuses what leaves nothing to judge by: too few trials for the discard policy, or for an
-//! interval to be asked.
+//! Refuses what leaves nothing to judge by: too few trials for the discard policy, or for the
+//! interval of `until`.
 
 use model::{Discard, Order, Repetition};
 
@@ -22,33 +22,46 @@ pub(crate) struct Repeated {
 impl RawRepetition {
     /// Fills in the defaults and refuses what leaves nothing to judge by.
     pub(crate) fn resolve(&self) -> Result<Repeated, PlanError> {
-        let until = self.until_permille.map_or(0, |until| until.value);
-        let usual = if until == 0 { defaults::TRIALS } else { defaults::TRIALS_UNTIL };
-        let trials = self.trials.map_or(usual, |trials| trials.value);
-        let discard = self.discard.map_or(Discard::None, |discard| discard.value);
-        let place = |spot: Option<Place>| {
-            self.trials.map(|trials| trials.place).or(spot).unwrap_or(Place::Whole)
+        let trials = match (self.trials, self.until_permille) {
+            (Some(trials), _) => trials.value,
+            (None, None) => defaults::TRIALS,
+            (None, Some(_)) => defaults::TRIALS_UNTIL,
         };
-        if discard != Discard::None && trials < limits::DISCARD_TRIALS_MIN {
-            let what = format!(
-                "discard {discard} of {trials} trial{} leaves nothing to judge by",
-                if trials == 1 { "" } else { "s" }
-            );
-            let hint = format!("at least {} trials", limits::DISCARD_TRIALS_MIN);
-            let place = place(self.discard.map(|discard| discard.place));
-            return Err(Fault::new(what).hint(hint).at(place));
+        let mut each = Repetition::default();
+        if let Some(discard) = self.discard {
+            each.discard = discard.value;
+            if discard.value != Discard::None && trials < limits::DISCARD_TRIALS_MIN {
+                let s = if trials == 1 { "" } else { "s" };
+                let what = format!(
+                    "discard {} of {trials} trial{s} leaves nothing to judge by",
+                    discard.value
+                );
+                let hint = format!("at least {} trials", limits::DISCARD_TRIALS_MIN);
+                return Err(Fault::new(what).hint(hint).at(self.place_of_trials(discard.place)));
+            }
         }
-        if until > 0 && trials <= limits::UNTIL_TRIALS_MIN {
+        if let Some(until) = self.until_permille {
+            each.until_permille = until.value;
             let least = limits::UNTIL_TRIALS_MIN;
-            let what = format!("until has no effect on {trials} trials: {least} are always made");
-            let place = place(self.until_permille.map(|until| until.place));
-            return Err(Fault::new(what).hint("trials is then the most that are made").at(place));
+            if trials <= least {
+                let what =
+                    format!("until has no effect on {trials} trials: {least} are always made");
+                let hint = "trials is then the most that are made";
+                return Err(Fault::new(what).hint(hint).at(self.place_of_trials(until.place)));
+            }
         }
-        let warmup_trials = self.warmup_trials.map_or(0, |warmup| warmup.value);
-        Ok(Repeated {
-            trials,
-            each: Repetition { discard, until_permille: until, warmup_trials },
-            order: self.order.map(|order| order.value),
-        })
+        if let Some(warmup) = self.warmup_trials {
+            each.warmup_trials = warmup.value;
+        }
+        Ok(Repeated { trials, each, order: self.order.map(|order| order.value) })
+    }
+
+    /// Returns the place of the number of trials, which is the first to change; `other` where it
+    /// was left out.
+    fn place_of_trials(&self, other: Place) -> Place {
+        match self.trials {
+            Some(trials) => trials.place,
+            None => other,
+        }
     }
 }

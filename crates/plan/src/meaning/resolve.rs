@@ -11,7 +11,7 @@ use model::{Order, Repetition, RunSpec, Target};
 use crate::meaning::matrix::{self, Matrix};
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
-use crate::written::error::{Fault, Place, PlanError};
+use crate::written::error::{Fault, Place, PlanError, value_or};
 use crate::written::raw::RawPlan;
 
 /// A plan with nothing left open.
@@ -50,11 +50,13 @@ impl Plan {
     }
 
     fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
-        if let Some(path) = raw.workloads.iter().find_map(|workload| workload.mix_from.as_ref()) {
-            let fault = Fault::new(format!("`{}` was not read", path.value));
-            return Err(fault.of("mix_from", path.place));
+        for workload in &raw.workloads {
+            if let Some(path) = &workload.mix_from {
+                let fault = Fault::new(format!("`{}` was not read", path.value));
+                return Err(fault.of_key("mix_from", path.place));
+            }
         }
-        let seed = raw.seed.map_or(around.seed, |seed| seed.value);
+        let seed = value_or(raw.seed, around.seed);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;
         let Matrix { mut runs, without_effect } = matrix::multiply(raw, around, &server)?;
@@ -62,6 +64,7 @@ impl Plan {
             run.repetition = repeated.each;
         }
         check_paths(&runs)?;
+        // Setting up hosts again for each trial would take longer than the trials.
         let on_lab = runs.iter().any(|run| run.lab.is_some());
         let usual = if on_lab { Order::Grouped } else { Order::Blocks };
         Ok(Self {
@@ -77,14 +80,14 @@ impl Plan {
         })
     }
 
-    /// Tells every run on the in-memory server where it now listens, for NFS and MOUNT, and whose
-    /// certificate to trust where it speaks TLS.
+    /// Sets in every run on the in-memory server the port where it now listens, for NFS and MOUNT,
+    /// and the certificate to trust where it speaks TLS.
     pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
         self.set_server(false, port, tls_ca);
     }
 
-    /// The same of the in-memory server without faults, for whoever speaks NFS with it or TCP
-    /// alone.
+    /// Sets the same for the in-memory server without faults, in runs that speak NFS or plain TCP
+    /// with it.
     pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
         self.set_server(true, port, tls_ca);
     }
@@ -105,7 +108,10 @@ impl Plan {
 
     /// The runs that need the in-memory server.
     pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
-        self.runs.iter().filter(|run| is_embedded(&run.target))
+        self.runs.iter().filter(|run| match &run.target {
+            Target::Nfs(nfs) => nfs.embedded && !nfs.faultless,
+            _ => false,
+        })
     }
 
     /// The runs that need the one without faults.
@@ -122,27 +128,28 @@ impl Plan {
     /// A setting that some runs don't have differs only if it does among those that have it.
     pub fn varying(&self) -> Vec<&'static str> {
         let mut seen: Vec<(&'static str, String, bool)> = Vec::new();
-        for (name, value) in self.runs.iter().flat_map(RunSpec::settings) {
-            match seen.iter_mut().find(|(known, ..)| *known == name) {
-                Some((_, first, varies)) => *varies |= *first != value,
-                None => seen.push((name, value, false)),
+        for run in &self.runs {
+            for (name, value) in run.settings() {
+                match seen.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, first, varies)) => *varies |= *first != value,
+                    None => seen.push((name, value, false)),
+                }
             }
         }
-        seen.into_iter().filter(|(.., varies)| *varies).map(|(name, ..)| name).collect()
+        seen.retain(|(.., varies)| *varies);
+        seen.into_iter().map(|(name, ..)| name).collect()
     }
-}
-
-fn is_embedded(target: &Target) -> bool {
-    target.nfs().is_some_and(|nfs| nfs.embedded && !nfs.faultless)
 }
 
 /// Refuses directories that neither a plan nor a results file could name.
 fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
-        if let Some(path) = run.target.paths().iter().find(|path| path.to_str().is_none()) {
-            let what =
-                format!("the path `{}` of `{}` is not UTF-8", path.display(), run.target_name);
-            return Err(Fault::new(what).at(Place::Whole));
+        for path in run.target.paths() {
+            if path.to_str().is_none() {
+                let (path, target) = (path.display(), &run.target_name);
+                let what = format!("the path `{path}` of `{target}` is not UTF-8");
+                return Err(Fault::new(what).at(Place::Whole));
+            }
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The in-memory server of a plan: what it holds, what it offers, and what it does wrong.
+//! The in-memory server of a plan: its memory, its versions of NFS, and its faults.
 //!
 //! [`ServerPlan`] is `[server]` with every default filled in, and writes what reads back to the
 //! same.
@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use model::NfsVersion;
 
 use crate::meaning::defaults;
+use crate::written::error::value_or;
 use crate::written::fault::KINDS;
 use crate::written::fault::PlannedFault;
 use crate::written::raw::RawServer;
-use crate::written::text::{quoted, size};
+use crate::written::text::{list_of, quoted, size};
 
 /// The in-memory server of targets with `embedded = true`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +34,12 @@ pub struct ServerPlan {
 impl ServerPlan {
     /// Fills in defaults; faults follow the plan's seed where they have none.
     pub(crate) fn resolve(raw: &RawServer, seed: u64) -> Self {
+        let RawServer { memory_bytes, threads, discard, versions, .. } = raw;
         Self {
-            memory_bytes: raw.memory_bytes.map_or(defaults::SERVER_MEMORY_BYTES, |m| m.value),
-            threads: raw.threads.map_or(defaults::SERVER_THREADS, |threads| threads.value),
-            discard: raw.discard.is_some_and(|discard| discard.value),
-            versions: raw.versions.clone().unwrap_or_else(|| NfsVersion::ALL.to_vec()),
+            memory_bytes: value_or(*memory_bytes, defaults::SERVER_MEMORY_BYTES),
+            threads: value_or(*threads, defaults::SERVER_THREADS),
+            discard: value_or(*discard, false),
+            versions: versions.clone().unwrap_or(NfsVersion::ALL.to_vec()),
             faults: raw.faults.planned.clone(),
             fault_seed: raw.faults.seed.unwrap_or(seed),
         }
@@ -45,25 +47,29 @@ impl ServerPlan {
 
     /// Writes it as a plan does.
     pub(crate) fn write(&self, out: &mut String) {
-        let versions: Vec<String> = self.versions.iter().map(|v| quoted(v.name())).collect();
+        let versions: Vec<&str> = self.versions.iter().map(|version| version.name()).collect();
         // Writing to a String can't fail.
         let _ = write!(
             out,
-            "[server]\nmemory = {}\nthreads = {}\ndiscard = {}\nnfsvers = [{}]\n",
+            "[server]\nmemory = {}\nthreads = {}\ndiscard = {}\nnfsvers = {}\n",
             quoted(&size(self.memory_bytes)),
             self.threads,
             self.discard,
-            versions.join(", ")
+            list_of(&versions)
         );
         let _ = write!(out, "\n[server.faults]\nseed = {}\n", self.fault_seed);
         for kind in &KINDS {
-            let same = self.faults.iter().filter(|fault| fault.kind() == kind.name);
-            let values: Vec<String> = same.map(|fault| quoted(&fault.value())).collect();
+            let mut values = Vec::new();
+            for fault in &self.faults {
+                if fault.kind() == kind.name {
+                    values.push(fault.value());
+                }
+            }
             let _ = match values.as_slice() {
                 [] => Ok(()),
                 _ if kind.form.is_empty() => writeln!(out, "{} = true", kind.name),
-                [one] => writeln!(out, "{} = {one}", kind.name),
-                many => writeln!(out, "{} = [{}]", kind.name, many.join(", ")),
+                [one] => writeln!(out, "{} = {}", kind.name, quoted(one)),
+                many => writeln!(out, "{} = {}", kind.name, list_of(many)),
             };
         }
     }

@@ -32,8 +32,11 @@ impl NfsAddress {
             faultless: self.faultless,
             ..NfsTarget::new(&self.host, &self.path)
         };
-        for setting in Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::TransferSize) {
-            if let Some(levels) = self.settings.get(setting) {
+        for setting in Setting::OF_TARGETS {
+            // A run has its own transfer size, which mounts obey, too.
+            if setting != Setting::TransferSize
+                && let Some(levels) = self.settings.get(setting)
+            {
                 level::put_nfs(setting, &mut target.settings, levels[0].value.clone());
             }
         }
@@ -54,11 +57,7 @@ impl TargetArg {
                 Target::Tcp(TcpTarget { host: String::new(), port: None, embedded: false })
             }
             Self::Lab(_) => Target::Directory { path: PathBuf::new() },
-            Self::Null => Target::Null,
-            Self::Memory => Target::Memory,
-            Self::Tcp(tcp) => Target::Tcp(tcp.clone()),
-            Self::Directory(path) => Target::Directory { path: path.clone() },
-            Self::Directories(paths) => Target::Directories { paths: paths.clone() },
+            Self::Ready(target) => target.clone(),
             Self::Temporary => Target::Directory { path: around.temp_dir.clone() },
             Self::Nfs(address) => Target::Nfs(address.resolve(around)),
             Self::Embedded(address) => {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use model::setting::{Setting, Value};
-use model::{Host, LabSpec, NfsTarget, Repetition, RunSpec, Sec, Target, TcpTarget};
+use model::{Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, Target, TcpTarget};
 
 use crate::meaning::matrix::product;
 use crate::meaning::resolve::Plan;
@@ -16,7 +16,7 @@ use crate::reading::disturb;
 use crate::reading::level;
 use crate::reading::work;
 use crate::written::hosts::JOB;
-use crate::written::text::{self, quoted};
+use crate::written::text::{self, list_of, quoted};
 
 impl Plan {
     /// Writes the plan as TOML, every default written out.
@@ -33,32 +33,27 @@ impl Plan {
             self.trials,
             self.seed,
         );
-        self.repetition(&mut out);
+        self.write_repetition(&mut out);
         out.push('\n');
         self.server.write(&mut out);
         for host in self.hosts() {
-            write_host(&mut out, host, self.slots(host));
+            write_host(&mut out, host, self.slots_of(host));
         }
         let mut named: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !named.contains(&run.target_name.as_str()) {
                 named.push(&run.target_name);
-                out.push_str(&self.target(run));
+                self.write_target(&mut out, run);
             }
         }
-        let together = |a: &RunSpec, b: &RunSpec| {
-            (&a.target_name, a.backend, a.workload) == (&b.target_name, b.backend, b.workload)
-                && a.command == b.command
-                && a.op_mix.shares == b.op_mix.shares
-        };
-        for runs in self.runs.chunk_by(together) {
+        for runs in self.runs.chunk_by(are_of_one_workload) {
             write_workloads(&mut out, runs);
         }
         disturb::write(&mut out, &self.disturbances);
         out
     }
 
-    fn repetition(&self, out: &mut String) {
+    fn write_repetition(&self, out: &mut String) {
         let Repetition { discard, until_permille, warmup_trials } = self.repetition;
         let (discard, order) = (quoted(discard.name()), quoted(self.order.name()));
         let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
@@ -69,100 +64,135 @@ impl Plan {
     }
 
     /// Agents on a host at most, in any run.
-    fn slots(&self, host: &Host) -> u32 {
-        let agents = self.runs.iter().flat_map(|run| &run.placement.hosts);
-        let slots = agents.map(Host::name_and_slot).filter(|(name, _)| *name == host.name);
-        slots.map(|(_, slot)| slot).max().unwrap_or(1)
-    }
-
-    /// The client hosts of a target, as its runs with the most have them.
-    fn client_hosts(&self, target: &str) -> Option<String> {
-        let of_target = self.runs.iter().filter(|run| run.target_name == target);
-        let most = of_target.max_by_key(|run| run.placement.hosts.len())?;
-        if most.placement.of_job {
-            return Some(quoted(JOB));
-        }
-        let listed = most.placement.hosts.iter().filter(|host| host.name_and_slot().1 == 1);
-        let names: Vec<String> = listed.map(|host| quoted(&host.name)).collect();
-        (!names.is_empty()).then(|| format!("[{}]", names.join(", ")))
-    }
-
-    fn target(&self, first: &RunSpec) -> String {
-        let hosts = self.client_hosts(&first.target_name);
-        let mut backends: Vec<String> = Vec::new();
-        for run in self.runs.iter().filter(|run| run.target_name == first.target_name) {
-            let name = quoted(run.backend.name());
-            if !backends.contains(&name) {
-                backends.push(name);
+    fn slots_of(&self, host: &Host) -> u32 {
+        let mut slots = 1;
+        for run in &self.runs {
+            for agent in &run.placement.hosts {
+                let (name, slot) = agent.name_and_slot();
+                if name == host.name {
+                    slots = slots.max(slot);
+                }
             }
         }
-        let what = match &first.target {
-            _ if let Some(lab) = &first.lab => write_lab(lab, hosts.clone()),
-            Target::Null => "null = true".to_owned(),
-            Target::Memory => "memory = true".to_owned(),
-            Target::Tcp(tcp) => format!("tcp = {}", quoted(&write_tcp(tcp))),
-            Target::Directory { path } => format!("path = {}", quoted_path(path)),
-            Target::Directories { paths } => {
-                let paths: Vec<_> = paths.iter().map(|path| quoted_path(path)).collect();
-                format!("path = [{}]", paths.join(", "))
+        slots
+    }
+
+    /// Writes a target, from its first run: its hosts and backends are those of all its runs.
+    fn write_target(&self, out: &mut String, first: &RunSpec) {
+        let mut placement = &first.placement;
+        let mut backends: Vec<&str> = Vec::new();
+        for run in &self.runs {
+            if run.target_name != first.target_name {
+                continue;
             }
-            Target::Nfs(nfs) if nfs.embedded => write_embedded(nfs),
-            Target::Nfs(nfs) => format!("url = {}", quoted(&write_url(nfs))),
-        };
-        let used_from = match hosts {
-            Some(hosts) if first.lab.is_none() => format!("\nhosts = {hosts}"),
-            _ => String::new(),
-        };
-        let what = what + &used_from;
-        let name = quoted(&first.target_name);
-        format!("\n[[target]]\nname = {name}\n{what}\nbackend = [{}]\n", backends.join(", "))
+            if !backends.contains(&run.backend.name()) {
+                backends.push(run.backend.name());
+            }
+            // Levels of `client_hosts` take the first of the hosts, so the longest list has all.
+            if run.placement.hosts.len() >= placement.hosts.len() {
+                placement = &run.placement;
+            }
+        }
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "\n[[target]]\nname = {}", quoted(&first.target_name));
+        let clients = client_hosts(placement);
+        match &first.target {
+            _ if let Some(lab) = &first.lab => write_lab(out, lab, clients.as_deref()),
+            Target::Tcp(tcp) => write_key(out, "tcp", &quoted(&write_tcp(tcp))),
+            Target::Directory { path } => write_path(out, "path", path),
+            Target::Directories { paths } => write_key(out, "path", &list_of_paths(paths)),
+            Target::Nfs(nfs) if nfs.embedded => write_embedded(out, nfs),
+            Target::Nfs(nfs) => write_key(out, "url", &quoted(&write_url(nfs))),
+            plain @ (Target::Null | Target::Memory) => {
+                write_key(out, plain.row().usual_name, "true");
+            }
+        }
+        if let Some(hosts) = clients
+            && first.lab.is_none()
+        {
+            write_key(out, "hosts", &hosts);
+        }
+        write_key(out, "backend", &list_of(&backends));
     }
 }
 
-/// Writes lines of those keys that have a value.
-fn lines(pairs: &[(&str, Option<String>)]) -> String {
-    let written = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-    let written: Vec<String> = written.map(|(key, value)| format!("{key} = {value}")).collect();
-    written.join("\n")
+/// The client hosts of a target, as a plan names them; `None` where this process works.
+fn client_hosts(placement: &Placement) -> Option<String> {
+    if placement.of_job {
+        return Some(quoted(JOB));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for host in &placement.hosts {
+        if host.name_and_slot().1 == 1 {
+            names.push(&host.name);
+        }
+    }
+    if names.is_empty() { None } else { Some(list_of(&names)) }
+}
+
+/// Says whether two runs may stand in one `[[workload]]`, but for the levels of their settings.
+fn are_of_one_workload(a: &RunSpec, b: &RunSpec) -> bool {
+    (&a.target_name, a.backend, a.workload) == (&b.target_name, b.backend, b.workload)
+        && a.command == b.command
+        && a.op_mix.shares == b.op_mix.shares
+}
+
+fn write_key(out: &mut String, key: &str, value: &str) {
+    let _ = writeln!(out, "{key} = {value}");
+}
+
+/// Writes a text, where there is one.
+fn write_text(out: &mut String, key: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        write_key(out, key, &quoted(text));
+    }
+}
+
+/// Writes a size, unless it is 0.
+fn write_size(out: &mut String, key: &str, bytes: u64) {
+    if bytes > 0 {
+        write_key(out, key, &quoted(&text::size(bytes)));
+    }
+}
+
+/// Writes a path, unless it is empty.
+fn write_path(out: &mut String, key: &str, path: &Path) {
+    if !path.as_os_str().is_empty() {
+        write_key(out, key, &quoted(&path.to_string_lossy()));
+    }
+}
+
+fn list_of_paths(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    list_of(&paths)
 }
 
 fn write_host(out: &mut String, host: &Host, slots: u32) {
-    let text = |text: &Option<String>| text.as_deref().map(quoted);
-    let keys = lines(&[
-        ("name", Some(quoted(&host.name))),
-        ("ssh", text(&host.ssh)),
-        ("ssh_config", host.ssh_config.as_deref().map(quoted_path)),
-        ("address", text(&host.address)),
-        ("interface", text(&host.interface)),
-        ("slots", (slots > 1).then(|| slots.to_string())),
-    ]);
-    // Writing to a String can't fail.
-    let _ = writeln!(out, "\n[[host]]\n{keys}");
+    let _ = writeln!(out, "\n[[host]]\nname = {}", quoted(&host.name));
+    write_text(out, "ssh", host.ssh.as_deref());
+    write_path(out, "ssh_config", host.ssh_config.as_deref().unwrap_or(Path::new("")));
+    write_text(out, "address", host.address.as_deref());
+    write_text(out, "interface", host.interface.as_deref());
+    if slots > 1 {
+        write_key(out, "slots", &slots.to_string());
+    }
 }
 
-fn write_lab(lab: &LabSpec, clients: Option<String>) -> String {
-    let storage = &lab.storage;
-    let size = |bytes: u64| (bytes > 0).then(|| quoted(&text::size(bytes)));
-    let list = |paths: &[PathBuf]| {
-        let paths: Vec<String> = paths.iter().map(|path| quoted_path(path)).collect();
-        (!paths.is_empty()).then(|| format!("[{}]", paths.join(", ")))
-    };
-    let named = |path: &PathBuf| !path.as_os_str().is_empty();
-    let client = &lab.client.name;
-    let is_one = clients.is_none() && *client != lab.server.name;
-    lines(&[
-        ("server", Some(quoted(&lab.server.name))),
-        ("client", is_one.then(|| quoted(client))),
-        ("clients", clients),
-        ("devices", list(&storage.devices)),
-        ("loop_size", size(storage.loop_bytes)),
-        ("directory", Some(&storage.directory).filter(|d| named(d)).map(|d| quoted_path(d))),
-        ("tmpfs_size", size(storage.size_bytes)),
-    ])
-}
-
-fn quoted_path(path: &Path) -> String {
-    quoted(&path.to_string_lossy())
+fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
+    let LabSpec { server, client, storage, .. } = lab;
+    write_key(out, "server", &quoted(&server.name));
+    match clients {
+        Some(clients) => write_key(out, "clients", clients),
+        // A server that works alone is its own client.
+        None if client.name == server.name => {}
+        None => write_key(out, "client", &quoted(&client.name)),
+    }
+    if !storage.devices.is_empty() {
+        write_key(out, "devices", &list_of_paths(&storage.devices));
+    }
+    write_size(out, "loop_size", storage.loop_bytes);
+    write_path(out, "directory", &storage.directory);
+    write_size(out, "tmpfs_size", storage.size_bytes);
 }
 
 fn write_tcp(tcp: &TcpTarget) -> String {
@@ -173,39 +203,31 @@ fn write_tcp(tcp: &TcpTarget) -> String {
     }
 }
 
-fn write_embedded(nfs: &NfsTarget) -> String {
+fn write_embedded(out: &mut String, nfs: &NfsTarget) {
     let user = &nfs.identity;
-    let mut text = format!("embedded = true\nuid = {}\ngid = {}", user.uid, user.gid);
+    let _ = writeln!(out, "embedded = true\nuid = {}\ngid = {}", user.uid, user.gid);
     if !user.groups.is_empty() {
-        let _ = write!(text, "\ngroups = {:?}", user.groups);
+        let _ = writeln!(out, "groups = {:?}", user.groups);
     }
     if user.sec != Sec::Sys {
-        let _ = write!(text, "\nsec = {}", quoted(user.sec.name()));
+        write_key(out, "sec", &quoted(user.sec.name()));
     }
     if user.resvport {
-        text.push_str("\nresvport = true");
+        out.push_str("resvport = true\n");
     }
     if nfs.faultless {
-        text.push_str("\nfaultless = true");
+        out.push_str("faultless = true\n");
     }
-    text
 }
 
 /// Writes runs of one target, backend and workload as one table, or as several.
 fn write_workloads(out: &mut String, runs: &[RunSpec]) {
-    let levels = Setting::ALL.map(|setting| (setting, levels(setting, runs)));
-    let whole = || {
-        let sizes = levels.iter().map(|(_, levels)| levels.len());
-        let count = sizes.fold(1_usize, usize::saturating_mul);
-        let of = |setting: Setting, _: &RunSpec| levels[setting as usize].1.clone();
-        let mut base = runs[0].clone();
-        let most = runs.iter().map(|run| &run.placement.hosts).max_by_key(|hosts| hosts.len());
-        base.placement.hosts.clone_from(most.expect("there are runs"));
-        count == runs.len() && product(base, of).is_ok_and(|made| made == runs)
-    };
-    if runs.len() == 1 || whole() {
+    let levels = Setting::ALL.map(|setting| (setting, levels_of(setting, runs)));
+    if runs.len() == 1 || is_product(runs, &levels) {
         return write_workload(out, runs, &levels);
     }
+    // The first setting with several levels varies slowest, so its levels part the runs into
+    // stretches; each of those is a smaller problem of the same kind.
     let slowest = levels.iter().find(|(_, levels)| levels.len() > 1);
     let setting = slowest.expect("runs are all different").0;
     for part in runs.chunk_by(|a, b| setting.get(a) == setting.get(b)) {
@@ -213,8 +235,30 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
     }
 }
 
+/// Says whether runs are the product of these levels, in its order, as reading them back makes it.
+fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
+    let mut count = 1_usize;
+    for (_, levels) in levels {
+        count = count.saturating_mul(levels.len());
+    }
+    // Most sets of runs are refused by their number, before the product is made.
+    if count != runs.len() {
+        return false;
+    }
+    let mut base = runs[0].clone();
+    for run in runs {
+        if run.placement.hosts.len() >= base.placement.hosts.len() {
+            base.placement.hosts.clone_from(&run.placement.hosts);
+        }
+    }
+    match product(base, |setting, _| levels[setting as usize].1.clone()) {
+        Ok(made) => made == runs,
+        Err(_) => false,
+    }
+}
+
 /// The levels that runs have, in the order of their first use; one where it doesn't matter.
-fn levels(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
+fn levels_of(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
     let mut levels = vec![setting.get(&runs[0])];
     if runs.iter().any(|run| setting.applies(run)) {
         for run in runs {
@@ -243,9 +287,9 @@ fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Va
         }
         let written: Vec<String> =
             levels.iter().map(|level| level::write(*setting, level)).collect();
-        let _ = match written.as_slice() {
-            [one] => writeln!(out, "{} = {one}", setting.key()),
-            many => writeln!(out, "{} = [{}]", setting.key(), many.join(", ")),
-        };
+        match written.as_slice() {
+            [one] => write_key(out, setting.key(), one),
+            many => write_key(out, setting.key(), &format!("[{}]", many.join(", "))),
+        }
     }
 }

@@ -6,7 +6,6 @@
 //! libnfs's names.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use model::nfs::GROUPS_MAX;
 use model::setting::Setting;
@@ -17,25 +16,12 @@ use url::{Host, Url};
 use crate::reading::level;
 use crate::written::address::NfsAddress;
 use crate::written::error::{Fault, Located, Place};
-use crate::written::near::unknown_word;
+use crate::written::near::{known_word, unknown_word};
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
-/// Keys that an address may have after its `?`, beside the settings of targets.
-const QUERY_KEYS: [&str; 12] = [
-    "version",
-    "uid",
-    "gid",
-    "groups",
-    "sec",
-    "resvport",
-    "mountport",
-    "family",
-    TLS_KEYS[0],
-    TLS_KEYS[1],
-    TLS_KEYS[2],
-    TLS_KEYS[3],
-];
+/// Keys that an address may have after its `?`, beside the settings of targets and [`TLS_KEYS`].
+const QUERY_KEYS: [&str; 7] = ["uid", "gid", "groups", "sec", "resvport", "mountport", "family"];
 
 /// Keys that say who is trusted and shown under TLS, in an address and with a target.
 pub(crate) const TLS_KEYS: [&str; 4] = ["tls_ca", "tls_cert", "tls_key", "tls_server_name"];
@@ -48,32 +34,32 @@ const PATH_SAFE: &AsciiSet =
 
 /// Reads the address of an NFS server that stands at `place`.
 pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
-    let malformed = |what: &str| {
-        Fault::new(format!("`{text}`: {what}")).hint(format!("the form is {URL_FORM}"))
+    // The `url` crate would take `nfs:host` and `file:///path`, too.
+    let url = if text.starts_with("nfs://") {
+        Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?
+    } else {
+        return Err(malformed(text, "the address does not begin with `nfs://`"));
     };
-    let scheme = text.split("://").next().unwrap_or_default();
-    if !text.contains("://") || scheme != "nfs" {
-        return Err(malformed("the address does not begin with `nfs://`"));
-    }
-    let url = Url::parse(text).map_err(|error| malformed(&error.to_string()))?;
     let host = match url.host() {
-        Some(Host::Domain(name)) if !name.is_empty() => decoded(name).map_err(|e| malformed(&e))?,
+        Some(Host::Domain(name)) if !name.is_empty() => percent_decoded(text, name)?,
         Some(Host::Ipv4(address)) => address.to_string(),
         Some(Host::Ipv6(address)) => address.to_string(),
-        _ => return Err(malformed("the host is missing")),
+        _ => return Err(malformed(text, "the host is missing")),
     };
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(malformed("NFS has no user names here").hint("write ?uid=..&gid=.. at the end"));
+        let fault = malformed(text, "NFS has no user names here");
+        return Err(fault.hint("write ?uid=..&gid=.. at the end"));
     }
     if url.fragment().is_some() {
-        return Err(malformed("`#` ends the path").hint("write %23 for a `#` in a name"));
+        let fault = malformed(text, "`#` ends the path");
+        return Err(fault.hint("write %23 for a `#` in a name"));
     }
     if url.port() == Some(0) {
-        return Err(malformed("port 0 can't be used"));
+        return Err(malformed(text, "port 0 can't be used"));
     }
-    let path = decoded(url.path()).map_err(|what| malformed(&what))?;
+    let path = percent_decoded(text, url.path())?;
     if path.is_empty() {
-        return Err(malformed("the path to mount is missing"));
+        return Err(malformed(text, "the path to mount is missing"));
     }
     let mut address = NfsAddress {
         host,
@@ -85,14 +71,18 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
     Ok(address)
 }
 
-fn decoded(text: &str) -> Result<String, String> {
-    let text = percent_decode_str(text)
-        .decode_utf8()
-        .map_err(|_| "the address is not UTF-8".to_owned())?;
-    if text.contains('\0') {
-        return Err("the address holds a NUL".to_owned());
+fn malformed(text: &str, what: &str) -> Fault {
+    Fault::new(format!("`{text}`: {what}")).hint(format!("the form is {URL_FORM}"))
+}
+
+/// Decodes a part of the address `text`.
+fn percent_decoded(text: &str, part: &str) -> Result<String, Fault> {
+    match percent_decode_str(part).decode_utf8() {
+        // No system call can name a path with a NUL.
+        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address holds a NUL")),
+        Ok(decoded) => Ok(decoded.into_owned()),
+        Err(_) => Err(malformed(text, "the address is not UTF-8")),
     }
-    Ok(text.into_owned())
 }
 
 fn without_last_slash(path: &str) -> String {
@@ -105,7 +95,7 @@ fn without_last_slash(path: &str) -> String {
 fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
     let mut seen: Vec<String> = Vec::new();
     for (key, value) in url.query_pairs() {
-        // libnfs calls the version so; a mount option and a plan call it nfsvers.
+        // Both names are one key, so that the two can't contradict each other.
         let key = if key == Setting::NfsVers.key() { "version" } else { &key };
         if seen.iter().any(|before| before == key) {
             return Err(Fault::new(format!("`{key}` stands twice in the address")));
@@ -118,45 +108,55 @@ fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), F
 
 fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
     let written = format!("{key}={value}");
-    let id = |text: &str| number(&written, text, u32::MAX.into()).map(|id| id as u32);
-    let setting = Setting::OF_TARGETS.into_iter().find(|setting| match setting {
-        Setting::NfsVers => key == "version",
-        other => key == other.key(),
-    });
-    if let Some(setting) = setting {
-        let level = level::read(setting, value).map_err(|fault| Fault {
-            message: format!("`{written}`: {}", fault.message),
-            ..fault
-        })?;
-        address.settings.insert(setting, vec![Located { value: level, place }]);
-        return Ok(());
+    for setting in Setting::OF_TARGETS {
+        if key == query_key(setting) {
+            let level = level::read(setting, value).map_err(|fault| Fault {
+                message: format!("`{written}`: {}", fault.message),
+                ..fault
+            })?;
+            address.settings.insert(setting, vec![Located { value: level, place }]);
+            return Ok(());
+        }
     }
     match key {
-        "uid" => address.user.uid = Some(id(value)?),
-        "gid" => address.user.gid = Some(id(value)?),
-        "groups" => address.user.groups = value.split(',').map(id).collect::<Result<_, _>>()?,
-        "sec" => address.user.sec = Some(sec_named(value)?),
-        "resvport" => {
-            let refused = || Fault::new(format!("`{written}`: must be true or false"));
-            address.user.resvport = value.parse().map_err(|_| refused())?;
+        "uid" => address.user.uid = Some(read_id(&written, value)?),
+        "gid" => address.user.gid = Some(read_id(&written, value)?),
+        "groups" => {
+            for id in value.split(',') {
+                address.user.groups.push(read_id(&written, id)?);
+            }
         }
-        "mountport" => match number(&written, value, u16::MAX.into())? as u16 {
+        "sec" => address.user.sec = Some(sec_named(value)?),
+        "resvport" => match value.parse() {
+            Ok(is_reserved) => address.user.resvport = is_reserved,
+            Err(_) => return Err(Fault::new(format!("`{written}`: must be true or false"))),
+        },
+        "mountport" => match read_number(&written, value, u16::MAX.into())? as u16 {
             0 => return Err(Fault::new("`mountport=0` can't be used")),
             port => address.mount_port = Some(port),
         },
         "family" => {
-            let refused = || unknown_word("address family", value, Family::NAMES);
-            address.family = Some(Family::from_name(value).ok_or_else(refused)?);
+            let family = Family::from_name(value);
+            address.family = Some(known_word(family, "address family", value, Family::NAMES)?);
         }
         key if TLS_KEYS.contains(&key) => set_tls(&mut address.tls, key, value),
         other => {
-            let settings = Setting::OF_TARGETS.into_iter().filter(|s| *s != Setting::NfsVers);
-            let known: Vec<&str> =
-                QUERY_KEYS.into_iter().chain(settings.map(Setting::key)).collect();
+            let settings = Setting::OF_TARGETS.map(query_key);
+            let known = [&settings[..], &QUERY_KEYS[..], &TLS_KEYS[..]].concat();
             return Err(unknown_word("key in the address", other, &known));
         }
     }
     check_groups(&address.user.groups)
+}
+
+/// Returns the key of a setting in an address.
+///
+/// **Source:** libnfs calls the version so; a mount option and a plan call it nfsvers.
+fn query_key(setting: Setting) -> &'static str {
+    match setting {
+        Setting::NfsVers => "version",
+        other => other.key(),
+    }
 }
 
 /// Puts what one of [`TLS_KEYS`] says in its place.
@@ -180,23 +180,25 @@ pub(crate) fn check_tls(tls: &TlsOptions) -> Result<(), Fault> {
         .hint("a certificate is shown with its private key, both as PEM files"))
 }
 
-fn number(written: &str, text: &str, max: u64) -> Result<u64, Fault> {
-    text.parse::<u64>()
-        .ok()
-        .filter(|number| *number <= max)
-        .ok_or_else(|| Fault::new(format!("`{written}` is not a number from 0 to {max}")))
+fn read_number(written: &str, text: &str, max: u64) -> Result<u64, Fault> {
+    match text.parse() {
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(Fault::new(format!("`{written}` is not a number from 0 to {max}"))),
+    }
+}
+
+/// Reads the number of a user or a group: 32 bits in AUTH_SYS.
+fn read_id(written: &str, text: &str) -> Result<u32, Fault> {
+    Ok(read_number(written, text, u32::MAX.into())? as u32)
 }
 
 /// Finds a flavour of identity by its name.
 pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
-    Sec::from_name(name).ok_or_else(|| {
-        let fault = unknown_word("security flavour", name, Sec::NAMES);
-        if name.starts_with("krb5") {
-            fault.hint("Kerberos is not spoken; write sys or none")
-        } else {
-            fault
-        }
-    })
+    if name.starts_with("krb5") {
+        return Err(unknown_word("security flavour", name, Sec::NAMES)
+            .hint("Kerberos is not supported; write sys or none"));
+    }
+    known_word(Sec::from_name(name), "security flavour", name, Sec::NAMES)
 }
 
 /// Refuses more groups than can be sent.
@@ -215,11 +217,14 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     } else {
         utf8_percent_encode(&nfs.host, PATH_SAFE).to_string()
     };
-    let port = nfs.port.map_or_else(String::new, |port| format!(":{port}"));
+    let mut url = format!("nfs://{host}");
+    // Writing to a String can't fail.
+    if let Some(port) = nfs.port {
+        let _ = write!(url, ":{port}");
+    }
     let path = utf8_percent_encode(&nfs.path, PATH_SAFE);
     let Identity { sec, uid, gid, groups, resvport } = &nfs.identity;
-    let mut url = format!("nfs://{host}{port}{path}?uid={uid}&gid={gid}");
-    // Writing to a String can't fail.
+    let _ = write!(url, "{path}?uid={uid}&gid={gid}");
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(u32::to_string).collect();
         let _ = write!(url, "&groups={}", groups.join(","));
@@ -236,13 +241,19 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     if let Some(family) = nfs.family {
         let _ = write!(url, "&family={family}");
     }
-    let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
     let TlsOptions { ca, cert, key, server_name } = &*nfs.tls;
-    let tls = [text(ca), text(cert), text(key), server_name.clone()];
-    for (key, value) in TLS_KEYS.into_iter().zip(tls) {
-        if let Some(value) = value {
-            let _ = write!(url, "&{key}={}", utf8_percent_encode(&value, PATH_SAFE));
+    let [ca_key, cert_key, key_key, name_key] = TLS_KEYS;
+    for (name, path) in [(ca_key, ca), (cert_key, cert), (key_key, key)] {
+        if let Some(path) = path {
+            write_pair(&mut url, name, &path.to_string_lossy());
         }
     }
+    if let Some(name) = server_name {
+        write_pair(&mut url, name_key, name);
+    }
     url
+}
+
+fn write_pair(url: &mut String, key: &str, value: &str) {
+    let _ = write!(url, "&{key}={}", utf8_percent_encode(value, PATH_SAFE));
 }

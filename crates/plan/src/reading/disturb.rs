@@ -1,21 +1,21 @@
 //! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` of a command line.
 //!
-//! Both come to a [`Disturbance`] with its place, are held to the same rules by [`checked`], and a
-//! plan writes what reads back to the same. Whether one fits into a soak, and whether anybody here
-//! can make it, is not known here.
+//! Both are read to a [`Disturbance`] with its place and judged by the same rules ([`checked`]),
+//! and a plan writes what reads back to the same. Whether one fits into a soak, and whether any
+//! host of the plan can make it, is not known here.
 
 use std::fmt::Write as _;
 
 use model::soak::{Disturbance, FaultKind};
 use model::units::parse_time_ns;
 
-use crate::reading::document::{Field, Table};
+use crate::reading::document::Table;
 use crate::reading::placement::known_host;
 use crate::reading::section::Section;
 use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::PlannedHost;
 use crate::written::limits;
-use crate::written::near::unknown_word;
+use crate::written::near::known_word;
 use crate::written::text::{quoted, time};
 
 /// The flag by which the command line asks for one.
@@ -31,11 +31,9 @@ const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `
 pub fn parse_disturbance(text: &str) -> Result<Located<Disturbance>, PlanError> {
     let place = Place::Flag(FLAG);
     let read = read_words(text).and_then(checked);
-    let named = |mut fault: Fault| {
-        fault.message = format!("`{text}`: {}", fault.message);
-        fault.at(place)
-    };
-    Ok(Located { value: read.map_err(named)?, place })
+    place.accept(
+        read.map_err(|fault| Fault { message: format!("`{text}`: {}", fault.message), ..fault }),
+    )
 }
 
 fn read_words(text: &str) -> Result<Disturbance, Fault> {
@@ -45,23 +43,24 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
     };
     let mut one =
         Disturbance { fault: fault_named(name)?, host: None, at_ms: 0, lasts_ms: 0, by_ms: 0 };
-    let malformed = || Fault::new("its times can't be read").hint(FORM);
     let mut seen: Vec<&str> = Vec::new();
     for pair in rest.chunks(2) {
-        let [word, value] = *pair else { return Err(malformed()) };
-        if seen.contains(&word) {
-            return Err(malformed());
-        }
-        match word {
-            "on" => one.host = Some(value.to_owned()),
-            "at" => one.at_ms = read_ms(value)?,
-            "for" => one.lasts_ms = read_ms(value)?,
-            "by" => one.by_ms = read_signed_ms(value)?,
+        match *pair {
+            // A word that stands twice, or without a value, is none of these.
+            [word, _] if seen.contains(&word) => return Err(malformed()),
+            ["on", host] => one.host = Some(host.to_owned()),
+            ["at", time] => one.at_ms = read_ms(time)?,
+            ["for", time] => one.lasts_ms = read_ms(time)?,
+            ["by", time] => one.by_ms = read_signed_ms(time)?,
             _ => return Err(malformed()),
         }
-        seen.push(word);
+        seen.push(pair[0]);
     }
     if seen.contains(&"at") { Ok(one) } else { Err(malformed()) }
+}
+
+fn malformed() -> Fault {
+    Fault::new("its times can't be read").hint(FORM)
 }
 
 /// Reads every `[[disturb]]`, in the order of the text.
@@ -69,33 +68,29 @@ pub(crate) fn read_disturbances(
     root: &Table<'_>,
     hosts: &[PlannedHost],
 ) -> Result<Vec<Located<Disturbance>>, PlanError> {
-    let Some(field) = root.field("disturb") else { return Ok(Vec::new()) };
-    field.tables(Section::Disturb)?.iter().map(|table| read_one(table, hosts)).collect()
+    let mut disturbances = Vec::new();
+    if let Some(field) = root.field("disturb") {
+        for table in field.tables(Section::Disturb)? {
+            disturbances.push(read_one(&table, hosts)?);
+        }
+    }
+    Ok(disturbances)
 }
 
 fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturbance>, PlanError> {
     let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
-    let kind = field.text("\"server-restart\"")?;
-    let fault = fault_named(kind.value).map_err(|fault| field.error(fault))?;
-    let host = table.field("host").map(|field| known_host(&field, hosts)).transpose()?;
-    let at = table.required("at", "such as `at = \"20s\"`")?;
-    let time_of = |field: Field<'_>| -> Result<u64, PlanError> {
-        let text = field.text("\"20s\"")?.value;
-        read_ms(text).map_err(|fault| field.error(fault))
+    let fault = field.parse("\"server-restart\"", fault_named)?.value;
+    let host = table.read("host", |field| Ok(known_host(field, hosts)?.host.name))?;
+    let at_ms = table.required("at", "such as `at = \"20s\"`")?.parse("\"20s\"", read_ms)?.value;
+    let lasts_ms = match table.field("for") {
+        Some(lasts) => lasts.parse("\"20s\"", read_ms)?.value,
+        None => 0,
     };
-    let step_of = |field: Field<'_>| -> Result<i64, PlanError> {
-        let text = field.text("\"-5s\"")?.value;
-        read_signed_ms(text).map_err(|fault| field.error(fault))
+    let by_ms = match table.field("by") {
+        Some(by) => by.parse("\"-5s\"", read_signed_ms)?.value,
+        None => 0,
     };
-    let one = Disturbance {
-        fault,
-        host: host.map(|planned| planned.host.name),
-        at_ms: time_of(at)?,
-        lasts_ms: table.field("for").map(time_of).transpose()?.unwrap_or(0),
-        by_ms: table.field("by").map(step_of).transpose()?.unwrap_or(0),
-    };
-    let value = checked(one).map_err(|fault| fault.of("kind", kind.place))?;
-    Ok(Located { value, place: kind.place })
+    field.accept(checked(Disturbance { fault, host, at_ms, lasts_ms, by_ms }))
 }
 
 /// Refuses what contradicts itself.
@@ -122,7 +117,7 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
 }
 
 fn fault_named(name: &str) -> Result<FaultKind, Fault> {
-    FaultKind::from_name(name).ok_or_else(|| unknown_word("disturbance", name, FaultKind::NAMES))
+    known_word(FaultKind::from_name(name), "disturbance", name, FaultKind::NAMES)
 }
 
 /// Reads a time of at most a day, in milliseconds.

@@ -36,24 +36,40 @@ pub(crate) struct Field<'a> {
 
 /// Reads TOML; what it means is left to the caller.
 pub(crate) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PlanError> {
-    DeTable::parse(text).map_err(|error| {
-        let place = error.span().map_or(Place::Whole, |span| place_of(text, &span));
-        let what = error.message().trim().replace('\n', "; ");
-        Fault::new(format!("not TOML: {what}{}", shown_line(text, error.span()))).at(place)
-    })
+    let error = match DeTable::parse(text) {
+        Ok(root) => return Ok(root),
+        Err(error) => error,
+    };
+    let what = format!("not TOML: {}", error.message().trim().replace('\n', "; "));
+    match error.span() {
+        Some(span) => {
+            let line = shown_line(text, &span);
+            Err(Fault::new(format!("{what}{line}")).at(place_of(text, &span)))
+        }
+        None => Err(Fault::new(what).at(Place::Whole)),
+    }
 }
 
 /// Repeats the line at fault, so that the error says the value too.
-fn shown_line(text: &str, span: Option<Range<usize>>) -> String {
-    let Some(span) = span else { return String::new() };
-    let start = floor(text, span.start);
-    let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);
+fn shown_line(text: &str, span: &Range<usize>) -> String {
+    let begin = line_start(&text[..char_start(text, span.start)]);
     let line = text[begin..].lines().next().unwrap_or_default().trim();
     if line.is_empty() { String::new() } else { format!(" in `{}`", shortened(line)) }
 }
 
+/// Returns the offset at which the last line of `before` begins.
+fn line_start(before: &str) -> usize {
+    match before.rfind('\n') {
+        Some(end) => end + 1,
+        None => 0,
+    }
+}
+
 /// Moves an offset back to the start of a character within the text.
-fn floor(text: &str, offset: usize) -> usize {
+///
+/// Spans of the `toml` crate count bytes, and the one of an error may end within a character or
+/// behind the text.
+fn char_start(text: &str, offset: usize) -> usize {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
         offset -= 1;
@@ -62,10 +78,11 @@ fn floor(text: &str, offset: usize) -> usize {
 }
 
 fn place_of(text: &str, span: &Range<usize>) -> Place {
-    let before = &text[..floor(text, span.start)];
+    let before = &text[..char_start(text, span.start)];
     let line = before.matches('\n').count() as u32 + 1;
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place::Text { line, column: before[line_start..].chars().count() as u32 + 1 }
+    // Editors count columns in characters, not in bytes.
+    let column = before[line_start(before)..].chars().count() as u32 + 1;
+    Place::Text { line, column }
 }
 
 fn shortened(text: &str) -> String {
@@ -80,32 +97,60 @@ fn shortened(text: &str) -> String {
 impl<'a> Table<'a> {
     /// Opens the whole plan.
     pub fn root(text: &'a str, root: &'a Spanned<DeTable<'a>>) -> Result<Self, PlanError> {
-        Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }.known()
+        Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }
+            .with_known_keys()
     }
 
     /// Refuses the first key that isn't known here.
-    fn known(self) -> Result<Self, PlanError> {
+    fn with_known_keys(self) -> Result<Self, PlanError> {
+        // The table is sorted by key; the user reads from the top.
         let mut written: Vec<_> = self.entries.keys().collect();
         written.sort_by_key(|key| key.span().start);
         for key in written {
-            keys::check(self.section, key.get_ref())
-                .map_err(|fault| fault.at(place_of(self.text, &key.span())))?;
+            place_of(self.text, &key.span()).accept(keys::check(self.section, key.get_ref()))?;
         }
         Ok(self)
     }
 
-    /// Gives the field of a key, if it is written.
+    /// Returns the field of a key, if it is written.
     pub fn field(&self, key: &'a str) -> Option<Field<'a>> {
-        self.entries.get(key).map(|value| Field { text: self.text, key, value })
+        let value = self.entries.get(key)?;
+        Some(Field { text: self.text, key, value })
     }
 
-    /// Gives the field of a key that must be written.
+    /// Finds the first of some keys that is written.
+    pub fn first_field(&self, keys: &[&'a str]) -> Option<Field<'a>> {
+        keys.iter().find_map(|key| self.field(key))
+    }
+
+    /// Returns the field of a key that must be written.
     pub fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
-        self.field(key).ok_or_else(|| {
-            Fault::new(format!("key `{key}` is missing {}", self.section.within()))
-                .hint(hint)
-                .at(self.place)
-        })
+        if let Some(field) = self.field(key) {
+            return Ok(field);
+        }
+        let what = format!("key `{key}` is missing {}", self.section.within());
+        Err(Fault::new(what).hint(hint).at(self.place))
+    }
+
+    /// Reads the value of a key that may be left out.
+    pub fn read<T>(
+        &self,
+        key: &'a str,
+        read: impl FnOnce(&Field<'a>) -> Result<T, PlanError>,
+    ) -> Result<Option<T>, PlanError> {
+        match self.field(key) {
+            Some(field) => Ok(Some(read(&field)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads each value of a list that may be left out.
+    pub fn read_each<T>(
+        &self,
+        key: &'a str,
+        read: impl Fn(&Field<'a>) -> Result<T, PlanError>,
+    ) -> Result<Option<Vec<T>>, PlanError> {
+        self.read(key, |field| field.items()?.iter().map(read).collect())
     }
 }
 
@@ -122,17 +167,26 @@ impl<'a> Field<'a> {
 
     /// Makes a fault an error of this field.
     pub fn error(&self, fault: Fault) -> PlanError {
-        fault.of(self.key, self.place())
+        fault.of_key(self.key, self.place())
     }
 
-    fn spot<T>(&self, value: T) -> Located<T> {
+    /// Locates a value at this field.
+    pub fn located<T>(&self, value: T) -> Located<T> {
         Located { value, place: self.place() }
+    }
+
+    /// Locates a value that was read from this field, or makes its fault an error of the field.
+    pub fn accept<T>(&self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
+        match read {
+            Ok(value) => Ok(self.located(value)),
+            Err(fault) => Err(self.error(fault)),
+        }
     }
 
     /// The value as it is written, shortened.
     pub fn shown(&self) -> String {
         let span = self.value.span();
-        shortened(&self.text[floor(self.text, span.start)..floor(self.text, span.end)])
+        shortened(&self.text[char_start(self.text, span.start)..char_start(self.text, span.end)])
     }
 
     /// Refuses the value for its type.
@@ -176,10 +230,32 @@ impl<'a> Field<'a> {
         self.value.get_ref().as_bool()
     }
 
+    /// Says whether the value is `true`.
+    pub fn is_true(&self) -> bool {
+        self.as_flag() == Some(true)
+    }
+
+    /// Reads true or false.
+    pub fn flag(&self) -> Result<Located<bool>, PlanError> {
+        match self.as_flag() {
+            Some(yes) => Ok(self.located(yes)),
+            None => Err(self.wrong_type("true or false", "true")),
+        }
+    }
+
+    /// Reads a text and what it stands for.
+    pub fn parse<T>(
+        &self,
+        example: &str,
+        parse: impl FnOnce(&'a str) -> Result<T, Fault>,
+    ) -> Result<Located<T>, PlanError> {
+        self.accept(parse(self.text(example)?.value))
+    }
+
     /// Reads a text.
     pub fn text(&self, example: &str) -> Result<Located<&'a str>, PlanError> {
         match self.as_text() {
-            Some(text) => Ok(self.spot(text)),
+            Some(text) => Ok(self.located(text)),
             None => Err(self.wrong_type("a string", example)),
         }
     }
@@ -187,7 +263,7 @@ impl<'a> Field<'a> {
     /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
     pub fn number(&self, legal: &str, example: &str) -> Result<Located<u64>, PlanError> {
         match self.as_number() {
-            Some(number) => Ok(self.spot(number)),
+            Some(number) => Ok(self.located(number)),
             None if self.is_integer() => Err(self.out_of_range(legal)),
             None => Err(self.wrong_type("an integer", example)),
         }
@@ -211,14 +287,16 @@ impl<'a> Field<'a> {
 
     /// Reads the fields of a table whose keys are not those of a plan, in the order of the text.
     pub fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
-        let Some(table) = self.value.get_ref().as_table().filter(|table| !table.is_empty()) else {
+        let mut fields = Vec::new();
+        if let Some(table) = self.value.get_ref().as_table() {
+            for (key, value) in table {
+                fields.push(Self { text: self.text, key: key.get_ref(), value });
+            }
+        }
+        if fields.is_empty() {
             let what = format!("must be a table, not `{}`", self.shown());
             return Err(self.error(Fault::new(what).hint(hint)));
-        };
-        let mut fields: Vec<Self> = table
-            .iter()
-            .map(|(key, value)| Self { text: self.text, key: key.get_ref(), value })
-            .collect();
+        }
         fields.sort_by_key(|field| field.value.span().start);
         Ok(fields)
     }
@@ -227,7 +305,7 @@ impl<'a> Field<'a> {
     pub fn table(&self, section: Section) -> Result<Table<'a>, PlanError> {
         match self.value.get_ref().as_table() {
             Some(entries) => {
-                Table { text: self.text, entries, section, place: self.place() }.known()
+                Table { text: self.text, entries, section, place: self.place() }.with_known_keys()
             }
             None => Err(self.not_a_table(section)),
         }
@@ -235,12 +313,10 @@ impl<'a> Field<'a> {
 
     /// Opens each table of a list of tables.
     pub fn tables(&self, section: Section) -> Result<Vec<Table<'a>>, PlanError> {
-        match self.value.get_ref().as_array() {
-            Some(array) => {
-                array.iter().map(|value| Self { value, ..*self }.table(section)).collect()
-            }
-            None => Err(self.not_a_table(section)),
-        }
+        let Some(array) = self.value.get_ref().as_array() else {
+            return Err(self.not_a_table(section));
+        };
+        array.iter().map(|value| Self { value, ..*self }.table(section)).collect()
     }
 
     fn not_a_table(&self, section: Section) -> PlanError {

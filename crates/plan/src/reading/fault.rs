@@ -4,15 +4,16 @@
 
 use model::units::{parse_size, parse_time_ns};
 
+use crate::reading::level::read_integer;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::fault::{
     CALLS, Calls, ClaimedStability, ERRORS, Endless, KINDS, PlannedFault, Share, Times,
     VerifierChange,
 };
-use crate::written::near::unknown_word;
+use crate::written::near::{known_word, unknown_word};
 
 /// One is so many parts per million.
-const CERTAIN: u64 = 1_000_000;
+const CERTAIN: u32 = 1_000_000;
 
 /// Reads a fault from the command line: `KIND VALUE`, such as `drop 1%`.
 ///
@@ -22,7 +23,7 @@ pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
     let text = text.trim();
     let (kind, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let kind = kind.replace('-', "_");
-    PlannedFault::read(&kind, value).map_err(|fault| fault.at(Place::Flag("--fault")))
+    Ok(Place::Flag("--fault").accept(PlannedFault::read(&kind, value))?.value)
 }
 
 /// Refuses faults that contradict each other.
@@ -43,105 +44,101 @@ impl PlannedFault {
             return Err(unknown_word("fault", kind, &names));
         };
         let words: Vec<&str> = value.split_whitespace().collect();
-        let malformed = || {
-            let what = format!("`{value}` is no value of {kind}");
-            match known.form {
-                "" => Fault::new(what).hint("it has none"),
-                form => Fault::new(what).hint(format!("the form is {kind} {form}")),
-            }
-        };
-        read_words(kind, &words).unwrap_or_else(|| Err(malformed()))
+        if let Some(fault) = read_words(kind, &words)? {
+            return Ok(fault);
+        }
+        let malformed = Fault::new(format!("`{value}` is no value of {kind}"));
+        Err(match known.form {
+            "" => malformed.hint("it has none"),
+            form => malformed.hint(format!("the form is {kind} {form}")),
+        })
     }
 }
 
 /// Reads the words of a value; `None` where they don't have the kind's form.
-fn read_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
+fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
-    Some(match (kind, words) {
-        ("service_time", [times @ .., "on", name]) => both(read_times(times)?, calls(name))
-            .map(|(times, calls)| F::ServiceTime { times, calls }),
-        ("service_time", times) => {
-            read_times(times)?.map(|times| F::ServiceTime { times, calls: Calls::All })
+    Ok(Some(match (kind, words) {
+        ("service_time", [times @ .., "on", name]) => match read_times(times)? {
+            Some(times) => F::ServiceTime { times, calls: calls(name)? },
+            None => return Ok(None),
+        },
+        ("service_time", times) => match read_times(times)? {
+            Some(times) => F::ServiceTime { times, calls: Calls::All },
+            None => return Ok(None),
+        },
+        ("bandwidth", [rate, wire @ ..]) if matches!(wire, [] | ["wire"]) => {
+            match bytes_per_s(rate)? {
+                Some(bytes_per_s) => F::Bandwidth { bytes_per_s, wire: !wire.is_empty() },
+                None => return Ok(None),
+            }
         }
-        ("bandwidth", [rate]) => {
-            bytes_per_s(rate)?.map(|bytes_per_s| F::Bandwidth { bytes_per_s, wire: false })
+        ("drop", [rate]) => F::Drop(share(rate)?),
+        ("duplicate", [rate]) => F::Duplicate(share(rate)?),
+        ("short_writes", [rate]) => F::ShortWrites(share(rate)?),
+        ("write_stability", ["UNSTABLE"]) => F::WriteStability(ClaimedStability::Unstable),
+        ("write_stability", ["FILE_SYNC"]) => F::WriteStability(ClaimedStability::FileSync),
+        ("delay", [rate, late]) => F::Delay { share: share(rate)?, time_ns: time(late)? },
+        ("error", [name, code, rate]) => {
+            F::Error { calls: calls(name)?, error: error(code)?, share: share(rate)? }
         }
-        ("bandwidth", [rate, "wire"]) => {
-            bytes_per_s(rate)?.map(|bytes_per_s| F::Bandwidth { bytes_per_s, wire: true })
-        }
-        ("drop", [share]) => self::share(share).map(F::Drop),
-        ("duplicate", [share]) => self::share(share).map(F::Duplicate),
-        ("short_writes", [share]) => self::share(share).map(F::ShortWrites),
-        ("write_stability", ["UNSTABLE"]) => Ok(F::WriteStability(ClaimedStability::Unstable)),
-        ("write_stability", ["FILE_SYNC"]) => Ok(F::WriteStability(ClaimedStability::FileSync)),
-        ("delay", [share, late]) => {
-            both(self::share(share), time(late)).map(|(share, time_ns)| F::Delay { share, time_ns })
-        }
-        ("error", [name, error, share]) => {
-            both(both(calls(name), self::error(error)), self::share(share))
-                .map(|((calls, error), share)| F::Error { calls, error, share })
-        }
-        ("stall", [lasts, "at", at]) => {
-            both(time(lasts), time(at)).map(|(lasts_ns, at_ns)| F::Stall { lasts_ns, at_ns })
-        }
-        ("restart", ["at", at]) => time(at).map(|at_ns| F::Restart { at_ns }),
-        ("lose_unstable", []) => Ok(F::LoseUnstable),
-        ("lose_committed", []) => Ok(F::LoseCommitted),
-        ("grace", [lasts]) => time(lasts).map(F::Grace),
-        ("refuse_mount", []) => Ok(F::RefuseMount),
-        ("hang_from_clients", [number]) => count(number).map(F::HangFromClients),
-        ("hang_after", [number]) => count(number).map(F::HangAfter),
-        ("close_after", [number]) => count(number).map(F::CloseAfter),
-        ("idle_close", [after]) => time(after).map(F::IdleClose),
-        ("read_size", [size]) => transfer(size).map(F::ReadSize),
-        ("write_size", [size]) => transfer(size).map(F::WriteSize),
+        ("stall", [lasts, "at", at]) => F::Stall { lasts_ns: time(lasts)?, at_ns: time(at)? },
+        ("restart", ["at", at]) => F::Restart { at_ns: time(at)? },
+        ("lose_unstable", []) => F::LoseUnstable,
+        ("lose_committed", []) => F::LoseCommitted,
+        ("grace", [lasts]) => F::Grace(time(lasts)?),
+        ("refuse_mount", []) => F::RefuseMount,
+        ("hang_from_clients", [number]) => F::HangFromClients(read_integer(number)?),
+        ("hang_after", [number]) => F::HangAfter(read_integer(number)?),
+        ("close_after", [number]) => F::CloseAfter(read_integer(number)?),
+        ("idle_close", [after]) => F::IdleClose(time(after)?),
+        ("read_size", [size]) => F::ReadSize(transfer(size)?),
+        ("write_size", [size]) => F::WriteSize(transfer(size)?),
         _ => return read_hostile_words(kind, words),
-    })
+    }))
 }
 
 /// Reads the faults that break the protocol, as [`read_words`] does the others.
-fn read_hostile_words(kind: &str, words: &[&str]) -> Option<Result<PlannedFault, Fault>> {
+fn read_hostile_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
-    Some(match (kind, words) {
-        ("endless_readdir", ["cookies"]) => Ok(F::EndlessReaddir(Endless::Cookies)),
-        ("endless_readdir", ["names"]) => Ok(F::EndlessReaddir(Endless::Names)),
-        ("trickle", [rate]) => bytes_per_s(rate)?.map(F::Trickle),
+    Ok(Some(match (kind, words) {
+        ("endless_readdir", ["cookies"]) => F::EndlessReaddir(Endless::Cookies),
+        ("endless_readdir", ["names"]) => F::EndlessReaddir(Endless::Names),
+        ("trickle", [rate]) => match bytes_per_s(rate)? {
+            Some(rate) => F::Trickle(rate),
+            None => return Ok(None),
+        },
         ("changing_verifier", [call]) if call.eq_ignore_ascii_case("COMMIT") => {
-            Ok(F::ChangingVerifier(VerifierChange::Commit))
+            F::ChangingVerifier(VerifierChange::Commit)
         }
         ("changing_verifier", [call]) if call.eq_ignore_ascii_case("WRITE") => {
-            Ok(F::ChangingVerifier(VerifierChange::Write))
+            F::ChangingVerifier(VerifierChange::Write)
         }
-        ("session_slots", [number]) => slots(number).map(F::SessionSlots),
-        ("wrong_xid", [share]) => self::share(share).map(F::WrongXid),
-        ("cut_replies", [share]) => {
-            self::share(share).map(|share| F::CutReplies { share, close: false })
-        }
-        ("cut_replies", [share, "close"]) => {
-            self::share(share).map(|share| F::CutReplies { share, close: true })
-        }
-        ("oversized_records", [share]) => self::share(share).map(F::OversizedRecords),
-        ("directory_loops", []) => Ok(F::DirectoryLoops),
-        ("symlink_loops", []) => Ok(F::SymlinkLoops),
-        ("changing_handles", [number]) => at_least_one(number).map(F::ChangingHandles),
-        _ => return None,
-    })
+        ("session_slots", [number]) => F::SessionSlots(slots(number)?),
+        ("wrong_xid", [rate]) => F::WrongXid(share(rate)?),
+        ("cut_replies", [rate]) => F::CutReplies { share: share(rate)?, close: false },
+        ("cut_replies", [rate, "close"]) => F::CutReplies { share: share(rate)?, close: true },
+        ("oversized_records", [rate]) => F::OversizedRecords(share(rate)?),
+        ("directory_loops", []) => F::DirectoryLoops,
+        ("symlink_loops", []) => F::SymlinkLoops,
+        ("changing_handles", [number]) => F::ChangingHandles(at_least_one(number)?),
+        _ => return Ok(None),
+    }))
 }
 
-fn both<A, B>(a: Result<A, Fault>, b: Result<B, Fault>) -> Result<(A, B), Fault> {
-    Ok((a?, b?))
-}
-
-fn read_times(words: &[&str]) -> Option<Result<Times, Fault>> {
-    Some(match words {
-        [fixed] => time(fixed).map(Times::Fixed),
-        ["uniform", least, most] => both(time(least), time(most)).and_then(|(least, most)| {
-            let fault = || Fault::new(format!("`{}` is no range", words.join(" ")));
-            if least <= most { Ok(Times::Uniform(least, most)) } else { Err(fault()) }
-        }),
-        ["exponential", mean] => time(mean).map(Times::Exponential),
-        _ => return None,
-    })
+fn read_times(words: &[&str]) -> Result<Option<Times>, Fault> {
+    Ok(Some(match words {
+        [fixed] => Times::Fixed(time(fixed)?),
+        ["uniform", least, most] => {
+            let (least, most) = (time(least)?, time(most)?);
+            if least > most {
+                return Err(Fault::new(format!("`{}` is no range", words.join(" "))));
+            }
+            Times::Uniform(least, most)
+        }
+        ["exponential", mean] => Times::Exponential(time(mean)?),
+        _ => return Ok(None),
+    }))
 }
 
 fn time(text: &str) -> Result<u64, Fault> {
@@ -154,37 +151,33 @@ fn time(text: &str) -> Result<u64, Fault> {
 }
 
 /// Reads `100MB/s`; `None` where the words are no rate at all.
-fn bytes_per_s(text: &str) -> Option<Result<u64, Fault>> {
-    let size = text.strip_suffix("/s")?;
-    Some(match parse_size(size) {
-        Ok(0) => Err(Fault::new(format!("`{text}` lets nothing pass"))),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.into()),
-    })
+fn bytes_per_s(text: &str) -> Result<Option<u64>, Fault> {
+    let Some(size) = text.strip_suffix("/s") else { return Ok(None) };
+    match parse_size(size)? {
+        0 => Err(Fault::new(format!("`{text}` lets nothing pass"))),
+        bytes => Ok(Some(bytes)),
+    }
 }
 
 /// Reads `0.1%` into parts per million.
 fn share(text: &str) -> Result<Share, Fault> {
-    let fault =
-        || Fault::new(format!("`{text}` is no share")).hint("0% to 100%, to the millionth: `0.1%`");
-    let number = text.strip_suffix('%').ok_or_else(fault)?;
+    let number = text.strip_suffix('%').unwrap_or_default();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // A percent is ten thousand parts per million, so four digits behind the point make the
+    // number whole. What isn't made of digits alone, such as a sign, would parse, too.
     let digits = format!("{whole}{fraction:0<4}");
-    let plain = digits.len() <= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
-    if whole.is_empty() || fraction.len() > 4 || !plain {
-        return Err(fault());
+    let is_plain = digits.len() <= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    match digits.parse() {
+        Ok(parts) if is_plain && !whole.is_empty() && fraction.len() <= 4 && parts <= CERTAIN => {
+            Ok(Share(parts))
+        }
+        _ => Err(Fault::new(format!("`{text}` is no share"))
+            .hint("0% to 100%, to the millionth: `0.1%`")),
     }
-    // A percent is ten thousand parts per million.
-    let parts: u64 = digits.parse().map_err(|_| fault())?;
-    if parts > CERTAIN { Err(fault()) } else { Ok(Share(parts as u32)) }
-}
-
-fn count(text: &str) -> Result<u64, Fault> {
-    crate::reading::level::read_integer(text)
 }
 
 fn at_least_one(text: &str) -> Result<u64, Fault> {
-    match count(text)? {
+    match read_integer(text)? {
         0 => Err(Fault::new("must be 1 or more, not `0`".to_owned())),
         number => Ok(number),
     }
@@ -225,12 +218,15 @@ fn calls(text: &str) -> Result<Calls, Fault> {
 /// Reads `IO`, `NFS3ERR_IO`, `nfs4err_delay`.
 fn error(text: &str) -> Result<&'static str, Fault> {
     let upper = text.to_ascii_uppercase();
-    let bare = ["NFSERR_", "NFS3ERR_", "NFS4ERR_"].iter().find_map(|p| upper.strip_prefix(p));
-    word("error", bare.unwrap_or(&upper), ERRORS)
+    for prefix in ["NFSERR_", "NFS3ERR_", "NFS4ERR_"] {
+        if let Some(bare) = upper.strip_prefix(prefix) {
+            return word("error", bare, ERRORS);
+        }
+    }
+    word("error", &upper, ERRORS)
 }
 
 fn word(what: &str, text: &str, known: &'static [&'static str]) -> Result<&'static str, Fault> {
     let upper = text.to_ascii_uppercase();
-    let found = known.iter().copied().find(|name| *name == upper);
-    found.ok_or_else(|| unknown_word(what, text, known))
+    known_word(known.iter().copied().find(|name| *name == upper), what, text, known)
 }

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use Section::{Plan, Settings};
+use model::Target;
 use model::setting::{Kind, Setting, Value};
 
 use crate::reading::level;
-use crate::reading::reference::KEYS;
+use crate::reading::reference::{KEYS, plain_target};
 use crate::reading::section::{KeyDoc, Section};
 use crate::written::error::Fault;
 use crate::written::limits::legal;
@@ -19,8 +20,8 @@ use crate::written::near::nearest_word;
 /// Every key, in the order in which a plan is best written.
 pub fn reference() -> &'static [KeyDoc] {
     static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
-        let settings = Setting::ALL.into_iter().map(KeyDoc::of_setting);
-        KEYS.iter().cloned().chain(settings).collect()
+        let plain = Target::PLAIN.map(|target| plain_target(target.row()));
+        [KEYS, &plain, &Setting::ALL.map(KeyDoc::of_setting)].concat()
     });
     &ALL
 }
@@ -107,8 +108,12 @@ const LISTED_MAX: usize = 20;
 
 /// Says whether `key` may stand in `section`; if not, what may.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
-    let here: Vec<&str> =
-        reference().iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
+    let mut here = Vec::new();
+    for doc in reference() {
+        if section.holds(doc) {
+            here.push(doc.key);
+        }
+    }
     if here.contains(&key) {
         return Ok(());
     }
@@ -118,9 +123,10 @@ pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
 }
 
 fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
-    let alias = ALIASES.iter().find(|(theirs, _)| *theirs == key).map(|(_, ours)| *ours);
-    if let Some(ours) = alias.filter(|ours| here.contains(ours)) {
-        return format!("it is called `{ours}` here");
+    for (theirs, ours) in ALIASES {
+        if *theirs == key && here.contains(ours) {
+            return format!("it is called `{ours}` here");
+        }
     }
     // The settings stand last, and are what is meant most often.
     if let Some(doc) = reference().iter().rev().find(|doc| doc.key == key) {

@@ -13,7 +13,7 @@ use workload::opmix::PROFILES;
 
 use crate::written::error::Fault;
 use crate::written::limits;
-use crate::written::near::unknown_word;
+use crate::written::near::{known_word, unknown_word};
 use crate::written::text;
 
 /// Reads a level from text.
@@ -39,25 +39,23 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
             "false" => Value::Flag(false),
             _ => return Err(not_legal(setting, text)),
         },
-        Kind::Word => return find_word(setting, text).ok_or_else(|| not_legal(setting, text)),
+        Kind::Word => match setting.words().iter().find(|word| **word == text) {
+            Some(word) => Value::Word(word),
+            None => return Err(not_legal(setting, text)),
+        },
     };
     check(setting, value, text)
 }
 
-fn find_word(setting: Setting, text: &str) -> Option<Value> {
-    setting.words().iter().find(|word| **word == text).map(|word| Value::Word(word))
-}
-
 /// Returns a level that is within its limits; `shown` is how it was written.
 pub(crate) fn check(setting: Setting, value: Value, shown: &str) -> Result<Value, Fault> {
-    match (&value, setting.range()) {
-        (Value::Number(number), Some(range)) => {
-            in_range(*number, range, &limits::legal(setting), shown).map(|()| value)
-        }
-        _ => Ok(value),
+    if let (Value::Number(number), Some(range)) = (&value, setting.range()) {
+        in_range(*number, range, &limits::legal(setting), shown)?;
     }
+    Ok(value)
 }
 
+/// Refuses a text that is none of a setting's words.
 fn not_legal(setting: Setting, text: &str) -> Fault {
     let fault = Fault::new(format!("must be {}, not `{text}`", limits::legal(setting)));
     match (setting, text) {
@@ -98,10 +96,10 @@ pub(crate) fn put_nfs(setting: Setting, nfs: &mut NfsSettings, value: Value) {
     assert!(done, "{setting:?} is no setting of NFS, or of another kind");
 }
 
-/// Refuses a number outside its range; `legal` says the range for people.
-pub(crate) fn in_range(number: u64, range: Range, legal: &str, shown: &str) -> Result<(), Fault> {
+/// Returns a number that is within its range; `legal` says the range for people.
+pub(crate) fn in_range(number: u64, range: Range, legal: &str, shown: &str) -> Result<u64, Fault> {
     if (range.min..=range.max).contains(&number) {
-        return Ok(());
+        return Ok(number);
     }
     let fault = Fault::new(format!("must be {legal}, not `{shown}`"));
     Err(if number > range.max { fault.hint(range.reason) } else { fault })
@@ -109,9 +107,11 @@ pub(crate) fn in_range(number: u64, range: Range, legal: &str, shown: &str) -> R
 
 /// Reads a whole number.
 pub(crate) fn read_integer(text: &str) -> Result<u64, Fault> {
-    text.parse().map_err(|_| {
-        Fault::new(format!("`{text}` is not a whole number")).hint("write digits only, such as `4`")
-    })
+    match text.parse() {
+        Ok(number) => Ok(number),
+        Err(_) => Err(Fault::new(format!("`{text}` is not a whole number"))
+            .hint("write digits only, such as `4`")),
+    }
 }
 
 /// Reads a time in whole units of so many nanoseconds.
@@ -126,10 +126,10 @@ fn read_time(text: &str, unit_ns: u64, unit: &str) -> Result<u64, Fault> {
 /// Finds a mix that is known by its name.
 fn read_mix(text: &str) -> Result<Value, Fault> {
     let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-    let found = PROFILES.iter().find(|profile| profile.name == text);
-    found
-        .map(|profile| Value::Text(profile.name.to_owned()))
-        .ok_or_else(|| unknown_word("mix", text, &names))
+    if names.contains(&text) {
+        return Ok(Value::Text(text.to_owned()));
+    }
+    Err(unknown_word("mix", text, &names))
 }
 
 /// Reads names of passes with `+` between them.
@@ -137,13 +137,14 @@ fn read_passes(text: &str) -> Result<Value, Fault> {
     if text == text::USUAL {
         return Ok(Value::Passes(Vec::new()));
     }
-    let named = |name: &str| {
+    let mut passes = Vec::new();
+    for name in text.split('+') {
         let name = name.trim();
-        Pass::from_name(name).ok_or_else(|| match name {
-            "" => Fault::new(format!("a name is missing in `{text}`"))
-                .hint("names with `+` between them, such as `write+read`"),
-            _ => unknown_word("pass", name, Pass::NAMES),
-        })
-    };
-    text.split('+').map(named).collect::<Result<_, _>>().map(Value::Passes)
+        if name.is_empty() {
+            return Err(Fault::new(format!("a name is missing in `{text}`"))
+                .hint("names with `+` between them, such as `write+read`"));
+        }
+        passes.push(known_word(Pass::from_name(name), "pass", name, Pass::NAMES)?);
+    }
+    Ok(Value::Passes(passes))
 }

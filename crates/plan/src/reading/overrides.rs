@@ -59,7 +59,7 @@ impl Overrides {
 }
 
 impl RawPlan {
-    /// Lets flags win over the plan.
+    /// Applies flags, which win over the plan.
     ///
     /// # Errors
     /// When a flag's value can't be used, or none of the backends fits any target.
@@ -75,19 +75,23 @@ impl RawPlan {
         self.apply_tls_ca(flags.tls_ca.as_deref())?;
         for (&setting, levels) in &flags.settings {
             let place = Place::Flag(setting.flag());
-            let levels = read_each(levels, setting.flag(), |text| {
-                level::read(setting, text).map(|value| Located { value, place })
-            })?;
-            if levels.is_empty() {
+            let mut read = Vec::with_capacity(levels.len());
+            for text in levels {
+                read.push(place.accept(level::read(setting, text))?);
+            }
+            if read.is_empty() {
                 continue;
             }
+            // What the plan says in other places would win over the factors.
             for workload in &mut self.workloads {
                 workload.settings.remove(setting);
             }
-            for known in self.targets.iter_mut().filter_map(|t| t.what.settings_mut()) {
-                known.remove(setting);
+            for target in &mut self.targets {
+                if let Some(known) = target.what.settings_mut() {
+                    known.remove(setting);
+                }
             }
-            self.factors.insert(setting, levels);
+            self.factors.insert(setting, read);
         }
         Ok(())
     }
@@ -141,8 +145,8 @@ impl RawPlan {
             return Ok(());
         }
         for target in &mut self.targets {
-            let fitting = |backend: &&BackendKind| target.what.backends().contains(backend);
-            target.backends = backends.iter().filter(fitting).copied().collect();
+            target.backends.clone_from(&backends);
+            target.backends.retain(|backend| target.what.backends().contains(backend));
         }
         if self.targets.iter().all(|target| target.backends.is_empty()) {
             return Err(self.no_backend_fits(names));
@@ -162,16 +166,21 @@ impl RawPlan {
                 used = true;
             }
         }
-        let fault = Fault::new("no target of this plan is named by an nfs:// address")
-            .hint("the in-memory server's certificate is trusted as it is");
-        if used { Ok(()) } else { Err(fault.at(Place::Flag("--tls-ca"))) }
+        if used {
+            return Ok(());
+        }
+        Err(Fault::new("no target of this plan is named by an nfs:// address")
+            .hint("the in-memory server's certificate is trusted as it is")
+            .at(Place::Flag("--tls-ca")))
     }
 
     fn no_backend_fits(&self, names: &[String]) -> PlanError {
         let mut fitting: Vec<&str> = Vec::new();
-        for backend in self.targets.iter().flat_map(|target| target.what.backends()) {
-            if !fitting.contains(&backend.name()) {
-                fitting.push(backend.name());
+        for target in &self.targets {
+            for backend in target.what.backends() {
+                if !fitting.contains(&backend.name()) {
+                    fitting.push(backend.name());
+                }
             }
         }
         Fault::new(format!("`{}` fits no target of this plan", names.join(",")))
@@ -185,13 +194,10 @@ fn read_count(
     flag: &'static str,
     range: Range,
 ) -> Result<Option<Located<u32>>, PlanError> {
-    read_one(given, flag, |text| read_within(text, range).map(|number| number as u32))
-}
-
-fn read_within(text: &str, range: Range) -> Result<u64, Fault> {
-    let number = read_integer(text)?;
-    let legal = limits::span(range, &|number| number.to_string());
-    in_range(number, range, &legal, text).map(|()| number)
+    read_one(given, flag, |text| {
+        let legal = limits::span(range, &|number| number.to_string());
+        Ok(in_range(read_integer(text)?, range, &legal, text)? as u32)
+    })
 }
 
 fn read_one<T>(
@@ -199,11 +205,10 @@ fn read_one<T>(
     flag: &'static str,
     read: impl Fn(&str) -> Result<T, Fault>,
 ) -> Result<Option<Located<T>>, PlanError> {
-    let place = Place::Flag(flag);
-    given
-        .map(|text| read(text.trim()).map(|value| Located { value, place }))
-        .transpose()
-        .map_err(|fault| fault.at(place))
+    match given {
+        Some(text) => Ok(Some(Place::Flag(flag).accept(read(text.trim()))?)),
+        None => Ok(None),
+    }
 }
 
 fn read_each<T>(
@@ -211,6 +216,9 @@ fn read_each<T>(
     flag: &'static str,
     read: impl Fn(&str) -> Result<T, Fault>,
 ) -> Result<Vec<T>, PlanError> {
-    let read = |text: &String| read(text.trim()).map_err(|fault| fault.at(Place::Flag(flag)));
-    given.iter().map(read).collect()
+    let mut values = Vec::with_capacity(given.len());
+    for text in given {
+        values.push(Place::Flag(flag).accept(read(text.trim()))?.value);
+    }
+    Ok(values)
 }

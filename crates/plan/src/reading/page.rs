@@ -48,17 +48,19 @@ const SECTIONS: [(Section, &str); 8] = [
 pub fn reference_page() -> String {
     let mut page = BEGIN.to_owned();
     for (section, about) in SECTIONS {
-        let keys = reference().iter().filter(|doc| doc.section == section);
-        let rows: String = keys.map(row).collect();
         let title = section.title();
         // Writing to a string can't fail.
-        let _ =
-            write!(page, "\n## {title}\n\n{about}\n\n| key | what it does |\n|---|---|\n{rows}");
+        let _ = write!(page, "\n## {title}\n\n{about}\n\n| key | what it does |\n|---|---|\n");
+        for doc in reference() {
+            if doc.section == section {
+                page.push_str(&key_row(doc));
+            }
+        }
     }
     page
 }
 
-fn row(doc: &KeyDoc) -> String {
+fn key_row(doc: &KeyDoc) -> String {
     let KeyDoc { key, kind, unit, legal, default, meaning, .. } = doc;
     let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
     let legal =

@@ -3,6 +3,7 @@
 //! Stops at the first fault, in the order of the text within a table. A value that passes is
 //! within its own limits; see `limits`.
 
+use model::Workload;
 use model::setting::Setting;
 
 use crate::reading::disturb::read_disturbances;
@@ -10,8 +11,8 @@ use crate::reading::document::{self, Field, Table};
 use crate::reading::parse_hosts;
 use crate::reading::parse_targets;
 use crate::reading::section::Section;
-use crate::reading::server::read_server;
-use crate::reading::values::{backend, each, settings_among, workload_named};
+use crate::reading::server::{read_seed, read_server};
+use crate::reading::values::{backend, settings_among, workload_named};
 use crate::reading::work;
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
@@ -32,22 +33,22 @@ impl RawPlan {
 fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
     let root = document::parse(text)?;
     let root = Table::root(text, &root)?;
-    let server = root.field("server").map(|field| read_server(&field)).transpose()?;
+    let server = root.read("server", read_server)?.unwrap_or_default();
     let hosts = parse_hosts::read_hosts(&root)?;
-    let factors = root.field("factors").map(|field| field.table(Section::Settings)).transpose()?;
+    let factors = match root.field("factors") {
+        Some(field) => settings(&field.table(Section::Settings)?)?,
+        None => Settings::default(),
+    };
     Ok(RawPlan {
         source_name: source_name.to_owned(),
         name: read_plan_name(&root)?,
         repetition: RawRepetition::read(&root)?,
-        seed: root
-            .field("seed")
-            .map(|field| field.number(&format!("0 to {}", u64::MAX), "1"))
-            .transpose()?,
-        server: server.unwrap_or_default(),
+        seed: root.read("seed", read_seed)?,
+        server,
         targets: parse_targets::read_targets(&root, &hosts)?,
         disturbances: read_disturbances(&root, &hosts)?,
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
-        factors: factors.map_or_else(|| Ok(Settings::default()), |table| settings(&table))?,
+        factors,
         workloads: read_workloads(&root)?,
     })
 }
@@ -67,11 +68,10 @@ fn read_plan_name(root: &Table<'_>) -> Result<String, PlanError> {
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
     let hint = "say what is done: [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
-    let workloads = field
-        .tables(Section::Workload)?
-        .iter()
-        .map(read_workload)
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut workloads = Vec::new();
+    for table in field.tables(Section::Workload)? {
+        workloads.push(read_workload(&table)?);
+    }
     if workloads.is_empty() {
         return Err(field.error(Fault::new("the list is empty").hint(hint)));
     }
@@ -80,34 +80,40 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
 
 fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     let field = table.required("kind", "such as `kind = \"stream\"`")?;
-    let name = field.text("\"stream\"")?;
-    let kind = workload_named(name.value).map_err(|fault| field.error(fault))?;
-    let target = |item: &Field<'_>| {
-        item.text("\"nfs\"").map(|name| Located { value: name.value.to_owned(), place: name.place })
-    };
-    for setting in Setting::ALL.into_iter().filter(|setting| !setting.has_workload(kind)) {
-        if let Some(field) = table.field(setting.key()) {
-            let hint = match setting.counterpart() {
-                Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
-                None if setting == Setting::TimeMax && kind.is_external() => {
-                    "a program's time is bounded by `timeout`".into()
-                }
-                None => {
-                    "leave it out here; in [factors] it serves the workloads it concerns".into()
-                }
-            };
-            return Err(field.error(work::without_meaning(kind).hint(hint)));
-        }
-    }
+    let kind = field.parse("\"stream\"", workload_named)?;
+    check_settings(table, kind.value)?;
     Ok(RawWorkload {
-        kind: Located { value: kind, place: name.place },
-        targets: each(table.field("targets"), target)?,
-        backends: each(table.field("backends"), backend)?,
+        kind,
+        targets: table.read_each("targets", read_name)?,
+        backends: table.read_each("backends", backend)?,
         settings: settings(table)?,
-        command: work::read_command(table, kind)?,
-        mix: work::read_mix(table, kind)?,
-        mix_from: work::read_mix_from(table, kind)?,
+        command: work::read_command(table, kind.value)?,
+        mix: work::read_mix(table, kind.value)?,
+        mix_from: work::read_mix_from(table, kind.value)?,
     })
+}
+
+fn read_name(item: &Field<'_>) -> Result<Located<String>, PlanError> {
+    Ok(item.located(item.text("\"nfs\"")?.value.to_owned()))
+}
+
+/// Refuses settings that this kind of work has not.
+fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
+    for setting in Setting::ALL {
+        let Some(field) = table.field(setting.key()) else { continue };
+        if setting.has_workload(kind) {
+            continue;
+        }
+        let hint = match setting.counterpart() {
+            Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
+            None if setting == Setting::TimeMax && kind.is_external() => {
+                "a program's time is bounded by `timeout`".into()
+            }
+            None => "leave it out here; in [factors] it serves the workloads it concerns".into(),
+        };
+        return Err(field.error(work::without_meaning(kind).hint(hint)));
+    }
+    Ok(())
 }
 
 fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {

@@ -1,7 +1,7 @@
 //! The hosts of a plan's text, and the targets that are set up on them.
 //!
-//! What is read here ends up in arguments of `ssh`, so that names and addresses are held to what
-//! such names are made of.
+//! What is read here ends up in arguments of `ssh`, so that names and addresses may only have the
+//! characters that such names are made of.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use model::setting::Range;
 use crate::reading::document::{Field, Table};
 use crate::reading::placement::{self, known_host};
 use crate::reading::section::Section;
-use crate::reading::values::{bounded, bounded_size};
+use crate::reading::values::{bounded_size, bounded_u32};
 use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::lab::LabArg;
@@ -33,21 +33,32 @@ pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError
     let Some(field) = root.field("host") else { return Ok(hosts) };
     for table in field.tables(Section::Host)? {
         let (planned, place) = read_host(&table)?;
-        let host = &planned.host;
-        if hosts.iter().any(|other| other.host.name == host.name) {
-            let what = format!("`{}` is the name of two hosts", host.name);
-            return Err(Fault::new(what).hint("give each host its own name").of("name", place));
-        }
-        let way = |host: &Host| host.ssh.clone().map(|ssh| (ssh, host.ssh_config.clone()));
-        let same = |other: &&PlannedHost| host.ssh.is_some() && way(&other.host) == way(host);
-        if let (Some(other), Some(field)) = (hosts.iter().find(same), table.field("ssh")) {
-            let what = format!("`{}` and `{}` are one host", other.host.name, host.name);
-            let hint = "name it once; `slots` lets it play several clients";
-            return Err(field.error(Fault::new(what).hint(hint)));
+        for other in &hosts {
+            check_differ(&table, place, &other.host, &planned.host)?;
         }
         hosts.push(planned);
     }
     Ok(hosts)
+}
+
+/// Refuses a host whose name, or whose way to it, an earlier host has already.
+fn check_differ(
+    table: &Table<'_>,
+    place: Place,
+    other: &Host,
+    host: &Host,
+) -> Result<(), PlanError> {
+    if other.name == host.name {
+        let what = format!("`{}` is the name of two hosts", host.name);
+        return Err(Fault::new(what).hint("give each host its own name").of_key("name", place));
+    }
+    let is_same = (&other.ssh, &other.ssh_config) == (&host.ssh, &host.ssh_config);
+    if is_same && let Some(field) = table.field("ssh") {
+        let what = format!("`{}` and `{}` are one host", other.name, host.name);
+        let hint = "name it once; `slots` lets it play several clients";
+        return Err(field.error(Fault::new(what).hint(hint)));
+    }
+    Ok(())
 }
 
 fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
@@ -57,41 +68,65 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
         let fault = Fault::new(format!("`{taken}` can't name a host"));
         return Err(field.error(fault.hint("facts of targets and of this host are called so")));
     }
-    let text = |key: &'static str, example: &str, plain: fn(&str) -> bool, hint: &str| {
-        let Some(field) = table.field(key) else { return Ok(None) };
-        let text = field.text(example)?.value;
-        if text.is_empty() || text.starts_with('-') || !plain(text) {
-            let fault = Fault::new(format!("`{text:.80}` can't be one")).hint(hint);
-            return Err(field.error(fault));
+    let ssh = table.read("ssh", |field| {
+        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        read_argument(field, "\"root@10.0.0.1\"", is_destination, hint)
+    })?;
+    let address = table.read("address", |field| {
+        read_argument(field, "\"10.0.0.1\"", is_address, "a name or an address")
+    })?;
+    let ssh_config = table.read("ssh_config", |field| {
+        if table.field("ssh").is_none() {
+            let fault = Fault::new("is only for a host that ssh leads to");
+            return Err(field.error(fault.hint("write `ssh`, too")));
         }
-        Ok(Some(text.to_owned()))
-    };
-    let hint = "a name or an address, with a user and an `@` before it where one is needed";
-    let ssh = text("ssh", "\"root@10.0.0.1\"", |text| check_ssh_destination(text).is_ok(), hint)?;
-    let address = text("address", "\"10.0.0.1\"", is_address, "a name or an address")?;
-    let file = |text: &str| !text.contains(char::is_control);
-    let ssh_config = text("ssh_config", "\"ssh_config\"", file, "a file for `ssh -F`")?;
-    let hint = "what `ip link` calls it, such as `eth0`";
-    let interface = text("interface", "\"eth0\"", |text| check_interface(text).is_ok(), hint)?;
-    if let Some(field) = table.field("ssh_config").filter(|_| ssh.is_none()) {
-        let fault = Fault::new("is only for a host that ssh leads to").hint("write `ssh`, too");
-        return Err(field.error(fault));
-    }
-    let ssh_config = ssh_config.map(PathBuf::from);
+        Ok(PathBuf::from(read_argument(
+            field,
+            "\"ssh_config\"",
+            is_printable,
+            "a file for `ssh -F`",
+        )?))
+    })?;
+    let interface = table.read("interface", |field| {
+        let hint = "what `ip link` calls it, such as `eth0`";
+        read_argument(field, "\"eth0\"", |text| check_interface(text).is_ok(), hint)
+    })?;
     let slots = match table.field("slots") {
-        Some(field) => bounded(&field, limits::SLOTS_OF_HOST)?.value as u32,
+        Some(field) => bounded_u32(&field, limits::SLOTS_OF_HOST)?.value,
         None => 1,
     };
     let host = Host { name: name.value, ssh, ssh_config, address, interface };
     Ok((PlannedHost { host, slots }, name.place))
 }
 
+/// Reads a text that becomes an argument of another program: never empty, never an option.
+fn read_argument(
+    field: &Field<'_>,
+    example: &str,
+    is_valid: fn(&str) -> bool,
+    hint: &str,
+) -> Result<String, PlanError> {
+    let text = field.text(example)?.value;
+    if text.is_empty() || text.starts_with('-') || !is_valid(text) {
+        return Err(field.error(Fault::new(format!("`{text:.80}` can't be one")).hint(hint)));
+    }
+    Ok(text.to_owned())
+}
+
+fn is_printable(text: &str) -> bool {
+    !text.contains(char::is_control)
+}
+
+fn is_destination(text: &str) -> bool {
+    check_ssh_destination(text).is_ok()
+}
+
 /// Reads a name that can be typed in filters.
 pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>, PlanError> {
     let name = field.text("\"nfs\"")?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_plain = name.value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let length = name.value.len();
-    if !name.value.chars().all(plain) || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
+    if !is_plain || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
         let what = format!("`{:.80}` can't name a {of}", name.value);
         let hint = format!(
             "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
@@ -104,7 +139,7 @@ pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>,
 
 /// An address is what ssh finds a host by, without a user.
 fn is_address(text: &str) -> bool {
-    !text.contains('@') && check_ssh_destination(text).is_ok()
+    !text.contains('@') && is_destination(text)
 }
 
 /// Reads a target that is set up on hosts, and from which of them it is used; `server` is the
@@ -120,13 +155,15 @@ pub(crate) fn read_lab(
     let lab = LabArg {
         server,
         client,
-        devices: table.field("devices").map(|field| read_devices(&field)).transpose()?,
-        loop_bytes: loop_bytes.unwrap_or(0),
-        directory: table.field("directory").map(|field| read_file(&field)).transpose()?,
-        tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?.unwrap_or(0),
+        devices: table.read("devices", read_devices)?,
+        loop_bytes,
+        directory: table.read("directory", read_file)?,
+        tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?,
         settings: Settings::default(),
     };
-    if let Some(field) = table.field("loop_size").filter(|_| lab.devices.is_none()) {
+    if lab.devices.is_none()
+        && let Some(field) = table.field("loop_size")
+    {
         let fault = Fault::new("is only for `devices`").hint("name the files under `devices`");
         return Err(field.error(fault));
     }
@@ -153,9 +190,10 @@ fn read_clients(
         let hint = "leave it out: a server mounts its own export on data_path loopback";
         return Err(field.error(fault.hint(hint)));
     }
-    let first = listed.first().map(|planned| planned.host.clone());
+    // A list has at least one item.
+    let first = listed[0].host.clone();
     let several = field.key() == "clients";
-    Ok((first, if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
+    Ok((Some(first), if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
 }
 
 fn read_devices(field: &Field<'_>) -> Result<Located<Vec<PathBuf>>, PlanError> {
@@ -168,24 +206,28 @@ fn read_devices(field: &Field<'_>) -> Result<Located<Vec<PathBuf>>, PlanError> {
         }
         devices.push(device);
     }
-    Ok(Located { value: devices, place: field.place() })
+    Ok(field.located(devices))
 }
 
-/// Reads a place of another host, which no directory of this one leads to.
+/// Reads a path on another host: a whole one, since no working directory of this host is there.
 fn read_file(field: &Field<'_>) -> Result<Located<PathBuf>, PlanError> {
-    let path = field.text("\"/srv/data\"")?;
-    check_path(Path::new(path.value)).map_err(|error| field.error(error.into()))?;
-    Ok(Located { value: PathBuf::from(path.value), place: path.place })
+    field.parse("\"/srv/data\"", |text| {
+        check_path(Path::new(text))?;
+        Ok(PathBuf::from(text))
+    })
 }
 
-fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<Option<u64>, PlanError> {
-    let Some(field) = table.field(key) else { return Ok(None) };
-    bounded_size(&field, range).map(|spot| Some(spot.value))
+/// Reads a size within its limits; 0 where it is left out.
+fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<u64, PlanError> {
+    match table.field(key) {
+        Some(field) => Ok(bounded_size(&field, range)?.value),
+        None => Ok(0),
+    }
 }
 
 /// Refuses keys of hosts with a target that has none.
 pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
-    match LAB_KEYS.iter().find_map(|key| table.field(key)) {
+    match table.first_field(&LAB_KEYS) {
         Some(field) => {
             let fault = Fault::new("is only for a target with `server`");
             let hint = format!("{} belong to a target that we set up", either(&LAB_KEYS));

@@ -3,8 +3,8 @@
 //! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
 //! that can execute ops on it.
 
-use model::BackendKind;
 use model::setting::{Range, Setting};
+use model::{BackendKind, Target};
 
 use crate::reading::address::{self, TLS_KEYS, check_groups, check_tls, sec_named, set_tls};
 use crate::reading::document::{Field, Table};
@@ -12,21 +12,20 @@ use crate::reading::parse_hosts::{plain_name, read_lab, refuse_lab_keys};
 use crate::reading::placement;
 use crate::reading::section::Section;
 use crate::reading::target;
-use crate::reading::values::{backend, bounded, settings_among};
+use crate::reading::values::{backend, bounded_u32, settings_among};
 use crate::written::address::User;
-use crate::written::error::{Fault, Located, PlanError};
+use crate::written::error::{Fault, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
 use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
 use crate::written::target::TargetArg;
 use crate::written::text::either;
 
-/// The keys that say what a target is.
-const TARGET_KEYS: [&str; 8] =
-    ["url", "path", "temporary", "embedded", "null", "server", "memory", "tcp"];
+/// The keys that say what a target is, beside those of [`Target::PLAIN`].
+const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "server", "tcp"];
 
-/// The keys that say as whom the in-memory server is used.
-const USER_KEYS: [&str; 5] = ["uid", "gid", "groups", "sec", "resvport"];
+/// The keys of the in-memory server: as whom it is used, and which of the two it is.
+const EMBEDDED_KEYS: [&str; 6] = ["uid", "gid", "groups", "sec", "resvport", "faultless"];
 
 pub(crate) fn read_targets(
     root: &Table<'_>,
@@ -40,7 +39,7 @@ pub(crate) fn read_targets(
             if targets.iter().any(|other| other.name.value == target.name.value) {
                 let what = format!("`{}` is the name of two targets", target.name.value);
                 let fault = Fault::new(what).hint("give each target its own name");
-                return Err(fault.of("name", target.name.place));
+                return Err(fault.of_key("name", target.name.place));
             }
             targets.push(target);
         }
@@ -54,43 +53,36 @@ pub(crate) fn read_targets(
 /// Makes of a target with several directories one with all of them, one with each, or both.
 fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
     const WORDS: [&str; 3] = ["together", "alone", "both"];
-    let field = table.field("spread");
-    let TargetArg::Directories(paths) = &target.what else {
+    let Some(field) = table.field("spread") else { return Ok(vec![target]) };
+    let TargetArg::Ready(Target::Directories { paths }) = &target.what else {
         let fault = Fault::new("is only for a list of paths").hint("write `path = [.., ..]`");
-        return field.map_or(Ok(vec![target]), |field| Err(field.error(fault)));
+        return Err(field.error(fault));
     };
-    let word = match &field {
-        Some(field) => field.text("\"both\"")?.value,
-        None => WORDS[0],
-    };
-    let alone = |(number, path): (usize, &std::path::PathBuf)| RawTarget {
-        name: Located {
-            value: format!("{}.{}", target.name.value, number + 1),
-            place: target.name.place,
-        },
-        what: TargetArg::Directory(path.clone()),
-        used_from: target.used_from.clone(),
-        backends: target.backends.clone(),
-    };
-    let each: Vec<RawTarget> = paths.iter().enumerate().map(alone).collect();
-    match (word, field) {
-        ("together", _) => Ok(vec![target]),
-        ("alone", _) => Ok(each),
-        ("both", _) => Ok(each.into_iter().chain([target]).collect()),
-        (other, Some(field)) => Err(field.error(unknown_word("way to spread", other, &WORDS))),
-        (other, None) => unreachable!("nobody wrote {other}"),
+    let word = field.text("\"both\"")?.value;
+    let mut spread = Vec::new();
+    if word != "together" {
+        for (index, path) in paths.iter().enumerate() {
+            let mut alone = target.clone();
+            alone.name.value = format!("{}.{}", target.name.value, index + 1);
+            alone.what = TargetArg::directory(path.clone());
+            spread.push(alone);
+        }
+    }
+    if word != "alone" {
+        spread.push(target);
+    }
+    if WORDS.contains(&word) {
+        Ok(spread)
+    } else {
+        Err(field.error(unknown_word("way to spread", word, &WORDS)))
     }
 }
 
 /// Reads one directory, or a list of them, none of which stands twice.
 fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
-    let one = |item: &Field<'_>| {
-        let path = item.text("\"/mnt/test\"")?.value;
-        target::parse_directory(path).map_err(|fault| item.error(fault))
-    };
     let mut paths = Vec::new();
     for item in field.items()? {
-        let path = one(&item)?;
+        let path = item.parse("\"/mnt/test\"", target::parse_directory)?.value;
         if paths.contains(&path) {
             let what = format!("`{}` stands in the list twice", path.display());
             return Err(item.error(Fault::new(what).hint("each directory is used once")));
@@ -98,8 +90,8 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
         paths.push(path);
     }
     Ok(match paths.len() {
-        1 => TargetArg::Directory(paths.remove(0)),
-        _ => TargetArg::Directories(paths),
+        1 => TargetArg::directory(paths.remove(0)),
+        _ => TargetArg::Ready(Target::Directories { paths }),
     })
 }
 
@@ -120,7 +112,7 @@ fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>
     let mut backends = Vec::new();
     for item in field.items()? {
         let backend = backend(&item)?.value;
-        fits(what, backend).map_err(|fault| item.error(fault))?;
+        item.accept(fits(what, backend))?;
         if !backends.contains(&backend) {
             backends.push(backend);
         }
@@ -129,19 +121,7 @@ fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>
 }
 
 fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, UsedFrom), PlanError> {
-    let choice = format!("one of {}", either(&TARGET_KEYS));
-    // A key that is `false` counts as left out.
-    let meant = |field: &Field<'_>| field.as_flag() != Some(false);
-    let written: Vec<Field<'_>> =
-        TARGET_KEYS.iter().filter_map(|key| table.field(key)).filter(meant).collect();
-    let [field] = written.as_slice() else {
-        let what = if written.is_empty() {
-            "does not say what it is"
-        } else {
-            "says more than once what it is"
-        };
-        return Err(Fault::new(format!("[[target]] {what}")).hint(choice).at(table.place));
-    };
+    let field = &what_field(table)?;
     if field.key() != "server" {
         refuse_lab_keys(table)?;
     }
@@ -153,30 +133,27 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
             TargetArg::Lab(Box::new(lab))
         }
         "url" => {
-            let url = field.text("\"nfs://host/export\"")?.value;
-            TargetArg::Nfs(
-                address::parse_url(url, field.place()).map_err(|fault| field.error(fault))?,
-            )
+            let place = field.place();
+            let url = |text: &str| address::parse_url(text, place);
+            TargetArg::Nfs(field.parse("\"nfs://host/export\"", url)?.value)
         }
         "path" => read_path(field)?,
-        "tcp" => {
-            let text = field.text("\"host:2049\"")?.value;
-            target::parse_tcp(text).map_err(|fault| field.error(fault))?
-        }
-        key if field.as_flag() == Some(true) => match key {
-            "temporary" => TargetArg::Temporary,
-            "null" => TargetArg::Null,
-            "memory" => TargetArg::Memory,
-            _ if is_faultless(table) => TargetArg::faultless(read_user(table)?),
+        "tcp" => field.parse("\"host:2049\"", target::parse_tcp)?.value,
+        _ if !field.is_true() => return Err(field.wrong_type("true or false", "true")),
+        "temporary" => TargetArg::Temporary,
+        "embedded" => match table.field("faultless") {
+            Some(faultless) if faultless.is_true() => TargetArg::faultless(read_user(table)?),
             _ => TargetArg::embedded(read_user(table)?),
         },
-        _ => return Err(field.wrong_type("true or false", "true")),
+        key => {
+            let plain = Target::PLAIN.into_iter().find(|target| target.row().usual_name == key);
+            TargetArg::Ready(plain.expect("the key is one of these"))
+        }
     };
     if let Some(field) = table.field("hosts") {
         used_from = placement::read_hosts(&field, &what, hosts)?;
     }
-    let mut of_embedded = USER_KEYS.iter().chain(&["faultless"]);
-    match of_embedded.find_map(|key| table.field(key)) {
+    match table.first_field(&EMBEDDED_KEYS) {
         Some(owner) if !matches!(what, TargetArg::Embedded(_)) => {
             let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
             Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
@@ -185,85 +162,95 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
     }
 }
 
-fn is_faultless(table: &Table<'_>) -> bool {
-    table.field("faultless").is_some_and(|field| field.as_flag() == Some(true))
+/// Finds the one field that says what a target is.
+fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
+    let keys = [&TARGET_KEYS[..], &Target::PLAIN.map(|target| target.row().usual_name)].concat();
+    let mut written = Vec::new();
+    for key in &keys {
+        // A key that is `false` counts as left out.
+        if let Some(field) = table.field(key)
+            && field.as_flag() != Some(false)
+        {
+            written.push(field);
+        }
+    }
+    let what = match written.as_slice() {
+        [field] => return Ok(*field),
+        [] => "[[target]] does not say what it is",
+        _ => "[[target]] says more than once what it is",
+    };
+    let choice = format!("one of {}", either(&keys));
+    Err(Fault::new(what).hint(choice).at(table.place))
 }
 
 fn read_user(table: &Table<'_>) -> Result<User, PlanError> {
-    let mut user = User::default();
-    if let Some(field) = table.field("uid") {
-        user.uid = Some(id(&field)?);
-    }
-    if let Some(field) = table.field("gid") {
-        user.gid = Some(id(&field)?);
-    }
+    let mut user = User {
+        uid: table.read("uid", read_id)?,
+        gid: table.read("gid", read_id)?,
+        groups: table.read_each("groups", read_id)?.unwrap_or_default(),
+        ..User::default()
+    };
     if let Some(field) = table.field("groups") {
-        user.groups = field.items()?.iter().map(id).collect::<Result<_, _>>()?;
-        check_groups(&user.groups).map_err(|fault| field.error(fault))?;
+        field.accept(check_groups(&user.groups))?;
     }
     if let Some(field) = table.field("sec") {
-        let name = field.text("\"sys\"")?.value;
-        user.sec = Some(sec_named(name).map_err(|fault| field.error(fault))?);
+        user.sec = Some(field.parse("\"sys\"", sec_named)?.value);
     }
     if let Some(field) = table.field("resvport") {
-        let refused = || field.wrong_type("true or false", "true");
-        user.resvport = field.as_flag().ok_or_else(refused)?;
+        user.resvport = field.flag()?.value;
     }
     Ok(user)
 }
 
-fn id(field: &Field<'_>) -> Result<u32, PlanError> {
+/// Reads the number of a user or a group.
+fn read_id(field: &Field<'_>) -> Result<u32, PlanError> {
     let range = Range { min: 0, max: u32::MAX.into(), reason: "ids have 32 bits" };
-    Ok(bounded(field, range)?.value as u32)
+    Ok(bounded_u32(field, range)?.value)
 }
 
 /// Reads how a server is spoken to: settings that hold for this target alone.
 fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     let settings = settings_among(&Setting::OF_TARGETS, table)?;
-    let tls = || TLS_KEYS.iter().filter_map(|key| table.field(key));
-    let refused = |field: Option<Field<'_>>| {
-        let fault = Fault::new("is only for an NFS server").hint("a path is mounted by others");
-        field.map_or(Ok(()), |field| Err(field.error(fault)))
-    };
     let Some(known) = what.settings_mut() else {
-        let keys = Setting::OF_TARGETS.map(Setting::key);
-        return refused(keys.iter().find_map(|key| table.field(key)).or_else(|| tls().next()));
+        refuse_nfs_keys(table, &Setting::OF_TARGETS.map(Setting::key))?;
+        return refuse_nfs_keys(table, &TLS_KEYS);
     };
     for setting in Setting::OF_TARGETS {
         let Some(levels) = settings.get(setting) else { continue };
         if known.get(setting).is_some() {
             let fault = Fault::new("stands in the `url` too").hint("say it in one place");
-            return Err(fault.of(setting.key(), levels[0].place));
+            return Err(fault.of_key(setting.key(), levels[0].place));
         }
         known.insert(setting, levels.to_vec());
     }
-    let Some(address) = what.address_mut() else { return refused(tls().next()) };
+    let Some(address) = what.address_mut() else { return refuse_nfs_keys(table, &TLS_KEYS) };
     let mut last = None;
-    for field in tls() {
-        let value = field.text("\"/etc/ssl/ca.pem\"")?.value;
-        set_tls(&mut address.tls, field.key(), value);
+    for key in TLS_KEYS {
+        let Some(field) = table.field(key) else { continue };
+        set_tls(&mut address.tls, key, field.text("\"/etc/ssl/ca.pem\"")?.value);
         last = Some(field);
     }
-    check_tls(&address.tls).map_err(|fault| match last {
-        Some(field) => field.error(fault),
-        None => fault.at(table.place),
-    })
+    // Half of an identity may stand in the `url`.
+    match last {
+        Some(field) => field.accept(check_tls(&address.tls))?.value,
+        None => table.place.accept(check_tls(&address.tls))?.value,
+    }
+    Ok(())
 }
 
-/// Lets a backend pass that can execute ops on the target.
+/// Refuses keys of NFS with a target that speaks none.
+fn refuse_nfs_keys(table: &Table<'_>, keys: &[&'static str]) -> Result<(), PlanError> {
+    let Some(field) = table.first_field(keys) else { return Ok(()) };
+    let fault = Fault::new("is only for an NFS server");
+    Err(field.error(fault.hint("the options of a path are those of its mount")))
+}
+
+/// Refuses a backend that can't execute ops on the target.
 pub(crate) fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> {
     if what.backends().contains(&backend) {
         return Ok(());
     }
     let names: Vec<&str> = what.backends().iter().map(|backend| backend.name()).collect();
-    let is = match what {
-        TargetArg::Null => "the null target",
-        TargetArg::Directory(_) | TargetArg::Directories(_) | TargetArg::Temporary => "a directory",
-        TargetArg::Nfs(_) | TargetArg::Embedded(_) => "an NFS server",
-        TargetArg::Lab(_) => "a directory of a server",
-        TargetArg::Memory => "memory",
-        TargetArg::Tcp(_) => "a TCP connection",
-    };
-    Err(Fault::new(format!("`{}` can't be used on {is}", backend.name()))
+    Err(Fault::new(format!("`{}` can't be used on {}", backend.name(), what.row().noun))
         .hint(format!("write {}", either(&names))))
 }

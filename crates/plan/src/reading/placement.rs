@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use model::Target;
+
 use crate::reading::document::Field;
 use crate::written::error::{Fault, PlanError};
 use crate::written::hosts::JOB;
@@ -38,17 +40,18 @@ pub(crate) fn known_host(
     hosts: &[PlannedHost],
 ) -> Result<PlannedHost, PlanError> {
     let name = field.text("\"server\"")?.value;
-    let found = hosts.iter().find(|planned| planned.host.name == name);
-    found.cloned().ok_or_else(|| {
-        let known: Vec<&str> = hosts.iter().map(|planned| planned.host.name.as_str()).collect();
-        let fault = unknown_word("host", name, &known);
-        let fault = if known.is_empty() {
-            fault.hint(format!("begin with [[host]] and `name = \"{name}\"`"))
-        } else {
-            fault
-        };
-        field.error(fault)
-    })
+    let mut known = Vec::new();
+    for planned in hosts {
+        if planned.host.name == name {
+            return Ok(planned.clone());
+        }
+        known.push(planned.host.name.as_str());
+    }
+    let mut fault = unknown_word("host", name, &known);
+    if known.is_empty() {
+        fault = fault.hint(format!("begin with [[host]] and `name = \"{name}\"`"));
+    }
+    Err(field.error(fault))
 }
 
 /// Reads the `hosts` of a target that is not set up.
@@ -57,37 +60,41 @@ pub(crate) fn read_hosts(
     what: &TargetArg,
     hosts: &[PlannedHost],
 ) -> Result<UsedFrom, PlanError> {
-    let refused = |what: &str, hint: &str| Err(field.error(Fault::new(what).hint(hint)));
-    match what {
-        TargetArg::Lab(_) => return refused("is for targets without `server`", "write `clients`"),
-        TargetArg::Temporary => {
-            let hint = "write the `path` of a directory that all hosts have";
-            return refused("a temporary folder is of one host only", hint);
-        }
-        TargetArg::Directory(path) if path.is_relative() => {
-            let what = format!("`{}` starts where nobody is on other hosts", path.display());
-            return refused(&what, "write the whole path, from `/` on");
-        }
-        TargetArg::Directories(paths) if paths.iter().any(|path| path.is_relative()) => {
-            let hint = "write whole paths, from `/` on";
-            return refused("relative paths start where nobody is on other hosts", hint);
-        }
-        _ => {}
+    if let Some(fault) = one_host_only(what) {
+        return Err(field.error(fault));
     }
     let is_embedded = match what {
-        TargetArg::Tcp(tcp) => tcp.embedded,
+        TargetArg::Ready(target) => target.is_embedded(),
         what => matches!(what, TargetArg::Embedded(_)),
     };
-    if field.as_text() == Some(JOB) {
-        let job = UsedFrom::Job;
-        return if is_embedded { refused(ELSEWHERE, ELSEWHERE_HINT) } else { Ok(job) };
+    let is_job = field.as_text() == Some(JOB);
+    let listed = if is_job { Vec::new() } else { read_list(field, hosts)? };
+    // Hosts without `ssh` are this one, so that they reach its loopback.
+    if is_embedded && (is_job || listed.iter().any(|planned| planned.host.ssh.is_some())) {
+        let fault = Fault::new("the in-memory server listens on this host's loopback only");
+        return Err(field.error(fault.hint("`dfsbench serve` on one host, and its `url` here")));
     }
-    let listed = read_list(field, hosts)?;
-    if is_embedded && listed.iter().any(|planned| planned.host.ssh.is_some()) {
-        return refused(ELSEWHERE, ELSEWHERE_HINT);
-    }
-    Ok(UsedFrom::slots_of(&listed))
+    Ok(if is_job { UsedFrom::Job } else { UsedFrom::slots_of(&listed) })
 }
 
-const ELSEWHERE: &str = "the in-memory server listens on this host's loopback only";
-const ELSEWHERE_HINT: &str = "`dfsbench serve` on one host, and its `url` here";
+/// Says why a target exists on one host only, if it does.
+fn one_host_only(what: &TargetArg) -> Option<Fault> {
+    let (what, hint) = match what {
+        TargetArg::Lab(_) => ("is for targets without `server`", "write `clients`"),
+        TargetArg::Temporary => (
+            "a temporary folder is of one host only",
+            "write the `path` of a directory that all hosts have",
+        ),
+        TargetArg::Ready(Target::Directory { path }) if path.is_relative() => {
+            let what = format!("`{}` is relative: other hosts can't resolve it", path.display());
+            return Some(Fault::new(what).hint("write the whole path, from `/` on"));
+        }
+        TargetArg::Ready(Target::Directories { paths })
+            if paths.iter().any(|path| path.is_relative()) =>
+        {
+            ("relative paths can't be resolved on other hosts", "write whole paths, from `/` on")
+        }
+        _ => return None,
+    };
+    Some(Fault::new(what).hint(hint))
+}

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use model::target::TargetRow;
+
 use crate::reading::section::Section::{Disturb, Faults, Host, Plan, Server, Target, Workload};
 use crate::reading::section::{KeyDoc, Section};
 use crate::written::fault::{FaultKind, KINDS};
@@ -19,6 +21,11 @@ const fn key(
 ) -> KeyDoc {
     let (legal, default) = (Cow::Borrowed(legal), Cow::Borrowed(default));
     KeyDoc { key, section, kind, unit, legal, default, meaning }
+}
+
+/// The key of a target without an address, from its row.
+pub(crate) const fn plain_target(row: &TargetRow) -> KeyDoc {
+    key(Target, row.usual_name, ["true", ""], "true", "none", row.meaning)
 }
 
 /// The key of a planned fault.
@@ -110,10 +117,6 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "A directory of our own under the system's temporary folder."),
     key(Target, "embedded", ["true", ""], "true", "none",
         "The in-memory server of this very process, over NFS on loopback."),
-    key(Target, "null", ["true", ""], "true", "none",
-        "Nothing: measures what the tool itself can do."),
-    key(Target, "memory", ["true", ""], "true", "none",
-        "Memory of this host: data is copied and kept nowhere."),
     key(Target, "tcp", ["text", ""], "host:port, or \"embedded\"", "none",
         "A `dfsbench serve`, at its port of NFS, or the in-memory server of this very process: the \
          same bytes in the same steps over TCP, without RPC."),
@@ -121,7 +124,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "With `embedded`: a server beside the usual one that does nothing wrong on purpose."),
     key(Target, "server", ["text", ""], "the name of a [[host]]", "none",
         "A directory of that host, on a file system and through a path that settings say; it is \
-         set up before each run, and put back."),
+         set up before each run, and restored."),
     key(Target, "client", ["text", ""], "the name of a [[host]]", "none",
         "The host that mounts it and works there, for data_path network and tunnel."),
     key(Target, "clients", ["list of texts", ""], "names of [[host]]s", "none",

@@ -6,7 +6,7 @@
 use model::{Discard, Order};
 
 use crate::reading::document::{Field, Table};
-use crate::reading::values::bounded;
+use crate::reading::values::bounded_u32;
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
 use crate::written::repetition::RawRepetition;
@@ -21,32 +21,24 @@ pub(crate) const ORDER: &str = "order";
 impl RawRepetition {
     /// Reads the keys.
     pub(crate) fn read(root: &Table<'_>) -> Result<Self, PlanError> {
-        let count = |key, range| {
-            let field = root.field(key);
-            field.map(|field| bounded(&field, range).map(|spot| spot.map(|n| n as u32))).transpose()
-        };
         Ok(Self {
-            trials: count("trials", limits::TRIALS)?,
-            discard: word(root, DISCARD, discard_named)?,
-            until_permille: word(root, UNTIL, until_permille)?,
-            warmup_trials: count(WARMUP_TRIALS, limits::WARMUP_TRIALS)?,
-            order: word(root, ORDER, order_named)?,
+            trials: root.read("trials", |field| bounded_u32(field, limits::TRIALS))?,
+            discard: read_word(root, DISCARD, discard_named)?,
+            until_permille: read_word(root, UNTIL, until_permille)?,
+            warmup_trials: root
+                .read(WARMUP_TRIALS, |field| bounded_u32(field, limits::WARMUP_TRIALS))?,
+            order: read_word(root, ORDER, order_named)?,
         })
     }
 }
 
 /// Reads a key that is text.
-fn word<T>(
+fn read_word<T>(
     root: &Table<'_>,
     key: &'static str,
     read: impl Fn(&str) -> Result<T, Fault>,
 ) -> Result<Option<Located<T>>, PlanError> {
-    let one = |field: Field<'_>| {
-        let text = field.text("\"..\"")?;
-        let value = read(text.value).map_err(|fault| field.error(fault))?;
-        Ok(Located { value, place: text.place })
-    };
-    root.field(key).map(one).transpose()
+    root.read(key, |field: &Field<'_>| field.parse("\"..\"", read))
 }
 
 /// Finds a discard policy by its name.
@@ -60,22 +52,21 @@ pub(crate) fn order_named(name: &str) -> Result<Order, Fault> {
 }
 
 fn not_one_of(names: &[&str], name: &str) -> Fault {
-    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Fault::new(format!("must be {}, not `{name}`", either(&names)))
+    let quoted = format!("\"{}\"", names.join("\" \""));
+    let quoted: Vec<&str> = quoted.split(' ').collect();
+    Fault::new(format!("must be {}, not `{name}`", either(&quoted)))
 }
 
 /// Reads a share of the median, such as `2%`, in thousandths.
 pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
-    let number = text.trim().strip_suffix('%').map(|number| number.trim().parse::<f64>());
     let range = limits::UNTIL_PERMILLE;
-    match number {
-        Some(Ok(percent))
-            if percent * 10.0 >= range.min as f64 && percent * 10.0 <= range.max as f64 =>
-        {
-            Ok((percent * 10.0).round() as u32)
-        }
-        _ => Err(Fault::new(format!("must be \"0.1%\" to \"50%\", not `{text}`"))
-            .hint("half the 95 % interval, as a share of the median")),
+    if let Some(number) = text.trim().strip_suffix('%')
+        && let Ok(percent) = number.trim().parse::<f64>()
+        && percent * 10.0 >= range.min as f64
+        && percent * 10.0 <= range.max as f64
+    {
+        return Ok((percent * 10.0).round() as u32);
     }
+    Err(Fault::new(format!("must be \"0.1%\" to \"50%\", not `{text}`"))
+        .hint("half the 95 % interval, as a share of the median"))
 }

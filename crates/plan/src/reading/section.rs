@@ -1,4 +1,4 @@
-//! The sections of a plan, and what is said of one key.
+//! The sections of a plan, and the documentation of one key.
 //!
 //! [`Section`] is a table of a plan's text, or its top; [`KeyDoc`] is a row of the table of keys.
 //! The rows stand in `reference`, those of settings in `model::setting`.
@@ -52,10 +52,14 @@ impl Section {
 
     /// Says whether `doc` is of a key that may stand here.
     pub(crate) fn holds(self, doc: &KeyDoc) -> bool {
-        let of_target = || Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key);
-        doc.section == self
-            || (self == Workload && doc.section == Settings)
-            || (self == Target && doc.section == Settings && of_target())
+        match self {
+            _ if doc.section == self => true,
+            Workload => doc.section == Settings,
+            Target if doc.section == Settings => {
+                Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key)
+            }
+            _ => false,
+        }
     }
 }
 

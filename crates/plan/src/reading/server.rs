@@ -7,9 +7,9 @@ use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};
 
 use crate::reading::document::Field;
-use crate::reading::level::{self, in_range};
+use crate::reading::level;
 use crate::reading::section::Section;
-use crate::reading::values::{bounded, bounded_size};
+use crate::reading::values::{bounded_size, bounded_u32, size_in_range};
 use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::fault::{KINDS, PlannedFault};
 use crate::written::limits;
@@ -18,26 +18,18 @@ use crate::written::raw::{RawFaults, RawServer};
 /// Reads the section `[server]`.
 pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     let table = field.table(Section::Server)?;
-    let threads = |field: Field<'_>| {
-        let threads = bounded(&field, limits::SERVER_THREADS)?;
-        Ok(Located { value: threads.value as u32, place: threads.place })
-    };
-    let faults = table.field("faults").map(|field| read_faults(&field)).transpose()?;
     Ok(RawServer {
-        memory_bytes: table
-            .field("memory")
-            .map(|field| bounded_size(&field, limits::SERVER_MEMORY))
-            .transpose()?,
-        threads: table.field("threads").map(threads).transpose()?,
-        discard: table.field("discard").map(|field| flag(&field)).transpose()?,
-        versions: table.field("nfsvers").map(|field| read_versions(&field)).transpose()?,
-        faults: faults.unwrap_or_default(),
+        memory_bytes: table.read("memory", |field| bounded_size(field, limits::SERVER_MEMORY))?,
+        threads: table.read("threads", |field| bounded_u32(field, limits::SERVER_THREADS))?,
+        discard: table.read("discard", Field::flag)?,
+        versions: table.read("nfsvers", read_versions)?,
+        faults: table.read("faults", read_faults)?.unwrap_or_default(),
     })
 }
 
-fn flag(field: &Field<'_>) -> Result<Located<bool>, PlanError> {
-    let value = field.as_flag().ok_or_else(|| field.wrong_type("true or false", "true"))?;
-    Ok(Located { value, place: field.place() })
+/// Reads the seed of random choices: any number of 64 bits.
+pub(crate) fn read_seed(field: &Field<'_>) -> Result<Located<u64>, PlanError> {
+    field.number(&format!("0 to {}", u64::MAX), "1")
 }
 
 /// Reads the memory of the in-memory server, as `flag` gives it, into bytes.
@@ -45,7 +37,7 @@ fn flag(field: &Field<'_>) -> Result<Located<bool>, PlanError> {
 /// # Errors
 /// When it is no size, or out of its limits.
 pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanError> {
-    read_memory(text).map_err(|fault| fault.at(Place::Flag(flag)))
+    Ok(Place::Flag(flag).accept(read_memory(text))?.value)
 }
 
 /// Reads the versions that the in-memory server offers, as `flag` gives them; all where it
@@ -54,17 +46,23 @@ pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanEr
 /// # Errors
 /// When one of them is none.
 pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVersion>, PlanError> {
-    let read = |text: &String| read_version(text).map_err(|fault| fault.at(Place::Flag(flag)));
-    let named = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let offered = |version: &NfsVersion| named.is_empty() || named.contains(version);
-    Ok(NfsVersion::ALL.iter().copied().filter(offered).collect())
+    let mut versions = Vec::new();
+    for text in texts {
+        versions.push(Place::Flag(flag).accept(read_version(text))?.value);
+    }
+    if versions.is_empty() {
+        return Ok(NfsVersion::ALL.to_vec());
+    }
+    // The order of the versions, not of the flags, and each once.
+    versions.sort_unstable();
+    versions.dedup();
+    Ok(versions)
 }
 
 /// Reads the memory of the in-memory server.
 pub(crate) fn read_memory(text: &str) -> Result<u64, Fault> {
-    let bytes = model::units::parse_size(text)?;
     let legal = limits::span(limits::SERVER_MEMORY, &limits::show_size);
-    in_range(bytes, limits::SERVER_MEMORY, &legal, text).map(|()| bytes)
+    size_in_range(text, limits::SERVER_MEMORY, &legal)
 }
 
 fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {
@@ -75,7 +73,7 @@ fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {
             None if item.is_numeric() => item.shown(),
             None => return Err(item.wrong_type("a version", "[3, 4.1]")),
         };
-        let version = read_version(&text).map_err(|fault| item.error(fault))?;
+        let version = item.accept(read_version(&text))?.value;
         if !versions.contains(&version) {
             versions.push(version);
         }
@@ -94,7 +92,7 @@ fn read_faults(field: &Field<'_>) -> Result<RawFaults, PlanError> {
     let table = field.table(Section::Faults)?;
     let mut faults = RawFaults::default();
     if let Some(field) = table.field("seed") {
-        faults.seed = Some(field.number(&format!("0 to {}", u64::MAX), "1")?.value);
+        faults.seed = Some(read_seed(&field)?.value);
     }
     for kind in &KINDS {
         let Some(field) = table.field(kind.name) else { continue };
@@ -107,8 +105,8 @@ fn read_faults(field: &Field<'_>) -> Result<RawFaults, PlanError> {
                 _ if kind.form.is_empty() => return Err(item.wrong_type("true or false", "true")),
                 _ => return Err(item.wrong_type("a string", &format!("\"{}\"", kind.form))),
             };
-            let fault = PlannedFault::read(kind.name, &value).map_err(|f| item.error(f))?;
-            faults.planned.push(fault);
+            let fault = item.accept(PlannedFault::read(kind.name, &value))?;
+            faults.planned.push(fault.value);
             if PlannedFault::contradiction(&faults.planned).is_some() {
                 let fault = Fault::new(format!("`{value}` contradicts an earlier one"));
                 return Err(item.error(fault.hint("say each once")));

@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-use model::TcpTarget;
-
 use crate::reading::address::parse_url;
 use crate::written::address::User;
 use crate::written::error::{Fault, Place, PlanError};
@@ -19,13 +17,13 @@ use crate::written::target::TargetArg;
 /// # Errors
 /// When it is an address that can't be used; the error says what is wrong with it.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
-    let read = match text {
-        "null" => Ok(TargetArg::Null),
-        "embedded" => Ok(TargetArg::embedded(User::default())),
-        _ if text.contains("://") => parse_url(text, Place::Flag("TARGET")).map(TargetArg::Nfs),
-        _ => parse_directory(text).map(TargetArg::Directory),
-    };
-    read.map_err(|fault| fault.at(Place::Flag("TARGET")))
+    let place = Place::Flag("TARGET");
+    Ok(match text {
+        "null" => TargetArg::NULL,
+        "embedded" => TargetArg::embedded(User::default()),
+        _ if text.contains("://") => TargetArg::Nfs(place.accept(parse_url(text, place))?.value),
+        _ => TargetArg::directory(place.accept(parse_directory(text))?.value),
+    })
 }
 
 /// Reads where a server of ours is spoken to without RPC: `host:port`, or `embedded`.
@@ -33,15 +31,16 @@ pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
     if text == "embedded" {
         return Ok(TargetArg::tcp_embedded());
     }
-    let hint = "write host:port, the port of NFS of a `dfsbench serve`, or embedded";
-    let malformed = || Fault::new(format!("`{text}` is no address")).hint(hint);
-    let (host, port) = text.rsplit_once(':').ok_or_else(malformed)?;
+    // The last colon ends the host: an IPv6 address has colons of its own, within brackets.
+    let (host, port) = text.rsplit_once(':').unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(malformed)?;
-    if host.is_empty() || host.contains('/') {
-        return Err(malformed());
+    match port.parse() {
+        Ok(port) if port > 0 && !host.is_empty() && !host.contains('/') => {
+            Ok(TargetArg::tcp(host.to_owned(), Some(port), false))
+        }
+        _ => Err(Fault::new(format!("`{text}` is no address"))
+            .hint("write host:port, the port of NFS of a `dfsbench serve`, or embedded")),
     }
-    Ok(TargetArg::Tcp(TcpTarget { host: host.to_owned(), port: Some(port), embedded: false }))
 }
 
 /// Reads a directory; refuses what looks like something else.
@@ -53,7 +52,9 @@ pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
         return Err(Fault::new(format!("`{text}` is an address, not a directory"))
             .hint(format!("write `url = \"{text}\"`")));
     }
-    if let Some((host, path)) = text.split_once(":/").filter(|(host, _)| !host.contains('/')) {
+    if let Some((host, path)) = text.split_once(":/")
+        && !host.contains('/')
+    {
         return Err(Fault::new(format!("`{text}` is an address, not a directory"))
             .hint(format!("write `nfs://{host}/{path}`, or `./{text}` for a directory")));
     }

@@ -11,84 +11,89 @@ use crate::reading::document::{Field, Table};
 use crate::reading::level::{self, in_range};
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
-use crate::written::near::unknown_word;
+use crate::written::near::known_word;
 use crate::written::settings::Settings;
-
-const BACKENDS: [BackendKind; 6] = [
-    BackendKind::Null,
-    BackendKind::Posix,
-    BackendKind::Uring,
-    BackendKind::Nfs,
-    BackendKind::Memory,
-    BackendKind::Tcp,
-];
 
 /// Reads a whole number within its limits.
 pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &|number| number.to_string());
-    let number = field.number(&legal, &range.min.to_string())?;
-    in_range(number.value, range, &legal, &field.shown()).map_err(|fault| field.error(fault))?;
-    Ok(number)
+    let number = field.number(&legal, &range.min.to_string())?.value;
+    field.accept(in_range(number, range, &legal, &field.shown()))
+}
+
+/// Reads a whole number within limits of 32 bits.
+pub(crate) fn bounded_u32(field: &Field<'_>, range: Range) -> Result<Located<u32>, PlanError> {
+    Ok(field.located(bounded(field, range)?.value as u32))
 }
 
 /// Reads a size within its limits.
 pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &limits::show_size);
-    let read = match (field.as_text(), field.as_number()) {
-        (Some(text), _) => parse_size(text).map_err(Fault::from),
-        (None, Some(bytes)) => Ok(bytes),
-        (None, None) => return Err(field.wrong_type("a size", "\"192MiB\"")),
-    };
-    let shown = || field.as_text().map_or_else(|| field.shown(), str::to_owned);
-    let bytes = read.and_then(|bytes| in_range(bytes, range, &legal, &shown()).map(|()| bytes));
-    let value = bytes.map_err(|fault| field.error(fault))?;
-    Ok(Located { value, place: field.place() })
+    match (field.as_text(), field.as_number()) {
+        (Some(text), _) => field.accept(size_in_range(text, range, &legal)),
+        (None, Some(bytes)) => field.accept(in_range(bytes, range, &legal, &field.shown())),
+        (None, None) => Err(field.wrong_type("a size", "\"192MiB\"")),
+    }
+}
+
+/// Reads a size from text; `legal` says the range for people.
+pub(crate) fn size_in_range(text: &str, range: Range, legal: &str) -> Result<u64, Fault> {
+    in_range(parse_size(text)?, range, legal, text)
 }
 
 /// Reads a backend.
 pub(crate) fn backend(field: &Field<'_>) -> Result<Located<BackendKind>, PlanError> {
-    let name = field.text("\"posix\"")?;
-    let value = backend_named(name.value).map_err(|fault| field.error(fault))?;
-    Ok(Located { value, place: name.place })
+    field.parse("\"posix\"", backend_named)
 }
 
 /// Finds a backend by its name.
 pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
-    let known = BACKENDS.map(BackendKind::name);
-    BACKENDS
-        .into_iter()
-        .find(|backend| backend.name() == name)
-        .ok_or_else(|| unknown_word("backend", name, &known))
+    known_word(BackendKind::from_name(name), "backend", name, BackendKind::NAMES)
 }
 
 /// Finds a workload by its name.
 pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
-    Workload::from_name(name).ok_or_else(|| match name {
-        "random" => Fault::new("unknown workload `random`").hint("it is called `mixed` now"),
-        _ => unknown_word("workload", name, Workload::NAMES),
-    })
-}
-
-/// Reads each value of a list that may be left out.
-pub(crate) fn each<T>(
-    field: Option<Field<'_>>,
-    read: impl Fn(&Field<'_>) -> Result<T, PlanError>,
-) -> Result<Option<Vec<T>>, PlanError> {
-    field.map(|field| field.items()?.iter().map(read).collect()).transpose()
+    if name == "random" {
+        return Err(Fault::new("unknown workload `random`").hint("it is called `mixed` now"));
+    }
+    known_word(Workload::from_name(name), "workload", name, Workload::NAMES)
 }
 
 /// Reads those of some settings that a table holds.
 pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Settings, PlanError> {
     let mut settings = Settings::default();
     for &setting in known {
-        if let Some(levels) = each(table.field(setting.key()), |item| read_level(setting, item))? {
+        if let Some(levels) = table.read_each(setting.key(), |item| read_level(setting, item))? {
             settings.insert(setting, levels);
         }
     }
     Ok(settings)
 }
 
+/// Reads one level of a setting, as TOML text, number or flag.
 fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, PlanError> {
+    let kind = setting.kind();
+    let is_number = matches!(kind, Kind::Count | Kind::Kib | Kind::Percent);
+    let by_text = !is_number && kind != Kind::Flag;
+    let by_number = is_number || kind == Kind::Size;
+    let read = match (item.as_text(), item.as_number(), item.as_flag()) {
+        (Some(text), _, _) if by_text || setting.open() == Some(text) => level::read(setting, text),
+        (_, Some(number), _) if by_number => {
+            level::check(setting, Value::Number(number), &item.shown())
+        }
+        (_, _, Some(yes)) if kind == Kind::Flag => Ok(Value::Flag(yes)),
+        // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
+        _ if has_numeric_words(setting) && item.is_numeric() => level::read(setting, &item.shown()),
+        _ if by_number && item.is_integer() => {
+            return Err(item.out_of_range(&limits::legal(setting)));
+        }
+        _ => return Err(wrong_level_type(setting, item)),
+    };
+    item.accept(read)
+}
+
+/// Refuses a level of another type, with an example of the right one.
+fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
         Kind::Count | Kind::Kib => ("an integer", "4"),
@@ -101,33 +106,14 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, Plan
         Kind::Mix => ("the name of a mix", "\"sfs3-like-v3\""),
         Kind::Passes => ("names of passes", "\"write+read\""),
         Kind::Flag => ("true or false", "true"),
-        Kind::Word => ("a word", "\"..\""),
-    };
-    let open = |text| setting.open() == Some(text);
-    let is_number = matches!(setting.kind(), Kind::Count | Kind::Kib | Kind::Percent);
-    let by_text = !is_number && setting.kind() != Kind::Flag;
-    let by_number = is_number || setting.kind() == Kind::Size;
-    let read = match (item.as_text(), item.as_number(), item.as_flag()) {
-        (Some(text), _, _) if by_text || open(text) => level::read(setting, text),
-        (_, Some(number), _) if by_number => {
-            level::check(setting, Value::Number(number), &item.shown())
-        }
-        (_, _, Some(yes)) if setting.kind() == Kind::Flag => Ok(Value::Flag(yes)),
-        // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
-        _ if has_numeric_words(setting) && item.is_numeric() => level::read(setting, &item.shown()),
-        _ if by_number && item.is_integer() => {
-            return Err(item.out_of_range(&limits::legal(setting)));
-        }
-        _ if setting.kind() == Kind::Word => {
-            return Err(item.wrong_type(&limits::legal(setting), &limits::example(setting)));
-        }
-        _ => {
-            let open = setting.open().map(|word| format!("{wanted}, or \"{word}\""));
-            return Err(item.wrong_type(open.as_deref().unwrap_or(wanted), example));
+        Kind::Word => {
+            return item.wrong_type(&limits::legal(setting), &limits::example(setting));
         }
     };
-    let value = read.map_err(|fault| item.error(fault))?;
-    Ok(Located { value, place: item.place() })
+    match setting.open() {
+        Some(word) => item.wrong_type(&format!("{wanted}, or \"{word}\""), example),
+        None => item.wrong_type(wanted, example),
+    }
 }
 
 /// Says whether its words look like numbers, and may be written as such: `nfsvers = 4.1`.
@@ -135,7 +121,7 @@ fn has_numeric_words(setting: Setting) -> bool {
     setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
-/// How the words of a setting are written, for people.
+/// Returns an example of the words of a setting, for people.
 const fn words_example(setting: Setting) -> &'static str {
     match setting {
         Setting::FormatOptions => "\"-b 4096\"",

@@ -1,7 +1,7 @@
 //! Reads a `[[workload]]` beside its settings: a command, and shares of ops.
 //!
 //! A command is a list of arguments and never a line for a shell. Shares are percent with at most
-//! two digits behind the point, and are held as whole hundredths.
+//! two digits behind the point, and are kept as whole hundredths.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::reading::document::{Field, Table};
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::near::unknown_word;
 use crate::written::raw::RawPlan;
-use crate::written::text::{quoted, with_article};
+use crate::written::text::{list_of, quoted, with_article};
 
 /// Name of a mix whose shares stand in the plan.
 pub(crate) const OWN_MIX: &str = "custom";
@@ -50,21 +50,22 @@ pub(crate) fn without_meaning(kind: Workload) -> Fault {
 }
 
 fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
-    if let Some(line) = field.as_text().filter(|line| line.trim().contains(' ')) {
+    if let Some(line) = field.as_text()
+        && line.trim().contains(' ')
+    {
         let words: Vec<String> = line.split_whitespace().map(quoted).collect();
         let fault = Fault::new("is a line, and no shell reads it")
             .hint(format!("write a list: [{}]", words.join(", ")));
         return Err(field.error(fault));
     }
-    let words: Vec<String> = field
-        .items()?
-        .iter()
-        .map(|item| {
-            item.text("[\"tar\", \"cf\", \"all.tar\", \"tree\"]").map(|word| word.value.into())
-        })
-        .collect::<Result<_, _>>()?;
-    if words[0].is_empty() || words.iter().any(|word| word.contains('\0')) {
-        return Err(field.error(Fault::new("a program without a name can't be run")));
+    let mut words = Vec::new();
+    for item in field.items()? {
+        let word = item.text("[\"tar\", \"cf\", \"all.tar\", \"tree\"]")?.value;
+        // No argument of a program can hold a NUL, and the first one is its name.
+        if word.contains('\0') || (words.is_empty() && word.is_empty()) {
+            return Err(field.error(Fault::new("a program without a name can't be run")));
+        }
+        words.push(word.to_owned());
     }
     Ok(words)
 }
@@ -77,19 +78,17 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
         let fault = without_meaning(kind);
         return Err(field.error(fault.hint("shares are those of an op_mix")));
     }
-    let known: Vec<&str> = Pass::OpMix.kinds().iter().map(|kind| kind.name()).collect();
+    let mut sum = 0;
     for share in field.entries("such as `shares = { read = 60, write = 40 }`")? {
-        let name = share.key();
-        let kind = OpKind::from_name(name).filter(|kind| Pass::OpMix.kinds().contains(kind));
-        let kind = kind.ok_or_else(|| share.error(unknown_word("op", name, &known)))?;
-        let percent = hundredths(&share.shown()).ok_or_else(|| {
+        let Some(hundredths) = hundredths(&share.shown()) else {
             let what = format!("`{}` is no share in percent", share.shown());
-            share.error(Fault::new(what).hint("0 to 100, with at most two digits behind the point"))
-        })?;
-        mix.shares.push((kind, percent));
+            let fault = Fault::new(what).hint("0 to 100, with at most two digits behind the point");
+            return Err(share.error(fault));
+        };
+        sum += hundredths;
+        mix.shares.push((op_named(&share)?, hundredths));
     }
-    let sum: u32 = mix.shares.iter().map(|(_, share)| share).sum();
-    // Said with what is missing; the other rules are those of the mix itself.
+    // The message says how much is missing; the other rules are those of the mix itself.
     if sum != WHOLE {
         let what = format!("the shares add up to {} %, not to 100 %", percent(sum));
         let hint = if sum < WHOLE {
@@ -106,6 +105,18 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
     }
 }
 
+/// Finds the op that the key of a share names.
+fn op_named(share: &Field<'_>) -> Result<OpKind, PlanError> {
+    let kinds = Pass::OpMix.kinds();
+    match OpKind::from_name(share.key()) {
+        Some(kind) if kinds.contains(&kind) => Ok(kind),
+        _ => {
+            let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            Err(share.error(unknown_word("op", share.key(), &known)))
+        }
+    }
+}
+
 /// Reads the name of the file that the shares of a mix come from.
 pub(crate) fn read_mix_from(
     table: &Table<'_>,
@@ -119,31 +130,37 @@ pub(crate) fn read_mix_from(
         let fault = Fault::new("stands beside `shares`").hint("one of the two says what is done");
         return Err(field.error(fault));
     }
-    let path = field.text("\"nfsstat.txt\"")?;
-    Ok(Some(Located { value: path.value.to_owned(), place: path.place }))
+    let path = field.text("\"nfsstat.txt\"")?.value.to_owned();
+    Ok(Some(field.located(path)))
 }
 
 impl RawPlan {
     /// Reads the files that mixes come from: outputs of `nfsstat`. A pure crate opens none itself.
     ///
     /// # Errors
-    /// When `read` can't, with what it said, or the text has no counts of calls.
+    /// When `read` can't, with its message, or the text has no counts of calls.
     pub fn read_mixes(
         &mut self,
         mut read: impl FnMut(&str) -> Result<String, String>,
     ) -> Result<(), PlanError> {
         for workload in &mut self.workloads {
             let Some(path) = workload.mix_from.take() else { continue };
-            let fault = |what: String| {
-                let fault = Fault::new(format!("can't take a mix from `{}`: {what}", path.value));
-                let fault = fault.hint(
-                    "what `nfsstat -c` or `nfsstat -s` prints, or a copy of /proc/net/rpc/nfs",
-                );
-                fault.of("mix_from", path.place).in_source(&self.source_name)
+            let shares = match read(&path.value) {
+                Ok(text) => opmix::nfsstat::shares(&text).map_err(|why| why.to_string()),
+                Err(why) => Err(why),
             };
-            let text = read(&path.value).map_err(&fault)?;
-            let shares = opmix::nfsstat::shares(&text).map_err(|why| fault(why.to_string()))?;
-            workload.mix = OpMix { name: OWN_MIX.to_owned(), shares, ..workload.mix.clone() };
+            match shares {
+                Ok(shares) => {
+                    (workload.mix.name, workload.mix.shares) = (OWN_MIX.to_owned(), shares);
+                }
+                Err(why) => {
+                    let what = format!("can't take a mix from `{}`: {why}", path.value);
+                    let hint = "what `nfsstat -c` or `nfsstat -s` prints, or a copy of \
+                                /proc/net/rpc/nfs";
+                    let error = Fault::new(what).hint(hint).of_key("mix_from", path.place);
+                    return Err(error.in_source(&self.source_name));
+                }
+            }
         }
         Ok(())
     }
@@ -151,14 +168,18 @@ impl RawPlan {
 
 /// Reads percent as whole hundredths: `2.5` is 250.
 fn hundredths(text: &str) -> Option<u32> {
+    // Digit by digit, since a float can't hold most of the fractions exactly.
     let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(rest) || rest.len() > 2 {
+    if !is_digits(whole) || !is_digits(rest) || rest.len() > 2 {
         return None;
     }
     let rest: u32 = format!("{rest:0<2}").parse().ok()?;
     let all = whole.parse::<u32>().ok()?.checked_mul(100)?.checked_add(rest)?;
-    (all <= WHOLE).then_some(all)
+    if all <= WHOLE { Some(all) } else { None }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Writes hundredths as percent: 250 is `2.5`.
@@ -173,14 +194,17 @@ fn percent(hundredths: u32) -> String {
 /// Writes a command and shares as a plan does.
 pub(crate) fn write(out: &mut String, command: &Command, mix: &OpMix) {
     let parts = [("run", &command.run), ("setup", &command.setup), ("cleanup", &command.cleanup)];
-    for (key, words) in parts.into_iter().filter(|(_, words)| !words.is_empty()) {
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        // Writing to a String can't fail.
-        let _ = writeln!(out, "{key} = [{}]", words.join(", "));
+    for (key, words) in parts {
+        if !words.is_empty() {
+            // Writing to a String can't fail.
+            let _ = writeln!(out, "{key} = {}", list_of(words));
+        }
     }
-    if !mix.shares.is_empty() {
-        let share = |(kind, share): &(OpKind, u32)| format!("{kind} = {}", percent(*share));
-        let shares: Vec<String> = mix.shares.iter().map(share).collect();
+    let mut shares = Vec::new();
+    for (kind, share) in &mix.shares {
+        shares.push(format!("{kind} = {}", percent(*share)));
+    }
+    if !shares.is_empty() {
         let _ = writeln!(out, "shares = {{ {} }}", shares.join(", "));
     }
 }

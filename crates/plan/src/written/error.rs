@@ -2,7 +2,8 @@
 //!
 //! A [`PlanError`] prints on one line, as compilers do: `plan.toml:7:1: unknown key ... (hint:
 //! ...)`, or `--io-size: ...` where a flag of the command line is at fault. Every value that was
-//! written carries its [`Place`], so that a doubt found late still names the line.
+//! written carries its [`Place`], so that a contradiction that is found late still names the
+//! line.
 
 use std::fmt;
 
@@ -32,14 +33,27 @@ pub struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// Holds a value that nobody wrote.
+    /// Holds a value that the plan does not contain: a default, or what another value implies.
     pub const fn unwritten(value: T) -> Self {
         Self { value, place: Place::Whole }
     }
+}
 
-    /// Makes another value of it that stands where it stood.
-    pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Located<U> {
-        Located { value: make(self.value), place: self.place }
+impl Place {
+    /// Locates a value that was read here, or makes its fault an error of this place.
+    pub(crate) fn accept<T>(self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
+        match read {
+            Ok(value) => Ok(Located { value, place: self }),
+            Err(fault) => Err(fault.at(self)),
+        }
+    }
+}
+
+/// Returns the value that was written, or the default where none was.
+pub(crate) fn value_or<T>(written: Option<Located<T>>, default: T) -> T {
+    match written {
+        Some(written) => written.value,
+        None => default,
     }
 }
 
@@ -89,7 +103,7 @@ impl Fault {
     }
 
     /// Makes it an error of `key`; a flag names itself, so the key is left out there.
-    pub fn of(mut self, key: &str, place: Place) -> PlanError {
+    pub fn of_key(mut self, key: &str, place: Place) -> PlanError {
         if !matches!(place, Place::Flag(_)) {
             self.message = format!("{key}: {}", self.message);
         }

@@ -286,18 +286,23 @@ impl PlannedFault {
         )
     }
 
+    /// Says whether the server can't have both faults.
+    fn contradicts(self, earlier: Self) -> bool {
+        match (self, earlier) {
+            (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
+                calls == other
+            }
+            _ => self == earlier || (!self.repeats() && self.kind() == earlier.kind()),
+        }
+    }
+
     /// Finds a fault that says what an earlier one says already.
     pub(crate) fn contradiction(faults: &[Self]) -> Option<Self> {
-        let clash = |(index, fault): (usize, &Self)| {
-            let mut before = faults[..index].iter();
-            let again = |other: &Self| match (fault, other) {
-                (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
-                    calls == other
-                }
-                _ => fault == other || !fault.repeats() && fault.kind() == other.kind(),
-            };
-            before.any(again).then_some(*fault)
-        };
-        faults.iter().enumerate().find_map(clash)
+        for (index, fault) in faults.iter().enumerate() {
+            if faults[..index].iter().any(|earlier| fault.contradicts(*earlier)) {
+                return Some(*fault);
+            }
+        }
+        None
     }
 }

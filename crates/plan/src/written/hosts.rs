@@ -33,14 +33,21 @@ pub enum UsedFrom {
 impl UsedFrom {
     /// An agent in each slot of each host.
     pub(crate) fn slots_of(hosts: &[PlannedHost]) -> Self {
-        let most = hosts.iter().map(|planned| planned.slots).max().unwrap_or(0);
-        let of_slot = |slot: u32| {
-            let having = hosts.iter().filter(move |planned| planned.slots >= slot);
-            having.map(move |PlannedHost { host, .. }| match slot {
-                1 => host.clone(),
-                further => host.further(further),
-            })
-        };
-        Self::Hosts((1..=most).flat_map(of_slot).collect())
+        let mut agents = Vec::new();
+        let mut slot = 1;
+        // The first slots of all hosts come before any second one, so that a few agents are
+        // spread over as many hosts as there are.
+        loop {
+            let before = agents.len();
+            for PlannedHost { host, slots } in hosts {
+                if *slots >= slot {
+                    agents.push(if slot == 1 { host.clone() } else { host.further(slot) });
+                }
+            }
+            if agents.len() == before {
+                return Self::Hosts(agents);
+            }
+            slot += 1;
+        }
     }
 }

@@ -22,7 +22,7 @@ pub const WARMUP_TRIALS: Range =
 /// How wide half an interval may be, in thousandths of the median.
 pub const UNTIL_PERMILLE: Range =
     Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
-/// Trials that are always made before an interval is asked: up to so many it is their range.
+/// Trials that are always made before `until` is judged: up to so many, the interval is their range.
 pub const UNTIL_TRIALS_MIN: u32 = 5;
 /// Without the highest and the lowest there must be one left.
 pub const DISCARD_TRIALS_MIN: u32 = 3;
@@ -85,17 +85,14 @@ pub const NAME_LENGTH_MAX: usize = 64;
 
 /// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
 pub fn legal(setting: Setting) -> String {
-    let numbers = |shown: &dyn Fn(u64) -> String| {
-        setting.range().map_or_else(String::new, |range| span(range, shown))
-    };
     let legal = match setting.kind() {
-        Kind::Size => numbers(&show_size),
-        Kind::Count | Kind::Kib | Kind::Percent => numbers(&|number| number.to_string()),
-        Kind::Time => numbers(&text::time),
-        Kind::FineTime => numbers(&text::time_ns),
-        Kind::MicroTime => numbers(&|us| text::time_ns(us * 1_000)),
-        Kind::BitRate => numbers(&text::bit_rate),
-        Kind::Frequency => numbers(&text::frequency),
+        Kind::Size => numbers(setting, &show_size),
+        Kind::Count | Kind::Kib | Kind::Percent => numbers(setting, &|number| number.to_string()),
+        Kind::Time => numbers(setting, &text::time),
+        Kind::FineTime => numbers(setting, &text::time_ns),
+        Kind::MicroTime => numbers(setting, &|us| text::time_ns(us * 1_000)),
+        Kind::BitRate => numbers(setting, &text::bit_rate),
+        Kind::Frequency => numbers(setting, &text::frequency),
         Kind::Text => "a name".to_owned(),
         Kind::Words => match setting.separator() {
             ' ' => "arguments with a space between them".to_owned(),
@@ -112,6 +109,14 @@ pub fn legal(setting: Setting) -> String {
     match setting.open() {
         Some(word) => format!("{legal}, or \"{word}\""),
         None => legal,
+    }
+}
+
+/// Says the range of a setting; empty where its values have no limits.
+fn numbers(setting: Setting, shown: &dyn Fn(u64) -> String) -> String {
+    match setting.range() {
+        Some(range) => span(range, shown),
+        None => String::new(),
     }
 }
 

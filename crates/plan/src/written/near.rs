@@ -8,12 +8,20 @@ use crate::written::text;
 
 /// Finds the word that `given` was most likely meant to be: at most a third of it is wrong.
 pub fn nearest_word<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    // `io-size`, `IO_SIZE` and `io_size` are one word to a user.
     let given = given.to_lowercase().replace('-', "_");
-    let distance =
-        |word: &str| strsim::damerau_levenshtein(&given, &word.to_lowercase().replace('-', "_"));
-    let best = known.iter().copied().min_by_key(|word| distance(word))?;
-    let allowed = best.chars().count().max(given.chars().count()) / 3;
-    (distance(best) <= allowed).then_some(best)
+    let mut nearest: Option<(usize, &str)> = None;
+    for word in known {
+        let plain = word.to_lowercase().replace('-', "_");
+        // Damerau-Levenshtein counts a swap of two neighbours, the usual typo, as one error.
+        let distance = strsim::damerau_levenshtein(&given, &plain);
+        if nearest.is_none_or(|(least, _)| distance < least) {
+            nearest = Some((distance, word));
+        }
+    }
+    let (distance, word) = nearest?;
+    let allowed = word.chars().count().max(given.chars().count()) / 3;
+    if distance <= allowed { Some(word) } else { None }
 }
 
 /// Refuses a word that isn't one of `known`, with the nearest or all of them.
@@ -24,4 +32,17 @@ pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
         None => format!("write {}", text::either(known)),
     };
     Fault::new(format!("unknown {what} `{given}`")).hint(hint)
+}
+
+/// Returns what a word was found to stand for, or refuses the word.
+pub(crate) fn known_word<T>(
+    found: Option<T>,
+    what: &str,
+    given: &str,
+    known: &[&str],
+) -> Result<T, Fault> {
+    match found {
+        Some(value) => Ok(value),
+        None => Err(unknown_word(what, given, known)),
+    }
 }

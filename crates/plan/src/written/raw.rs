@@ -98,7 +98,7 @@ pub struct RawWorkload {
 impl RawTarget {
     /// Takes a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
-        let name = Located::unwritten(what.usual_name().to_owned());
+        let name = Located::unwritten(what.row().usual_name.to_owned());
         let backends = what.backends()[..1].to_vec();
         Self { name, what, used_from: UsedFrom::One, backends }
     }

@@ -1,7 +1,7 @@
 //! The settings that were written, in one place of a plan.
 //!
-//! [`Settings`] holds the levels of each, with the place of every level; a setting that nobody
-//! wrote is not in it. Each level alone is within its limits.
+//! [`Settings`] holds the levels of each, with the place of every level; a setting that
+//! was left out is not in it. Each level alone is within its limits.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-use model::{BackendKind, TcpTarget};
+use model::target::{OF_DIRECTORIES, OF_NFS, TargetRow};
+use model::{BackendKind, Target, TcpTarget};
 
 use crate::written::address::{NfsAddress, User};
 use crate::written::lab::LabArg;
@@ -17,12 +18,8 @@ const EMBEDDED_PATH: &str = "/export";
 /// A target, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetArg {
-    /// Nothing: the tool's own ceiling.
-    Null,
-    /// A directory of this host.
-    Directory(PathBuf),
-    /// Several directories of this host, used together.
-    Directories(Vec<PathBuf>),
+    /// A target that leaves nothing to its surroundings.
+    Ready(Target),
     /// A directory of our own under the temporary folder.
     Temporary,
     /// An NFS server.
@@ -31,38 +28,37 @@ pub enum TargetArg {
     Embedded(NfsAddress),
     /// Hosts that are set up for it.
     Lab(Box<LabArg>),
-    /// Memory of this host.
-    Memory,
-    /// A server of ours, over TCP without RPC.
-    Tcp(TcpTarget),
 }
 
+/// The row of hosts that are set up: what they serve is used through a mount or by our clients.
+const OF_LAB: TargetRow = TargetRow {
+    noun: "a directory of a server",
+    backends: &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs, BackendKind::Tcp],
+    ..OF_NFS
+};
+
 impl TargetArg {
-    /// The name it gets in tables where nobody names it.
-    pub const fn usual_name(&self) -> &'static str {
+    /// The null target.
+    pub const NULL: Self = Self::Ready(Target::Null);
+
+    /// Returns the usual name of such a target, its backends, and what it is called in messages.
+    pub const fn row(&self) -> &'static TargetRow {
         match self {
-            Self::Null => "null",
-            Self::Directory(_) | Self::Directories(_) | Self::Temporary => "dir",
-            Self::Nfs(_) | Self::Embedded(_) | Self::Lab(_) => "nfs",
-            Self::Memory => "memory",
-            Self::Tcp(_) => "tcp",
+            Self::Ready(target) => target.row(),
+            Self::Temporary => &OF_DIRECTORIES,
+            Self::Nfs(_) | Self::Embedded(_) => &OF_NFS,
+            Self::Lab(_) => &OF_LAB,
         }
     }
 
     /// The backends that can execute ops on it; the first is the default.
     pub const fn backends(&self) -> &'static [BackendKind] {
-        match self {
-            Self::Null => &[BackendKind::Null],
-            Self::Directory(_) | Self::Directories(_) | Self::Temporary => {
-                &[BackendKind::Posix, BackendKind::Uring]
-            }
-            Self::Nfs(_) | Self::Embedded(_) => &[BackendKind::Nfs],
-            Self::Lab(_) => {
-                &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs, BackendKind::Tcp]
-            }
-            Self::Memory => &[BackendKind::Memory],
-            Self::Tcp(_) => &[BackendKind::Tcp],
-        }
+        self.row().backends
+    }
+
+    /// Takes a directory of this host.
+    pub const fn directory(path: PathBuf) -> Self {
+        Self::Ready(Target::Directory { path })
     }
 
     /// Takes the in-memory server, used as this user.
@@ -75,7 +71,7 @@ impl TargetArg {
         })
     }
 
-    /// Takes the in-memory server of this process that does nothing wrong, as root of nobody's
+    /// Takes the in-memory server of this process that does nothing wrong, as root of its own
     /// files.
     pub fn faultless(user: User) -> Self {
         match Self::embedded(user) {
@@ -84,9 +80,14 @@ impl TargetArg {
         }
     }
 
+    /// Takes a server of ours, over TCP without RPC.
+    pub(crate) const fn tcp(host: String, port: Option<u16>, embedded: bool) -> Self {
+        Self::Ready(Target::Tcp(TcpTarget { host, port, embedded }))
+    }
+
     /// Takes the same server, over TCP without RPC.
     pub fn tcp_embedded() -> Self {
-        Self::Tcp(TcpTarget { host: "127.0.0.1".to_owned(), port: None, embedded: true })
+        Self::tcp("127.0.0.1".to_owned(), None, true)
     }
 
     /// Returns the address of the export, if NFS is spoken.

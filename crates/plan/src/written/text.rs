@@ -11,55 +11,44 @@ pub(crate) fn with_article(word: &str) -> String {
     format!("{article} {word}")
 }
 
+/// Writes a number with the largest unit that divides it, so that it reads back exactly.
+///
+/// `units` names units with their factors, the largest first; `base` is the unit of the number.
+fn in_largest_unit(number: u64, units: &[(&str, u64)], base: &str) -> String {
+    for (name, factor) in units {
+        // Zero is a multiple of everything, and `0B` reads better than `0TiB`.
+        if number > 0 && number.is_multiple_of(*factor) {
+            return format!("{}{name}", number / factor);
+        }
+    }
+    format!("{number}{base}")
+}
+
 /// Writes bytes with the largest unit that divides them: `64KiB`, `1000B`.
 pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] =
-        [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    let unit = UNITS.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor));
-    match unit {
-        Some((name, factor)) => format!("{}{name}", bytes / factor),
-        None => format!("{bytes}B"),
-    }
+    let units = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    in_largest_unit(bytes, &units, "B")
 }
 
 /// Writes milliseconds with the largest unit that divides them: `10m`, `1s`, `1500ms`.
 pub(crate) fn time(ms: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
-    let unit = UNITS.iter().find(|(_, factor)| ms > 0 && ms.is_multiple_of(*factor));
-    match unit {
-        Some((name, factor)) => format!("{}{name}", ms / factor),
-        None => format!("{ms}ms"),
-    }
-}
-
-/// Writes bits per second with the largest unit that divides them: `100mbit`, `1500kbit`.
-pub(crate) fn bit_rate(bits_per_s: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000)];
-    let unit = UNITS.iter().find(|(_, factor)| bits_per_s.is_multiple_of(*factor));
-    match unit {
-        Some((name, factor)) => format!("{}{name}", bits_per_s / factor),
-        None => format!("{bits_per_s}bit"),
-    }
-}
-
-/// Writes kHz with the largest unit that divides them: `2GHz`, `1200MHz`.
-pub(crate) fn frequency(khz: u64) -> String {
-    const UNITS: [(&str, u64); 2] = [("GHz", 1_000_000), ("MHz", 1_000)];
-    let unit = UNITS.iter().find(|(_, factor)| khz.is_multiple_of(*factor));
-    match unit {
-        Some((name, factor)) => format!("{}{name}", khz / factor),
-        None => format!("{khz}kHz"),
-    }
+    in_largest_unit(ms, &[("h", 3_600_000), ("m", 60_000), ("s", 1_000)], "ms")
 }
 
 /// Writes nanoseconds with the largest unit that divides them: `2s`, `1500us`.
 pub(crate) fn time_ns(ns: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let unit = UNITS.iter().find(|(_, factor)| ns > 0 && ns.is_multiple_of(*factor));
-    match unit {
-        Some((name, factor)) => format!("{}{name}", ns / factor),
-        None => format!("{ns}ns"),
-    }
+    in_largest_unit(ns, &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)], "ns")
+}
+
+/// Writes bits per second with the largest unit that divides them: `100mbit`, `1500kbit`.
+pub(crate) fn bit_rate(bits_per_s: u64) -> String {
+    let units = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000)];
+    in_largest_unit(bits_per_s, &units, "bit")
+}
+
+/// Writes kHz with the largest unit that divides them: `2GHz`, `1200MHz`.
+pub(crate) fn frequency(khz: u64) -> String {
+    in_largest_unit(khz, &[("GHz", 1_000_000), ("MHz", 1_000)], "kHz")
 }
 
 /// Stands for the passes that a workload makes where none are named.
@@ -74,6 +63,12 @@ pub(crate) fn passes(passes: &[Pass]) -> String {
 /// Writes a string of TOML, quoted and escaped.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Writes texts as a list of TOML: `["a", "b"]`.
+pub(crate) fn list_of(texts: &[impl AsRef<str>]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// Writes words as people read a choice: `a, b or c`.

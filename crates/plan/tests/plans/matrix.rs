@@ -287,7 +287,7 @@ fn a_target_of_the_command_line_gets_every_workload() {
         assert_eq!(kinds, [Workload::Stream, Workload::Mixed, Workload::Metadata], "{text}");
         assert!(plan.runs.iter().all(|run| run.backend == backend), "{text}");
     }
-    assert_eq!(parse_target("a/b"), Ok(TargetArg::Directory(Path::new("a/b").into())));
+    assert_eq!(parse_target("a/b"), Ok(TargetArg::directory(Path::new("a/b").into())));
     assert_eq!(
         parse_target("srv:/export").unwrap_err().to_string(),
         "TARGET: `srv:/export` is an address, not a directory (hint: write `nfs://srv/export`, or \

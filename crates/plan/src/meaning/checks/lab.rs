@@ -13,52 +13,74 @@ use crate::written::raw::{RawPlan, RawTarget};
 /// Refuses what can't be set up for a run.
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let Some(lab) = run.lab.as_deref() else { return Ok(()) };
-    let fault = |settings: &[Setting], what: String, hint: &str| {
-        Err(written.fault(run, settings, Fault::new(what).hint(hint)))
-    };
     check_storage_options(run, lab, written)?;
-    if lab.is_served()
-        && matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Unfs3)
-        && let Err(error) = check_quotable_path(lab.storage.place())
-        && !lab.storage.place().as_os_str().is_empty()
-    {
-        // It stands between quotes in a file of theirs.
-        let what = format!("{}: {}", lab.serving.kind, error.what);
-        return fault(&[Setting::ServerKind], what, &error.hint);
-    }
-    if let Some((what, hint)) = of_storage(lab) {
-        return fault(&[Setting::Raid, Setting::FileSystem], what, hint);
-    }
-    if let Some((what, hint)) = of_hosts(lab) {
-        return fault(&[Setting::DataPath], what, hint);
-    }
-    if lab.is_served()
-        && lab.serving.kind == ServerKind::Running
-        && lab.storage.file_system != FileSystem::Existing
-    {
-        let what = format!("a running server doesn't serve a new {}", lab.storage.file_system);
-        let hint = "file_system existing with the `directory` that it exports, or knfsd";
-        return fault(&[Setting::ServerKind, Setting::FileSystem], what, hint);
-    }
-    if run.backend == BackendKind::Tcp && lab.serving.kind != ServerKind::Own {
-        let what = format!("{} answers no TCP without RPC", lab.serving.kind);
-        return fault(&[Setting::ServerKind], what, "server_kind dfsbench, or another backend");
-    }
-    let [mtu, rate, delay] = [Setting::Mtu, Setting::RateLimit, Setting::Delay];
-    let tuning = &lab.tuning;
-    let of_link = [
-        (mtu, tuning.mtu_bytes.is_some()),
-        (rate, tuning.rate_bits_per_s.is_some()),
-        (delay, tuning.delay_us.is_some()),
-    ];
-    let nameless = lab.hosts().find(|host| host.interface.is_none());
-    match (of_link.into_iter().find(|(_, changed)| *changed), nameless) {
-        (Some((setting, _)), Some(host)) => {
-            let what = format!("the interface of host `{}` is not known", host.name);
-            fault(&[setting], what, "write `interface` in its [[host]], such as \"eth0\"")
+    let checks =
+        [server_problem(run, lab), storage_problem(lab), path_problem(lab), link_problem(lab)];
+    match checks.into_iter().flatten().next() {
+        Some(Problem { settings, what, hint }) => {
+            Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
+}
+
+/// Settings of hosts that can't be carried out together.
+struct Problem {
+    /// The settings to change; the first one that was written is named.
+    settings: Vec<Setting>,
+    what: String,
+    hint: String,
+}
+
+impl Problem {
+    fn new(settings: &[Setting], what: String, hint: &str) -> Self {
+        Self { settings: settings.to_vec(), what, hint: hint.to_owned() }
+    }
+}
+
+/// Finds what the kind of the server can't do.
+fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
+    let (kind, storage) = (lab.serving.kind, &lab.storage);
+    let directory = storage.place();
+    // These have it between quotes in a file of their own.
+    if lab.is_served()
+        && matches!(kind, ServerKind::Ganesha | ServerKind::Unfs3)
+        && !directory.as_os_str().is_empty()
+        && let Err(error) = check_quotable_path(directory)
+    {
+        let what = format!("{kind}: {}", error.what);
+        return Some(Problem::new(&[Setting::ServerKind], what, &error.hint));
+    }
+    if lab.is_served() && kind == ServerKind::Running && storage.file_system != FileSystem::Existing
+    {
+        let what = format!("a running server doesn't serve a new {}", storage.file_system);
+        let hint = "file_system existing with the `directory` that it exports, or knfsd";
+        return Some(Problem::new(&[Setting::ServerKind, Setting::FileSystem], what, hint));
+    }
+    if run.backend == BackendKind::Tcp && kind != ServerKind::Own {
+        let what = format!("{kind} answers no TCP without RPC");
+        let hint = "server_kind dfsbench, or another backend";
+        return Some(Problem::new(&[Setting::ServerKind], what, hint));
+    }
+    None
+}
+
+/// Finds a setting of network interfaces where one of those is not known.
+fn link_problem(lab: &LabSpec) -> Option<Problem> {
+    let tuning = &lab.tuning;
+    let setting = if tuning.mtu_bytes.is_some() {
+        Setting::Mtu
+    } else if tuning.rate_bits_per_s.is_some() {
+        Setting::RateLimit
+    } else if tuning.delay_us.is_some() {
+        Setting::Delay
+    } else {
+        return None;
+    };
+    let host = lab.hosts().find(|host| host.interface.is_none())?;
+    let what = format!("the interface of host `{}` is not known", host.name);
+    let hint = "write `interface` in its [[host]], such as \"eth0\"";
+    Some(Problem::new(&[setting], what, hint))
 }
 
 /// Parses the options of mkfs and of the server's mount, which depend on the file system.
@@ -97,14 +119,20 @@ const fn devices_min(raid: Raid) -> usize {
     }
 }
 
-fn of_storage(lab: &LabSpec) -> Option<(String, &'static str)> {
+/// Finds what is missing for the file system of the server.
+fn storage_problem(lab: &LabSpec) -> Option<Problem> {
+    let settings = [Setting::Raid, Setting::FileSystem];
     let storage = &lab.storage;
     if !lab.has_storage() {
         return None;
     }
     if storage.file_system == FileSystem::Existing && storage.directory.as_os_str().is_empty() {
         let hint = "write `directory` in the [[target]], or another file_system";
-        return Some(("no directory of the server is named".to_owned(), hint));
+        return Some(Problem::new(
+            &settings,
+            "no directory of the server is named".to_owned(),
+            hint,
+        ));
     }
     let (has, needs) = (storage.devices.len(), devices_min(storage.raid));
     if !storage.is_formatted() || has >= needs {
@@ -114,17 +142,19 @@ fn of_storage(lab: &LabSpec) -> Option<(String, &'static str)> {
         Raid::None => format!("{} needs a device", storage.file_system),
         raid => format!("raid {raid} needs {needs} devices, not {has}"),
     };
-    Some((what, "write `devices` in the [[target]]; with `loop_size` they are files"))
+    let hint = "write `devices` in the [[target]]; with `loop_size` they are files";
+    Some(Problem::new(&settings, what, hint))
 }
 
-fn of_hosts(lab: &LabSpec) -> Option<(String, &'static str)> {
+/// Finds why data can't take the path between client and server.
+fn path_problem(lab: &LabSpec) -> Option<Problem> {
     if !lab.leaves_server() {
         return None;
     }
     let path = lab.path;
     if lab.client.name == lab.server.name {
         let what = format!("data_path {path} needs a client beside `{}`", lab.server.name);
-        return Some((what, "write `client` in the [[target]]"));
+        return Some(Problem::new(&[Setting::DataPath], what, "write `client` in the [[target]]"));
     }
     // An export is for the client that mounts it.
     let exported = !matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Running);
@@ -132,38 +162,45 @@ fn of_hosts(lab: &LabSpec) -> Option<(String, &'static str)> {
     let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
     let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
     let what = format!("`{}` can't know where `{}` is", other.name, lost.name);
-    Some((what, "write `address` in its [[host]]"))
+    Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
 }
 
 /// Refuses what a target names and no run uses: it was meant to be used.
 pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanError> {
     for target in &raw.targets {
         let Some(lab) = target.what.lab() else { continue };
-        let used = |by: &dyn Fn(&LabSpec) -> bool| {
-            let of_target = runs.iter().filter(|run| run.target_name == target.name.value);
-            let mut labs = of_target.filter_map(|run| run.lab.as_deref()).peekable();
-            // Flags may have left none.
-            labs.peek().is_none() || labs.any(by)
-        };
-        let existing =
-            |lab: &LabSpec| lab.has_storage() && lab.storage.file_system == FileSystem::Existing;
+        let (mut has_runs, mut uses_directory, mut uses_devices) = (false, false, false);
+        for run in runs {
+            if let Some(lab) = &run.lab
+                && run.target_name == target.name.value
+            {
+                has_runs = true;
+                uses_directory |=
+                    lab.has_storage() && lab.storage.file_system == FileSystem::Existing;
+                uses_devices |= lab.has_storage() && lab.storage.is_formatted();
+            }
+        }
+        // Flags may have left no run of the target.
+        if !has_runs {
+            continue;
+        }
         if let Some(directory) = &lab.directory
-            && !used(&existing)
+            && !uses_directory
         {
             let hint = "leave it out, or ask for file_system existing";
-            return Err(idle(target, "directory", directory.place, hint));
+            return Err(unused(target, "directory", directory.place, hint));
         }
         if let Some(devices) = &lab.devices
-            && !used(&|lab| lab.has_storage() && lab.storage.is_formatted())
+            && !uses_devices
         {
             let hint = "leave them out, or ask for file_system ext4, xfs or btrfs";
-            return Err(idle(target, "devices", devices.place, hint));
+            return Err(unused(target, "devices", devices.place, hint));
         }
     }
     Ok(())
 }
 
-fn idle(target: &RawTarget, key: &'static str, place: Place, hint: &str) -> PlanError {
+fn unused(target: &RawTarget, key: &'static str, place: Place, hint: &str) -> PlanError {
     let what = format!("no run of `{}` uses it", target.name.value);
-    Fault::new(what).hint(hint).of(key, place)
+    Fault::new(what).hint(hint).of_key(key, place)
 }

@@ -26,13 +26,11 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
 
 fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let allowed = run.workload.passes_allowed();
-    let fault = |what: String, hint: String| {
-        Err(written.fault(run, &[Setting::Passes], Fault::new(what).hint(hint)))
-    };
     if let Some(pass) = run.passes.iter().find(|pass| !allowed.contains(pass)) {
         let names: Vec<&str> = allowed.iter().map(|pass| pass.name()).collect();
-        let hint = format!("its passes are {}", text::either(&names));
-        return fault(format!("`{pass}` is no pass of it"), hint);
+        let fault = Fault::new(format!("`{pass}` is no pass of it"))
+            .hint(format!("its passes are {}", text::either(&names)));
+        return Err(written.fault(run, &[Setting::Passes], fault));
     }
     // What was removed can't be worked on; what was never made is made before the clock starts.
     for (index, removed) in run.passes.iter().enumerate() {
@@ -43,10 +41,15 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
             Pass::Rmdir => (Pass::Mkdir, &[Pass::StatDirs, Pass::RenameDirs, Pass::Rmdir]),
             _ => continue,
         };
-        let later = run.passes[index + 1..].iter().take_while(|pass| **pass != makes);
-        if let Some(pass) = later.into_iter().find(|pass| needs.contains(pass)) {
-            let hint = format!("put {makes} between them, or {removed} last");
-            return fault(format!("{pass} comes after {removed}: nothing is there"), hint);
+        for pass in &run.passes[index + 1..] {
+            if *pass == makes {
+                break;
+            }
+            if needs.contains(pass) {
+                let fault = Fault::new(format!("{pass} comes after {removed}: nothing is there"))
+                    .hint(format!("put {makes} between them, or {removed} last"));
+                return Err(written.fault(run, &[Setting::Passes], fault));
+            }
         }
     }
     Ok(())

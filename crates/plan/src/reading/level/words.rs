@@ -1,6 +1,6 @@
-//! Names and options that are handed on to other programs.
+//! Names and options that become arguments of other programs.
 //!
-//! No shell ever reads them: they become single arguments. What is refused here is what isn't in
+//! No shell ever reads them: each is a single argument. What is refused here is what isn't in
 //! the lists of `model::options`, or what another setting says already.
 
 use model::options;
@@ -27,29 +27,37 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
 
 /// Reads a name that another program knows, such as that of a cipher.
 pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-".contains(c);
-    if text.is_empty() || text.starts_with('-') || !text.chars().all(plain) {
+    // A leading `-` would make it an option of the program that gets it.
+    if text.is_empty() || text.starts_with('-') || !is_made_of(text, "@._-") {
         return Err(Fault::new(format!("`{text}` is no name"))
             .hint("letters, digits, `@`, `.`, `_` and `-`, not at the beginning"));
     }
-    let checked = match setting {
-        Setting::TunnelCipher => options::check_tunnel_cipher(text),
-        _ => options::check_congestion(text),
-    };
-    checked.map(|()| text.to_owned()).map_err(Fault::from)
+    match setting {
+        Setting::TunnelCipher => options::check_tunnel_cipher(text)?,
+        _ => options::check_congestion(text)?,
+    }
+    Ok(text.to_owned())
+}
+
+/// Says whether a text is made of ASCII letters, digits and these characters alone.
+fn is_made_of(text: &str, others: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
 /// Reads the words of one level; none of an empty text.
 pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
-    let words = text.split(setting.separator()).map(str::trim);
-    // Any number of spaces stands between arguments.
-    let words: Vec<&str> = match setting.separator() {
-        ' ' => words.filter(|word| !word.is_empty()).collect(),
-        _ if text.is_empty() => Vec::new(),
-        _ => words.collect(),
-    };
-    words.iter().try_for_each(|word| check(setting, word, text))?;
-    Ok(words.into_iter().map(str::to_owned).collect())
+    let separator = setting.separator();
+    let mut words = Vec::new();
+    for word in text.split(separator) {
+        let word = word.trim();
+        // Any number of spaces stands between arguments; an empty text has no words at all.
+        if word.is_empty() && (separator == ' ' || text.is_empty()) {
+            continue;
+        }
+        check(setting, word, text)?;
+        words.push(word.to_owned());
+    }
+    Ok(words)
 }
 
 /// Checks one word as far as its setting alone decides; what depends on the file system is
@@ -68,9 +76,7 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
                 .hint("the options alone, without the `-o` that a command line has"))
         }
         Setting::MountOptions => check_mount_option(word),
-        Setting::ExportOptions => {
-            options::check_export_options(&[word.to_owned()]).map_err(Fault::from)
-        }
+        Setting::ExportOptions => Ok(options::check_export_options(&[word.to_owned()])?),
         _ => Ok(()),
     }
 }
@@ -81,23 +87,19 @@ fn check_mount_option(word: &str) -> Result<(), Fault> {
         return Err(Fault::new(format!("`{word}` is a setting of its own"))
             .hint(format!("write it as `{}`", setting.key())));
     }
-    options::check_nfs_options(&[word.to_owned()]).map_err(Fault::from)
+    Ok(options::check_nfs_options(&[word.to_owned()])?)
 }
 
-/// A name leads nowhere but below /proc/sys, to a setting that a plan may change, and a value is
-/// there.
+/// Checks `name=value`: the name is of a sysctl that a plan may change, and has a value.
 fn check_sysctl(word: &str) -> Result<(), Fault> {
-    let none = || {
-        Fault::new(format!("`{word}` sets no sysctl"))
-            .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them")
-    };
-    let (name, value) = word.split_once('=').ok_or_else(none)?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    // An empty part, as of `..`, could lead out of /proc/sys.
     let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
-    if !is_whole || !name.chars().all(plain) || value.trim().is_empty() {
-        return Err(none());
+    if !is_whole || !is_made_of(name, "._-/") || value.trim().is_empty() {
+        return Err(Fault::new(format!("`{word}` sets no sysctl"))
+            .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them"));
     }
-    options::check_sysctl(name, value).map_err(Fault::from)
+    Ok(options::check_sysctl(name, value)?)
 }
 
 #[cfg(test)]
