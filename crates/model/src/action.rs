@@ -3,7 +3,7 @@
 //! Nothing here acts. Actions of a host build on each other: the last applied is the first undone.
 //! Each is a struct, and [`for_each_action`] lists them; what `lab` does for one stands in a file
 //! of its own there. Every name that an action makes up (mount points, arrays, mappings, files)
-//! starts with or lies under a name of dfsbench, so that what is ours can be told from what isn't.
+//! starts with or lies under a name of dfsbench, so that ours can be distinguished from others.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct Peer {
 pub enum RemotePort {
     /// The port with this number.
     Number(u16),
-    /// That of its MOUNT service of this version, which its portmapper is asked for.
+    /// That of its MOUNT service of this version, which its portmapper returns.
     Mount {
         /// Version of MOUNT: 1 for NFS v2, 3 for v3.
         version: u32,
@@ -306,7 +306,7 @@ pub struct Fill {
 pub struct ClockStep {
     /// How far forward, in milliseconds; back, where that is negative.
     pub by_ms: i64,
-    /// The boot of the kernel whose clock is left alone, that of whoever controls.
+    /// The boot of the kernel whose clock is left alone, that of the controller.
     pub not_boot: String,
 }
 

@@ -30,7 +30,7 @@ pub enum CampaignState {
     Running,
     /// Every trial that was planned has been made.
     Complete,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
 }
 
@@ -39,7 +39,7 @@ pub enum CampaignState {
 pub struct CampaignLine {
     /// Key in the results file.
     pub id: i64,
-    /// The campaign's UUID, which stays the same in whatever file it is stored.
+    /// The campaign's UUID, which is the same in every file that it is stored in.
     pub uuid: String,
     /// Name of its plan.
     pub name: String,
@@ -114,7 +114,7 @@ pub enum TrialState {
     Done,
     /// It could not be made or finished; the reason is a sentence.
     Failed(String),
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
 }
 
@@ -131,7 +131,7 @@ pub struct Trial {
     pub state: TrialState,
     /// The passes that were measured.
     pub passes: Vec<PassResult>,
-    /// Settings of the target that were in force.
+    /// Settings of the target that were effective.
     pub facts: Vec<Fact>,
 }
 
@@ -183,7 +183,7 @@ pub struct PassResult {
     /// Figures for each kind of op.
     pub kinds: Vec<KindResult>,
     /// The results of each emulated client, in the order of their numbers; empty where that was not
-    /// asked for.
+    /// requested.
     pub clients: Vec<ClientResult>,
     /// The results of each host, in the order of their workers; empty where one host did
     /// everything.
@@ -193,12 +193,12 @@ pub struct PassResult {
     pub scope: Scope,
     /// The telemetry of the pass, one for each host that was watched.
     pub telemetry: Vec<Telemetry>,
-    /// Doubts raised while it was measured.
+    /// Caveats raised while it was measured.
     pub caveats: Vec<Caveat>,
 }
 
 impl PassResult {
-    /// A pass in which nothing happened yet: what others are made from.
+    /// An empty pass: what others are made from.
     pub fn new(pass: Pass) -> Self {
         Self {
             pass,
@@ -233,9 +233,11 @@ impl PassResult {
     /// than were scheduled there; `None` for a closed loop.
     ///
     /// Ops that were started only after the window had ended are not carried. Those that were
-    /// scheduled before it and were done in it are: the target had them in place of others.
+    /// scheduled before it and were done in it are: the target worked on them instead.
     pub fn carried_ops(&self) -> Option<u64> {
         let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
+        // A queue that the warm-up left takes the place of ops of the window; what the window leaves
+        // is done after it, and is none of its own.
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
         Some((in_time + offered.carried_over_ops).min(offered.scheduled_ops))
     }
@@ -261,8 +263,10 @@ impl PassResult {
         self.kinds.iter().flat_map(|kind| &kind.errors).map(|(_, count)| count).sum()
     }
 
-    /// The doubt that `workers` were not all busy for most of the window, where they were not.
+    /// The caveat that `workers` were not all busy for most of the window, where they were not.
     pub fn unsynchronised(&self, workers: u32) -> Option<Caveat> {
+        // While some workers have not begun or have ended, the target has less to do than the plan
+        // says: the rate is then that of fewer workers.
         let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
         (workers > 1 && share < COMMON_SHARE_MIN).then(|| {
             CaveatCode::Unsynchronised.because(format!(
@@ -286,6 +290,7 @@ impl PassResult {
     }
 
     fn merged(&self, times: fn(&KindResult) -> &Histogram) -> Histogram {
+        // Quantiles come from merged counts: the mean of quantiles of kinds is none of the whole.
         let mut merged = Histogram::sparse();
         for kind in self.rated() {
             merged.merge(times(kind));

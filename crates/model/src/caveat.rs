@@ -1,7 +1,7 @@
-//! Coded doubts that are attached to results, and the verdict they add up to.
+//! Coded caveats that are attached to results, and the verdict they add up to.
 //!
 //! A code is stable: scripts may match it. Each has a severity, one sentence and an advice here;
-//! the evidence, two numbers and where they came from, is written by whoever raised it.
+//! the evidence, two numbers with their sources, is written by the code that raises it.
 //! Nothing is silently dropped: a table prints the codes beside the figure.
 
 use std::fmt;
@@ -26,7 +26,7 @@ pub enum Severity {
 pub enum Verdict {
     /// Nothing speaks against it.
     Valid,
-    /// It stands with its reasons for doubt.
+    /// It stands with its caveats.
     Degraded,
     /// It must not be used.
     Invalid,
@@ -63,7 +63,7 @@ macro_rules! codes {
         $name:ident, $code:literal $(was $old:literal)?, $severity:ident, $sentence:literal,
         $advice:literal;
     )+) => {
-        /// A reason to doubt a figure.
+        /// A reason why a figure may mislead.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum CaveatCode {
@@ -108,7 +108,7 @@ macro_rules! codes {
 codes! {
     Accounting, "accounting", Invalid,
         "The ops issued, the ops accounted and the bytes found at the target are not the same.",
-        "Do not use the figure; please report how it came about.";
+        "Do not use the figure; please report it as a bug, with the plan.";
     DataMismatch, "data-mismatch", Invalid,
         "Bytes that were read are not the bytes that were written.",
         "Check the target: it lost or altered data.";
@@ -119,8 +119,8 @@ codes! {
         "The trial was stopped before its end.",
         "Let it run to its end.";
     Cached, "cached", Degraded,
-        "Data came from this host's memory and not from the target.",
-        "For data use --direct true or files larger than memory; for names remount in between.";
+        "Data was read from this host's memory and not from the target.",
+        "For data use --direct true or files larger than memory; for names remount between passes.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";
@@ -137,7 +137,7 @@ codes! {
         "The clock of the host that measured ran at another rate than the controller's.",
         "Look at its clock source and time service; repeat when both clocks agree.";
     BackendFallback, "backend-fallback", Degraded,
-        "The backend that was asked for is refused here; another one did the work.",
+        "The requested backend is refused here; another one did the work.",
         "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";
     ClientSaturated, "client-saturated", Degraded,
         "The workers had no processor time left: the client limits the figure.",
@@ -147,10 +147,10 @@ codes! {
         "Stop what else runs on the host, or use another host for it; the evidence names who it \
          was.";
     Stalled, "stalled", Degraded,
-        "Workers had ops under way and ended none for a long time.",
+        "Workers had ops in flight and ended none for a long time.",
         "Look at what the target did then; --stall says how long is too long.";
     NotSteady, "not-steady", Degraded,
-        "The rate had not settled: it changed in the course of the pass.",
+        "The rate had not settled: it changed during the pass.",
         "Use a longer --warmup and --duration; the time series shows when it changed.";
     Retransmits, "retransmits", Degraded,
         "Calls were sent again because their answers did not come in time.",
@@ -168,7 +168,7 @@ codes! {
         "Less load was done than was offered: response times are those of a queue that grows.",
         "Offer less, or find out what is full; the highest load without this caveat is the limit.";
     MixShares, "mix-shares", Degraded,
-        "The shares of the ops are not those that were asked for.",
+        "The shares of the ops are not the requested ones.",
         "Let the mix run for longer, or look for ops that fail.";
     Compressible, "compressible", Degraded,
         "The data can be made smaller on its way, and something on the way may do so.",
@@ -195,10 +195,10 @@ codes! {
         "The hosts did not start at the same moment.",
         "Make passes longer than the skew by far, or see what keeps hosts from starting.";
     FitsMemory, "fits-memory", Note,
-        "The files fit in this host's memory, and nothing here counts what came from it.",
-        "Use files larger than memory, --direct true, or mount anew in between.";
+        "The files fit in this host's memory, and nothing here counts what was read from it.",
+        "Use files larger than memory, --direct true, or remount between passes.";
     Emulated, "emulated", Degraded,
-        "A host's processors are emulated in software: speeds there are nobody's.",
+        "A host's processors are emulated in software: speeds are not representative.",
         "Take from it what works and what does not; measure on real or virtual processors.";
     ServerCached, "server-cached", Note,
         "The server answered reads from its memory, not from its disk.",
@@ -210,10 +210,10 @@ codes! {
         "Client and server shared the processors of one host.",
         "Read the figure as that of the whole machine, not of a server.";
     Clock, "clock", Note,
-        "The clock of the day was set, or the host slept, while it was measured.",
+        "The wall clock was set, or the host slept, while it was measured.",
         "The rates stand: another clock tells them. Its instants don't fit those of other logs.";
     NotDurable, "not-durable", Note,
-        "Nobody waited until the written data was safe.",
+        "The client did not wait until the written data was safe.",
         "Use --durability sync to include fsync or COMMIT.";
 }
 
@@ -224,23 +224,23 @@ impl fmt::Display for CaveatCode {
 }
 
 impl CaveatCode {
-    /// Says whether it is evidence that data came from a cache of the client or the server.
+    /// Says whether it is evidence that data was read from a cache of the client or the server.
     pub const fn is_cache_hit(self) -> bool {
         matches!(self, Self::Cached | Self::ServerCached)
     }
 
-    /// Raises the caveat with its evidence: the numbers, and where they came from.
+    /// Raises the caveat with its evidence: the numbers, with their sources.
     pub fn because(self, evidence: impl Into<String>) -> Caveat {
         Caveat { code: self, evidence: evidence.into() }
     }
 }
 
-/// A doubt with its evidence.
+/// A caveat with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
     /// The code of the caveat.
     pub code: CaveatCode,
-    /// The numbers that show it, and where they came from.
+    /// The numbers that show it, with their sources.
     pub evidence: String,
 }
 
@@ -251,12 +251,12 @@ mod tests {
     #[test]
     fn the_verdict_is_as_bad_as_the_worst_caveat() {
         let note = CaveatCode::SharedHost.because("");
-        let doubt = CaveatCode::Cached.because("");
+        let degrading = CaveatCode::Cached.because("");
         let broken = CaveatCode::Accounting.because("");
         assert_eq!(Verdict::of([]), Verdict::Valid);
         assert_eq!(Verdict::of([&note]), Verdict::Valid);
-        assert_eq!(Verdict::of([&note, &doubt]), Verdict::Degraded);
-        assert_eq!(Verdict::of([&broken, &doubt]), Verdict::Invalid);
+        assert_eq!(Verdict::of([&note, &degrading]), Verdict::Degraded);
+        assert_eq!(Verdict::of([&broken, &degrading]), Verdict::Invalid);
     }
 
     #[test]

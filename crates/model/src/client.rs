@@ -60,13 +60,19 @@ impl ClientRecord {
 
     /// Hands out what was recorded, for the client of this number.
     pub fn finish(&self, client: u32) -> ClientResult {
-        let used = (0_u16..).zip(self.times).filter(|(_, count)| *count > 0);
+        // A client uses few of the buckets, so a list of those is a fraction of the array.
+        let mut counts = Vec::new();
+        for (bucket, count) in (0_u16..).zip(self.times) {
+            if count > 0 {
+                counts.push((bucket, count));
+            }
+        }
         ClientResult {
             client,
             ops: self.ops,
             bytes: self.bytes,
             failed: self.failed,
-            times: ClientTimes { max_ns: self.max_ns, counts: used.collect() },
+            times: ClientTimes { max_ns: self.max_ns, counts },
         }
     }
 }
@@ -131,12 +137,14 @@ impl ClientTimes {
         let count: u64 = self.counts.iter().map(|(_, count)| u64::from(*count)).sum();
         let rank = ((q.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        let reached = self.counts.iter().find(|(_, count)| {
+        for (bucket, count) in &self.counts {
             seen += u64::from(*count);
-            seen >= rank
-        });
-        let middle = reached.map(|(bucket, _)| middle_of::<SUB_BITS>((*bucket).into()));
-        middle.map_or(self.max_ns, |middle| middle.min(self.max_ns))
+            if seen >= rank {
+                // The middle of the last bucket may lie beyond the maximum, which is exact.
+                return middle_of::<SUB_BITS>((*bucket).into()).min(self.max_ns);
+            }
+        }
+        self.max_ns
     }
 
     fn merge(&mut self, other: &Self) {
@@ -164,14 +172,20 @@ impl ClientTimes {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (max_ns, counts) = bytes.strip_prefix(&[1])?.split_first_chunk()?;
         let (counts, rest) = counts.as_chunks::<6>();
-        let counts = counts.iter().map(|&[b0, b1, c0, c1, c2, c3]| {
-            (u16::from_le_bytes([b0, b1]), u32::from_le_bytes([c0, c1, c2, c3]))
-        });
-        let counts: Vec<(u16, u32)> = counts.collect();
-        let sorted = counts.is_sorted_by(|(a, _), (b, _)| a < b);
-        let known = counts.last().is_none_or(|(last, _)| usize::from(*last) < BUCKETS);
-        let whole = rest.is_empty() && sorted && known;
-        whole.then(|| Self { max_ns: u64::from_le_bytes(*max_ns), counts })
+        if !rest.is_empty() {
+            return None;
+        }
+        let mut read: Vec<(u16, u32)> = Vec::with_capacity(counts.len());
+        for &[b0, b1, c0, c1, c2, c3] in counts {
+            let bucket = u16::from_le_bytes([b0, b1]);
+            // Merging relies on buckets in ascending order, none twice.
+            let is_behind = read.last().is_none_or(|(last, _)| *last < bucket);
+            if !is_behind || usize::from(bucket) >= BUCKETS {
+                return None;
+            }
+            read.push((bucket, u32::from_le_bytes([c0, c1, c2, c3])));
+        }
+        Some(Self { max_ns: u64::from_le_bytes(*max_ns), counts: read })
     }
 }
 

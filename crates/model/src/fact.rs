@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One setting that was in force while something was measured.
+/// One setting that was effective during a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// The scope that the fact describes: `host`, `target` or `server`.

@@ -6,7 +6,7 @@
 //! `u64` is covered, so nothing is clamped, and `record` neither allocates nor divides.
 //! Percentiles of several workers come from merged counts, never from averaged percentiles.
 //!
-//! **Source:** the bucket layout of fio's `stat.h` and of HdrHistogram, derived anew.
+//! **Source:** the bucket layout of fio's `stat.h` and of HdrHistogram, derived independently.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ const BUCKETS: usize = SUB_BUCKETS * (64 - SUB_BITS as usize + 1);
 
 /// Largest relative error of a reported quantile: 1/128, or 0.78 %.
 ///
-/// *Derivation.* Let `v` be the value of the rank that is asked for. Buckets are in ascending order
+/// *Derivation.* Let `v` be the value of the requested rank. Buckets are in ascending order
 /// and count every value, so the bucket at which the running count reaches the rank is that of `v`.
 /// A bucket of one value gives `v` itself. Any other lies in an octave `[2^e, 2^(e+1))` with
 /// `e >= 6`, has the width `w = 2^(e-6)` and is `[l, l + w)` with `l >= 2^e`; `l + w / 2` is
@@ -112,6 +112,7 @@ impl Histogram {
 
     /// Adds another histogram's counts: the result is as if every value had been recorded here.
     pub fn merge(&mut self, other: &Self) {
+        // All room at once: growing bucket by bucket would copy the counts each time.
         let mut buckets = other.occupied().map(|(bucket, _)| bucket);
         if let Some(lowest) = buckets.next() {
             self.make_room(lowest, buckets.last().unwrap_or(lowest));
@@ -137,7 +138,10 @@ impl Histogram {
     #[must_use]
     pub fn with_omitted(&self, pace_ns: u64) -> Self {
         let mut all = self.clone();
-        for (bucket, times) in self.occupied().filter(|_| pace_ns > 0) {
+        if pace_ns == 0 {
+            return all;
+        }
+        for (bucket, times) in self.occupied() {
             let value_ns = middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
             all.record_series(value_ns, pace_ns, times);
         }
@@ -147,24 +151,22 @@ impl Histogram {
     /// Counts `value_ns - k * pace_ns` for every k from 1 on for which it is at least the pace,
     /// bucket by bucket: there may be billions.
     fn record_series(&mut self, value_ns: u64, pace_ns: u64, times: u64) {
-        let Some(left_out) = (value_ns / pace_ns).checked_sub(1).filter(|steps| *steps > 0) else {
-            return;
-        };
+        // The op itself stands for one pace of its time; each further whole pace is an op that was
+        // left out.
+        let left_out = (value_ns / pace_ns).saturating_sub(1);
         let mut step = 1;
         while step <= left_out {
             let bucket = bucket_of::<SUB_BITS>(value_ns - step * pace_ns);
-            // The last step that stays in this bucket.
+            // The last step that is still in this bucket.
             let last = ((value_ns - lowest_of::<SUB_BITS>(bucket)) / pace_ns).min(left_out);
             let steps = last - step + 1;
             let (smallest, largest) = (value_ns - last * pace_ns, value_ns - step * pace_ns);
             // Only a damaged file holds so many that their number is beyond 64 bits.
-            let Some(more) =
-                steps.checked_mul(times).filter(|more| self.count.checked_add(*more).is_some())
-            else {
-                return;
-            };
+            let Some(more) = steps.checked_mul(times) else { return };
+            let Some(count) = self.count.checked_add(more) else { return };
             *self.bucket_mut(bucket) += more;
-            self.count += more;
+            self.count = count;
+            // The sum of an arithmetic series: the mean of its ends, times their number.
             let twice = (u128::from(largest) + u128::from(smallest)) * u128::from(steps);
             self.sum = self.sum.saturating_add((twice / 2).saturating_mul(times.into()));
             self.min = self.min.min(smallest);
@@ -203,6 +205,7 @@ impl Histogram {
     /// [`QUANTILE_ERROR_MAX`]; 0 when empty.
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        // The first bucket at which so many values have been passed holds the value of that rank.
         let mut seen = 0;
         for (bucket, count) in self.occupied() {
             seen += count;
@@ -233,6 +236,8 @@ impl Histogram {
         histogram.min = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.max = u64::try_from(take_varint(&mut rest)?).ok()?;
         histogram.sum = take_varint(&mut rest)?;
+        // The pairs are kept as they are: most histograms of a report are only merged or read for a
+        // quantile, and need no counts of their own. The loop proves that reading them can't fail.
         histogram.packed = rest.into();
         let mut bucket = 0_usize;
         while !rest.is_empty() {
@@ -283,6 +288,7 @@ impl Histogram {
     /// Takes room for these buckets and all between them and those that are there.
     #[cold]
     fn make_room(&mut self, lowest: usize, highest: usize) {
+        // Packed pairs are unpacked into counts first: recording needs a place for each bucket.
         let packed = std::mem::take(&mut self.packed);
         if let Some((known, _)) = unpacked(&packed).next() {
             let last = unpacked(&packed).last().map_or(known, |(bucket, _)| bucket);
@@ -327,6 +333,8 @@ pub const fn bucket_of<const BITS: u32>(value: u64) -> usize {
     if value < 1 << BITS {
         return value as usize;
     }
+    // The highest bit names the octave, and the BITS below it the bucket within. The sum is
+    // continuous: the first bucket of an octave follows the last of the one before.
     let shift = value.ilog2() - BITS;
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
@@ -350,6 +358,7 @@ pub const fn middle_of<const BITS: u32>(bucket: usize) -> u64 {
 
 /// Writes pairs of (bucket gap, count).
 fn put_pairs(out: &mut Vec<u8>, occupied: impl Iterator<Item = (usize, u64)>) {
+    // Neighbouring buckets have a gap of 1 and small counts: two bytes for most pairs.
     let mut last = 0;
     for (bucket, count) in occupied {
         put_varint(out, (bucket - last) as u128);
@@ -370,6 +379,7 @@ fn unpacked(mut packed: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u128) {
+    // LEB128: seven bits a byte, the lowest first, with the high bit where more follow.
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

@@ -1,8 +1,8 @@
-//! Runs that nobody could make: combinations of settings that contradict the protocols.
+//! Runs that can't be made: combinations of settings that contradict the protocols.
 //!
 //! A product of factors may hold some of them. They are rows of the table with their reason, as
-//! a server that refuses is; no trial of them is made. [`RunSpec::impossible`] is the way in: the
-//! plan, the controller and the report ask it, so that all of them say the same.
+//! a server that refuses is; no trial of them is made. [`RunSpec::impossible`] decides:
+//! the plan, the controller and the report call it, so that all of them agree.
 
 use std::fmt;
 
@@ -48,9 +48,9 @@ pub enum Impossible {
     ZerosStamped,
     /// No stamp is there twice.
     RepeatsStamped,
-    /// A program of others works in a directory, by calls of its own.
+    /// An external tool works in a directory, by calls of its own.
     ProgramElsewhere,
-    /// A program of others knows nothing of other hosts, and one on each would share no start.
+    /// An external tool knows nothing of other hosts, and one on each would share no start.
     ProgramOnManyHosts,
     /// Ids have 32 bits.
     UidsBeyondTheLast,
@@ -87,7 +87,7 @@ impl fmt::Display for Impossible {
             Self::ProgramElsewhere => {
                 f.write_str("programs work in a directory, with system calls of their own")
             }
-            Self::ProgramOnManyHosts => f.write_str("a program of others works on one client host"),
+            Self::ProgramOnManyHosts => f.write_str("an external tool works on one client host"),
             Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
             Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
             Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
@@ -113,13 +113,18 @@ impl RunSpec {
             }
         }
         let nfs = self.nfs();
-        if let Some(why) = self.lab.as_ref().and_then(|lab| of_lab(lab, &nfs)) {
+        if let Some(lab) = &self.lab
+            && let Some(why) = of_lab(lab, &nfs)
+        {
             return Some(why);
         }
         if !self.speaks_nfs() {
             return None;
         }
-        of_transport(&nfs).or_else(|| of_sizes(self, &nfs))
+        match of_transport(&nfs) {
+            Some(why) => Some(why),
+            None => of_sizes(self, &nfs),
+        }
     }
 }
 
@@ -138,9 +143,10 @@ fn of_work(run: &RunSpec) -> Option<Impossible> {
         Some(Impossible::ZerosVerified)
     } else if zeros && run.data.stamp {
         Some(Impossible::ZerosStamped)
+    } else if run.data.dedup_percent > 0 && run.data.stamp {
+        Some(Impossible::RepeatsStamped)
     } else {
-        let repeats = run.data.dedup_percent > 0 && run.data.stamp;
-        repeats.then_some(Impossible::RepeatsStamped)
+        None
     }
 }
 
@@ -149,12 +155,15 @@ fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
     if further > 0 && nfs.identity.sec == Sec::None {
         return Some(Impossible::UidsWithoutAuthSys);
     }
-    nfs.identity.uid.checked_add(further).is_none().then_some(Impossible::UidsBeyondTheLast)
+    match nfs.identity.uid.checked_add(further) {
+        Some(_) => None,
+        None => Some(Impossible::UidsBeyondTheLast),
+    }
 }
 
 fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if !lab.is_served() {
-        return lab.own_client.then_some(Impossible::DiskByNfs);
+        return if lab.own_client { Some(Impossible::DiskByNfs) } else { None };
     }
     if lab.path == DataPath::Tunnel && nfs.proto == Proto::Udp {
         return Some(Impossible::DatagramsInTunnel);
@@ -163,12 +172,12 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if kind == ServerKind::Own && nfs.xprtsec == XprtSec::Tls {
         return Some(Impossible::TlsOfOwnServer);
     }
-    let has = match kind {
+    let has_version = match kind {
         ServerKind::Unfs3 => nfs.version == NfsVersion::V3,
         ServerKind::Ganesha => nfs.version != NfsVersion::V2,
         ServerKind::Knfsd | ServerKind::Running | ServerKind::Own => true,
     };
-    (!has).then_some(Impossible::VersionOfServer(kind, nfs.version))
+    if has_version { None } else { Some(Impossible::VersionOfServer(kind, nfs.version)) }
 }
 
 fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
@@ -184,15 +193,20 @@ fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
 }
 
 fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
-    let larger = |most: u32| run.transfer_size_bytes.is_some_and(|bytes| bytes > most);
     if run.file_size_bytes > nfs.version.file_bytes_max() {
         return Some(Impossible::FileTooLargeForV2);
     }
-    if nfs.version.transfer_bytes_max().is_some_and(larger) {
+    // What is left to the server always fits: it grants no more than version and transport hold.
+    let transfer = run.transfer_size_bytes?;
+    if let Some(most) = nfs.version.transfer_bytes_max()
+        && transfer > most
+    {
         return Some(Impossible::TransferTooLargeForV2);
     }
-    (nfs.proto == Proto::Udp && larger(UDP_TRANSFER_BYTES_MAX))
-        .then_some(Impossible::TransferTooLargeForUdp)
+    if nfs.proto == Proto::Udp && transfer > UDP_TRANSFER_BYTES_MAX {
+        return Some(Impossible::TransferTooLargeForUdp);
+    }
+    None
 }
 
 #[cfg(test)]
@@ -212,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told_and_nothing_else() {
+    fn contradictions_are_found_and_nothing_else() {
         assert_eq!(why(|_, _| ()), None);
         let udp = |version| why(move |_, nfs| (nfs.version, nfs.proto) = (version, Proto::Udp));
         assert_eq!((udp(NfsVersion::V2), udp(NfsVersion::V3)), (None, None));
@@ -251,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_told_on_every_target() {
+    fn what_contradicts_itself_is_found_on_every_target() {
         let data = |change: fn(&mut RunSpec)| why(move |spec, _| change(spec));
         assert_eq!(data(|s| s.data.fill = Fill::Zeros), None);
         let zeros = data(|s| (s.data.fill, s.verify) = (Fill::Zeros, true));
@@ -270,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_can_not_do_is_told() {
+    fn what_hosts_can_not_do_is_found() {
         let lab = |change: fn(&mut LabSpec)| {
             let mut spec = run(Workload::Stream, 0);
             spec.backend = BackendKind::Posix;

@@ -2,7 +2,7 @@
 //!
 //! A [`LabSpec`] says what should be so; `lab::compose` turns it into [`Action`](crate::Action)s
 //! in the order in which they build on each other. Between two runs only what differs, and what
-//! was built on it, is undone and made anew.
+//! was built on it, is undone and made again.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ impl Host {
         Self { name: name.into(), ssh: None, ssh_config: None, address: None, interface: None }
     }
 
-    /// The address or name by which the other hosts reach it; `None` where nobody said.
+    /// The address or name by which the other hosts reach it; `None` where the plan has none.
     pub fn reached_at(&self) -> Option<&str> {
         let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
         self.address.as_deref().or_else(ssh)
@@ -169,11 +169,11 @@ words! {
         Files = "files",
         /// Its whole page cache, and that of the server.
         Caches = "caches",
-        /// The client mounts anew.
+        /// The client mounts again.
         Remount = "remount",
-        /// The server mounts its file system anew, too.
+        /// The server mounts its file system again, too.
         ServerRemount = "server-remount",
-        /// The server is started anew, too.
+        /// The server is restarted, too.
         ServerRestart = "server-restart",
     }
 }
@@ -230,6 +230,8 @@ impl Storage {
     pub fn used(&self) -> &[PathBuf] {
         match (self.is_formatted(), self.raid) {
             (false, _) => &[],
+            // Without raid there is nothing to combine further devices by; they are left alone, and
+            // what is on them is safe.
             (true, Raid::None) => &self.devices[..self.devices.len().min(1)],
             (true, _) => &self.devices,
         }
@@ -326,7 +328,7 @@ pub struct Tuning {
     pub congestion: Option<String>,
     /// Largest TCP buffers, in bytes, on both hosts.
     pub tcp_buffer_bytes: Option<u64>,
-    /// Calls under way per connection of the client's kernel (`tcp_max_slot_table_entries`).
+    /// Calls in flight per connection of the client's kernel (`tcp_max_slot_table_entries`).
     pub slots: Option<u32>,
     /// Highest frequency of the server's processors, in kHz.
     pub cpu_khz: Option<u32>,
@@ -373,7 +375,7 @@ pub struct LabSpec {
     pub tuning: Tuning,
     /// Steps before a pass reads.
     pub invalidation: Invalidation,
-    /// A setting that is not in force fails the run, and is not merely told.
+    /// A setting that is not effective fails the run, and is not a mere caveat.
     pub strict: bool,
 }
 
@@ -398,6 +400,7 @@ impl LabSpec {
 
     /// The hosts that mount, each once; the server itself where data doesn't leave it.
     pub fn clients(&self) -> impl Iterator<Item = &Host> + Clone {
+        // On the server there is nothing to share out: the other clients take no part.
         let more: &[Host] = if self.leaves_server() { &self.more_clients } else { &[] };
         std::iter::once(self.worker()).chain(more)
     }
@@ -442,6 +445,7 @@ impl LabSpec {
     pub fn ports(&self) -> Option<(u16, u16)> {
         let is_ours = self.serving.kind == ServerKind::Own;
         match self.path {
+            // The client's end of the tunnel; the server's ports are known to the tunnel alone.
             DataPath::Tunnel => Some((TUNNEL_PORT, TUNNEL_MOUNT_PORT)),
             _ => is_ours.then_some((OWN_PORT, OWN_PORT)),
         }
@@ -451,19 +455,19 @@ impl LabSpec {
     /// up in: tuning, storage, server with its clients, tunnel, mount. Runs that agree in all need
     /// nothing redone.
     pub fn agrees(&self, other: &Self, layers: usize) -> bool {
-        let layer = |layer| match layer {
-            0 => (&self.server, &self.tuning) == (&other.server, &other.tuning),
-            1 => self.storage == other.storage,
-            2 => {
-                // An export names its clients.
-                self.is_served() == other.is_served()
-                    && self.serving == other.serving
-                    && self.clients().eq(other.clients())
-            }
-            3 => self.path == other.path && self.tunnelling == other.tunnelling,
-            _ => (self.own_client, &self.mounting) == (other.own_client, &other.mounting),
-        };
-        (0..layers.min(Self::LAYERS)).all(layer)
+        // Each layer stands on those before it, so the first difference decides: what is above it
+        // is undone and made again, even where it is equal.
+        let agree = [
+            (&self.server, &self.tuning) == (&other.server, &other.tuning),
+            self.storage == other.storage,
+            // An export names its clients.
+            self.is_served() == other.is_served()
+                && self.serving == other.serving
+                && self.clients().eq(other.clients()),
+            self.path == other.path && self.tunnelling == other.tunnelling,
+            (self.own_client, &self.mounting) == (other.own_client, &other.mounting),
+        ];
+        !agree[..layers.min(Self::LAYERS)].contains(&false)
     }
 
     /// Layers that [`Self::agrees`] tells apart.

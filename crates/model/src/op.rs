@@ -59,7 +59,7 @@ words! {
         Setattr = "setattr",
         /// Looks a name up, which is there.
         Lookup = "lookup",
-        /// Looks a name up, which is not there; being told so is the success.
+        /// Looks a name up, which is not there; the error of a missing name is the success.
         LookupMissing = "lookup_missing",
         /// Asks what may be done to a file.
         Access = "access",
@@ -135,9 +135,9 @@ impl Op {
 pub struct OpError(pub u32);
 
 impl OpError {
-    /// The op moved fewer bytes than it asked for.
+    /// The op moved fewer bytes than it requested.
     pub const SHORT: Self = Self(60_001);
-    /// The bytes that came back are not those that were written.
+    /// The bytes that were read are not those that were written.
     pub const MISMATCH: Self = Self(60_002);
     /// The connection went away, or an answer did not come in time.
     pub const LOST: Self = Self(60_003);
@@ -147,9 +147,9 @@ impl OpError {
     pub const VERIFIER: Self = Self(60_005);
     /// The server refused the call as an RPC: it has no such procedure, say, or no trust in us.
     pub const RPC: Self = Self(60_004);
-    /// The server answered with something that can't be decoded, or that answers nothing asked.
+    /// The server answered with something that can't be decoded, or that answers no request.
     pub const MALFORMED: Self = Self(60_007);
-    /// The server wrote data less durably than it was asked to, and said so.
+    /// The server wrote data less durably than requested, and its reply says so.
     pub const LESS_STABLE: Self = Self(60_008);
 
     /// Names the error as tables and exports do.
@@ -194,7 +194,7 @@ impl OpError {
             60_005 => "write verifier changed",
             60_006 => "program failed",
             60_007 => "malformed reply",
-            60_008 => "written less durably than asked",
+            60_008 => "written less durably than requested",
             code => {
                 let of_v4 =
                     code.checked_sub(NFS4_FIRST).and_then(|at| NFS4_ERRORS.get(at as usize));

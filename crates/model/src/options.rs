@@ -25,7 +25,7 @@ pub use names::{
 /// Longest text that is quoted in an error, in characters.
 const SHOWN_MAX: usize = 80;
 
-/// Why a text can't be handed on.
+/// Why a text can't be an argument of such a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} (hint: {hint})")]
 pub struct OptionError {
@@ -77,14 +77,19 @@ struct Table {
 
 impl Table {
     fn forms<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Form> + 'a {
-        let has = move |names: &str| names.split_ascii_whitespace().any(|known| known == name);
-        self.rows.iter().filter(move |(_, names)| has(names)).map(|(form, _)| *form)
+        // One option may take a number in one form and no value in another.
+        self.rows
+            .iter()
+            .filter(move |(_, names)| names.split_ascii_whitespace().any(|known| known == name))
+            .map(|(form, _)| *form)
     }
 
     /// Every name, for a hint.
     fn names(&self) -> String {
-        let all = self.rows.iter().flat_map(|(_, names)| names.split_ascii_whitespace());
-        let mut names: Vec<&str> = all.collect();
+        let mut names: Vec<&str> = Vec::new();
+        for (_, row) in self.rows {
+            names.extend(row.split_ascii_whitespace());
+        }
         names.sort_unstable();
         names.dedup();
         names.join(", ")
@@ -110,6 +115,7 @@ impl Table {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
         };
+        // One fitting form is enough; where none fits, the last one explains what is wrong.
         let mut error = None;
         for form in self.forms(name) {
             match form.check(self.of, name, value) {
@@ -117,36 +123,40 @@ impl Table {
                 Err(why) => error = Some(why),
             }
         }
-        Err(error.unwrap_or_else(|| self.unknown(name)))
+        match error {
+            Some(error) => Err(error),
+            None => Err(self.unknown(name)),
+        }
     }
 }
 
 impl Form {
     /// Checks the value of an option; `None` where it has none.
     fn check(self, of: &str, name: &str, value: Option<&str>) -> Result<(), OptionError> {
-        let wrong = |legal: &str| {
-            let what = match value {
-                Some(value) => format!("{of}: `{}` can't be the value of `{name}`", shorten(value)),
-                None => format!("{of}: `{name}` lacks its value"),
-            };
-            Err(OptionError::new(what, format!("{name} takes {legal}")))
-        };
-        match (self, value) {
-            (Self::Flag, None) => Ok(()),
-            (Self::Flag, Some(_)) => wrong("no value"),
-            (Self::Number, Some(value)) if is_number(value) => Ok(()),
-            (Self::Number, _) => wrong("a number, such as 4096, 64k or 0.5"),
-            (Self::Word, Some(value)) if is_word(value) => Ok(()),
-            (Self::Word, _) => wrong("one word of letters, digits and `_.:+-`"),
-            (Self::OneOf(words), Some(value)) if words.contains(&value) => Ok(()),
-            (Self::OneOf(words), _) => wrong(&words.join(" or ")),
-            (Self::Features(refused), Some(value)) => check_features(of, refused, value),
-            (Self::Features(_), None) => wrong("features with `,` between them"),
+        let legal = match (self, value) {
+            (Self::Flag, None) => return Ok(()),
+            (Self::Flag, Some(_)) => "no value",
+            (Self::Number, Some(value)) if is_number(value) => return Ok(()),
+            (Self::Number, _) => "a number, such as 4096, 64k or 0.5",
+            (Self::Word, Some(value)) if is_word(value) => return Ok(()),
+            (Self::Word, _) => "one word of letters, digits and `_.:+-`",
+            (Self::OneOf(words), Some(value)) if words.contains(&value) => return Ok(()),
+            (Self::OneOf(words), _) => &words.join(" or "),
+            (Self::Features(refused), Some(value)) => return check_features(of, refused, value),
+            (Self::Features(_), None) => "features with `,` between them",
             (Self::Suboptions(table), Some(value)) => {
-                value.split(',').try_for_each(|option| table.check(option))
+                for option in value.split(',') {
+                    table.check(option)?;
+                }
+                return Ok(());
             }
-            (Self::Suboptions(table), None) => wrong(&table.names()),
-        }
+            (Self::Suboptions(table), None) => &table.names(),
+        };
+        let what = match value {
+            Some(value) => format!("{of}: `{}` can't be the value of `{name}`", shorten(value)),
+            None => format!("{of}: `{name}` lacks its value"),
+        };
+        Err(OptionError::new(what, format!("{name} takes {legal}")))
     }
 }
 
@@ -170,19 +180,29 @@ fn check_features(of: &str, refused: &[Refused], value: &str) -> Result<(), Opti
 
 /// Digits, one decimal point among them, one letter of a unit or `%` at the end.
 fn is_number(text: &str) -> bool {
-    let unit = |c: char| "kKmMgGtTpPeEsSbB%".contains(c);
-    let digits = text.strip_suffix(unit).unwrap_or(text);
+    let digits = text.strip_suffix(|c: char| "kKmMgGtTpPeEsSbB%".contains(c)).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     digits.len() <= 20 && is_digits(whole) && is_digits(fraction)
 }
 
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Says whether a text is made of ASCII letters, digits and these characters alone.
+fn is_made_of(text: &str, others: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
+/// Says whether a text begins with an ASCII letter, a digit or one of these characters: a `-` there
+/// would make it an option of the program that gets it.
+fn begins_with(text: &str, others: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
 fn is_word(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_.:+-".contains(c);
-    text.len() <= 128
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(plain)
-        && !text.contains("..")
+    // `..` could lead out of a directory in which a program looks the word up.
+    begins_with(text, "") && is_made_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
 }
 
 /// A text as an error shows it: without control characters, and not too long.

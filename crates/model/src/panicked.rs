@@ -1,9 +1,9 @@
 //! Panics as values: a bug of ours ends one trial with its message, and not the program.
 //!
-//! [`catch`] runs something and turns a panic into a [`Panicked`]. Where it happened is known to
-//! the panic hook only: the binary, which owns the hook, has it call [`note`], which keeps the
-//! place for the thread that unwinds. Whoever catches decides what is undone; nothing that the
-//! work held by reference may be trusted to be whole afterwards.
+//! [`catch`] runs something and turns a panic into a [`Panicked`]. Only the panic hook knows its place
+//! in the source: the binary, which owns the hook, has it call [`note`], which keeps the place for
+//! the thread that unwinds. The caller decides what is undone; nothing that the work held by
+//! reference may be trusted to be whole afterwards.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -36,7 +36,7 @@ static ELSEWHERE: Mutex<Option<Panicked>> = Mutex::new(None);
 pub struct Panicked {
     /// The panic message.
     pub message: String,
-    /// File, line and column; `None` where no hook told.
+    /// File, line and column; `None` where no hook noted it.
     pub location: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Panicked {
         write!(
             f,
             "; this is a bug of dfsbench {version} (hint: report it at {ISSUES_URL} with this \
-             message, the command and its plan; RUST_BACKTRACE=1 shows where it came from)"
+             message, the command and its plan; RUST_BACKTRACE=1 shows its origin)"
         )
     }
 }
@@ -65,16 +65,26 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
     DEPTH.set(DEPTH.get() - 1);
-    done.map_err(|payload| {
-        let payload = match payload.downcast::<Panicked>() {
-            Ok(resumed) => return *resumed,
-            Err(payload) => payload,
-        };
-        let message = message_of(payload.as_ref());
-        // What was noted belongs to another panic where the messages differ.
-        let here = NOTED.take().filter(|noted| noted.message == message);
-        here.or_else(|| passed_on(&message)).unwrap_or(Panicked { message, location: None })
-    })
+    let payload = match done {
+        Ok(value) => return Ok(value),
+        Err(payload) => payload,
+    };
+    let payload = match payload.downcast::<Panicked>() {
+        Ok(resumed) => return Err(*resumed),
+        Err(payload) => payload,
+    };
+    let message = message_of(payload.as_ref());
+    // The noted panic is another one where the messages differ: a panic hook that is not ours
+    // notes nothing, and leaves what an earlier panic left.
+    if let Some(noted) = NOTED.take()
+        && noted.message == message
+    {
+        return Err(noted);
+    }
+    match passed_on(&message) {
+        Some(panicked) => Err(panicked),
+        None => Err(Panicked { message, location: None }),
+    }
 }
 
 /// Goes on with a panic that was caught to restore something on its way.
@@ -92,6 +102,8 @@ pub fn is_caught() -> bool {
 pub fn note(info: &PanicHookInfo<'_>) {
     let message = message_of(info.payload());
     let panicked = Panicked { message, location: info.location().map(ToString::to_string) };
+    // A panic on a thread of a scope ends there, and reaches the thread that joins it without its
+    // message: it is kept for that one.
     if is_caught() {
         NOTED.replace(Some(panicked));
     } else {
@@ -106,9 +118,14 @@ fn passed_on(message: &str) -> Option<Panicked> {
 }
 
 fn message_of(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
+    // `panic!` has a `&str` where there is nothing to format, and a `String` otherwise.
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -121,9 +138,9 @@ mod tests {
         let number = 42;
         let panicked = catch(|| panic!("the answer is {number}")).unwrap_err();
         assert_eq!(panicked.message, "the answer is 42");
-        let told = Panicked { location: Some("src/a.rs:1:2".into()), ..panicked }.to_string();
-        assert!(told.starts_with("panicked: the answer is 42 (src/a.rs:1:2); this is a bug"));
-        assert!(told.contains(ISSUES_URL) && told.contains(env!("CARGO_PKG_VERSION")), "{told}");
+        let text = Panicked { location: Some("src/a.rs:1:2".into()), ..panicked }.to_string();
+        assert!(text.starts_with("panicked: the answer is 42 (src/a.rs:1:2); this is a bug"));
+        assert!(text.contains(ISSUES_URL) && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
         assert!(!is_caught());
     }
 

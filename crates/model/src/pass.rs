@@ -9,13 +9,13 @@ use crate::words::words;
 words! {
     /// One sweep of one kind of work over the files.
     Pass {
-        /// Sequential write of every file, made anew.
+        /// Sequential write of every file, created or truncated.
         Write = "write",
         /// Sequential write over what is there.
         Rewrite = "rewrite",
         /// Sequential read of every file.
         Read = "read",
-        /// The same once more.
+        /// The same again.
         Reread = "reread",
         /// Every block once, in random order.
         RandomRead = "random_read",
@@ -95,7 +95,7 @@ pub enum Opens {
     /// Not at all: the pass works by name, or has no files of ours.
     Nothing,
     /// Created, or cut to nothing, for writing.
-    Anew,
+    Truncated,
     /// Opened for reading.
     ToRead,
     /// For reading and writing, as they are.
@@ -106,7 +106,7 @@ impl Pass {
     /// How data files are opened before the pass starts.
     pub const fn opens(self) -> Opens {
         match self {
-            Self::Write | Self::CharWrite => Opens::Anew,
+            Self::Write | Self::CharWrite => Opens::Truncated,
             Self::Read
             | Self::Reread
             | Self::RandomRead
@@ -189,7 +189,7 @@ impl Pass {
 
     /// Says whether the pass reads data of files that were there before it.
     pub const fn reads(self) -> bool {
-        !matches!(self.opens(), Opens::Nothing | Opens::Anew)
+        !matches!(self.opens(), Opens::Nothing | Opens::Truncated)
             && !matches!(self, Self::Rewrite | Self::RandomWrite)
             || matches!(self, Self::ReadFiles | Self::Transactions)
     }

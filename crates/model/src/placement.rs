@@ -28,7 +28,7 @@ impl Host {
     /// Stands before the number of a further agent on one host; no name in a plan has it.
     const FURTHER: char = ':';
 
-    /// The same host once more, for its agent `number`, from 2 on.
+    /// The same host again, for its agent `number`, from 2 on.
     #[must_use]
     pub fn further(&self, number: u32) -> Self {
         Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }

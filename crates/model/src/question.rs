@@ -1,6 +1,6 @@
 //! The question that a campaign was made to answer, beside its figures.
 //!
-//! [`Question`] is the principal type. It holds what was asked and is stored with the campaign; the
+//! [`Question`] is the principal type. It holds the request and is stored with the campaign; the
 //! answer is computed from the trials, so that a report made a year later gives the same.
 
 mod curve;
@@ -26,18 +26,18 @@ pub enum Question {
     Curve(CurveRequest),
     /// With how many clients, or how much load, a server gives in.
     Ramp(RampRequest),
-    /// Whether a server survives hours of load and what happens meanwhile.
+    /// Whether a server survives hours of load and its behaviour meanwhile.
     Soak(Soak),
     /// Finds the layer of the data path that limits.
     Ladder(Ladder),
 }
 
 impl Question {
-    /// Says whether each trial depends on what came of those before it: nobody can go on with such
-    /// a campaign.
+    /// Says whether each trial depends on the outcome of those before it: such a campaign can't
+    /// be resumed.
     pub const fn is_search(&self) -> bool {
         match self {
-            Self::Curve(asked) => asked.bound.is_some(),
+            Self::Curve(request) => request.bound.is_some(),
             Self::Ramp(_) => true,
             _ => false,
         }

@@ -21,12 +21,16 @@ pub const fn mix(mut z: u64) -> u64 {
 /// Draws the `index`-th number of the stream that `seed` names.
 #[inline]
 pub const fn draw(seed: u64, index: u64) -> u64 {
+    // The state of a stream after n steps is seed + n * GOLDEN, so any number can be computed
+    // without those before it.
     mix(seed.wrapping_add(GOLDEN.wrapping_mul(index.wrapping_add(1))))
 }
 
 /// Maps a draw to `0..range`.
 #[inline]
 pub const fn below(draw: u64, range: u64) -> u64 {
+    // draw / 2^64 lies in 0..1; a multiplication is cheaper than a remainder, and the bias of
+    // either is too small to be seen.
     ((draw as u128 * range as u128) >> 64) as u64
 }
 

@@ -1,7 +1,7 @@
 //! How often a run is repeated, which trials count, and in which order they are made.
 //!
-//! A plan's rule is stored with each of its runs, so that whoever judges results later judges as
-//! the plan asked.
+//! A plan's rule is stored with each of its runs, so that results are judged
+//! later as the plan requested.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ words! {
         Extremes = "extremes",
         /// Those that lie far from the others.
         Outliers = "outliers",
-        /// Those whose data came from a cache, where others' did not.
+        /// Those whose data was read from a cache, where others' was not.
         Cached = "cached",
     }
 }
@@ -32,7 +32,7 @@ words! {
         /// All trials of one run, then those of the next.
         Sequential = "sequential",
         /// Runs that share how hosts are set up stand together, in blocks as above; those groups
-        /// follow each other so that as little as possible is set up anew.
+        /// follow each other so that as little as possible is set up again.
         Grouped = "grouped",
     }
 }
@@ -58,7 +58,7 @@ impl Default for Repetition {
 
 impl Repetition {
     /// The share at which the interval is narrow enough, as plans write it; `0%` where it is not
-    /// asked.
+    /// set.
     pub fn until(&self) -> String {
         format!("{}%", f64::from(self.until_permille) / 10.0)
     }

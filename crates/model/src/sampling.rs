@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Sampling {
     /// Length of an interval sample, in milliseconds.
     pub interval_ms: u64,
-    /// A worker that has ops under way and ends none for so long stalls, in milliseconds; 0 where
-    /// nobody looks.
+    /// A worker that has ops in flight and ends none for so long stalls, in milliseconds; 0
+    /// samples none.
     pub stall_ms: u64,
 }
 
@@ -22,7 +22,7 @@ impl Sampling {
         self.interval_ms.saturating_mul(1_000_000)
     }
 
-    /// How long a stall lasts at least, in nanoseconds; 0 where nobody looks.
+    /// How long a stall lasts at least, in nanoseconds; 0 where they are not sampled.
     pub const fn stall_ns(self) -> u64 {
         self.stall_ms.saturating_mul(1_000_000)
     }
@@ -34,7 +34,7 @@ impl Default for Sampling {
     }
 }
 
-/// Times in which workers had ops under way and ended none.
+/// Times in which workers had ops in flight and ended none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stalls {
@@ -54,7 +54,7 @@ impl Stalls {
     }
 }
 
-/// A time in which at least one worker had ops under way and ended none.
+/// A time in which at least one worker had ops in flight and ended none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stall {

@@ -23,13 +23,13 @@ pub struct Scope {
     pub program: Option<ProgramUse>,
     /// Done between the last worker's start and the first worker's end, while all were busy.
     pub common: Option<Work>,
-    /// Times without a completion; `None` where nobody looked.
+    /// Times without a completion; `None` where they were not sampled.
     pub stalls: Option<Stalls>,
     /// How long the workers waited for a processor; `None` where the kernel does not say.
     pub processor_wait: Option<ProcessorWait>,
     /// The state of a soak's data after it was verified.
     pub kept: Option<Kept>,
-    /// The recovery work of a client during a soak, beyond the ops that it was asked for.
+    /// The recovery work of a client during a soak, beyond the requested ops.
     pub recovery: Option<Recovery>,
     /// Ops that could be in flight at a time, all workers together; 0 where it is not known.
     pub slots: u32,

@@ -185,6 +185,8 @@ impl Setting {
 
     /// Returns its default where that depends on no other setting.
     pub fn default_level(self) -> Option<Value> {
+        // A stated default wins; without one and without a rule it is what the field holds when
+        // nothing was put into it.
         match self.row().default {
             Some(stated) => Some(stated.value()),
             None if self.row().default_rule.is_empty() => Some(self.unset()),
@@ -232,6 +234,7 @@ impl Setting {
             Family::Work | Family::Names | Family::Load => true,
             Family::Data => run.backend.can(Ability::MoveData),
             Family::Lab => run.lab.is_some(),
+            // Our own client: all of them, where there is anything to speak with.
             Family::Nfs if run.backend.can(Ability::SpeakNfs) => {
                 let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
                 is_served && !run.workload.is_external()
@@ -257,6 +260,8 @@ impl Setting {
     /// where the level is of another kind or the run has no such part.
     #[must_use]
     pub fn put(self, run: &mut RunSpec, value: Value) -> bool {
+        // What NFS is spoken by decides where its settings are: in the target where our client speaks
+        // it, in the mount where a kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {
             (Place::Run(_, get), ..) => get(run),
             (Place::Lab(_, get), _, Some(lab)) => get(lab),
@@ -275,7 +280,7 @@ impl Setting {
         get(nfs).put(value)
     }
 
-    /// Reads its level where nothing was ever asked for.
+    /// Reads its level where it was never set.
     pub fn unset(self) -> Value {
         self.get(&PLAIN_RUN)
     }

@@ -117,7 +117,7 @@ impl HostResult {
 }
 
 impl RunSpec {
-    /// Returns the part of a run that an executor of a share is asked for: so many workers, their
+    /// Returns the part of a run that the executor of a share is given: so many workers, their
     /// files, and their part of the offered load. Only to judge by: which op comes next follows
     /// from the whole.
     #[must_use]
@@ -127,9 +127,11 @@ impl RunSpec {
         }
         let mut part = self.clone();
         part.workers = share.count;
+        // Files of their own are dealt out to workers in turn; shared ones are used by all hosts.
         if self.layout.sharing == Sharing::Own {
             part.files = share.owned_below(self.files, self.workers);
         }
+        // Rounded up, so that a small rate is none that counts as a closed loop.
         let of_all = u128::from(self.load.rate_per_s) * u128::from(share.count);
         part.load.rate_per_s = of_all.div_ceil(u128::from(self.workers)) as u64;
         part

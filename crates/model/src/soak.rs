@@ -1,7 +1,7 @@
 //! The specification of a soak, and its observations beyond the figures of its passes.
 //!
 //! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
-//! block is stamped and booked, and a pass that reads all of it back. [`Soak`] is what was asked,
+//! block is stamped and journaled, and a pass that reads all of it back. [`Soak`] is the request,
 //! [`FaultEvent`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like,
 //! and [`Kept`] what became of the data.
 
@@ -15,7 +15,7 @@ use crate::words::words;
 words! {
     /// The kinds of fault that a soak injects on its hosts.
     FaultKind {
-        /// The server forgets all connections, clients and sessions, and starts anew.
+        /// The server forgets all connections, clients and sessions, and restarts.
         ServerRestart = "server-restart",
         /// The server is there and answers nothing.
         ServerStall = "server-stall",
@@ -167,9 +167,9 @@ impl Pulse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recovery {
-    /// Calls sent again because no answer came in time.
+    /// Calls sent again because no answer arrived in time.
     pub retransmissions: u64,
-    /// Connections made anew.
+    /// Connections made again.
     pub reconnects: u64,
     /// Calls sent again over a new connection.
     pub replays: u64,
@@ -228,7 +228,7 @@ pub const FINDINGS_MAX: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
-    /// Blocks that are booked.
+    /// Blocks in the acknowledgement journal.
     pub blocks: u64,
     /// Those that were written since they were made.
     pub written: u64,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn all_findings_are_counted_and_some_of_each_fate_are_kept() {
+    fn all_findings_are_counted_and_some_of_each_state_are_kept() {
         let finding = |state, offset_bytes| Finding {
             state,
             file: "f".to_owned(),

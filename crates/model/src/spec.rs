@@ -39,7 +39,7 @@ words! {
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// Memory of the server, in bytes; 0 where nobody says.
+    /// Memory of the server, in bytes; 0 where it is not known.
     #[serde(default)]
     pub server_memory_bytes: u64,
     /// Under which name the target stands in tables, such as `nfs` or `dir`.
@@ -174,6 +174,8 @@ impl RunSpec {
     /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no
     /// bound.
     pub const fn time_max_ns(&self, pass: Pass) -> Option<u64> {
+        // A mixed or random pass has no end of its own: `duration` ends it, unless it has a number of
+        // ops or bytes to do. All other passes end with their files, or with `time_max` before.
         let is_counted = self.load.ops_max > 0 || self.load.bytes_max > 0;
         let ms = if !pass.is_timed() || (self.duration_ms == 0 && is_counted) {
             self.load.time_max_ms
@@ -199,11 +201,14 @@ impl RunSpec {
         if self.soak.is_none() || pass == Pass::Mix {
             return Cow::Borrowed(self);
         }
+        // Reading back is a closed loop, as fast as it goes.
         Cow::Owned(Self { load: Load::default(), ..self.clone() })
     }
 
     /// Says whether a write is safe once it is answered.
     pub fn answers_safe(&self) -> bool {
+        // The file may be opened so that each write waits; or NFS asks for a stable WRITE, and every
+        // WRITE of v2 is one.
         let waits = matches!(self.durability, Durability::Dsync | Durability::Osync);
         let nfs = self.target.nfs().map(|nfs| nfs.settings);
         let stable = |nfs: NfsSettings| nfs.stable != Stable::Unstable || nfs.version.major() == 2;
@@ -220,6 +225,7 @@ impl RunSpec {
     pub fn nfs(&self) -> NfsSettings {
         match (&self.target, &self.lab) {
             (Target::Nfs(nfs), _) => nfs.settings,
+            // A path on a mount of ours; of other paths it is not known what is below them.
             (_, Some(lab)) if lab.is_mounted() => lab.mounting.nfs,
             _ => NfsSettings::default(),
         }
@@ -234,6 +240,7 @@ impl RunSpec {
     /// Says whether some workers have no file of their own in a pass, as bonnie's seekers have in
     /// its other passes: they are not late.
     pub fn stands_idle(&self, pass: Pass) -> bool {
+        // bonnie has one file and several seekers: its sequential passes have work for one worker.
         let owns = self.layout.sharing == Sharing::Own;
         pass.moves_blocks() && owns && self.files < self.all_workers()
     }
@@ -268,6 +275,8 @@ impl RunSpec {
     /// no longer matters which hosts they are.
     #[must_use]
     pub fn for_agents(&self) -> Self {
+        // An agent takes its share of the workers by its own number, so the numbers of workers,
+        // files and clients must be those of the whole run on every host.
         let workers = self.all_workers();
         Self { workers, placement: Placement::default(), ..self.clone() }
     }

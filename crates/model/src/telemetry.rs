@@ -51,10 +51,14 @@ impl MetricKind {
 impl Metric {
     /// By how much a counter rose from the first reading to the last.
     ///
-    /// One that was set back, as by a mount anew, counts from zero again.
+    /// One that was set back, as by a new mount, counts from zero again.
     pub fn risen(&self) -> u64 {
-        let pairs = self.values.windows(2);
-        pairs.map(|pair| if pair[1] < pair[0] { pair[1] } else { pair[1] - pair[0] }).sum()
+        let mut risen = 0;
+        for pair in self.values.windows(2) {
+            // A counter that fell began again: what it shows then is what it rose since.
+            risen += if pair[1] < pair[0] { pair[1] } else { pair[1] - pair[0] };
+        }
+        risen
     }
 }
 
@@ -66,7 +70,10 @@ impl Telemetry {
 
     /// By how much a counter rose; 0 for one that did not move, which is not kept.
     pub fn risen(&self, name: &str) -> u64 {
-        self.metric(name).map_or(0, Metric::risen)
+        match self.metric(name) {
+            Some(metric) => metric.risen(),
+            None => 0,
+        }
     }
 
     /// From the first reading to the last, in nanoseconds.

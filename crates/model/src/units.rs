@@ -130,14 +130,19 @@ fn scaled(
     if digits.is_empty() || whole.is_empty() || fraction.contains('.') {
         return Err(malformed(what, text, hint));
     }
-    let too_large = || UnitError::TooLarge { what, value: text.to_owned() };
-    let digits: u128 = digits.parse().map_err(|_| too_large())?;
-    let divisor = 10_u128.checked_pow(fraction.len() as u32).ok_or_else(too_large)?;
-    let product = digits.checked_mul(u128::from(factor)).ok_or_else(too_large)?;
-    if product % divisor != 0 {
-        return Err(malformed(what, text, hint));
+    // `1.5` of a unit is 15 times the unit, divided by ten: exact, or refused.
+    let divisor = 10_u128.checked_pow(fraction.len() as u32);
+    if let (Ok(digits), Some(divisor)) = (digits.parse::<u128>(), divisor)
+        && let Some(product) = digits.checked_mul(u128::from(factor))
+    {
+        if product % divisor != 0 {
+            return Err(malformed(what, text, hint));
+        }
+        if let Ok(number) = u64::try_from(product / divisor) {
+            return Ok(number);
+        }
     }
-    u64::try_from(product / divisor).map_err(|_| too_large())
+    Err(UnitError::TooLarge { what, value: text.to_owned() })
 }
 
 /// A size that prints with the largest binary unit that keeps it short: `64 KiB`, `1.5 GiB`.
@@ -154,21 +159,23 @@ impl Size {
         ("KiB", 1 << 10),
     ];
 
-    /// The same without anything lost, for sizes that somebody set: `1.5 GiB`, `1510 MiB`, `1 GB`,
+    /// The same without anything lost, for sizes in plans: `1.5 GiB`, `1510 MiB`, `1 GB`,
     /// `1000001 B`. Two of them are alike only where the sizes are.
     pub fn exact(self) -> String {
         const DECIMAL: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-        let tenths = |factor: u64| u128::from(self.0) * 10 % u128::from(factor) == 0;
-        let is_short = |factor: u64| self.0 >= factor && self.0 / factor < 10_000;
-        let mut binary = Self::UNITS.iter().filter(|(_, factor)| is_short(*factor));
-        if let Some((unit, factor)) = binary.find(|(_, factor)| tenths(*factor)) {
-            return self.in_unit(unit, *factor);
+        for (unit, factor) in Self::UNITS {
+            // One digit behind the point, and few before it.
+            let is_short = self.0 >= factor && self.0 / factor < 10_000;
+            if is_short && u128::from(self.0) * 10 % u128::from(factor) == 0 {
+                return self.in_unit(unit, factor);
+            }
         }
-        let mut decimal = DECIMAL.iter().filter(|(_, factor)| self.0 >= *factor);
-        match decimal.find(|(_, factor)| self.0.is_multiple_of(*factor)) {
-            Some((unit, factor)) => format!("{} {unit}", self.0 / factor),
-            None => format!("{} B", self.0),
+        for (unit, factor) in DECIMAL {
+            if self.0 >= factor && self.0.is_multiple_of(factor) {
+                return format!("{} {unit}", self.0 / factor);
+            }
         }
+        format!("{} B", self.0)
     }
 
     fn in_unit(self, unit: &str, factor: u64) -> String {
@@ -194,7 +201,7 @@ impl fmt::Display for Size {
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The same without anything lost, for times that somebody set: `1.231 s`, `500 µs`. Two of
+    /// The same without anything lost, for times in plans: `1.231 s`, `500 µs`. Two of
     /// them are alike only where the times are.
     pub fn exact(self) -> String {
         const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)];

@@ -73,7 +73,7 @@ words! {
     }
 }
 
-/// When ops are scheduled, and what bounds a pass. Zero means: not asked for.
+/// When ops are scheduled, and what bounds a pass. Zero means: not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Load {

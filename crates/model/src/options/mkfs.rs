@@ -217,10 +217,13 @@ pub fn parse_mkfs_options(
         let what = format!("`{}` holds a control character", shorten(word));
         return Err(OptionError::new(what, "options with a space between them"));
     }
+    // Words may hold spaces where they come from a flag; an empty one is no argument.
     let mut words = words.iter().flat_map(|word| word.split(' ')).filter(|word| !word.is_empty());
     let mut options = Vec::new();
     while let Some(word) = words.next() {
         let (flag, attached) = split_flag(table, word)?;
+        // The next word belongs to an option only where one of its forms takes a value: otherwise it
+        // would be the device, which a plan never passes so.
         let takes_value = table.forms(flag).any(|form| !matches!(form, Flag));
         let value = match attached {
             None if takes_value => words.next(),
@@ -258,6 +261,7 @@ fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a s
     if !word.starts_with('-') {
         return Err(positional());
     }
+    // One letter, and its value without a space, as in `-b4096`.
     let letter = word[1..].chars().next().ok_or_else(positional)?;
     let (flag, value) = word.split_at(1 + letter.len_utf8());
     Ok((flag, Some(value).filter(|value| !value.is_empty())))

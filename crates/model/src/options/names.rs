@@ -2,9 +2,9 @@
 //!
 //! **Source:** proc_sys(5); ssh(1); exports(5), "Machine Name Formats"; Linux, `dev_valid_name`.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
-use super::{OptionError, is_word, shorten};
+use super::{OptionError, begins_with, is_made_of, is_word, shorten};
 
 /// Longest name of a network interface, in bytes. **Source:** Linux, `IFNAMSIZ` without its end.
 const INTERFACE_LENGTH_MAX: usize = 15;
@@ -50,9 +50,9 @@ const SYSCTLS_REFUSED: &[&str] =
 /// # Errors
 /// Where the name isn't of the list, or either holds what no setting has.
 pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    // An empty part, as of `..`, could lead out of /proc/sys.
     let whole = name.split(['.', '/']).all(|part| !part.is_empty());
-    if !name.chars().all(plain) || !whole {
+    if !is_made_of(name, "._-/") || !whole {
         let what = format!("`{}` is no name of a sysctl", shorten(name));
         return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
     }
@@ -65,8 +65,7 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
                     `sunrpc.`, `fs.nfs.`, `kernel.sched`";
         return Err(OptionError::new(what, hint));
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || " _.,:-\t".contains(c);
-    if value.trim().is_empty() || value.len() > 256 || !value.chars().all(plain) {
+    if value.trim().is_empty() || value.len() > 256 || !is_made_of(value, " _.,:-\t") {
         let what = format!("`{}` can't be the value of {name}", shorten(value));
         return Err(OptionError::new(what, "numbers or words with a space between them"));
     }
@@ -79,10 +78,10 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
 /// Where it is another.
 pub fn check_path(path: &Path) -> Result<(), OptionError> {
     let text = path.to_str().unwrap_or_default();
-    let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
-    let whole = text.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain));
-    let normal = path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
-    if !whole || !normal || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
+    // A relative path has no rest, and an empty part is refused, so this refuses it, too.
+    let rest = text.strip_prefix('/').unwrap_or_default();
+    let whole = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if !whole || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
         let what = format!("`{}` is no whole path", shorten(&path.to_string_lossy()));
         let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
         return Err(OptionError::new(what, hint));
@@ -125,17 +124,17 @@ pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
 /// # Errors
 /// Where one of them is neither.
 pub fn check_clients(text: &str) -> Result<(), OptionError> {
-    let wrong = text.split(' ').find(|client| {
-        let bare = client.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(client);
-        !is_host(bare)
-    });
-    match wrong {
-        None => Ok(()),
-        Some(client) => Err(OptionError::new(
-            format!("`{}` is no client of an export", shorten(client)),
-            "names or addresses with a space between them",
-        )),
+    for client in text.split(' ') {
+        // exports(5) has IPv6 addresses in brackets.
+        let inner = client.strip_prefix('[').unwrap_or_default().strip_suffix(']');
+        if !is_host(inner.unwrap_or(client)) {
+            return Err(OptionError::new(
+                format!("`{}` is no client of an export", shorten(client)),
+                "names or addresses with a space between them",
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Checks the name or the address of a host.
@@ -151,9 +150,8 @@ pub fn check_address(text: &str) -> Result<(), OptionError> {
 }
 
 fn is_host(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:%".contains(c);
-    let first = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':');
-    first && text.len() <= 255 && text.chars().all(plain)
+    // `::1` begins with a colon, and `%` names the interface of a link-local address.
+    begins_with(text, "_:") && text.len() <= 255 && is_made_of(text, ".-_:%")
 }
 
 /// Checks the name of a network interface.
@@ -161,9 +159,8 @@ fn is_host(text: &str) -> bool {
 /// # Errors
 /// Where it holds what no interface of a plan has.
 pub fn check_interface(name: &str) -> Result<(), OptionError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
-    let first = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    if !first || name.len() > INTERFACE_LENGTH_MAX || !name.chars().all(plain) {
+    let is_short = name.len() <= INTERFACE_LENGTH_MAX;
+    if !begins_with(name, "_") || !is_short || !is_made_of(name, "._-+") {
         let what = format!("`{}` is no name of an interface", shorten(name));
         return Err(OptionError::new(what, "what `ip link` calls it, such as `eth0`"));
     }
@@ -175,8 +172,7 @@ pub fn check_interface(name: &str) -> Result<(), OptionError> {
 /// # Errors
 /// Where it isn't ours.
 pub fn check_object_name(name: &str) -> Result<(), OptionError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.starts_with("dfsbench") || name.len() > 32 || !name.chars().all(plain) {
+    if !name.starts_with("dfsbench") || name.len() > 32 || !is_made_of(name, "_-") {
         let what = format!("`{}` is no name of an array or mapping of ours", shorten(name));
         return Err(OptionError::new(what, "one that begins with `dfsbench`"));
     }
@@ -188,9 +184,7 @@ pub fn check_object_name(name: &str) -> Result<(), OptionError> {
 /// # Errors
 /// Where ssh could take it for something else.
 pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-".contains(c);
-    let first = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !first || name.len() > 64 || !name.chars().all(plain) {
+    if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "@._-") {
         let what = format!("`{}` is no name of a cipher", shorten(name));
         return Err(OptionError::new(what, "one that `ssh -Q cipher` lists"));
     }

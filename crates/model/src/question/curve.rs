@@ -1,6 +1,6 @@
 //! The question of `dfsbench curve`: how response times rise with the offered load.
 //!
-//! [`CurveRequest`] is the principal type. It holds the mix that was asked for, too, since the rule
+//! [`CurveRequest`] is the principal type. It holds the requested mix, too, since the rule
 //! about shares is judged from results alone.
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::op::OpKind;
 use crate::units::Nanos;
 
-/// A load curve that was asked for.
+/// A requested load curve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CurveRequest {
@@ -16,7 +16,7 @@ pub struct CurveRequest {
     pub loads_per_s: Vec<u64>,
     /// The mix as plans call it; empty where it has no name.
     pub mix_name: String,
-    /// Share of each kind of op, in hundredths of a percent; empty where nobody counts so.
+    /// Share of each kind of op, in hundredths of a percent; empty where no rule needs them.
     pub mix: Vec<(OpKind, u32)>,
     /// The heaviest load.
     pub maximum: LoadMaximum,
@@ -46,7 +46,7 @@ pub struct ClosedLoop {
     pub files: u32,
 }
 
-/// The longest response time that somebody accepts.
+/// The longest accepted response time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseBound {
     /// The bound in nanoseconds.

@@ -73,7 +73,7 @@ pub struct Missing {
     /// The layer of the data path.
     #[serde(alias = "rung")]
     pub layer: Layer,
-    /// Why, and which question stays open; a sentence.
+    /// Why, and which question is left open; a sentence.
     pub why: String,
 }
 

@@ -1,13 +1,13 @@
 //! The question of `dfsbench ramp`: under how much load a server fails.
 //!
 //! [`RampRequest`] is the principal type. With it and the trials in their order the search can be
-//! told again.
+//! replayed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::RunSpec;
 
-/// A ramp that was asked for.
+/// A requested ramp.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RampRequest {

@@ -80,30 +80,37 @@ pub(super) fn writes_random_data(run: &RunSpec) -> bool {
     run.data.fill == Fill::Random
 }
 
+/// Says whether hosts are set up for a run, and so that `condition` holds.
+fn is_lab(run: &RunSpec, condition: impl Fn(&LabSpec) -> bool) -> bool {
+    match &run.lab {
+        Some(lab) => condition(lab),
+        None => false,
+    }
+}
+
 pub(super) fn leaves_server(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(LabSpec::leaves_server)
+    is_lab(run, LabSpec::leaves_server)
 }
 
 pub(super) fn is_served(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(LabSpec::is_served)
+    is_lab(run, LabSpec::is_served)
 }
 
 pub(super) fn is_mounted(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(LabSpec::is_mounted)
+    is_lab(run, LabSpec::is_mounted)
 }
 
 /// Files lie on a file system of the server, and not in the memory of a server of ours.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(LabSpec::has_storage)
+    is_lab(run, LabSpec::has_storage)
 }
 
 pub(super) fn is_formatted(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(|lab| lab.has_storage() && lab.storage.is_formatted())
+    is_lab(run, |lab| lab.has_storage() && lab.storage.is_formatted())
 }
 
 pub(super) fn is_new_file_system(run: &RunSpec) -> bool {
-    let is_new = |lab: &LabSpec| lab.storage.file_system != FileSystem::Existing;
-    run.lab.as_deref().is_some_and(|lab| lab.has_storage() && is_new(lab))
+    is_lab(run, |lab| lab.has_storage() && lab.storage.file_system != FileSystem::Existing)
 }
 
 pub(super) fn is_knfsd(run: &RunSpec) -> bool {
@@ -115,10 +122,9 @@ pub(super) fn has_nfsd_threads(run: &RunSpec) -> bool {
 }
 
 fn is_served_by(run: &RunSpec, kinds: &[ServerKind]) -> bool {
-    let Some(lab) = run.lab.as_deref() else { return false };
-    lab.is_served() && kinds.contains(&lab.serving.kind)
+    is_lab(run, |lab| lab.is_served() && kinds.contains(&lab.serving.kind))
 }
 
 pub(super) fn is_tunnel(run: &RunSpec) -> bool {
-    run.lab.as_deref().is_some_and(|lab| lab.path == DataPath::Tunnel)
+    is_lab(run, |lab| lab.path == DataPath::Tunnel)
 }

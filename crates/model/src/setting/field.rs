@@ -91,6 +91,8 @@ macro_rules! open_numbers {
             }
 
             fn put(&mut self, value: Value) -> bool {
+                // The old level is lost where the new one is of another kind, which the caller treats
+                // as a bug.
                 *self = None;
                 value == Value::Open || self.insert(0).put(value)
             }
@@ -180,6 +182,8 @@ impl Field for Vec<Host> {
 
     fn put(&mut self, value: Value) -> bool {
         let Value::Number(number) = value else { return false };
+        // Agents are listed so that the first n are on as many hosts as there are: a level of
+        // `client_hosts` keeps those. A list that is too short has no such level.
         self.truncate(usize::try_from(number).unwrap_or(usize::MAX));
         self.len() as u64 == number
     }

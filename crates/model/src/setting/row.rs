@@ -34,7 +34,7 @@ pub(super) struct Row {
     pub when: fn(&RunSpec) -> bool,
     /// It may stand in a target's address: it says how the server is spoken to.
     pub of_targets: bool,
-    /// Tables state it even where nobody set it.
+    /// Tables state it even at its default.
     pub always_shown: bool,
     pub meaning: &'static str,
 }

@@ -114,11 +114,12 @@ impl RunSpec {
         ]
     }
 
-    /// Says whether a setting has the shown value that it has where nobody asks for it, and is
+    /// Says whether a setting has the shown value that it has by default, and is
     /// none that tables always state.
     pub fn is_unset(&self, name: &str, value: &str) -> bool {
         let plain = &PLAIN[self.workload as usize];
         if let Some(setting) = Setting::from_key(name) {
+            // A default by rule depends on the run: what the plain run has stands for it.
             let default = setting.default_level().unwrap_or_else(|| setting.get(plain));
             return !setting.row().always_shown && setting.show_level(default) == value;
         }

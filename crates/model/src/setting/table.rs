@@ -82,7 +82,7 @@ settings! {
     TcpBuffer => size("tcp_buffer", lab!(tuning.tcp_buffer_bytes))
         .range(4 * KIB, 2 * GIB - 1, "kernels count them in 31 bits").open("unchanged")
         .when(is_served);
-    /// Calls under way per connection of the client's kernel. Not for nfs, nor for data_path disk.
+    /// Calls in flight per connection of the client's kernel. Not for nfs, nor for data_path disk.
     // Linux, include/linux/sunrpc/xprt.h: RPC_MIN_SLOT_TABLE, RPC_MAX_SLOT_TABLE_LIMIT.
     Slots => count("slots", lab!(tuning.slots)).unit("calls")
         .range(2, 65_536, "kernels take no more").open("unchanged").when(is_mounted);
@@ -120,15 +120,15 @@ settings! {
     MountOptions => words("mount_options", lab!(mounting.options)).when(is_mounted);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
-        .range(0, MIB, "a gigabyte that nobody asked for is enough").open("unchanged")
+        .range(0, MIB, "more is never read in time").open("unchanged")
         .when(is_mounted);
     /// Steps before a pass reads. files: the files leave the page cache of the host that
-    /// works. caches: that is emptied, and the server's. remount: the client mounts anew.
+    /// works. caches: that is emptied, and the server's. remount: the client mounts again.
     /// server-remount, server-restart: so does, or so begins, the server. Each includes those
     /// before it. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
-    /// A setting that is not in force fails the run; otherwise it is told as a caveat. Only for
+    /// A setting that is not effective fails the run; otherwise it is reported as a caveat. Only for
     /// targets with `server`.
     Strict => flag("strict", lab!(strict));
     /// Passes of a trial, in their order: write+read of a stream, create+stat+remove of metadata.
@@ -137,7 +137,7 @@ settings! {
     /// rename_dirs, rmdir. Bonnie: char_write, write, update, char_read, read, seeks.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// How many client hosts work at one moment: the first of the target's `clients` or `hosts`.
-    /// Programs of others can't be made by more than one.
+    /// External tools can't be run by more than one.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all of the target").only(ALL).when(has_client_hosts);
@@ -149,7 +149,7 @@ settings! {
     /// How long a client host that is lost is waited for before the runs that need it are given up;
     /// continue goes on with the others at once. Only for client hosts.
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
-        .range(1_000, 3_600_000, "a host that is gone for an hour stays away").open("continue")
+        .range(1_000, 3_600_000, "a host that is gone for an hour will not come back").open("continue")
         .when(has_client_hosts);
     /// Threads that issue ops, each with a recorder of its own, on each client host.
     Workers => count("workers", run!(workers)).unit("threads")
@@ -325,7 +325,7 @@ settings! {
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000))
         .only(&[W::Mixed, W::OpMix]);
-    /// Work for so long before anything counts. Not for programs of others.
+    /// Work for so long before anything counts. Not for external tools.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day");
     /// The offered load rises evenly for so long before anything counts. Only with a rate.
@@ -349,14 +349,14 @@ settings! {
     /// A pass ends after so many bytes, all workers together; 0 is no bound.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak");
-    /// Length of the interval samples that are kept of each pass: its time series. Not for programs
-    /// of others.
+    /// Length of the interval samples that are kept of each pass: its time series. Not for external
+    /// tools.
     Interval => time("interval", run!(sampling.interval_ms)).family(Family::Load)
         .range(100, 60_000, "a minute hides what an interval is to show");
-    /// A worker that has ops under way and ends none for so long stalls, which is a caveat; 0 looks
-    /// for none. Not for programs of others.
+    /// A worker that has ops in flight and ends none for so long stalls, which is a caveat; 0 looks
+    /// for none. Not for external tools.
     Stall => time("stall", run!(sampling.stall_ms)).family(Family::Load)
-        .range(0, 3_600_000, "nobody waits for a completion for over an hour");
+        .range(0, 3_600_000, "no completion takes over an hour");
     /// Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for posix
     /// and uring; not for metadata.
     Direct => flag("direct", run!(direct)).only(OF_DATA).when(makes_system_calls).always_shown();
@@ -394,6 +394,6 @@ settings! {
     /// a plan makes is unmounted by force when nothing comes from its server for so long, and 30s
     /// at least.
     Timeout => time("timeout", run!(timeout_ms))
-        .range(1, 86_400_000, "nobody waits for a program for over a day")
-        .default_rule("5s; programs of others: 1h").only(ALL);
+        .range(1, 86_400_000, "no program is given over a day")
+        .default_rule("5s; external tools: 1h").only(ALL);
 }

@@ -1,6 +1,6 @@
-//! Values of settings that nobody writes, and their reasons.
+//! Values of settings that are left out, and their reasons.
 //!
-//! One function, `of`, is asked while a run is put together: settings that come earlier in
+//! One function, `of`, is called while a run is put together: settings that come earlier in
 //! [`Setting::ALL`] are already in it, so a default may look at them. Defaults that depend on
 //! nothing stand in the rows of `model::setting`.
 
@@ -32,7 +32,7 @@ pub const MIX_RATE: u64 = 100;
 pub const POOL_FILES: u64 = 500;
 
 /// Finds the default of a setting in a run whose earlier settings are known: by a rule, as its row
-/// says, or as it is where nobody ever heard of the setting.
+/// says, or the value of a program that does not know the setting.
 pub(crate) fn of(setting: Setting, run: &RunSpec) -> Value {
     match setting {
         Setting::Files => Value::Number(files(run)),

@@ -252,7 +252,7 @@ impl Layers {
     fn add_own(&mut self, like: &NfsAddress, own: Option<NfsAddress>, is_top: bool) {
         let tcp = match &own {
             Some(NfsAddress { host, port, .. }) => {
-                TargetArg::tcp(host.clone(), Some(port.unwrap_or(model::lab::NFS_PORT)), false)
+                TargetArg::tcp(host.clone(), Some(port.unwrap_or(model::lab::NFS_PORT)))
             }
             None => TargetArg::tcp_embedded(),
         };

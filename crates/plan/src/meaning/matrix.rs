@@ -71,7 +71,7 @@ pub(crate) fn multiply(
     }
     if runs.is_empty() {
         let fault = Fault::new("the plan makes no run")
-            .hint("its workloads name only targets that the backends asked for don't fit");
+            .hint("its workloads name only targets that the requested backends don't fit");
         return Err(fault.at(Place::Whole));
     }
     check_possible(&runs, refused)?;

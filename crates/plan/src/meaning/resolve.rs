@@ -20,7 +20,7 @@ pub struct Plan {
     /// Name of the campaign.
     pub name: String,
     /// How often each run is repeated, trials that warm up not counted; at most so often where
-    /// `until` is asked for.
+    /// `until` is set.
     pub trials: u32,
     /// How each run is repeated; the runs hold the same.
     pub repetition: Repetition,

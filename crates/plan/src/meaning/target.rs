@@ -14,7 +14,7 @@ use crate::written::address::NfsAddress;
 use crate::written::target::TargetArg;
 
 impl NfsAddress {
-    /// Fills in what only the surroundings know, and the settings that are said here, each at
+    /// Fills in what only the surroundings know, and the settings of the address, each at
     /// its first level.
     pub fn resolve(&self, around: &Surroundings) -> NfsTarget {
         let mut target = NfsTarget {

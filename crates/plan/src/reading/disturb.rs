@@ -103,7 +103,7 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
         return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
     }
     if kind == FaultKind::ClientKill && lasts {
-        let fault = Fault::new("a client that is killed stays so until its segment ends");
+        let fault = Fault::new("a killed client does not return until its segment ends");
         return Err(fault.hint("leave `for` out"));
     }
     if is_step && !steps {

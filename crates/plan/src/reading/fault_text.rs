@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_can_not_be_meant_is_refused_with_its_form() {
-        for (text, said) in [
+        for (text, message) in [
             ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
             ("drop", "--fault: `` is no value of drop (hint: the form is drop SHARE)"),
             ("drop 1", "--fault: `1` is no share (hint: 0% to 100%, to the millionth: `0.1%`)"),
@@ -197,7 +197,7 @@ mod tests {
                 "--fault: `5s` is no value of stall (hint: the form is stall TIME at TIME)",
             ),
         ] {
-            assert_eq!(parse_fault(text).unwrap_err().to_string(), said);
+            assert_eq!(parse_fault(text).unwrap_err().to_string(), message);
         }
         let clash = |texts: &[&str]| {
             let faults: Vec<_> = texts.iter().map(|text| parse_fault(text).unwrap()).collect();

@@ -43,7 +43,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "How often each run is repeated; with `until`, at most so often (30 by default)."),
     key(Plan, "discard", ["text", ""], "\"none\", \"extremes\", \"outliers\" or \"cached\"", "none",
         "Which trials are left out of the figures: the highest and the lowest, those that lie far \
-         from the others, or those that came from a cache. All trials are kept in the results."),
+         from the others, or those that were read from a cache. All trials are kept in the results."),
     key(Plan, "until", ["share", "percent"], "\"0.1%\" to \"50%\"", "none",
         "No more trials of a run once half the 95 % interval of each of its passes is at most this \
          share of the median; at least 5 are made."),

@@ -36,7 +36,7 @@ pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match port.parse() {
         Ok(port) if port > 0 && !host.is_empty() && !host.contains('/') => {
-            Ok(TargetArg::tcp(host.to_owned(), Some(port), false))
+            Ok(TargetArg::tcp(host.to_owned(), Some(port)))
         }
         _ => Err(Fault::new(format!("`{text}` is no address"))
             .hint("write host:port, the port of NFS of a `dfsbench serve`, or embedded")),

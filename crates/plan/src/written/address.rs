@@ -26,7 +26,7 @@ pub struct NfsAddress {
     pub tls: TlsOptions,
     /// Whether it is the server without faults, of the in-memory servers of this process.
     pub faultless: bool,
-    /// How the server is spoken to, as far as it is said here.
+    /// How the server is spoken to, as far as the address contains it.
     pub settings: Settings,
 }
 

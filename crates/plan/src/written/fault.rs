@@ -43,7 +43,7 @@ pub enum Calls {
 pub enum Endless {
     /// Its names again, under the cookies that they have already had.
     Cookies,
-    /// Names that nobody made, each under a cookie of its own.
+    /// Names of no file, each under a cookie of its own.
     Names,
 }
 
@@ -56,10 +56,10 @@ pub enum VerifierChange {
     Write,
 }
 
-/// The stability that WRITE replies claim, whatever was asked for.
+/// The stability that WRITE replies claim, whatever was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimedStability {
-    /// UNSTABLE, also where more was asked for: no server that obeys its RFC does.
+    /// UNSTABLE, also where more was requested: no server that obeys its RFC does.
     Unstable,
     /// FILE_SYNC: a server that needs no COMMIT.
     FileSync,
@@ -95,7 +95,7 @@ pub enum PlannedFault {
     Duplicate(Share),
     /// A WRITE takes the first half of its data.
     ShortWrites(Share),
-    /// WRITE replies claim a stability whatever was asked for.
+    /// WRITE replies claim a stability whatever was requested.
     WriteStability(ClaimedStability),
     /// A call is answered with an error.
     Error {
@@ -118,9 +118,9 @@ pub enum PlannedFault {
         /// When, after the start.
         at_ns: u64,
     },
-    /// A restart takes back what was written UNSTABLE and not committed.
+    /// A restart reverts what was written UNSTABLE and not committed.
     LoseUnstable,
-    /// It takes back what was said to be safe last, too.
+    /// It reverts what was acknowledged as safe last, too.
     LoseCommitted,
     /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
     Grace(u64),
@@ -195,7 +195,7 @@ pub const KINDS: [FaultKind; 30] = [
     kind(
         "write_stability",
         "UNSTABLE | FILE_SYNC",
-        "WRITE replies claim this stability, whatever was asked for.",
+        "WRITE replies claim this stability, whatever was requested.",
     ),
     kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
     kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
@@ -204,8 +204,8 @@ pub const KINDS: [FaultKind; 30] = [
         "at TIME",
         "Connections and sessions are lost, and the write verifier changes.",
     ),
-    kind("lose_unstable", "", "A restart takes back what was not committed."),
-    kind("lose_committed", "", "A restart takes back that, and what was said to be safe last."),
+    kind("lose_unstable", "", "A restart reverts what was not committed."),
+    kind("lose_committed", "", "A restart reverts that, and what was acknowledged as safe last."),
     kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
     kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
     kind("hang_after", "N", "A connection falls silent after so many calls."),

@@ -25,6 +25,6 @@ pub struct LabArg {
     pub directory: Option<Located<PathBuf>>,
     /// Most bytes of a tmpfs; 0 leaves it to the kernel.
     pub tmpfs_bytes: u64,
-    /// How NFS is spoken, as far as it is said here.
+    /// How NFS is spoken, as far as the target contains it.
     pub settings: Settings,
 }

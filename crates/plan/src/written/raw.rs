@@ -88,7 +88,7 @@ pub struct RawWorkload {
     pub settings: Settings,
     /// The command that is run, for external tools.
     pub command: Command,
-    /// Shares of a mix of the user's own; otherwise as it is where nobody says.
+    /// Shares of a mix of the user's own; otherwise its default.
     pub mix: OpMix,
     /// The file that the shares of the mix come from, until it is read: see
     /// [`RawPlan::read_mixes`].

@@ -80,14 +80,15 @@ impl TargetArg {
         }
     }
 
-    /// Takes a server of ours, over TCP without RPC.
-    pub(crate) const fn tcp(host: String, port: Option<u16>, embedded: bool) -> Self {
+    /// Takes a server of ours, over TCP without RPC; the one of this process has no port yet.
+    pub(crate) const fn tcp(host: String, port: Option<u16>) -> Self {
+        let embedded = port.is_none();
         Self::Ready(Target::Tcp(TcpTarget { host, port, embedded }))
     }
 
     /// Takes the same server, over TCP without RPC.
     pub fn tcp_embedded() -> Self {
-        Self::tcp("127.0.0.1".to_owned(), None, true)
+        Self::tcp("127.0.0.1".to_owned(), None)
     }
 
     /// Returns the address of the export, if NFS is spoken.

@@ -58,7 +58,7 @@ fn the_first_clients_work_and_further_slots_are_used_last() {
     assert_eq!(files, [(2, 0), (6, 1), (8, 1)]);
     assert_eq!(plan.varying(), ["client_hosts", "files"]);
     reads_back(&plan);
-    // All of them where nobody says.
+    // All of them by default.
     assert_eq!(working(&made(MOUNTED, "").runs[0]).len(), 4);
 }
 
@@ -92,10 +92,10 @@ fn a_program_of_others_works_on_one_host_and_more_are_a_row_that_says_so() {
     let made = |factors: &str| {
         plan(&text(3, SHARED, factors).replace("\"stream\"", "\"app\"\nrun = [\"true\"]"))
     };
-    let why = "a program of others works on one client host";
+    let why = "an external tool works on one client host";
     let runs = made("client_hosts = [1, 2]").unwrap().runs;
-    let told = runs.iter().map(|run| (run.agents(), run.impossible().map(|why| why.to_string())));
-    assert_eq!(told.collect::<Vec<_>>(), [(1, None), (2, Some(why.to_owned()))]);
+    let found = runs.iter().map(|run| (run.agents(), run.impossible().map(|why| why.to_string())));
+    assert_eq!(found.collect::<Vec<_>>(), [(1, None), (2, Some(why.to_owned()))]);
     let refused = made("").unwrap_err().to_string();
     assert!(refused.contains(why) && refused.contains("client_hosts 1 takes"), "{refused}");
 }

@@ -98,8 +98,8 @@ fn every_setting_of_hosts_reads_back() {
     );
     assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
     reads_back(&plan);
-    // None of them is told unless it was asked for.
-    let told = |run: &RunSpec, name: &str| {
+    // None of them is shown unless it was set.
+    let shown = |run: &RunSpec, name: &str| {
         let settings = run.settings();
         let found = settings.into_iter().find(|(known, _)| *known == name);
         found.is_some_and(|(_, value)| !run.is_unset(name, &value))
@@ -108,10 +108,10 @@ fn every_setting_of_hosts_reads_back() {
     let always = [Setting::DataPath, Setting::FileSystem, Setting::Invalidation];
     let quiet = on_hosts("", "");
     for setting in of_hosts {
-        let asked = plan.runs.iter().any(|run| told(run, setting.key()));
-        assert!(asked, "{setting:?} is not told");
-        let idle = !told(&quiet.runs[0], setting.key());
-        assert!(idle || always.contains(&setting), "{setting:?} is told by itself");
+        let is_shown = plan.runs.iter().any(|run| shown(run, setting.key()));
+        assert!(is_shown, "{setting:?} is not shown");
+        let idle = !shown(&quiet.runs[0], setting.key());
+        assert!(idle || always.contains(&setting), "{setting:?} is shown by itself");
     }
 }
 

@@ -27,7 +27,7 @@ fn layers(ladder: &Ladder) -> Vec<Layer> {
 }
 
 #[test]
-fn each_way_has_the_layers_that_it_contains() {
+fn each_target_has_the_layers_that_it_contains() {
     use Layer::{Disk, Local, Memory, Null, Own, Server, Tcp, Whole};
     let small = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
     let none = Overrides::default();
@@ -47,7 +47,7 @@ fn each_way_has_the_layers_that_it_contains() {
 }
 
 #[test]
-fn only_the_way_in_question_has_its_transfer_size() {
+fn only_the_plans_own_target_has_its_transfer_size() {
     let flags = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
     let (plan, ladder) = of_target("nfs://127.0.0.1:7/e", &flags).unwrap();
     let sizes = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
@@ -78,7 +78,7 @@ fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
 }
 
 #[test]
-fn hosts_that_are_set_up_have_every_way_of_data() {
+fn hosts_that_are_set_up_have_every_data_path() {
     use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
                 ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
@@ -112,7 +112,7 @@ fn hosts_that_are_set_up_have_every_way_of_data() {
 }
 
 #[test]
-fn what_the_server_is_holds_for_every_layer_but_ours() {
+fn settings_of_the_server_hold_for_every_layer_but_ours() {
     use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let of = |backend: &str, work: &str| {
         let text = format!(
@@ -148,20 +148,20 @@ fn what_the_server_is_holds_for_every_layer_but_ours() {
 }
 
 #[test]
-fn what_has_several_ways_or_levels_is_refused() {
-    let told = |error: PlanError| error.to_string();
+fn several_targets_or_levels_are_refused() {
+    let message = |error: PlanError| error.to_string();
     let two = "name = \"t\"\n[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\n\
                path = \"/\"\n[[workload]]\nkind = \"stream\"\n";
     let error = RawPlan::parse(two, "two").unwrap().into_ladder(BesideServer::default());
-    assert!(told(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
+    assert!(message(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
     let error = of_target("null", &Overrides::default()).unwrap_err();
-    assert!(told(error).contains("one layer is no ladder"));
+    assert!(message(error).contains("one layer is no ladder"));
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\n\
                 [[workload]]\nkind = \"stream\"\n";
     let beside = BesideServer { disk: Some("/srv".into()), ..BesideServer::default() };
     let error = RawPlan::parse(text, "t").unwrap().into_ladder(beside).unwrap_err();
-    assert!(told(error).starts_with("--server-disk: is for servers that aren't set up"));
+    assert!(message(error).starts_with("--server-disk: is for servers that aren't set up"));
     let levels = Overrides::default().with(Setting::IoSize, &["4KiB", "8KiB"]);
-    let error = told(of_target("embedded", &levels).unwrap_err());
+    let error = message(of_target("embedded", &levels).unwrap_err());
     assert!(error.starts_with("--io-size: a ladder has one run"), "{error}");
 }

@@ -201,7 +201,7 @@ fn a_target_says_how_it_is_spoken_to() {
 }
 
 #[test]
-fn retransmission_without_udp_is_told() {
+fn retransmission_without_udp_is_a_warning() {
     let raw = RawPlan::parse(
         "name = \"t\"\n[factors]\nretrans = 5\n[[target]]\nname = \"n\"\nurl = \"nfs://h/e\"\n\
          [[target]]\nname = \"u\"\nurl = \"nfs://h/e?timeo=2s\"\n\
@@ -209,10 +209,10 @@ fn retransmission_without_udp_is_told() {
         "p.toml",
     )
     .unwrap();
-    let told: Vec<String> = without_effect(&raw).iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("p.toml:3:11: retrans: no run"), "{told:?}");
-    assert!(told[1].starts_with("p.toml:9:7: timeo: no run"), "{told:?}");
+    let warnings: Vec<String> = without_effect(&raw).iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("p.toml:3:11: retrans: no run"), "{warnings:?}");
+    assert!(warnings[1].starts_with("p.toml:9:7: timeo: no run"), "{warnings:?}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_target_of_the_command_line_gets_every_workload() {
 }
 
 #[test]
-fn settings_without_effect_are_told() {
+fn settings_without_effect_are_warnings() {
     let raw = RawPlan::parse(
         "name = \"t\"\n[factors]\ntransfer_size = \"64KiB\"\nio_size = \"1MiB\"\n\
          [[target]]\nname = \"d\"\npath = \"m\"\n\
@@ -304,9 +304,9 @@ fn settings_without_effect_are_told() {
         "p.toml",
     )
     .unwrap();
-    let told: Vec<String> = without_effect(&raw).iter().map(ToString::to_string).collect();
+    let warnings: Vec<String> = without_effect(&raw).iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        warnings,
         [
             "p.toml:4:11: io_size: no run of this plan depends on it (hint: Bytes of one read or \
              write. Not for metadata.)",

@@ -136,8 +136,8 @@ impl DirectoryAccess {
     ) -> Result<Vec<OwnedFd>, TargetError> {
         let mut flags = match pass.opens() {
             // A mapping that is written to is one that can be read.
-            Opens::Anew if spec.layout.mmap => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
-            Opens::Anew => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
+            Opens::Truncated if spec.layout.mmap => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
+            Opens::Truncated => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
             Opens::ToRead => OFlags::RDONLY,
             Opens::Both => OFlags::RDWR,
             Opens::Nothing => OFlags::empty(),
@@ -202,7 +202,7 @@ impl DirectoryAccess {
 /// Maps a file; one that is written anew gets its size and its space first, since a store into a
 /// page without space would kill the process.
 fn map_file(file: &OwnedFd, bytes: u64, pass: Pass) -> Result<Mapping, Errno> {
-    if pass.opens() == Opens::Anew {
+    if pass.opens() == Opens::Truncated {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => rustix::fs::ftruncate(file, bytes)?,
             reserved => reserved?,

@@ -252,7 +252,7 @@ fn open_one(
     spec: &RunSpec,
     pass: Pass,
 ) -> Result<(File, u64), CallFailure> {
-    if pass.opens() == Opens::Anew {
+    if pass.opens() == Opens::Truncated {
         return Ok((make_file(mount, dir, name.as_str(), spec)?, 0));
     }
     let file = mount.open(dir, name.as_str(), access_of(pass))?;
