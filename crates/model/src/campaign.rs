@@ -236,8 +236,8 @@ impl PassResult {
     /// scheduled before it and were done in it are: the target worked on them instead.
     pub fn carried_ops(&self) -> Option<u64> {
         let offered = self.scope.offered.filter(|offered| offered.scheduled_ops > 0)?;
-        // A queue that the warm-up left takes the place of ops of the window; what the window leaves
-        // is done after it, and is none of its own.
+        // A queue that the warm-up left takes the place of ops of the window; what the window
+        // leaves is done after it, and is none of its own.
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
         Some((in_time + offered.carried_over_ops).min(offered.scheduled_ops))
     }

@@ -6,8 +6,8 @@
 
 /// A cell with the quotes that it needs, and never a formula.
 pub fn quoted(cell: &str) -> String {
-    // Spreadsheets run a cell that begins so, whatever its quotes; a negative number begins so, too,
-    // and must be a number to them.
+    // Spreadsheets run a cell that begins so, whatever its quotes; a negative number begins so,
+    // too, and must be a number to them.
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if formula && !cell.parse::<f64>().is_ok_and(f64::is_finite) {
         return in_quotes(&format!("'{cell}"));

@@ -1,9 +1,9 @@
 //! Panics as values: a bug of ours ends one trial with its message, and not the program.
 //!
-//! [`catch`] runs something and turns a panic into a [`Panicked`]. Only the panic hook knows its place
-//! in the source: the binary, which owns the hook, has it call [`note`], which keeps the place for
-//! the thread that unwinds. The caller decides what is undone; nothing that the work held by
-//! reference may be trusted to be whole afterwards.
+//! [`catch`] runs something and turns a panic into a [`Panicked`]. Only the panic hook knows its
+//! place in the source: the binary, which owns the hook, has it call [`note`], which keeps the
+//! place for the thread that unwinds. The caller decides what is undone; nothing that the work held
+//! by reference may be trusted to be whole afterwards.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -260,8 +260,8 @@ impl Setting {
     /// where the level is of another kind or the run has no such part.
     #[must_use]
     pub fn put(self, run: &mut RunSpec, value: Value) -> bool {
-        // What NFS is spoken by decides where its settings are: in the target where our client speaks
-        // it, in the mount where a kernel does.
+        // What NFS is spoken by decides where its settings are: in the target where our client
+        // speaks it, in the mount where a kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {
             (Place::Run(_, get), ..) => get(run),
             (Place::Lab(_, get), _, Some(lab)) => get(lab),

@@ -174,8 +174,8 @@ impl RunSpec {
     /// After how much time a pass ends at the latest, in nanoseconds; `None` where time is no
     /// bound.
     pub const fn time_max_ns(&self, pass: Pass) -> Option<u64> {
-        // A mixed or random pass has no end of its own: `duration` ends it, unless it has a number of
-        // ops or bytes to do. All other passes end with their files, or with `time_max` before.
+        // A mixed or random pass has no end of its own: `duration` ends it, unless it has a number
+        // of ops or bytes to do. All other passes end with their files, or with `time_max` before.
         let is_counted = self.load.ops_max > 0 || self.load.bytes_max > 0;
         let ms = if !pass.is_timed() || (self.duration_ms == 0 && is_counted) {
             self.load.time_max_ms
@@ -207,8 +207,8 @@ impl RunSpec {
 
     /// Says whether a write is safe once it is answered.
     pub fn answers_safe(&self) -> bool {
-        // The file may be opened so that each write waits; or NFS asks for a stable WRITE, and every
-        // WRITE of v2 is one.
+        // The file may be opened so that each write waits; or NFS asks for a stable WRITE, and
+        // every WRITE of v2 is one.
         let waits = matches!(self.durability, Durability::Dsync | Durability::Osync);
         let nfs = self.target.nfs().map(|nfs| nfs.settings);
         let stable = |nfs: NfsSettings| nfs.stable != Stable::Unstable || nfs.version.major() == 2;

@@ -222,8 +222,8 @@ pub fn parse_mkfs_options(
     let mut options = Vec::new();
     while let Some(word) = words.next() {
         let (flag, attached) = split_flag(table, word)?;
-        // The next word belongs to an option only where one of its forms takes a value: otherwise it
-        // would be the device, which a plan never passes so.
+        // The next word belongs to an option only where one of its forms takes a value: otherwise
+        // it would be the device, which a plan never passes so.
         let takes_value = table.forms(flag).any(|form| !matches!(form, Flag));
         let value = match attached {
             None if takes_value => words.next(),

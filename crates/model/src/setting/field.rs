@@ -91,8 +91,8 @@ macro_rules! open_numbers {
             }
 
             fn put(&mut self, value: Value) -> bool {
-                // The old level is lost where the new one is of another kind, which the caller treats
-                // as a bug.
+                // The old level is lost where the new one is of another kind, which the caller
+                // treats as a bug.
                 *self = None;
                 value == Value::Open || self.insert(0).put(value)
             }

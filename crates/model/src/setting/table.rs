@@ -128,8 +128,8 @@ settings! {
     /// before it. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
-    /// A setting that is not effective fails the run; otherwise it is reported as a caveat. Only for
-    /// targets with `server`.
+    /// A setting that is not effective fails the run; otherwise it is reported as a caveat. Only
+    /// for targets with `server`.
     Strict => flag("strict", lab!(strict));
     /// Passes of a trial, in their order: write+read of a stream, create+stat+remove of metadata.
     /// Stream and iozone: write, rewrite, read, reread, random_read, random_write, backward_read,

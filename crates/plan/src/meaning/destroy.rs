@@ -1,7 +1,7 @@
 //! The hosts that a plan uses, and what would be lost on them.
 //!
-//! A device that is formatted must be repeated by the user who starts the plan; nothing here acts on a
-//! host.
+//! A device that is formatted must be repeated by the user who starts the plan; nothing here acts
+//! on a host.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,8 @@ pub const WARMUP_TRIALS: Range =
 /// How wide half an interval may be, in thousandths of the median.
 pub const UNTIL_PERMILLE: Range =
     Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
-/// Trials that are always made before `until` is judged: up to so many, the interval is their range.
+/// Trials that are always made before `until` is judged: up to so many, the interval is their
+/// range.
 pub const UNTIL_TRIALS_MIN: u32 = 5;
 /// Without the highest and the lowest there must be one left.
 pub const DISCARD_TRIALS_MIN: u32 = 3;
