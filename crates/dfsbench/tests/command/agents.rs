@@ -295,5 +295,6 @@ fn an_agent_that_is_told_to_end_by_a_signal_cleans_up() {
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
     signal(process_of(&remote), Signal::TERM);
     within(SOON, "the end", || std::fs::read_dir(rig.target()).unwrap().count() == 0);
-    assert!(ask(&mut remote, Order::Clock).is_err());
+    // Its clock is read by the thread that reads the stream, so it may answer until it has ended.
+    within(SOON, "the end of its process", || ask(&mut remote, Order::Clock).is_err());
 }

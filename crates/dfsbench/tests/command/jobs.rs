@@ -81,7 +81,7 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
     let other = "f".repeat(64);
     let bad = end_of(agent(&rig, &address, &other, ("1", "2")));
     assert_eq!(bad.code, 3, "{bad:?}");
-    let said = format!("error: agent, rank 1 of 2: the controller at {address} did not let");
+    let said = format!("error: agent, rank 1 of 2: the controller at {address} refused");
     assert!(bad.stderr.starts_with(&said) && !bad.stderr.contains(&other), "{bad:?}");
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
@@ -125,16 +125,16 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
     assert!(refused(&[]).starts_with("error: no launcher has set this agent's rank"));
     let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
     let said = refused(&variables);
-    assert!(said.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not there"), "{said}");
+    assert!(said.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not set"), "{said}");
     variables.push(("DFSBENCH_MEET", "127.0.0.1:1"));
-    assert!(refused(&variables).contains("DFSBENCH_TOKEN is not there"));
+    assert!(refused(&variables).contains("DFSBENCH_TOKEN is not set"));
     variables.push(("DFSBENCH_TOKEN", "secret"));
     let said = refused(&variables);
     assert!(said.contains("it has 6 characters") && !said.contains("secret"), "{said}");
     variables.pop();
     variables.push(("DFSBENCH_TOKEN", TOKEN));
     let said = refused(&variables);
-    assert!(said.contains("no controller at 127.0.0.1:1 in 0 s"), "{said}");
+    assert!(said.contains("no controller answered at 127.0.0.1:1 within 0 s"), "{said}");
     variables.push(("DFSBENCH_HOST", "a b"));
     let said = refused(&variables);
     assert!(said.contains("DFSBENCH_HOST: ") && said.contains("not `a b`"), "{said}");
@@ -147,7 +147,7 @@ fn bad_arguments_of_a_job_are_one_error_each() {
     for (more, words) in [
         (&["--launcher", "wait"][..], "the number of agents is not known"),
         (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
-        (&["--launcher", "slurm", "--agents", "0"], "--agents 0: there are 1 to 65536"),
+        (&["--launcher", "slurm", "--agents", "0"], "--agents 0: must be 1 to 65536"),
         (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is no port"),
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
         (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),

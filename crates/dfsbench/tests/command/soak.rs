@@ -159,7 +159,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
         refused(&[&flag, &text], &words);
     }
     let target = rig.target().display().to_string();
-    refused(&[&target, "--disturb", "server-restart at 1s"], &["right", "in-memory"]);
+    refused(&[&target, "--disturb", "server-restart at 1s"], &["may not", "in-memory"]);
     refused(&["--trials", "3"], &["--trials has no meaning for a soak", "--segment"]);
     refused(&["--io-size", "4KiB,8KiB"], &["a soak is one run, and this plan makes 2"]);
     refused(&["--workers", "4", "--files", "3"], &["3 files for 4 workers", "--files 4"]);
