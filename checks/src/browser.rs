@@ -85,7 +85,7 @@ impl Browser {
     ///
     /// # Errors
     /// Where the browser has ended.
-    pub fn tab(&mut self) -> Result<Tab<'_>> {
+    pub fn open_tab(&mut self) -> Result<Tab<'_>> {
         let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
         let params = json!({ "targetId": target["targetId"], "flatten": true });
         let session = self.call(None, "Target.attachToTarget", &params)?;
@@ -136,7 +136,7 @@ impl Tab<'_> {
     pub fn open(&mut self, url: &str) -> Result<()> {
         let opened = self.call("Page.navigate", &json!({ "url": url }))?;
         ensure!(opened.get("errorText").is_none(), "{url}: {}", opened["errorText"]);
-        self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
     }
 
     /// Evaluates an expression in the page.
@@ -154,7 +154,7 @@ impl Tab<'_> {
     ///
     /// # Errors
     /// Where it never is.
-    pub fn until(&mut self, expression: &str) -> Result<()> {
+    pub fn wait_for(&mut self, expression: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         // While a page gives way to another, nothing can be evaluated.
         while !self.eval(expression).is_ok_and(|value| value == true) {
@@ -178,7 +178,7 @@ impl Tab<'_> {
     ///
     /// # Errors
     /// Where the browser has ended.
-    pub fn press(&mut self, keys: &[&str]) -> Result<()> {
+    pub fn press_keys(&mut self, keys: &[&str]) -> Result<()> {
         for key in keys {
             let (code, text) = match *key {
                 "Tab" => (9, ""),
@@ -209,7 +209,7 @@ impl Tab<'_> {
     }
 
     /// Returns the console's messages that are more than mere information.
-    pub fn console(&self) -> Vec<String> {
+    pub fn console_messages(&self) -> Vec<String> {
         let loud = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
             Some("Runtime.consoleAPICalled") => {

@@ -8,7 +8,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::capture::{Capture, numbers};
+use crate::capture::{Capture, parse_numbers};
 
 /// The flavour of the call that asks for TLS. **Source:** RFC 9289 section 4.1.
 const AUTH_TLS: u32 = 7;
@@ -51,7 +51,7 @@ impl Secured {
     /// Tells whether the capture is whole.
     pub fn is_all_there(&self) -> bool {
         for line in self.as_tls.lines() {
-            if !column(line, 4).is_empty() || !column(line, 5).is_empty() {
+            if !read_column(line, 4).is_empty() || !read_column(line, 5).is_empty() {
                 return false;
             }
         }
@@ -63,15 +63,15 @@ impl Secured {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<()> {
-        let probes = self.probes()?;
+        let probes = self.count_probes()?;
         let (mut payload, mut again, mut records) = (0, 0, 0);
         for line in self.as_tls.lines() {
-            ensure!(column(line, 2).is_empty(), "malformed under TLS: {line:?}");
-            ensure!(column(line, 3).is_empty(), "an alert in the clear: {line:?}");
-            let len = column(line, 0).parse::<u64>().unwrap_or_default();
+            ensure!(read_column(line, 2).is_empty(), "malformed under TLS: {line:?}");
+            ensure!(read_column(line, 3).is_empty(), "an alert in the clear: {line:?}");
+            let len = read_column(line, 0).parse::<u64>().unwrap_or_default();
             payload += len;
-            again += if column(line, 6).is_empty() { 0 } else { len };
-            let lengths = numbers(column(line, 1))?;
+            again += if read_column(line, 6).is_empty() { 0 } else { len };
+            let lengths = parse_numbers(read_column(line, 1))?;
             records += lengths.iter().map(|len| u64::from(*len) + RECORD_HEAD_BYTES).sum::<u64>();
         }
         let secured = payload - PROBE_BYTES * probes;
@@ -83,14 +83,14 @@ impl Secured {
     }
 
     /// Counts the pairs of probe and answer; nothing else is RPC in the clear.
-    fn probes(&self) -> Result<u64> {
+    fn count_probes(&self) -> Result<u64> {
         let (mut calls, mut replies) = (0, 0);
-        for line in self.as_rpc.lines().filter(|line| !column(line, 0).is_empty()) {
-            ensure!(column(line, 3).is_empty(), "malformed in the clear: {line:?}");
-            let flavors = numbers(column(line, 1))?;
-            match column(line, 0) {
+        for line in self.as_rpc.lines().filter(|line| !read_column(line, 0).is_empty()) {
+            ensure!(read_column(line, 3).is_empty(), "malformed in the clear: {line:?}");
+            let flavors = parse_numbers(read_column(line, 1))?;
+            match read_column(line, 0) {
                 "0" => {
-                    let asks = flavors.first() == Some(&AUTH_TLS) && column(line, 2) == "0";
+                    let asks = flavors.first() == Some(&AUTH_TLS) && read_column(line, 2) == "0";
                     ensure!(asks, "a call in the clear that does not ask for TLS: {line:?}");
                     calls += 1;
                 }
@@ -102,7 +102,7 @@ impl Secured {
     }
 }
 
-fn column(line: &str, number: usize) -> &str {
+fn read_column(line: &str, number: usize) -> &str {
     line.split('\t').nth(number).unwrap_or_default()
 }
 

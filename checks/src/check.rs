@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_check_that_exceeds_its_limit_reports_what_it_waited_for() {
-        let text = message(1, || proc::run(Command::new("sleep").arg("60")));
+        let text = message(1, || proc::run_command(Command::new("sleep").arg("60")));
         assert!(text.contains("limit of 1 s is over; it waited for: `sleep 60`"), "{text}");
     }
 

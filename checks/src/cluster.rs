@@ -80,8 +80,8 @@ impl Machine {
     ///
     /// # Errors
     /// When the namespace is gone.
-    pub fn processes(&self, words: &str) -> Result<Vec<String>> {
-        let text = proc::text(self.inside("sh").args(["-c", PROCESSES, "sh", words]))?;
+    pub fn find_processes(&self, words: &str) -> Result<Vec<String>> {
+        let text = proc::capture_text(self.inside("sh").args(["-c", PROCESSES, "sh", words]))?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 
@@ -89,8 +89,8 @@ impl Machine {
     ///
     /// # Errors
     /// When the namespace is gone.
-    pub fn agents(&self) -> Result<Vec<String>> {
-        self.processes("agent --meet")
+    pub fn list_agents(&self) -> Result<Vec<String>> {
+        self.find_processes("agent --meet")
     }
 
     /// Kills a process inside.
@@ -98,7 +98,7 @@ impl Machine {
     /// # Errors
     /// When there is none of that id.
     pub fn kill(&self, id: &str) -> Result<()> {
-        proc::capture(self.inside("kill").args(["-9", id])).map(drop)
+        proc::capture_stdout(self.inside("kill").args(["-9", id])).map(drop)
     }
 }
 

@@ -69,7 +69,7 @@ impl Ganesha {
         }
         let (nfs_port, mount_port) = (proc::free_port()?, proc::free_port()?);
         let config = folder.path().join("ganesha.conf");
-        fs::write(&config, configuration(folder.path(), [nfs_port, mount_port], exports)?)?;
+        fs::write(&config, write_configuration(folder.path(), [nfs_port, mount_port], exports)?)?;
         let log = folder.path().join("ganesha.log");
         let mut command = Command::new("ganesha.nfsd");
         command.env("LD_PRELOAD", native::rpcb_shim()?).args(["-F", "-N", "NIV_EVENT"]);
@@ -79,7 +79,7 @@ impl Ganesha {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = Background::start(&mut command)?;
         for port in [nfs_port, mount_port] {
-            process.await_port(port, PATIENCE).with_context(|| end_of(&log))?;
+            process.await_port(port, PATIENCE).with_context(|| read_log_end(&log))?;
         }
         Ok(Self { _process: process, folder, _ticket: ticket, nfs_port, mount_port })
     }
@@ -116,8 +116,9 @@ EXPORT {
 }
 "#;
 
-fn configuration(folder: &Path, [nfs, mount]: [u16; 2], exports: &str) -> Result<String> {
-    let plugin = setup::library("ganesha/libfsalvfs.so").context("nfs-ganesha-vfs is missing")?;
+fn write_configuration(folder: &Path, [nfs, mount]: [u16; 2], exports: &str) -> Result<String> {
+    let plugin =
+        setup::find_library("ganesha/libfsalvfs.so").context("nfs-ganesha-vfs is missing")?;
     let plugins = plugin.parent().expect("a file lies in a folder").display();
     let folder = folder.display().to_string();
     let exports =
@@ -139,7 +140,7 @@ EXPORT_DEFAULTS {{
     ))
 }
 
-fn end_of(log: &Path) -> String {
+fn read_log_end(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let tail = lines[lines.len().saturating_sub(12)..].join("\n");

@@ -45,7 +45,7 @@ pub struct Ticket {
 ///
 /// Without a guard (no `setsid`, a full disk) nothing is registered: the owners' own `Drop` still
 /// cleans up.
-pub fn register(script: &str) -> Ticket {
+pub fn register_script(script: &str) -> Ticket {
     let Some(guard) = GUARD.as_ref() else { return Ticket { file: None } };
     // Zeros in front make the order of names that of numbers.
     let file = guard.folder.join(format!("{:010}", NUMBER.fetch_add(1, Ordering::Relaxed)));
@@ -55,12 +55,12 @@ pub fn register(script: &str) -> Ticket {
 
 /// Registers the end of a process.
 pub fn kill_process(id: u32) -> Ticket {
-    register(&format!("kill -9 {id} 2>/dev/null"))
+    register_script(&format!("kill -9 {id} 2>/dev/null"))
 }
 
 /// Registers the removal of a folder.
 pub fn remove_folder(path: &Path) -> Ticket {
-    register(&format!("rm -rf --one-file-system '{}'", path.display()))
+    register_script(&format!("rm -rf --one-file-system '{}'", path.display()))
 }
 
 impl Drop for Ticket {

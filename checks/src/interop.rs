@@ -118,7 +118,7 @@ pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
         command.arg(export.for_libnfs("").replace("version=3", &format!("version={version}")));
         command
     };
-    let output = proc::output(command.arg(MANY_ENTRIES))?;
+    let output = proc::capture_output(command.arg(MANY_ENTRIES))?;
     let output_text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{}\n{output_text}", output.status);
     let made = output_text.lines().filter(|line| line.ends_with("... ok")).count();
@@ -131,7 +131,9 @@ pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
 /// # Errors
 /// As [`check_output`].
 pub fn check_all(address: &str, flags: &[&str]) -> Result<Counters> {
-    check_output(Command::new(repo::example(Profile::Debug, "interop")).arg(address).args(flags))
+    check_output(
+        Command::new(repo::example_path(Profile::Debug, "interop")).arg(address).args(flags),
+    )
 }
 
 /// Has a command make the checks, and judges its output.
@@ -139,7 +141,7 @@ pub fn check_all(address: &str, flags: &[&str]) -> Result<Counters> {
 /// # Errors
 /// Where a check fails, too few were made, or calls and replies don't add up.
 pub fn check_output(command: &mut Command) -> Result<Counters> {
-    let output = proc::output(command)?;
+    let output = proc::capture_output(command)?;
     let output_text = String::from_utf8_lossy(&output.stdout);
     let end = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}\n{output_text}{end}", output.status);

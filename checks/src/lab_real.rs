@@ -19,8 +19,8 @@ pub fn build() -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     // With the whole workspace, or external crates have other features and are built again.
     cargo.args(["build", "--workspace", "--example", "lab_real", "--quiet"]);
-    proc::run(cargo.current_dir(repo::root()))?;
-    Ok(repo::example(Profile::Debug, "lab_real"))
+    proc::run_command(cargo.current_dir(repo::root()))?;
+    Ok(repo::example_path(Profile::Debug, "lab_real"))
 }
 
 /// Runs a check in a fresh mount and network namespace, so that nothing that fails outlives it but
@@ -31,7 +31,7 @@ pub fn build() -> Result<PathBuf> {
 pub fn run_here(program: &Path, name: &str) -> Result<()> {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--net", "--"]).arg(program).arg(name);
-    proc::capture(&mut unshare).map(drop)
+    proc::capture_stdout(&mut unshare).map(drop)
 }
 
 /// Makes sure that the tests of a group are those that the program has.
@@ -39,7 +39,7 @@ pub fn run_here(program: &Path, name: &str) -> Result<()> {
 /// # Errors
 /// Where a check has no test here, or a test has no check.
 pub fn compare_names(program: &Path, group: &str, expected: &[&str]) -> Result<()> {
-    let listed = proc::text(Command::new(program).args(["list", group]))?;
+    let listed = proc::capture_text(Command::new(program).args(["list", group]))?;
     let mut listed: Vec<&str> = listed.lines().collect();
     let mut expected = expected.to_vec();
     listed.sort_unstable();

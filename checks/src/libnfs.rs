@@ -45,7 +45,7 @@ impl Export {
 /// # Errors
 /// Where `nfs-cp` fails.
 pub fn copy_to(from: &Path, to: &Export, name: &str) -> Result<()> {
-    proc::capture(Command::new("nfs-cp").arg(from).arg(to.for_libnfs(name))).map(|_| ())
+    proc::capture_stdout(Command::new("nfs-cp").arg(from).arg(to.for_libnfs(name))).map(|_| ())
 }
 
 /// Reads a whole file from the server.
@@ -53,7 +53,7 @@ pub fn copy_to(from: &Path, to: &Export, name: &str) -> Result<()> {
 /// # Errors
 /// Where `nfs-cat` fails.
 pub fn read_file(export: &Export, name: &str) -> Result<Vec<u8>> {
-    proc::capture(Command::new("nfs-cat").arg(export.for_libnfs(name)))
+    proc::capture_stdout(Command::new("nfs-cat").arg(export.for_libnfs(name)))
 }
 
 /// Returns the names of all files below the root of an export, with their folders.
@@ -61,11 +61,17 @@ pub fn read_file(export: &Export, name: &str) -> Result<Vec<u8>> {
 /// # Errors
 /// Where `nfs-ls` fails.
 pub fn list_files(export: &Export) -> Result<Vec<String>> {
-    let listing = proc::text(Command::new("nfs-ls").arg("-R").arg(export.for_libnfs("")))?;
+    let listing = proc::capture_text(Command::new("nfs-ls").arg("-R").arg(export.for_libnfs("")))?;
     // `-rw-r--r--  1     0     0        12 ./folder/file`; folders start with `d`.
-    let files = listing.lines().filter(|line| line.starts_with('-'));
-    let names = files.filter_map(|line| line.split_whitespace().last());
-    Ok(names.map(|name| name.trim_start_matches("./").trim_start_matches('/').to_owned()).collect())
+    let mut names = Vec::new();
+    for line in listing.lines() {
+        if line.starts_with('-')
+            && let Some(name) = line.split_whitespace().last()
+        {
+            names.push(name.trim_start_matches("./").trim_start_matches('/').to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// Compares two contents byte for byte and names the first difference.
@@ -73,8 +79,9 @@ pub fn list_files(export: &Export) -> Result<Vec<String>> {
 /// # Errors
 /// Where they differ.
 pub fn compare_bytes(what: &str, got: &[u8], want: &[u8]) -> Result<()> {
-    let differs = got.iter().zip(want).position(|(got, want)| got != want);
-    ensure!(differs.is_none(), "{what}: differs first at byte {}", differs.unwrap_or_default());
+    for (index, (got, want)) in got.iter().zip(want).enumerate() {
+        ensure!(got == want, "{what}: differs first at byte {index}");
+    }
     ensure!(got.len() == want.len(), "{what}: {} bytes, not {}", got.len(), want.len());
     Ok(())
 }

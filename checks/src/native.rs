@@ -17,7 +17,7 @@ const STRICT: [&str; 4] = ["-O2", "-Wall", "-Wextra", "-Werror"];
 /// # Errors
 /// Where `cc` fails.
 pub fn rpcb_shim() -> Result<PathBuf> {
-    compile("rpcb_shim.c", "rpcb_shim.so", &["-shared", "-fPIC"])
+    compile_program("rpcb_shim.c", "rpcb_shim.so", &["-shared", "-fPIC"])
 }
 
 /// Builds what makes load with libnfs; returns the program.
@@ -25,7 +25,7 @@ pub fn rpcb_shim() -> Result<PathBuf> {
 /// # Errors
 /// Where `cc` fails, or libnfs-dev is missing.
 pub fn libnfs_load() -> Result<PathBuf> {
-    compile("libnfs_load.c", "libnfs_load", &["-lnfs"])
+    compile_program("libnfs_load.c", "libnfs_load", &["-lnfs"])
 }
 
 /// Builds the checks of a server by libnfs, over v3 and v4; returns the program.
@@ -33,7 +33,7 @@ pub fn libnfs_load() -> Result<PathBuf> {
 /// # Errors
 /// Where `cc` fails, or libnfs-dev is missing.
 pub fn libnfs_checks() -> Result<PathBuf> {
-    compile("libnfs_checks.c", "libnfs_checks", &["-lnfs"])
+    compile_program("libnfs_checks.c", "libnfs_checks", &["-lnfs"])
 }
 
 /// Builds the checks of a server by libnfs, over v2; returns the program.
@@ -41,7 +41,7 @@ pub fn libnfs_checks() -> Result<PathBuf> {
 /// # Errors
 /// Where `cc` fails, or libnfs-dev is missing.
 pub fn libnfs2_checks() -> Result<PathBuf> {
-    compile("libnfs2_checks.c", "libnfs2_checks", &["-lnfs"])
+    compile_program("libnfs2_checks.c", "libnfs2_checks", &["-lnfs"])
 }
 
 /// Builds the echo; returns the program.
@@ -49,18 +49,18 @@ pub fn libnfs2_checks() -> Result<PathBuf> {
 /// # Errors
 /// Where `cc` fails.
 pub fn tcp_echo() -> Result<PathBuf> {
-    compile("tcp_echo.c", "tcp_echo", &[])
+    compile_program("tcp_echo.c", "tcp_echo", &[])
 }
 
-fn compile(source: &str, product: &str, last: &[&str]) -> Result<PathBuf> {
+fn compile_program(source: &str, product: &str, last: &[&str]) -> Result<PathBuf> {
     let source = repo::root().join("xtask/peers").join(source);
-    let folder = repo::target().join("xtask");
+    let folder = repo::target_folder().join("xtask");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let product = folder.join(product);
     if !is_fresh(&product, &source)? {
         let mut cc = Command::new("cc");
         cc.args(STRICT).arg("-o").arg(&product).arg(&source).args(last);
-        proc::run(&mut cc)?;
+        proc::run_command(&mut cc)?;
     }
     Ok(product)
 }

@@ -42,7 +42,7 @@ impl Read for Noise {
 }
 
 /// Returns this many bytes.
-pub fn bytes(len: usize) -> Vec<u8> {
+pub fn make_bytes(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Noise::new().read_exact(&mut bytes).expect("the stream never ends");
     bytes
@@ -52,7 +52,7 @@ pub fn bytes(len: usize) -> Vec<u8> {
 ///
 /// # Errors
 /// Where it can't be written.
-pub fn file(path: &Path, len: u64) -> Result<()> {
+pub fn write_file(path: &Path, len: u64) -> Result<()> {
     let write = || {
         let mut file = File::create(path)?;
         io::copy(&mut Noise::new().take(len), &mut file)?;
@@ -63,12 +63,12 @@ pub fn file(path: &Path, len: u64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::make_bytes;
 
     #[test]
     fn the_same_bytes_every_time_and_no_block_twice() {
-        let noise = bytes(1 << 20);
-        assert_eq!(noise, bytes(1 << 20));
+        let noise = make_bytes(1 << 20);
+        assert_eq!(noise, make_bytes(1 << 20));
         let mut blocks: Vec<&[u8]> = noise.chunks(512).collect();
         blocks.sort_unstable();
         assert!(blocks.windows(2).all(|pair| pair[0] != pair[1]));

@@ -48,7 +48,7 @@ impl Ours {
 
     /// Returns a command without arguments, quiet and without colours.
     pub fn command(self) -> Command {
-        let mut command = Command::new(repo::dfsbench(self.profile));
+        let mut command = Command::new(repo::dfsbench_path(self.profile));
         command.env("NO_COLOR", "1").stdin(Stdio::null());
         command
     }
@@ -65,7 +65,7 @@ impl Ours {
     /// # Errors
     /// Where it exits with another code.
     pub fn run(self, run: &Run<'_>) -> Result<()> {
-        proc::capture(&mut self.run_command(run)).map(|_| ())
+        proc::capture_stdout(&mut self.run_command(run)).map(|_| ())
     }
 
     /// Makes a run and returns its output, whatever its exit code.
@@ -73,7 +73,7 @@ impl Ours {
     /// # Errors
     /// Where it can't be started.
     pub fn try_run(self, run: &Run<'_>) -> Result<Output> {
-        proc::output(&mut self.run_command(run))
+        proc::capture_output(&mut self.run_command(run))
     }
 
     /// Reports a results file in a format, on stdout.
@@ -83,18 +83,18 @@ impl Ours {
     pub fn report(self, results: &Path, format: &str) -> Result<Vec<u8>> {
         let mut command = self.command();
         command.arg("report").arg("--results").arg(results).args(["--format", format]);
-        proc::capture(&mut command)
+        proc::capture_stdout(&mut command)
     }
 
     /// Returns the bytes that a run with this seed writes into a file.
     ///
     /// # Errors
     /// Where `dfsbench pattern` fails.
-    pub fn pattern(self, seed: u64, file: u32, size_bytes: u64) -> Result<Vec<u8>> {
+    pub fn make_pattern(self, seed: u64, file: u32, size_bytes: u64) -> Result<Vec<u8>> {
         let (seed, file, size) = (seed.to_string(), file.to_string(), size_bytes.to_string());
         let mut command = self.command();
         command.args(["pattern", "--seed", &seed, "--file", &file, "--size", &size]);
-        proc::capture(&mut command)
+        proc::capture_stdout(&mut command)
     }
 
     /// Reads a whole file with our client.
@@ -102,7 +102,7 @@ impl Ours {
     /// # Errors
     /// Where `dfsbench cat` fails.
     pub fn cat(self, export: &Export, file: &str) -> Result<Vec<u8>> {
-        proc::capture(self.command().arg("cat").arg(export.for_us(file)))
+        proc::capture_stdout(self.command().arg("cat").arg(export.for_us(file)))
     }
 
     /// Starts our NFS server with room for this much, such as `64MiB`.

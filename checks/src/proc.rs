@@ -21,14 +21,16 @@ use crate::guard::{self, Ticket};
 const POLL: Duration = Duration::from_millis(20);
 
 /// Returns the command line of `command`, for messages.
-pub fn line(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|arg| arg.to_string_lossy().into_owned()));
+    for argument in command.get_args() {
+        words.push(argument.to_string_lossy().into_owned());
+    }
     words.join(" ")
 }
 
-fn spawn(command: &mut Command) -> Result<Child> {
-    let name = line(command);
+fn spawn_command(command: &mut Command) -> Result<Child> {
+    let name = command_line(command);
     let child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
     check::note_start(child.id());
     check::note_wait(&format!("`{name}`"));
@@ -39,12 +41,12 @@ fn spawn(command: &mut Command) -> Result<Child> {
 ///
 /// # Errors
 /// Where it can't be started, or exits with another code than 0.
-pub fn run(command: &mut Command) -> Result<()> {
-    let mut child = spawn(command)?;
+pub fn run_command(command: &mut Command) -> Result<()> {
+    let mut child = spawn_command(command)?;
     let status = child.wait();
     check::note_end(child.id());
     let status = status?;
-    ensure!(status.success(), "`{}` ended with {status}", line(command));
+    ensure!(status.success(), "`{}` ended with {status}", command_line(command));
     Ok(())
 }
 
@@ -52,9 +54,9 @@ pub fn run(command: &mut Command) -> Result<()> {
 ///
 /// # Errors
 /// Where it can't be started.
-pub fn output(command: &mut Command) -> Result<Output> {
+pub fn capture_output(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = spawn(command)?;
+    let child = spawn_command(command)?;
     let id = child.id();
     let output = child.wait_with_output();
     check::note_end(id);
@@ -65,13 +67,13 @@ pub fn output(command: &mut Command) -> Result<Output> {
 ///
 /// # Errors
 /// Where it can't be started or fails; the message carries the end of its stderr.
-pub fn capture(command: &mut Command) -> Result<Vec<u8>> {
-    let output = output(command)?;
+pub fn capture_stdout(command: &mut Command) -> Result<Vec<u8>> {
+    let output = capture_output(command)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let tail: Vec<&str> = stderr.lines().rev().take(8).collect();
-        let tail: Vec<&str> = tail.into_iter().rev().collect();
-        bail!("`{}` ended with {}:\n{}", line(command), output.status, tail.join("\n"));
+        let lines: Vec<&str> = stderr.lines().collect();
+        let tail = lines[lines.len().saturating_sub(8)..].join("\n");
+        bail!("`{}` ended with {}:\n{tail}", command_line(command), output.status);
     }
     Ok(output.stdout)
 }
@@ -79,10 +81,11 @@ pub fn capture(command: &mut Command) -> Result<Vec<u8>> {
 /// Runs a command and returns its stdout as text.
 ///
 /// # Errors
-/// As [`capture`]; also where the output isn't UTF-8.
-pub fn text(command: &mut Command) -> Result<String> {
-    let bytes = capture(command)?;
-    String::from_utf8(bytes).with_context(|| format!("`{}` printed no UTF-8", line(command)))
+/// As [`capture_stdout`]; also where the output isn't UTF-8.
+pub fn capture_text(command: &mut Command) -> Result<String> {
+    let bytes = capture_stdout(command)?;
+    String::from_utf8(bytes)
+        .with_context(|| format!("`{}` printed no UTF-8", command_line(command)))
 }
 
 /// Returns a program with its surroundings that a line of the shell goes before; the line knows one
@@ -136,9 +139,9 @@ impl Background {
     /// # Errors
     /// Where it can't be started.
     pub fn start(command: &mut Command) -> Result<Self> {
-        let child = spawn(command)?;
+        let child = spawn_command(command)?;
         let ticket = guard::kill_process(child.id());
-        Ok(Self { child, name: line(command), _ticket: ticket })
+        Ok(Self { child, name: command_line(command), _ticket: ticket })
     }
 
     /// Starts `command` and returns it with the first line that it prints on stdout.
@@ -252,8 +255,10 @@ pub fn children_cpu_ns() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     // The name, field 2, may hold spaces; it ends with the last parenthesis.
     let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: Option<Vec<u64>> =
-        rest.split_whitespace().skip(13).take(2).map(|field| field.parse().ok()).collect();
-    let ticks = ticks.filter(|ticks| ticks.len() == 2).context("/proc/self/stat has changed")?;
-    Ok(ticks.iter().sum::<u64>() * TICK_NS)
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The rest begins with field 3.
+    let [user, system] = *fields.get(13..15).context("/proc/self/stat has changed")? else {
+        bail!("/proc/self/stat has changed");
+    };
+    Ok((user.parse::<u64>()? + system.parse::<u64>()?) * TICK_NS)
 }

@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
 }
 
 /// Returns the build directory, as cargo itself would choose it.
-pub fn target() -> PathBuf {
+pub fn target_folder() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
         None => root().join("target"),
@@ -31,7 +31,7 @@ pub enum Profile {
 
 impl Profile {
     fn folder(self) -> PathBuf {
-        target().join(match self {
+        target_folder().join(match self {
             Self::Debug => "debug",
             Self::Release => "release",
         })
@@ -39,11 +39,11 @@ impl Profile {
 }
 
 /// Returns the path of the `dfsbench` binary of one profile, built or not.
-pub fn dfsbench(profile: Profile) -> PathBuf {
+pub fn dfsbench_path(profile: Profile) -> PathBuf {
     profile.folder().join("dfsbench")
 }
 
 /// Returns the path of an example of one profile, built or not.
-pub fn example(profile: Profile, name: &str) -> PathBuf {
+pub fn example_path(profile: Profile, name: &str) -> PathBuf {
     profile.folder().join("examples").join(name)
 }

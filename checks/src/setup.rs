@@ -104,11 +104,11 @@ impl Part {
         match self.proof {
             Proof::Program(name) => proc::on_path(name),
             Proof::File(path) => Path::new(path).is_file(),
-            Proof::Library(name) => library(name).is_some(),
+            Proof::Library(name) => find_library(name).is_some(),
         }
     }
 
-    fn proof(&self) -> String {
+    fn describe_proof(&self) -> String {
         match self.proof {
             Proof::Program(name) => format!("program {name}"),
             Proof::File(path) => format!("file {path}"),
@@ -118,10 +118,14 @@ impl Part {
 }
 
 /// Returns the path of a file in `/usr/lib/<architecture>/`, if it is there.
-pub fn library(name: &str) -> Option<std::path::PathBuf> {
-    let folders = fs::read_dir("/usr/lib").ok()?;
-    let mut paths = folders.flatten().map(|folder| folder.path().join(name));
-    paths.find(|path| path.exists())
+pub fn find_library(name: &str) -> Option<std::path::PathBuf> {
+    for folder in fs::read_dir("/usr/lib").ok()? {
+        let path = folder.ok()?.path().join(name);
+        if path.exists() {
+            return Some(path);
+        }
+    }
+    None
 }
 
 /// Installs what is missing.
@@ -141,7 +145,7 @@ pub fn install_missing() -> Result<()> {
 ///
 /// # Errors
 /// Where a part is missing.
-pub fn check() -> Result<()> {
+pub fn check_installed() -> Result<()> {
     let missing = report_missing();
     let hint = "`cargo xtask setup` as root installs them";
     ensure!(missing.is_empty(), "{} parts are missing; {hint}", missing.len());
@@ -153,7 +157,7 @@ pub fn check() -> Result<()> {
 fn report_missing() -> Vec<&'static Part> {
     let missing = find_missing(&PARTS.each_ref().map(|part| part.package));
     for part in &missing {
-        println!("missing: {} ({}): {}", part.package, part.proof(), part.what_for);
+        println!("missing: {} ({}): {}", part.package, part.describe_proof(), part.what_for);
     }
     missing
 }
@@ -169,31 +173,39 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 
 /// Returns the parts of these packages that are missing.
 fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
-    PARTS.iter().filter(|part| packages.contains(&part.package) && !part.is_there()).collect()
+    let mut missing = Vec::new();
+    for part in &PARTS {
+        if packages.contains(&part.package) && !part.is_there() {
+            missing.push(part);
+        }
+    }
+    missing
 }
 
 fn install_all(missing: &[&Part]) -> Result<()> {
-    install(missing)?;
+    install_by_apt(missing)?;
     for part in missing {
-        let (package, proof) = (part.package, part.proof());
+        let (package, proof) = (part.package, part.describe_proof());
         ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
     }
     Ok(())
 }
 
-fn install(missing: &[&Part]) -> Result<()> {
-    let packages: Vec<&str> = missing.iter().map(|part| part.package).collect();
-    let list = packages.join(" ");
-    let (restricted, free): (Vec<&str>, Vec<&str>) =
-        packages.into_iter().partition(|package| NON_FREE.contains(package));
+fn install_by_apt(missing: &[&Part]) -> Result<()> {
+    let (mut free, mut restricted) = (Vec::new(), Vec::new());
+    for part in missing {
+        let is_restricted = NON_FREE.contains(&part.package);
+        if is_restricted { &mut restricted } else { &mut free }.push(part.package);
+    }
+    let list = [free.join(" "), restricted.join(" ")].join(" ");
     ensure!(proc::on_path("apt-get"), "there is no apt-get here: install by hand: {list}");
     let user = fs::metadata("/proc/self").context("who are we?")?.uid();
     ensure!(user == 0, "installing needs root. As root: `apt-get install {list}`");
     let _no_daemons = NoDaemons::forbid()?;
-    update()?;
-    let mut install = apt();
+    update_lists()?;
+    let mut install = apt_command();
     install.args(["install", "--yes", "--no-install-recommends"]).args(&free);
-    proc::run(&mut install).with_context(|| format!("cannot install {list}"))?;
+    proc::run_command(&mut install).with_context(|| format!("cannot install {list}"))?;
     if restricted.is_empty() { Ok(()) } else { install_non_free(&restricted) }
 }
 
@@ -221,26 +233,27 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
         format!("Dir::Etc::SourceParts={}", sources.display()),
         format!("Dir::State::Lists={}", lists.display()),
     ];
-    let (mut update, mut install) = (apt(), apt());
+    let (mut update, mut install) = (apt_command(), apt_command());
     for option in &options {
         update.args(["-o", option]);
         install.args(["-o", option]);
     }
-    proc::run(update.arg("update"))?;
+    proc::run_command(update.arg("update"))?;
     install.args(["install", "--yes", "--no-install-recommends"]).args(packages);
-    proc::run(&mut install).with_context(|| format!("cannot install {}", packages.join(" ")))
+    proc::run_command(&mut install)
+        .with_context(|| format!("cannot install {}", packages.join(" ")))
 }
 
 /// Refreshes the lists of packages; a mirror that fails once is tried again.
-fn update() -> Result<()> {
-    if let Err(error) = proc::run(apt().arg("update")) {
+fn update_lists() -> Result<()> {
+    if let Err(error) = proc::run_command(apt_command().arg("update")) {
         println!("setup: {error:#}; again");
-        proc::run(apt().arg("update"))?;
+        proc::run_command(apt_command().arg("update"))?;
     }
     Ok(())
 }
 
-fn apt() -> Command {
+fn apt_command() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet=2");
     command

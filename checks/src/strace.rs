@@ -44,27 +44,29 @@ pub const LISTED_PLUS: &str = "getdents64 with attributes";
 ///
 /// # Errors
 /// When a file of strace's can't be read, or only some entries of a listing were looked at.
-pub fn of_workers(folder: &Path) -> Result<Vec<Call>> {
+pub fn read_workers(folder: &Path) -> Result<Vec<Call>> {
     let mut calls = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("calls.")) {
+        let name = path.file_name().unwrap_or_default();
+        if !name.to_string_lossy().starts_with("calls.") {
             continue;
         }
         let text = fs::read_to_string(&path)?;
         if !text.contains("mkdir(") {
-            calls.extend(of_thread(&text)?);
+            calls.extend(read_thread(&text)?);
         }
     }
     Ok(calls)
 }
 
 /// The calls of one thread, in their order.
-fn of_thread(text: &str) -> Result<Vec<Call>> {
+fn read_thread(text: &str) -> Result<Vec<Call>> {
     let mut calls: Vec<Call> = Vec::new();
     let mut unlooked: Option<(usize, usize)> = None;
     let mut opened = false;
-    for call in text.lines().filter_map(parse) {
+    for line in text.lines() {
+        let Some(call) = parse_call(line) else { continue };
         // The size of a file is checked right behind its open.
         let of_open = std::mem::replace(&mut opened, call.name == "openat");
         if of_open && call.name == "fstat" {
@@ -91,23 +93,25 @@ fn of_thread(text: &str) -> Result<Vec<Call>> {
 
 /// Reads a line such as `pread64(5</w/f00000001>, ""..., 65536, 131072) = 65536`; nothing where the
 /// call failed for another reason than that a name is not there, or is about something else.
-fn parse(line: &str) -> Option<Call> {
+fn parse_call(line: &str) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
-    let (arguments, result) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(" = "))?;
+    let (arguments, result) = match rest.rsplit_once(") = ") {
+        Some(parts) => parts,
+        // strace aligns the results of short calls, so spaces may follow the parenthesis.
+        None => rest.rsplit_once(" = ")?,
+    };
     let is_lookup = matches!(name, "statx" | "newfstatat") && result.contains("ENOENT");
     let is_ours = arguments.contains(WORK) || name == "getppid";
     if !is_ours || (result.starts_with('-') && !is_lookup) {
         return None;
     }
     let words: Vec<&str> = arguments.trim_end().trim_end_matches(')').split(", ").collect();
-    let by_name = words.get(1).map(|name| name.trim_matches('"'));
-    let of_handle = words[0].split_once('<').map(|(_, path)| path.trim_end_matches('>'));
-    let file = by_name.and_then(file_number).or_else(|| of_handle.and_then(file_number));
-    let moved = name.starts_with('p').then(|| {
-        let [.., len, offset] = words.as_slice() else { return None };
-        Some((len.parse().ok()?, offset.parse().ok()?))
-    });
-    let entries = arguments.split_once("/* ").and_then(|(_, rest)| rest.split_once(" entries"));
+    let moved = match words.as_slice() {
+        [.., len, offset] if name.starts_with('p') => {
+            Some((len.parse().ok()?, offset.parse().ok()?))
+        }
+        _ => None,
+    };
     let name = match name {
         "openat" if arguments.contains("O_EXCL") => OPEN_NEW,
         "openat" if arguments.contains("O_DIRECTORY") => OPEN_DIRECTORY,
@@ -115,10 +119,29 @@ fn parse(line: &str) -> Option<Call> {
     };
     Some(Call {
         name: name.to_owned(),
-        file,
-        moved: moved.flatten(),
-        entries: entries.map_or(Some(0), |(entries, _)| entries.parse().ok())?,
+        file: read_file_number(&words),
+        moved,
+        entries: count_entries(arguments)?,
     })
+}
+
+/// Reads the number of a call's file: of the name behind a folder's handle, or else of the path
+/// that strace shows with the handle, as in `5</w/f00000001>`.
+fn read_file_number(words: &[&str]) -> Option<u32> {
+    if let Some(name) = words.get(1)
+        && let Some(number) = file_number(name.trim_matches('"'))
+    {
+        return Some(number);
+    }
+    let (_, path) = words[0].split_once('<')?;
+    file_number(path.trim_end_matches('>'))
+}
+
+/// Reads the 2 of `/* 2 entries */`; 0 without such a comment, `None` where it is no number.
+fn count_entries(arguments: &str) -> Option<usize> {
+    let Some((_, comment)) = arguments.split_once("/* ") else { return Some(0) };
+    let Some((count, _)) = comment.split_once(" entries") else { return Some(0) };
+    count.parse().ok()
 }
 
 #[cfg(test)]
@@ -131,19 +154,23 @@ mod tests {
 
     #[test]
     fn lines_of_strace_are_read() {
-        let read = parse("pread64(5</w/.dfsbench-0/f00000001>, \"\"..., 65536, 131072) = 65536");
+        let read =
+            parse_call("pread64(5</w/.dfsbench-0/f00000001>, \"\"..., 65536, 131072) = 65536");
         assert_eq!(read, Some(call("pread64", Some((65_536, 131_072)))));
         let made = "openat(4</w/.dfsbench-0>, \"f00000001\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 9<x>";
-        assert_eq!(parse(made), Some(call(OPEN_NEW, None)));
+        assert_eq!(parse_call(made), Some(call(OPEN_NEW, None)));
         let synced = "fsync(5</w/.dfsbench-0/f00000001>)        = 0";
-        assert_eq!(parse(synced), Some(call("fsync", None)));
+        assert_eq!(parse_call(synced), Some(call("fsync", None)));
         let failed = "unlinkat(4</w/.dfsbench-0>, \"f00000001\", 0) = -1 ENOENT (No such file)";
-        assert_eq!(parse(failed), None);
+        assert_eq!(parse_call(failed), None);
         let missing = "statx(4</w/.dfsbench-0>, \"m00000001\", 0, 0, 0x7f) = -1 ENOENT (No such)";
-        assert_eq!(parse(missing).unwrap().name, "statx");
-        assert_eq!(parse("fstat(3</proc/self/io>, {st_mode=S_IFREG|0400, ...}) = 0"), None);
-        assert_eq!(parse("getppid()                               = 17").unwrap().name, "getppid");
-        assert_eq!(parse("+++ exited with 0 +++"), None);
+        assert_eq!(parse_call(missing).unwrap().name, "statx");
+        assert_eq!(parse_call("fstat(3</proc/self/io>, {st_mode=S_IFREG|0400, ...}) = 0"), None);
+        assert_eq!(
+            parse_call("getppid()                               = 17").unwrap().name,
+            "getppid"
+        );
+        assert_eq!(parse_call("+++ exited with 0 +++"), None);
     }
 
     #[test]
@@ -156,10 +183,10 @@ mod tests {
             getdents64(5</.dfsbench-0>, 0x7f /* 2 entries */, 4096) = 48\n\
             newfstatat(5</.dfsbench-0>, \".\", {...}, 0) = 0\n";
         let looked = "newfstatat(5</.dfsbench-0>, \"..\", {...}, 0) = 0\n";
-        let calls = of_thread(&format!("{text}{looked}getppid() = 1\n")).unwrap();
+        let calls = read_thread(&format!("{text}{looked}getppid() = 1\n")).unwrap();
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
         let expected = ["openat", "fstat", "getdents64", "getppid", LISTED_PLUS, "getppid"];
         assert_eq!(names, expected);
-        assert!(of_thread(&format!("{text}getppid() = 1\n")).is_err());
+        assert!(read_thread(&format!("{text}getppid() = 1\n")).is_err());
     }
 }

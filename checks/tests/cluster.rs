@@ -98,13 +98,13 @@ fn check(cluster: &Machine, output: &Output, names: [&str; 4]) -> Result<()> {
 /// Waits until no agent and no file is left.
 fn nothing_left(cluster: &Machine) -> Result<()> {
     let files = || fs::read_dir(cluster.path("target")).map_or(1, Iterator::count);
-    let agents = || cluster.agents().map_or(1, |agents| agents.len());
+    let agents = || cluster.list_agents().map_or(1, |agents| agents.len());
     wait_until(LEAVING, "leaving", || files() == 0 && agents() == 0)
         .with_context(|| format!("{} files and {} agents are left", files(), agents()))
 }
 
 fn measured(cluster: &Machine, how: &[&str], names: [&str; 4]) -> Result<()> {
-    let output = proc::output(&mut run_command(cluster, how, &SHORT))?;
+    let output = proc::capture_output(&mut run_command(cluster, how, &SHORT))?;
     check(cluster, &output, names)
 }
 
@@ -116,10 +116,10 @@ fn by_script(cluster: &Machine) -> Result<()> {
     let mut write = OURS.command();
     write.arg("slurm").arg(cluster.path("plan.toml")).args(["--nodes", "4", "--minutes", "5"]);
     write.arg("--results").arg(cluster.path("results.db"));
-    fs::write(cluster.path("job.sh"), proc::capture(&mut write)?)?;
+    fs::write(cluster.path("job.sh"), proc::capture_stdout(&mut write)?)?;
     let mut sbatch = cluster.inside("sbatch");
     sbatch.args(["--wait", "--output=job.out", "job.sh"]);
-    let output = proc::output(&mut sbatch)?;
+    let output = proc::capture_output(&mut sbatch)?;
     let text = || fs::read_to_string(cluster.path("job.out")).unwrap_or_default();
     check(cluster, &output, NODES).with_context(text)
 }
@@ -134,7 +134,7 @@ fn busy(cluster: &Machine, how: &[&str]) -> Result<Background> {
     wait_until(PATIENCE, "the work", || {
         ended = run.has_ended();
         let works = fs::read_dir(cluster.path("target")).is_ok_and(|mut it| it.next().is_some());
-        ended || works && cluster.agents().is_ok_and(|agents| agents.len() == 4)
+        ended || works && cluster.list_agents().is_ok_and(|agents| agents.len() == 4)
     })?;
     let text = || fs::read_to_string(cluster.path("stderr")).unwrap_or_default();
     ensure!(!ended, "it ended at once: {}", text());
@@ -143,9 +143,9 @@ fn busy(cluster: &Machine, how: &[&str]) -> Result<Background> {
 
 /// Kills the controller, after which no agent may be left.
 fn end(cluster: &Machine, run: &mut Background) -> Result<()> {
-    cluster.processes("run ")?.iter().try_for_each(|id| cluster.kill(id))?;
+    cluster.find_processes("run ")?.iter().try_for_each(|id| cluster.kill(id))?;
     run.await_end(PATIENCE)?;
-    wait_until(LEAVING, "leaving", || cluster.agents().is_ok_and(|agents| agents.is_empty()))?;
+    wait_until(LEAVING, "leaving", || cluster.list_agents().is_ok_and(|agents| agents.is_empty()))?;
     // A run in the controller itself, which was killed, leaves its files.
     fs::remove_dir_all(cluster.path("target"))?;
     Ok(fs::create_dir(cluster.path("target"))?)
@@ -154,14 +154,15 @@ fn end(cluster: &Machine, run: &mut Background) -> Result<()> {
 /// Looks for the token in all command lines, logs and results, while agents work.
 fn secret(cluster: &Machine) -> Result<()> {
     let mut run = busy(cluster, &SLURM)?;
-    let agents = cluster.agents()?;
+    let agents = cluster.list_agents()?;
     let agent = agents.first().context("there is no agent")?;
     let environment = format!("tr '\\0' '\\n' < /proc/{agent}/environ");
-    let environment = proc::text(cluster.inside("sh").args(["-c", &environment]))?;
+    let environment = proc::capture_text(cluster.inside("sh").args(["-c", &environment]))?;
     let token = environment.lines().find_map(|line| line.strip_prefix("DFSBENCH_TOKEN="));
     let token = token.context("the agent has no token")?;
     ensure!(token.len() == 64, "a token of {} digits", token.len());
-    let lines = proc::capture(cluster.inside("sh").args(["-c", "cat /proc/[0-9]*/cmdline"]))?;
+    let lines =
+        proc::capture_stdout(cluster.inside("sh").args(["-c", "cat /proc/[0-9]*/cmdline"]))?;
     ensure!(!holds(&lines, token), "a command line holds the token");
     end(cluster, &mut run)?;
     let mut found = Vec::new();
@@ -180,11 +181,11 @@ fn holds(bytes: &[u8], token: &str) -> bool {
 
 fn killed(cluster: &Machine, how: &[&str]) -> Result<()> {
     let mut run = busy(cluster, how)?;
-    let agents = cluster.agents()?;
+    let agents = cluster.list_agents()?;
     cluster.kill(agents.get(1).context("its agents have left")?)?;
     // The launcher has noticed by then, and would have ended the others.
     thread::sleep(Duration::from_secs(1));
-    let left = cluster.agents()?;
+    let left = cluster.list_agents()?;
     let kept = agents.iter().filter(|agent| left.contains(agent)).count();
     end(cluster, &mut run)?;
     ensure!(kept == 3, "{kept} of 3 others are left");
@@ -198,7 +199,7 @@ fn deserted(cluster: &Machine) -> Result<()> {
 
 fn refused(cluster: &Machine) -> Result<()> {
     let how = ["--launcher", "slurm", "--launch-with", "srun --nodelist=n9"];
-    let output = proc::output(&mut run_command(cluster, &how, &SHORT))?;
+    let output = proc::capture_output(&mut run_command(cluster, &how, &SHORT))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
     let words = "error: 0 of 4 agents connected: ranks 0 to 3 are missing: `srun` ended with exit";

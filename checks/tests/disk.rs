@@ -84,7 +84,7 @@ fn full_at_each_step() -> Result<()> {
     command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
     command.arg(folder.path()).args(["cargo", "test", "--quiet", "--workspace", "--test", "fleet"]);
     command.args(["full::", "--", "--ignored"]).env("DFSBENCH_SMALL_DISK", folder.path());
-    let output = proc::output(command.current_dir(repo::root()))?;
+    let output = proc::capture_output(command.current_dir(repo::root()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success() && text.contains("ok. 1 passed"), "{text}");
     Ok(())
@@ -108,7 +108,7 @@ fn read_only() -> Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "bash", "-c", READ_ONLY, "disk"]);
     command.arg(folder.path()).arg(OURS.command().get_program());
-    let text = proc::text(&mut command)?;
+    let text = proc::capture_text(&mut command)?;
     for words in ["list", "show", "report", "report --format csv"] {
         ensure!(text.contains(&format!("\n{words}: exit 0\n")), "`{words}`:\n{text}");
     }
@@ -146,7 +146,7 @@ fn without_rights() -> Result<()> {
     let folder = TempDir::new()?;
     let mut command = Command::new("bash");
     command.args(["-c", WITHOUT_RIGHTS, "disk"]).arg(folder.path());
-    let text = proc::text(command.arg(OURS.command().get_program()))?;
+    let text = proc::capture_text(command.arg(OURS.command().get_program()))?;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["Whether it survives can't be told: host one: ", "needs root, and `sudo -n`"] {
         ensure!(flat.contains(words), "`{words}` is not in:\n{text}");
@@ -201,7 +201,7 @@ fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "bash", "-c", SCRIPT, "disk"]);
     command.arg(path).args([kind, options]).arg(ours.get_program()).args(["run", "target"]);
-    let text = proc::text(command.args(flags))?;
+    let text = proc::capture_text(command.args(flags))?;
     ensure!(
         !text.lines().any(|line| line.starts_with("left: ")),
         "something is left behind:\n{text}"

@@ -69,7 +69,7 @@ fn kill_runs() -> Result<()> {
 
 fn self_check(export: &Export) -> Result<()> {
     let folder = TempDir::new()?;
-    let content = noise::bytes(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
+    let content = noise::make_bytes(usize::try_from(MEM_FILE_MAX_BYTES)? - 4096 - 123);
     let local = folder.path().join("noise");
     fs::write(&local, &content)?;
     libnfs::copy_to(&local, export, "noise")?;
@@ -87,7 +87,7 @@ fn compare_written(export: &Export, size: &FileSize, direct: Option<&Ganesha>) -
     let mut compared = 0;
     for name in names.iter().filter(|name| name.starts_with(OURS_FOLDER)) {
         let Some(number) = ours::file_number(name) else { continue };
-        let want = OURS.pattern(SEED, number, size.bytes)?;
+        let want = OURS.make_pattern(SEED, number, size.bytes)?;
         libnfs::compare_bytes(name, &libnfs::read_file(export, name)?, &want)?;
         if let Some(server) = direct {
             let path = server.vfs_folder().join(name);
@@ -133,12 +133,12 @@ fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Resul
     thread::sleep(Duration::from_millis(number * 149 % 900));
     run.kill();
     let mut clean = OURS.command();
-    proc::text(clean.arg("clean").arg("--results").arg(&results))?;
+    proc::capture_text(clean.arg("clean").arg("--results").arg(&results))?;
     let after = entries(server.vfs_folder())?;
     ensure!(before == after, "kill {number}: before {before:?}, after {after:?}");
     // The preflight makes a folder, too, and there are no results yet.
     if fs::metadata(&results).is_ok_and(|metadata| metadata.len() > 0) {
-        proc::text(OURS.command().args(["report", "--results"]).arg(&results))?;
+        proc::capture_text(OURS.command().args(["report", "--results"]).arg(&results))?;
     }
     Ok(())
 }

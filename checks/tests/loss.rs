@@ -74,7 +74,7 @@ fn write_over(queue: &str) -> Result<String> {
     let mut command = Command::new("unshare");
     command.args(["--net", "timeout", "--kill-after=5", "90", "bash", "-c", SCRIPT, "loss"]);
     command.arg(folder.path()).arg(OURS.command().get_program()).arg(queue);
-    let text = proc::text(&mut command)?;
+    let text = proc::capture_text(&mut command)?;
     ensure!(text.ends_with("exit 0\n"), "{text}");
     Ok(text)
 }

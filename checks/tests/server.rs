@@ -35,14 +35,14 @@ checks! {
     we_read_what_libnfs_wrote: 60 s, {
         let export = &SERVER.get()?.export;
         by_libnfs(export, "for-us")?;
-        libnfs::compare_bytes("noise", &OURS.cat(export, "for-us")?, &noise::bytes(FILE_BYTES))
+        libnfs::compare_bytes("noise", &OURS.cat(export, "for-us")?, &noise::make_bytes(FILE_BYTES))
     };
     a_server_that_dies_fails_the_trial: 180 s, dies();
     a_user_without_rights_measures_the_embedded_server: 120 s, without_rights();
 }
 
 fn by_libnfs(export: &Export, name: &str) -> Result<()> {
-    let content = noise::bytes(FILE_BYTES);
+    let content = noise::make_bytes(FILE_BYTES);
     let folder = TempDir::new()?;
     let local = folder.path().join("noise");
     fs::write(&local, &content)?;
@@ -62,7 +62,7 @@ fn without_rights() -> Result<()> {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&program);
     command.args(["run", "embedded", "--trials", "1", "--file-size", "8MiB", "--quiet"]);
-    let text = proc::text(command.current_dir(folder.path()))?;
+    let text = proc::capture_text(command.current_dir(folder.path()))?;
     ensure!(text.contains("stream read") && !text.contains("failed"), "it printed:\n{text}");
     Ok(())
 }

@@ -159,10 +159,10 @@ fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
     strace.args(["-ff", "-y", "-s", "0", "-e", TRACED, "-o"]).arg(folder.path().join("calls"));
     strace.arg(ours.get_program()).args(ours.get_args());
     // Caveats about so short a run don't matter here.
-    let output = proc::output(&mut strace)?;
+    let output = proc::capture_output(&mut strace)?;
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let report: Report = serde_json::from_slice(&OURS.report(&results, "json")?).context(stderr)?;
-    let calls = strace::of_workers(folder.path())?;
+    let calls = strace::read_workers(folder.path())?;
     ensure!(!calls.is_empty(), "no thread but the first made a call");
     let (expected, counted) = (expected(&report)?, counted(&calls));
     for (name, of_results) in &expected {

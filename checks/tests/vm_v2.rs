@@ -25,7 +25,7 @@ static MACHINES: Fixture<Ended> = Fixture::new(|| {
     ensure!(versions.contains("+2"), "the server speaks {versions:?}");
     Ok(lab)
 });
-static OUR_SERVER: Fixture<Background> = Fixture::new(|| peer::serve(MACHINES.get()?));
+static OUR_SERVER: Fixture<Background> = Fixture::new(|| peer::start_server(MACHINES.get()?));
 
 checks! {
     kernel_5_10_mounts_5_10_v2: 200 s, kernel("2");

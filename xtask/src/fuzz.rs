@@ -94,11 +94,11 @@ struct Fuzzer {
 impl Fuzzer {
     fn build() -> Result<Self> {
         let host = host()?;
-        let (source, build) = (repo::root().join("fuzz"), repo::target().join("fuzz"));
+        let (source, build) = (repo::root().join("fuzz"), repo::target_folder().join("fuzz"));
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "--bins", "--target", &host]);
         cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
-        proc::run(cargo.current_dir(&source))?;
+        proc::run_command(cargo.current_dir(&source))?;
         let programs = build.join(host).join("release");
         Ok(Self { source, build, programs })
     }
@@ -177,14 +177,14 @@ impl Fuzzer {
         let mut cargo = Command::new("cargo");
         cargo.args(["run", "--quiet", "--example", "seeds", "--"]).arg(seeds.path());
         cargo.env("CARGO_TARGET_DIR", &self.build);
-        proc::run(cargo.current_dir(&self.source))?;
+        proc::run_command(cargo.current_dir(&self.source))?;
         let seeds = seeds.path().join(target);
         let from = if seeds.is_dir() { seeds } else { self.found(target) };
         let mut merge = self.command(target);
         // Where an input leads counts, not how often: else hundreds would be kept.
         merge.args(["-set_cover_merge=1", "-use_counters=0"]).args(LIMITS);
         merge.arg(merged.path()).arg(from);
-        proc::capture(&mut merge)?;
+        proc::capture_stdout(&mut merge)?;
         let kept = self.kept(target);
         fs::create_dir_all(&kept)?;
         for old in list_files(&kept)? {
@@ -229,7 +229,7 @@ impl Fuzzer {
 
 /// Returns the platform that the compiler builds for by itself.
 fn host() -> Result<String> {
-    let text = proc::text(Command::new("rustc").arg("-vV"))?;
+    let text = proc::capture_text(Command::new("rustc").arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }

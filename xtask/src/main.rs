@@ -84,7 +84,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
-        Task::Setup { check: true } => setup::check().map(|()| true),
+        Task::Setup { check: true } => setup::check_installed().map(|()| true),
         Task::Setup { check: false } => setup::install_missing().map(|()| true),
         Task::Tidy { figures: true } => tidy::print_figures().map(|()| true),
         Task::Tidy { figures: false } => tidy::run(),

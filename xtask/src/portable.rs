@@ -21,11 +21,11 @@ const FLAGS: &str = "-C target-feature=+crt-static -C strip=symbols";
 /// # Errors
 /// Where it doesn't build.
 pub fn build_dfsbench() -> Result<PathBuf> {
-    let folder = repo::target().join("static");
+    let folder = repo::target_folder().join("static");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--package", "dfsbench", "--quiet", "--target", TARGET]);
     cargo.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS).current_dir(repo::root());
-    proc::run(&mut cargo)?;
+    proc::run_command(&mut cargo)?;
     Ok(folder.join(TARGET).join("debug/dfsbench"))
 }
 

@@ -90,14 +90,14 @@ pub fn build(which: Which) -> Result<Programs> {
             // They run the binary and the examples.
             let mut build = Command::new("cargo");
             build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);
-            proc::run(build.current_dir(repo::root()))?;
+            proc::run_command(build.current_dir(repo::root()))?;
             for group in read_groups()? {
                 cargo.args(["--test", &group]);
             }
             cargo.args(["--features", "checks/real"])
         }
     };
-    let messages = proc::text(cargo.current_dir(repo::root()).stderr(Stdio::inherit()))?;
+    let messages = proc::capture_text(cargo.current_dir(repo::root()).stderr(Stdio::inherit()))?;
     let mut programs = Programs { plain: Vec::new(), real: Vec::new() };
     for line in messages.lines() {
         if let Some(program) = read_artifact(line) {

@@ -86,7 +86,10 @@ fn check_sources(steps: &mut Steps) {
     steps.one("clippy of fuzz", || {
         let flags = ["--manifest-path", "fuzz/Cargo.toml", "--all-targets", "--quiet"];
         let mut clippy = cargo(&["clippy"]);
-        clippy.args(flags).env("CARGO_TARGET_DIR", repo::target()).args(["--", "-D", "warnings"]);
+        clippy
+            .args(flags)
+            .env("CARGO_TARGET_DIR", repo::target_folder())
+            .args(["--", "-D", "warnings"]);
         run_to_end(clippy)
     });
     steps.one("tidy", tidy::run);
@@ -95,7 +98,7 @@ fn check_sources(steps: &mut Steps) {
 /// Runs the unit tests of the fuzz targets, which are not among those of the workspace.
 fn test_fuzz() -> Result<bool> {
     let mut test = cargo(&["test", "--manifest-path", "fuzz/Cargo.toml", "--lib", "--quiet"]);
-    test.env("CARGO_TARGET_DIR", repo::target());
+    test.env("CARGO_TARGET_DIR", repo::target_folder());
     run_to_end(test)
 }
 
@@ -111,5 +114,5 @@ fn cargo(args: &[&str]) -> Command {
 }
 
 fn run_to_end(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
-    proc::run(command.borrow_mut()).map(|()| true)
+    proc::run_command(command.borrow_mut()).map(|()| true)
 }

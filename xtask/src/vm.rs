@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<bool> {
         Action::Image { suites } => {
             let suites = if suites.is_empty() { &Suite::ALL[..] } else { suites };
             for suite in suites {
-                println!("{}", image::get(*suite)?.folder.display());
+                println!("{}", image::find_or_make(*suite)?.folder.display());
             }
         }
     }

@@ -86,7 +86,7 @@ impl Mount<'_> {
     pub fn check_data_and_options(&self) -> Result<()> {
         let output = self.check_data()?;
         let wanted: Vec<&str> = self.options.split(',').collect();
-        let missing = output.at("fresh")?.missing(&wanted);
+        let missing = output.at("fresh")?.missing_options(&wanted);
         ensure!(missing.is_empty(), "not effective: {missing:?}");
         Ok(())
     }

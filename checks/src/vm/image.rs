@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::machine::{Suite, fingerprint};
+use super::machine::{Suite, compute_fingerprint};
 use crate::{proc, repo};
 
 /// Rises where an image comes out otherwise from the same recipe.
@@ -38,8 +38,8 @@ pub struct Image {
 ///
 /// # Errors
 /// Where it can't be made: no archive answers, or we aren't root.
-pub fn get(suite: Suite) -> Result<Image> {
-    let cache = cache();
+pub fn find_or_make(suite: Suite) -> Result<Image> {
+    let cache = cache_folder();
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     let recipe = fingerprint_of_recipe(&recipe_folder())?;
     let folder = cache.join(format!("{}-{recipe:016x}", suite.name()));
@@ -48,18 +48,17 @@ pub fn get(suite: Suite) -> Result<Image> {
     if !folder.exists() {
         eprintln!("vm: making {}", folder.display());
         let unfinished = cache.join(format!("{}-unfinished", suite.name()));
-        make(suite, &unfinished)?;
+        make_image(suite, &unfinished)?;
         fs::rename(&unfinished, &folder)?;
     }
     Ok(Image { folder })
 }
 
-fn cache() -> PathBuf {
-    let shared = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty());
-    shared.map_or_else(
-        || repo::target().join("vm/images"),
-        |path| PathBuf::from(path).join("dfsbench/vm"),
-    )
+fn cache_folder() -> PathBuf {
+    match env::var_os("XDG_CACHE_HOME") {
+        Some(shared) if !shared.is_empty() => PathBuf::from(shared).join("dfsbench/vm"),
+        _ => repo::target_folder().join("vm/images"),
+    }
 }
 
 fn recipe_folder() -> PathBuf {
@@ -79,12 +78,15 @@ fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
     }
     files.sort_unstable();
     let edition: &[u8] = &[EDITION];
-    let pieces = files.iter().flat_map(|(name, content)| [&name[..], &content[..]]);
-    Ok(fingerprint([edition].into_iter().chain(pieces)))
+    let mut pieces = vec![edition];
+    for (name, content) in &files {
+        pieces.extend([&name[..], &content[..]]);
+    }
+    Ok(compute_fingerprint(pieces))
 }
 
 /// Makes an image in a folder that isn't there, or holds the rest of an attempt that failed.
-fn make(suite: Suite, folder: &Path) -> Result<()> {
+fn make_image(suite: Suite, folder: &Path) -> Result<()> {
     for attempt in 1.. {
         match make_once(suite, folder) {
             Err(error) if attempt < ATTEMPTS => eprintln!("vm: {error:#}\nvm: again"),
@@ -102,12 +104,12 @@ fn make_once(suite: Suite, folder: &Path) -> Result<()> {
     }
     fs::create_dir_all(folder)?;
     let tree = folder.join("root");
-    proc::capture(&mut bootstrap(suite, folder, &tree)?)?;
+    proc::capture_stdout(&mut bootstrap_command(suite, folder, &tree)?)?;
     let disk = folder.join("root.img");
     File::create(&disk)?.set_len(ROOT_DISK_BYTES)?;
     let mut format = Command::new("mke2fs");
     format.args(["-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d"]);
-    proc::capture(format.arg(&tree).arg(&disk))?;
+    proc::capture_stdout(format.arg(&tree).arg(&disk))?;
     fs::remove_dir_all(&tree).with_context(|| format!("cannot remove {}", tree.display()))
 }
 
@@ -115,7 +117,7 @@ fn make_once(suite: Suite, folder: &Path) -> Result<()> {
 ///
 /// `timeout` passes its signal on to the whole family, so nothing is left of an attempt that
 /// takes too long.
-fn bootstrap(suite: Suite, folder: &Path, tree: &Path) -> Result<Command> {
+fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command> {
     let recipe = recipe_folder();
     let list = fs::read_to_string(recipe.join("packages")).context("lab-image/packages")?;
     let mut command = Command::new("timeout");
@@ -125,33 +127,39 @@ fn bootstrap(suite: Suite, folder: &Path, tree: &Path) -> Result<Command> {
     for idle in ["doc", "man", "locale", "zoneinfo"] {
         command.arg(format!("--dpkgopt=path-exclude=/usr/share/{idle}/*"));
     }
-    command.arg(format!("--include={}", packages(&list, suite).join(",")));
+    command.arg(format!("--include={}", read_packages(&list, suite).join(",")));
     let finish = recipe.join("finish-root.sh");
     command.arg(format!("--customize-hook={} \"$1\"", finish.display()));
-    command.arg(suite.name()).arg(tree).arg(format!("deb {} {} main", archive(), suite.name()));
+    command.arg(suite.name()).arg(tree).arg(format!(
+        "deb {} {} main",
+        find_archive(),
+        suite.name()
+    ));
     command.env("LAB_IMAGE", &recipe).env("OUT", folder);
     Ok(command)
 }
 
 /// Returns the packages that a suite gets, of lines such as `openssl trixie bookworm`.
-fn packages(list: &str, suite: Suite) -> Vec<&str> {
-    let lines = list.lines().filter(|line| !line.starts_with('#'));
-    let wanted = lines.filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let package = words.next()?;
-        let suites: Vec<&str> = words.collect();
-        (suites.is_empty() || suites.contains(&suite.name())).then_some(package)
-    });
-    wanted.collect()
+fn read_packages(list: &str, suite: Suite) -> Vec<&str> {
+    let mut wanted = Vec::new();
+    for line in list.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [package, suites @ ..] = words.as_slice() else { continue };
+        let is_comment = package.starts_with('#');
+        if !is_comment && (suites.is_empty() || suites.contains(&suite.name())) {
+            wanted.push(*package);
+        }
+    }
+    wanted
 }
 
 /// Returns the archive of Debian that this machine's apt uses, if it uses one.
 ///
 /// **Source:** apt-get(8), `indextargets`.
-fn archive() -> String {
+fn find_archive() -> String {
     let mut ask = Command::new("apt-get");
     ask.args(["indextargets", "--format", "$(REPO_URI)", "Label: Debian", "Created-By: Packages"]);
-    let text = proc::text(&mut ask).unwrap_or_default();
+    let text = proc::capture_text(&mut ask).unwrap_or_default();
     text.lines().next().map_or(ARCHIVE, str::trim).to_owned()
 }
 
@@ -162,8 +170,8 @@ mod tests {
     #[test]
     fn packages_may_be_for_some_suites_only() {
         let list = "# comment\na\nb trixie bookworm\n\nc bullseye\n";
-        assert_eq!(packages(list, Suite::Trixie), ["a", "b"]);
-        assert_eq!(packages(list, Suite::Bullseye), ["a", "c"]);
+        assert_eq!(read_packages(list, Suite::Trixie), ["a", "b"]);
+        assert_eq!(read_packages(list, Suite::Bullseye), ["a", "c"]);
     }
 
     #[test]

@@ -50,11 +50,11 @@ impl Lab {
     /// # Errors
     /// Where one runs there already, an image can't be made, or a machine doesn't come up.
     pub fn up(folder: &Path, wanted: &Wanted) -> Result<Self> {
-        let folder = made(folder)?;
+        let folder = make_folder(folder)?;
         refuse_running(&folder)?;
-        let mut machines = vec![Machine::server(image::get(wanted.server)?.folder)];
+        let mut machines = vec![Machine::server(image::find_or_make(wanted.server)?.folder)];
         for (index, suite) in (1..).zip(&wanted.clients) {
-            machines.push(Machine::client(index, image::get(*suite)?.folder));
+            machines.push(Machine::client(index, image::find_or_make(*suite)?.folder));
         }
         let has_shared_disk = wanted.shared_mib.is_some();
         let plan = Plan { machines, mtu: wanted.mtu, has_shared_disk };
@@ -63,7 +63,7 @@ impl Lab {
         if let Some(size_mib) = wanted.shared_mib {
             qemu::make_shared_disk(&lab.folder, size_mib)?;
         }
-        lab.or_down(|| lab.boot())?;
+        lab.or_down(|| lab.boot_machines())?;
         Ok(lab)
     }
 
@@ -74,7 +74,7 @@ impl Lab {
     pub fn restore(folder: &Path) -> Result<Self> {
         refuse_running(folder)?;
         let lab = Self::open(folder)?;
-        lab.or_down(|| lab.resume())?;
+        lab.or_down(|| lab.resume_machines())?;
         Ok(lab)
     }
 
@@ -110,7 +110,7 @@ impl Lab {
     /// # Errors
     /// Where one doesn't run or can't be saved.
     pub fn save(&self) -> Result<()> {
-        self.each(|machine| self.emulator(machine).save())?;
+        self.act_on_all(|machine| self.emulator(machine).save())?;
         self.space.remove()
     }
 
@@ -123,7 +123,7 @@ impl Lab {
         Self::restore(&self.folder).map(drop)
     }
 
-    fn boot(&self) -> Result<()> {
+    fn boot_machines(&self) -> Result<()> {
         let key = ssh::key(&self.folder)?;
         self.space.make(&self.plan.machines, self.plan.mtu)?;
         ssh::write_config(&self.folder, &self.space, &self.plan.machines)?;
@@ -133,18 +133,18 @@ impl Lab {
             emulator.start(&self.space, &self.plan, &Start::PowerOn { key: &key })?;
         }
         let deadline = Instant::now() + BOOT_MAX;
-        self.plan
-            .machines
-            .iter()
-            .try_for_each(|machine| self.emulator(machine).await_ready(deadline))
+        for machine in &self.plan.machines {
+            self.emulator(machine).await_ready(deadline)?;
+        }
+        Ok(())
     }
 
-    fn resume(&self) -> Result<()> {
+    fn resume_machines(&self) -> Result<()> {
         self.space.make(&self.plan.machines, self.plan.mtu)?;
-        self.each(|machine| {
+        self.act_on_all(|machine| {
             self.emulator(machine).start(&self.space, &self.plan, &Start::Snapshot)
         })?;
-        self.each(|machine| self.set_clock(&machine.name))
+        self.act_on_all(|machine| self.set_clock(&machine.name))
     }
 
     /// Sets a guest's clock to ours: it stood still while it was saved.
@@ -161,12 +161,13 @@ impl Lab {
     }
 
     /// Does something with all machines at once.
-    fn each(&self, act: impl Fn(&Machine) -> Result<()> + Sync) -> Result<()> {
+    fn act_on_all(&self, act: impl Fn(&Machine) -> Result<()> + Sync) -> Result<()> {
         let act = &act;
         thread::scope(|scope| {
-            let machines = self.plan.machines.iter();
-            let threads: Vec<_> =
-                machines.map(|machine| (machine, scope.spawn(move || act(machine)))).collect();
+            let mut threads = Vec::new();
+            for machine in &self.plan.machines {
+                threads.push((machine, scope.spawn(move || act(machine))));
+            }
             for (machine, thread) in threads {
                 let outcome = thread.join().expect("no machine's thread panics");
                 outcome.with_context(|| machine.name.clone())?;
@@ -197,7 +198,8 @@ impl Lab {
     /// # Errors
     /// As [`Lab::ssh`].
     pub fn ssh_within(&self, host: &str, line: &str, max_s: u32) -> Result<String> {
-        let output = proc::output(&mut ssh::command(&self.folder, host, line, max_s))?;
+        let output =
+            proc::capture_output(&mut ssh::build_command(&self.folder, host, line, max_s))?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
@@ -254,7 +256,7 @@ pub struct Ended {
 impl Ended {
     /// Takes a laboratory that is ended with the value, or with this process.
     pub fn new(lab: Lab) -> Self {
-        let ticket = guard::register(&lab.end_script());
+        let ticket = guard::register_script(&lab.end_script());
         Self { lab, _ticket: ticket }
     }
 }
@@ -276,7 +278,7 @@ impl Drop for Ended {
 }
 
 /// Makes a folder and returns its path without links: the namespace is named after it.
-fn made(folder: &Path) -> Result<PathBuf> {
+fn make_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder.canonicalize()?)
 }
@@ -286,12 +288,12 @@ fn refuse_running(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let lab = Lab::open(folder)?;
-    let runs = |machine: &&Machine| lab.emulator(machine).process().is_some();
-    let running = lab.plan.machines.iter().find(runs);
-    ensure!(
-        running.is_none(),
-        "the laboratory in {} runs already; `cargo xtask vm down` ends it",
-        folder.display()
-    );
+    for machine in &lab.plan.machines {
+        ensure!(
+            lab.emulator(machine).process().is_none(),
+            "the laboratory in {} runs already; `cargo xtask vm down` ends it",
+            folder.display()
+        );
+    }
     Ok(())
 }

@@ -146,7 +146,7 @@ impl Plan {
 ///
 /// **Source:** FNV-1a, 64 bits: the IETF draft draft-eastlake-fnv, section 2. Each piece is closed
 /// by its length, so that two pieces never run into one.
-pub fn fingerprint<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+pub fn compute_fingerprint<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for piece in pieces {
         for byte in piece.iter().chain(&piece.len().to_le_bytes()) {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn fingerprints_tell_pieces_apart() {
-        let of = |pieces: &[&str]| fingerprint(pieces.iter().map(|piece| piece.as_bytes()));
+        let of = |pieces: &[&str]| compute_fingerprint(pieces.iter().map(|piece| piece.as_bytes()));
         assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
         assert_ne!(of(&["ab"]), of(&["ab", ""]));

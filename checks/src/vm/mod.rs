@@ -24,7 +24,7 @@ pub mod ssh;
 
 /// Returns the folder of a laboratory of this name, in this clone.
 pub fn lab_folder(name: &str) -> PathBuf {
-    repo::target().join("vm").join(name)
+    repo::target_folder().join("vm").join(name)
 }
 
 /// Makes sure that machines can be made and run here.
@@ -33,7 +33,7 @@ pub fn lab_folder(name: &str) -> PathBuf {
 /// Where a package is missing that can't be installed, or we aren't root.
 pub fn prepare() -> Result<()> {
     setup::install_packages(&setup::FOR_MACHINES)?;
-    let user = proc::text(Command::new("id").arg("-u"))?;
+    let user = proc::capture_text(Command::new("id").arg("-u"))?;
     ensure!(user.trim() == "0", "virtual machines and their network need root");
     Ok(())
 }

@@ -27,22 +27,25 @@ impl MountStats {
     /// Where it isn't there, or lacks what every NFS mount has.
     pub fn parse(text: &str, folder: &str) -> Result<Self> {
         let head = format!(" mounted on {folder} with fstype nfs");
-        let mut lines = text.lines().skip_while(|line| !line.contains(&head));
-        lines.next().with_context(|| format!("no NFS is mounted on {folder}:\n{text}"))?;
-        let lines = lines.take_while(|line| !line.starts_with("device "));
+        let (_, rest) = text
+            .split_once(&head)
+            .with_context(|| format!("no NFS is mounted on {folder}:\n{text}"))?;
         let mut stats = Self::default();
-        for line in lines {
+        // The first line is the rest of the one that names the mount.
+        for line in rest.lines().skip(1) {
+            if line.starts_with("device ") {
+                break;
+            }
             let (key, value) = line.trim().split_once(':').unwrap_or_default();
             match key {
                 "opts" => stats.options = value.trim().split(',').map(str::to_owned).collect(),
                 "xprt" => stats.connections += 1,
                 "bytes" => {
-                    let counts: Vec<u64> =
-                        value.split_whitespace().filter_map(|count| count.parse().ok()).collect();
+                    let counts: Vec<&str> = value.split_whitespace().collect();
                     let [_, _, _, _, read, written, ..] = counts[..] else {
                         anyhow::bail!("mountstats has another form: {line:?}");
                     };
-                    (stats.read_bytes, stats.written_bytes) = (read, written);
+                    (stats.read_bytes, stats.written_bytes) = (read.parse()?, written.parse()?);
                 }
                 _ => {}
             }
@@ -51,10 +54,10 @@ impl MountStats {
     }
 
     /// Returns those of `options` that aren't effective.
-    pub fn missing<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
+    pub fn missing_options<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
         let mut missing = Vec::new();
         for option in options {
-            if !self.options.iter().any(|there| there == option) {
+            if !self.options.contains(&(*option).to_owned()) {
                 missing.push(*option);
             }
         }
@@ -77,7 +80,7 @@ mod tests {
     fn one_mount_is_found_among_others() {
         let stats = MountStats::parse(TEXT, "/mnt/nfs").unwrap();
         assert_eq!((stats.read_bytes, stats.written_bytes, stats.connections), (7, 8, 2));
-        assert_eq!(stats.missing(&["vers=4.2", "soft"]), ["soft"]);
+        assert_eq!(stats.missing_options(&["vers=4.2", "soft"]), ["soft"]);
         assert_eq!(MountStats::parse(TEXT, "/x").unwrap().options, ["ro"]);
         assert!(MountStats::parse(TEXT, "/").is_err());
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::machine::{Machine, fingerprint};
+use super::machine::{Machine, compute_fingerprint};
 use crate::proc;
 
 const BRIDGE: &str = "lab0";
@@ -25,7 +25,7 @@ pub struct Space {
 impl Space {
     /// Names the one of a laboratory's folder, made or not.
     pub fn of(folder: &Path) -> Self {
-        let number = fingerprint([folder.as_os_str().as_encoded_bytes()]);
+        let number = compute_fingerprint([folder.as_os_str().as_encoded_bytes()]);
         Self { name: format!("dfsbench-{:08x}", number >> 32) }
     }
 
@@ -46,15 +46,15 @@ impl Space {
     /// Where the kernel has no namespaces, bridges or taps, or we aren't root.
     pub fn make(&self, machines: &[Machine], mtu: u16) -> Result<()> {
         self.remove()?;
-        proc::capture(Command::new("ip").args(["netns", "add", &self.name]))?;
-        self.ip(&["link", "set", "lo", "up"])?;
-        self.ip(&["link", "add", BRIDGE, "type", "bridge"])?;
+        proc::capture_stdout(Command::new("ip").args(["netns", "add", &self.name]))?;
+        self.run_ip(&["link", "set", "lo", "up"])?;
+        self.run_ip(&["link", "add", BRIDGE, "type", "bridge"])?;
         for machine in machines {
-            self.ip(&["tuntap", "add", "dev", &machine.tap(), "mode", "tap"])?;
-            self.ip(&["link", "set", &machine.tap(), "master", BRIDGE, "up"])?;
+            self.run_ip(&["tuntap", "add", "dev", &machine.tap(), "mode", "tap"])?;
+            self.run_ip(&["link", "set", &machine.tap(), "master", BRIDGE, "up"])?;
         }
-        self.ip(&["address", "add", &format!("{HOST}/24"), "dev", BRIDGE])?;
-        self.ip(&["link", "set", BRIDGE, "up"])?;
+        self.run_ip(&["address", "add", &format!("{HOST}/24"), "dev", BRIDGE])?;
+        self.run_ip(&["link", "set", BRIDGE, "up"])?;
         self.set_mtu(machines, mtu)
     }
 
@@ -65,9 +65,9 @@ impl Space {
     pub fn set_mtu(&self, machines: &[Machine], mtu: u16) -> Result<()> {
         let mtu = mtu.to_string();
         for machine in machines {
-            self.ip(&["link", "set", &machine.tap(), "mtu", &mtu])?;
+            self.run_ip(&["link", "set", &machine.tap(), "mtu", &mtu])?;
         }
-        self.ip(&["link", "set", BRIDGE, "mtu", &mtu])
+        self.run_ip(&["link", "set", BRIDGE, "mtu", &mtu])
     }
 
     /// Removes it, where it is there, with all that is in it.
@@ -76,7 +76,7 @@ impl Space {
     /// Where it can't be removed.
     pub fn remove(&self) -> Result<()> {
         if Path::new(&self.path()).exists() {
-            proc::capture(Command::new("ip").args(["netns", "delete", &self.name]))?;
+            proc::capture_stdout(Command::new("ip").args(["netns", "delete", &self.name]))?;
         }
         Ok(())
     }
@@ -88,8 +88,8 @@ impl Space {
         command
     }
 
-    fn ip(&self, words: &[&str]) -> Result<()> {
-        proc::capture(Command::new("ip").args(["-n", &self.name]).args(words)).map(|_| ())
+    fn run_ip(&self, words: &[&str]) -> Result<()> {
+        proc::capture_stdout(Command::new("ip").args(["-n", &self.name]).args(words)).map(|_| ())
     }
 }
 

@@ -55,8 +55,8 @@ pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
 ///
 /// # Errors
 /// Where it doesn't print its address.
-pub fn serve(lab: &Lab) -> Result<Background> {
-    let mut command = inside(lab, &OURS.command());
+pub fn start_server(lab: &Lab) -> Result<Background> {
+    let mut command = wrap_inside(lab, &OURS.command());
     command.args(["serve", "--listen", "10.77.0.254", "--allow", "10.77.0.0/24"]);
     command.args(["--port", "2049", "--portmapper", "111", "--memory", "64MiB"]);
     let (server, line) =
@@ -79,12 +79,13 @@ pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
 /// # Errors
 /// Where one is missing.
 pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
-    let text = proc::text(inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
+    let text = proc::capture_text(wrap_inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
     let line = text.lines().find_map(|line| line.strip_prefix("versions:"));
     let line = line.with_context(|| format!("no line of versions in:\n{text}"))?;
-    let found: Vec<&str> = line.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
-    let missing = versions.iter().find(|version| !found.contains(version));
-    ensure!(missing.is_none(), "{missing:?} isn't in {line:?}");
+    let found: Vec<&str> = line.split([' ', ',']).collect();
+    for version in versions {
+        ensure!(found.contains(version), "{version} isn't in {line:?}");
+    }
     Ok(())
 }
 
@@ -93,8 +94,8 @@ pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
 /// # Errors
 /// As [`interop::check_output`].
 pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
-    let example = Command::new(repo::example(Profile::Debug, "interop"));
-    let mut command = inside(lab, &example);
+    let example = Command::new(repo::example_path(Profile::Debug, "interop"));
+    let mut command = wrap_inside(lab, &example);
     command.arg(format!("{}?{way}", peer.url)).args(["--entries", "100"]);
     interop::check_output(&mut command).map(|_| ())
 }
@@ -113,8 +114,8 @@ pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
         "--verify", "true", "--seed", &seed, "--keep", "--quiet",
     ];
     let run = OURS.run_command(&Run { target: &target, results: &results, flags: &flags });
-    let mut command = inside(lab, &run);
-    proc::capture(command.args(run.get_args()))?;
+    let mut command = wrap_inside(lab, &run);
+    proc::capture_stdout(command.args(run.get_args()))?;
     check_counts(&results)?;
     // What is still open keeps the export busy; of v4.0 a server remembers what was closed last.
     let open = "cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep 'type: open' | \
@@ -126,10 +127,11 @@ pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
         "cat /export/.dfsbench-*/f00000000 | sha256sum && rm -r /export/.dfsbench-*",
     )?;
     let pattern = folder.path().join("pattern");
-    fs::write(&pattern, OURS.pattern(SEED, 0, FILE.1)?)?;
-    let here = proc::text(Command::new("sha256sum").arg(pattern))?;
-    let first = |text: &str| text.split_whitespace().next().map(str::to_owned);
-    ensure!(first(&here) == first(&there), "wanted {here:?}, the server holds {there:?}");
+    fs::write(&pattern, OURS.make_pattern(SEED, 0, FILE.1)?)?;
+    let here = proc::capture_text(Command::new("sha256sum").arg(pattern))?;
+    // A line is the hash, two spaces and the name.
+    let is_same = here.split_whitespace().next() == there.split_whitespace().next();
+    ensure!(is_same, "wanted {here:?}, the server holds {there:?}");
     Ok(())
 }
 
@@ -151,7 +153,7 @@ fn check_counts(results: &Path) -> Result<()> {
 }
 
 /// Returns the program of a command as one that runs on the bridge; its arguments stay behind.
-fn inside(lab: &Lab, command: &Command) -> Command {
+fn wrap_inside(lab: &Lab, command: &Command) -> Command {
     let mut inside = lab.inside(&command.get_program().to_string_lossy());
     inside.env("NO_COLOR", "1").stdin(Stdio::null());
     inside

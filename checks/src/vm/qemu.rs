@@ -67,11 +67,11 @@ impl<'a> Emulator<'a> {
         let base = self.machine.image.join("root.img");
         let mut root = Command::new("qemu-img");
         root.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(base);
-        proc::capture(root.arg(self.file("root.qcow2")))?;
+        proc::capture_stdout(root.arg(self.file_path("root.qcow2")))?;
         if self.machine.role == Role::Server {
             let mut data = Command::new("qemu-img");
-            data.args(["create", "-q", "-f", "qcow2"]).arg(self.file("data.qcow2"));
-            proc::capture(data.arg(DATA_DISK))?;
+            data.args(["create", "-q", "-f", "qcow2"]).arg(self.file_path("data.qcow2"));
+            proc::capture_stdout(data.arg(DATA_DISK))?;
         }
         Ok(())
     }
@@ -95,11 +95,11 @@ impl<'a> Emulator<'a> {
         if matches!(start, Start::Snapshot) {
             command.args(["-loadvm", SNAPSHOT]);
         }
-        command.arg("-serial").arg(format!("file:{}", self.file("log").display()));
-        let socket = self.file("qmp");
+        command.arg("-serial").arg(format!("file:{}", self.file_path("log").display()));
+        let socket = self.file_path("qmp");
         command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", socket.display()));
-        command.arg("-pidfile").arg(self.file("pid")).arg("-daemonize");
-        proc::capture(&mut command).map(|_| ())
+        command.arg("-pidfile").arg(self.file_path("pid")).arg("-daemonize");
+        proc::capture_stdout(&mut command).map(|_| ())
     }
 
     fn kernel_line(&self, mtu: u16, key: &str) -> String {
@@ -118,9 +118,9 @@ impl<'a> Emulator<'a> {
             command.arg("-device").arg(format!("virtio-blk-pci,drive={id},serial={id}{more}"));
         };
         let own = "format=qcow2,cache=unsafe,discard=unmap";
-        add(self.file("root.qcow2"), "root", own, "");
+        add(self.file_path("root.qcow2"), "root", own, "");
         if self.machine.role == Role::Server {
-            add(self.file("data.qcow2"), "data", own, "");
+            add(self.file_path("data.qcow2"), "data", own, "");
         }
         if plan.has_shared_disk {
             let raw = "format=raw,cache=writeback,file.locking=off";
@@ -144,7 +144,7 @@ impl<'a> Emulator<'a> {
     /// Where it dies or is silent; the message has the end of its console.
     pub fn await_ready(&self, deadline: Instant) -> Result<()> {
         loop {
-            let log = fs::read(self.file("log")).unwrap_or_default();
+            let log = fs::read(self.file_path("log")).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
             if log.contains(READY) {
                 return Ok(());
@@ -165,7 +165,7 @@ impl<'a> Emulator<'a> {
     /// # Errors
     /// Where it doesn't run, or the disk is full.
     pub fn save(&self) -> Result<()> {
-        let mut monitor = Monitor::connect(&self.file("qmp"))?;
+        let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
         monitor.execute("stop", &json!({}))?;
         monitor.execute_silent(&format!("savevm {SNAPSHOT}"))?;
         self.end()
@@ -177,26 +177,26 @@ impl<'a> Emulator<'a> {
     /// Where it won't end.
     pub fn end(&self) -> Result<()> {
         let Some(process) = self.process() else { return Ok(()) };
-        proc::output(Command::new("kill").args(["-KILL", &process.to_string()]))?;
+        proc::capture_output(Command::new("kill").args(["-KILL", &process.to_string()]))?;
         let deadline = Instant::now() + DEATH_MAX;
         while self.process().is_some() {
             ensure!(Instant::now() < deadline, "process {process} won't end");
             thread::sleep(POLL);
         }
-        let _ = fs::remove_file(self.file("pid"));
+        let _ = fs::remove_file(self.file_path("pid"));
         Ok(())
     }
 
     /// Returns the number of its process, if it runs and is ours.
     pub fn process(&self) -> Option<u32> {
-        let path = self.file("pid");
+        let path = self.file_path("pid");
         let number = fs::read_to_string(&path).ok()?.trim().parse().ok()?;
         let line = fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let mut words = line.split(|byte| *byte == 0);
         words.any(|word| word == path.as_os_str().as_encoded_bytes()).then_some(number)
     }
 
-    fn file(&self, what: &str) -> PathBuf {
+    fn file_path(&self, what: &str) -> PathBuf {
         self.folder.join(format!("{}.{what}", self.machine.name))
     }
 }
@@ -239,7 +239,7 @@ mod tests {
         let machine = Machine::server("/i".into());
         let emulator = Emulator::new(folder.path(), &machine);
         assert_eq!(emulator.process(), None);
-        let path = emulator.file("pid");
+        let path = emulator.file_path("pid");
         let stranger = Background::start(Command::new("sleep").arg("60")).unwrap();
         fs::write(&path, format!("{}\n", stranger.id())).unwrap();
         assert_eq!(emulator.process(), None);

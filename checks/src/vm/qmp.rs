@@ -31,7 +31,7 @@ impl Monitor {
             .with_context(|| format!("no emulator listens at {}", path.display()))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let mut monitor = Self { lines: BufReader::new(socket) };
-        let greeting = monitor.line()?;
+        let greeting = monitor.read_line()?;
         ensure!(greeting.get("QMP").is_some(), "an emulator greets with {greeting}");
         monitor.execute("qmp_capabilities", &json!({}))?;
         Ok(monitor)
@@ -45,7 +45,7 @@ impl Monitor {
         let command = json!({ "execute": name, "arguments": arguments });
         self.lines.get_mut().write_all(format!("{command}\n").as_bytes())?;
         loop {
-            let line = self.line()?;
+            let line = self.read_line()?;
             if let Some(error) = line.get("error") {
                 bail!("the emulator refused {name}: {error}");
             }
@@ -67,7 +67,7 @@ impl Monitor {
         Ok(())
     }
 
-    fn line(&mut self) -> Result<Value> {
+    fn read_line(&mut self) -> Result<Value> {
         let mut line = String::new();
         let read = self.lines.read_line(&mut line).context("the emulator is silent")?;
         ensure!(read > 0, "the emulator hung up");

@@ -30,7 +30,7 @@ pub fn key(folder: &Path) -> Result<String> {
     if !private.exists() {
         let mut make = Command::new("ssh-keygen");
         make.args(["-q", "-t", "ed25519", "-N", "", "-C", "dfsbench-lab", "-f"]);
-        proc::capture(make.arg(&private))?;
+        proc::capture_stdout(make.arg(&private))?;
     }
     let public = fs::read_to_string(private.with_extension("pub")).context("no public key")?;
     public.split_whitespace().nth(1).map(str::to_owned).context("the public key is empty")
@@ -60,7 +60,7 @@ pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Resul
 /// Returns the command that runs a line of shell on a guest, for at most this many seconds.
 ///
 /// The guest ends it: what only its ssh here were ended for would go on there.
-pub fn command(folder: &Path, host: &str, line: &str, max_s: u32) -> Command {
+pub fn build_command(folder: &Path, host: &str, line: &str, max_s: u32) -> Command {
     let line = line.replace('\'', r"'\''");
     let there = format!("timeout -k 5 {max_s} bash -c '{line}'");
     let mut command = Command::new("timeout");

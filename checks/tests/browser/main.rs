@@ -62,7 +62,7 @@ impl Page {
     fn make() -> Result<Self> {
         let folder = TempDir::new()?;
         let ticket = guard::remove_folder(folder.path());
-        proc::capture(OURS.command().current_dir(folder.path()))?;
+        proc::capture_stdout(OURS.command().current_dir(folder.path()))?;
         let path = folder.path().join("dfsbench.html");
         ensure!(path.exists(), "no page was left");
         Ok(Self { _folder: folder, _ticket: ticket, path })

@@ -26,23 +26,23 @@ const RATES: &str = "[...document.querySelectorAll('.sortable td.rate')].map((ce
 /// Sorts by a head with the keyboard alone, filters, and leaves a silent console.
 pub fn is_used(page: &Path) -> Result<()> {
     let mut browser = Browser::start()?;
-    let mut tab = browser.tab()?;
+    let mut tab = browser.open_tab()?;
     tab.open(&format!("file://{}", page.display()))?;
     sorts(&mut tab)?;
     filters(&mut tab)?;
     reads(&mut tab)?;
-    let console = tab.console();
+    let console = tab.console_messages();
     ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
     Ok(())
 }
 
 /// Tabs from the start of the page to the head "rate", and presses it.
 fn sorts(tab: &mut Tab<'_>) -> Result<()> {
-    tab.press(&["Tab"])?;
+    tab.press_keys(&["Tab"])?;
     tab.expect("document.activeElement.className", &json!("skip"))?;
-    tab.press(&["Enter"])?;
+    tab.press_keys(&["Enter"])?;
     for _ in 0..60 {
-        tab.press(&["Tab"])?;
+        tab.press_keys(&["Tab"])?;
         if tab.eval("document.activeElement.textContent")? == "rate" {
             break;
         }
@@ -52,13 +52,13 @@ fn sorts(tab: &mut Tab<'_>) -> Result<()> {
     let order = |way: &str| {
         format!("((rates) => rates.every((rate, n) => !n || rate {way}= rates[n - 1]))({RATES})")
     };
-    tab.press(&["Enter"])?;
+    tab.press_keys(&["Enter"])?;
     tab.expect(head, &json!("ascending"))?;
     tab.expect(&order(">"), &json!(true))?;
-    tab.press(&["Space"])?;
+    tab.press_keys(&["Space"])?;
     tab.expect(head, &json!("descending"))?;
     tab.expect(&order("<"), &json!(true))?;
-    tab.press(&["Enter"])?;
+    tab.press_keys(&["Enter"])?;
     tab.expect(head, &json!("none"))
 }
 
@@ -112,7 +112,7 @@ pub fn open_ten_thousand_runs() -> Result<()> {
     let mut browser = Browser::start()?;
     let mut best = f64::INFINITY;
     for _ in 0..3 {
-        let mut tab = browser.tab()?;
+        let mut tab = browser.open_tab()?;
         tab.open(&format!("file://{}", page.display()))?;
         let took = "performance.getEntriesByType('navigation')[0].loadEventStart";
         best = best.min(tab.eval(took)?.as_f64().context("no time")?);
@@ -126,7 +126,7 @@ pub fn open_ten_thousand_runs() -> Result<()> {
             "document.querySelector('[role=status]').textContent",
             &json!("rows 201 to 400 of 10,000 rows, by rate, rising"),
         )?;
-        let console = tab.console();
+        let console = tab.console_messages();
         ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
     }
     let verdict = if best > OPENS_WITHIN_MS { " (the machine is busy)" } else { "" };
@@ -140,6 +140,6 @@ pub fn open_ten_thousand_runs() -> Result<()> {
 fn ten_thousand() -> Result<PathBuf> {
     let mut test = Command::new("cargo");
     test.args(["test", "-q", "--workspace", "--test", "many", "ten_thousand"]);
-    proc::capture(test.current_dir(repo::root()))?;
-    Ok(repo::target().join("tmp/ten-thousand.html"))
+    proc::capture_stdout(test.current_dir(repo::root()))?;
+    Ok(repo::target_folder().join("tmp/ten-thousand.html"))
 }

@@ -26,30 +26,30 @@ pub fn is_live(results: &Path) -> Result<()> {
     view.args(["view", "--no-open", "--results"]).arg(results);
     let (_view, url) = Background::start_with_first_line(&mut view, PATIENCE)?;
     let mut browser = Browser::start()?;
-    let mut tab = browser.tab()?;
+    let mut tab = browser.open_tab()?;
     tab.open(&url)?;
     let before = tab.eval(ROWS)?.as_u64().unwrap_or(0);
     ensure!(before > 1, "{before} campaigns are listed");
     tab.eval("document.querySelector('input[name=before]').checked = true")?;
     tab.eval("document.querySelector('.filters input').focus()")?;
     another()?;
-    tab.until(&format!("{ROWS} === {}", before + 1))?;
-    tab.until("document.querySelector('#campaigns tbody tr').textContent.includes('complete')")?;
+    tab.wait_for(&format!("{ROWS} === {}", before + 1))?;
+    tab.wait_for("document.querySelector('#campaigns tbody tr').textContent.includes('complete')")?;
     // What was chosen and focused before the page was renewed still is.
     tab.expect("document.querySelectorAll('input[name=before]:checked').length", &json!(1))?;
     tab.expect("document.activeElement.type", &json!("search"))?;
 
     tab.eval("document.querySelector('input[name=after]').checked = true")?;
     tab.eval("document.querySelector('form button[type=submit]').click()")?;
-    tab.until("document.querySelector('h1').textContent.startsWith('Campaigns ')")?;
+    tab.wait_for("document.querySelector('h1').textContent.startsWith('Campaigns ')")?;
     tab.eval("document.querySelector('nav a').click()")?;
-    tab.until(&format!("{ROWS} === {}", before + 1))?;
+    tab.wait_for(&format!("{ROWS} === {}", before + 1))?;
     tab.eval("document.querySelector('#campaigns a').click()")?;
-    tab.until(
+    tab.wait_for(
         "document.querySelector('h1 ~ .meta') !== null && !!document.querySelector('#answer')",
     )?;
-    tab.until("document.querySelectorAll('svg.chart').length > 0")?;
-    let console = tab.console();
+    tab.wait_for("document.querySelectorAll('svg.chart').length > 0")?;
+    let console = tab.console_messages();
     ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
     Ok(())
 }

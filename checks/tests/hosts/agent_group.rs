@@ -117,7 +117,7 @@ impl<'l> AgentGroup<'l> {
     fn traffic(&self) -> Result<Vec<u64>> {
         let file = |number, what| format!("/sys/class/net/v{number}/statistics/{what}_bytes");
         let files = (1..=HOSTS).flat_map(|number| [file(number, "rx"), file(number, "tx")]);
-        let text = proc::text(self.lab.near("cat").args(files))?;
+        let text = proc::capture_text(self.lab.near("cat").args(files))?;
         let counts: Vec<u64> = text.lines().map(str::parse).collect::<Result<_, _>>()?;
         Ok(counts.chunks(2).map(|both| both.iter().sum()).collect())
     }
@@ -134,8 +134,11 @@ fn mix(file_size: &str, duration: &str) -> String {
 /// Many short trials of ten hosts.
 pub fn together(group: &AgentGroup<'_>) -> Result<()> {
     let begun = Instant::now();
-    let output =
-        proc::output(&mut group.campaign(&group.shared, TRIALS, &mix("64KiB", "100ms"))?)?;
+    let output = proc::capture_output(&mut group.campaign(
+        &group.shared,
+        TRIALS,
+        &mix("64KiB", "100ms"),
+    )?)?;
     let took = begun.elapsed();
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{output:?}");
     let report = group.report()?;

@@ -53,7 +53,7 @@ impl Lab {
         for key in ["id", "other", "hostkey"] {
             let mut keygen = Command::new("ssh-keygen");
             keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(key));
-            proc::run(&mut keygen)?;
+            proc::run_command(&mut keygen)?;
         }
         for (name, key, known) in
             [("config", "id", "no"), ("wrong-key", "other", "no"), ("unknown", "id", "yes")]
@@ -64,14 +64,14 @@ impl Lab {
         // Debug information is most of what would be pushed to each host.
         let mut strip = Command::new("strip");
         strip.arg("-o").arg(folder.path().join("stripped"));
-        proc::run(strip.arg(OURS.command().get_program()))?;
+        proc::run_command(strip.arg(OURS.command().get_program()))?;
         ip(&["netns", "add", &bridge])?;
         // Hosts have a /tmp of their own.
         let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
         let tickets = vec![
             guard::remove_folder(folder.path()),
             guard::remove_folder(shared.path()),
-            guard::register(&format!("ip netns del {bridge} 2>/dev/null")),
+            guard::register_script(&format!("ip netns del {bridge} 2>/dev/null")),
         ];
         let mut lab = Self { folder, shared, bridge, hosts: Vec::new(), _tickets: tickets };
         let bridge = lab.bridge.clone();
@@ -103,7 +103,7 @@ impl Lab {
         command.args(["private", "sh", "-c", INSIDE, "sh"]).arg(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Agents and servers that were started on the host are in its namespace, too.
-        let ticket = guard::register(&format!(
+        let ticket = guard::register_script(&format!(
             "for id in $(ip netns pids {namespace}); do kill -9 $id; done; ip netns del {namespace}"
         ));
         Ok(Host { sshd: Background::start(&mut command)?, namespace, _ticket: ticket })
@@ -137,7 +137,9 @@ impl Lab {
     /// Runs a program on a host and returns what it prints.
     pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
         let id = self.hosts[host].sshd.id().to_string();
-        proc::text(Command::new("nsenter").args(["--mount", "--net", "-t", &id]).args(words))
+        proc::capture_text(
+            Command::new("nsenter").args(["--mount", "--net", "-t", &id]).args(words),
+        )
     }
 
     /// A run of a plan over both hosts.
@@ -154,7 +156,7 @@ impl Lab {
     }
 
     pub fn finish_campaign(&self, config: &str, work: &str) -> Result<Output> {
-        proc::output(&mut self.campaign(config, work)?)
+        proc::capture_output(&mut self.campaign(config, work)?)
     }
 
     /// Starts a campaign that works for long, and waits until the first host does.
@@ -213,10 +215,11 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for host in &mut self.hosts {
-            let pids = proc::text(Command::new("ip").args(["netns", "pids", &host.namespace]));
+            let pids =
+                proc::capture_text(Command::new("ip").args(["netns", "pids", &host.namespace]));
             for pid in pids.unwrap_or_default().lines() {
                 // All of them are in a namespace that only this lab has.
-                let _ = proc::output(Command::new("kill").args(["-9", pid]));
+                let _ = proc::capture_output(Command::new("kill").args(["-9", pid]));
             }
             host.sshd.kill();
             let _ = ip(&["netns", "del", &host.namespace]);
@@ -226,7 +229,7 @@ impl Drop for Lab {
 }
 
 pub fn ip(words: &[&str]) -> Result<()> {
-    proc::capture(Command::new("ip").args(words)).map(|_| ())
+    proc::capture_stdout(Command::new("ip").args(words)).map(|_| ())
 }
 
 fn client_config(key: &Path, known: &str) -> String {

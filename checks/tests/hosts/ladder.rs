@@ -35,7 +35,7 @@ fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
 
 /// Every layer has its figure, and the hosts are left as they were.
 pub fn measured(lab: &Lab) -> Result<()> {
-    let output = proc::output(&mut command(lab, "ladder", LADDER)?)?;
+    let output = proc::capture_output(&mut command(lab, "ladder", LADDER)?)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{text}");
     let json: Value = serde_json::from_slice(&output.stdout)?;
@@ -59,14 +59,14 @@ pub fn cleaned(lab: &Lab) -> Result<()> {
     let mut campaign = busy(lab)?;
     let agents: Vec<String> =
         [lab.agents(0)?, lab.agents(1)?].concat().iter().map(ToString::to_string).collect();
-    proc::output(Command::new("kill").arg("-9").args(agents))?;
+    proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
     campaign.kill();
     ensure!(serves(lab)?, "nothing was left to restore");
     let program = OURS.command().get_program().to_string_lossy().into_owned();
     let mut clean = lab.near(&program);
     clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
     clean.args(["clean", &lab.folder.path().join("ladder.toml").display().to_string()]);
-    let text = proc::text(&mut clean)?;
+    let text = proc::capture_text(&mut clean)?;
     ensure!(text.contains("server: put back: ") && text.contains(" serve --port "), "{text}");
     HOSTS.into_iter().try_for_each(|host| gone(lab, host))
 }

@@ -57,7 +57,7 @@ fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Command>
 
 /// Ends with the code that is expected, and what was found.
 fn found(command: &mut Command, code: i32) -> Result<Value> {
-    let output = proc::output(command)?;
+    let output = proc::capture_output(command)?;
     let stderr = || String::from_utf8_lossy(&output.stderr).into_owned();
     let json: Value = serde_json::from_slice(&output.stdout).with_context(stderr)?;
     ensure!(output.status.code() == Some(code), "{}: {}{}", output.status, json["found"], stderr());

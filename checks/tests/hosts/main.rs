@@ -100,7 +100,7 @@ fn full(lab: &Lab) -> Result<()> {
 fn killed(lab: &Lab) -> Result<()> {
     let mut campaign = lab.start_long_campaign(LONG)?;
     for agent in lab.agents(0)? {
-        proc::run(Command::new("kill").args(["-9", &agent.to_string()]))?;
+        proc::run_command(Command::new("kill").args(["-9", &agent.to_string()]))?;
     }
     ensure!(campaign.await_end(PATIENCE)? == Some(exit::INVALID), "{}", lab.output_text()?);
     ensure!(lab.output_text()?.contains("host one: the agent is gone"), "{}", lab.output_text()?);
@@ -137,7 +137,7 @@ fn cleaned(lab: &Lab) -> Result<()> {
     // All at once, and before their controller: an agent whose controller is gone restores its
     // host.
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
-    proc::output(Command::new("kill").arg("-9").args(agents))?;
+    proc::capture_output(Command::new("kill").arg("-9").args(agents))?;
     campaign.kill();
     let mounts = lab.run_on(0, &["cat", "/proc/self/mounts"])?;
     ensure!(mounts.contains(" /run/dfsbench/storage "), "nothing was left to restore: {mounts}");
@@ -147,7 +147,7 @@ fn cleaned(lab: &Lab) -> Result<()> {
         let program = OURS.command().get_program().to_string_lossy().into_owned();
         let mut command = lab.near(&program);
         command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
-        proc::text(command.arg("clean").args(words))
+        proc::capture_text(command.arg("clean").args(words))
     };
     let text = clean(&[&plan])?;
     ensure!(text.contains("one: put back: mount -t tmpfs"), "{text}");

@@ -26,7 +26,7 @@ fn command(lab: &Lab) -> Result<Command> {
 
 /// The row names both hosts, the size that is lost and the one that passes; hosts are as before.
 pub fn large_frames_dropped(lab: &Lab) -> Result<()> {
-    let output = proc::output(&mut command(lab)?)?;
+    let output = proc::capture_output(&mut command(lab)?)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.code() == Some(exit::INVALID), "{output:?}");
     for (from, to, address) in [("client", "server", 1), ("server", "client", 2)] {

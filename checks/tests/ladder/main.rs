@@ -72,7 +72,7 @@ fn limits(output: &[u8]) -> Result<Vec<Limit>> {
 fn ladder(mut command: Command, folder: &Path, flags: &[&str]) -> Result<Vec<Limit>> {
     let results = folder.join("results.db");
     command.args(SHORT).args(flags).arg("--results").arg(results);
-    let output = proc::output(&mut command)?;
+    let output = proc::capture_output(&mut command)?;
     let found = limits(&output.stdout);
     found.with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -99,7 +99,7 @@ impl Wire {
             let tbf = ["root", "tbf", "rate", "100mbit", "burst", "32kb", "latency", "50ms"];
             let mut tc = Command::new("tc");
             tc.args(["-n", namespace, "qdisc", "add", "dev", "w"]).args(tbf);
-            proc::run(&mut tc)?;
+            proc::run_command(&mut tc)?;
         }
         Ok(wire)
     }
@@ -114,7 +114,7 @@ impl Drop for Wire {
 }
 
 fn ip(args: &[&str]) -> Result<()> {
-    proc::run(Command::new("ip").args(args))
+    proc::run_command(Command::new("ip").args(args))
 }
 
 /// Our program in a network namespace.
@@ -203,12 +203,13 @@ impl Disk {
         let folder = TempDir::with_prefix("dfsbench-disk-")?;
         let image = folder.path().join("image");
         fs::File::create(&image)?.set_len(256 << 20)?;
-        proc::run(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
+        proc::run_command(Command::new("mkfs.ext4").arg("-q").arg(&image))?;
         let mut losetup = Command::new("losetup");
-        let device = proc::text(losetup.args(["-f", "--show", "--direct-io=on"]).arg(&image))?;
+        let device =
+            proc::capture_text(losetup.args(["-f", "--show", "--direct-io=on"]).arg(&image))?;
         let disk = Self { folder, device: device.trim().to_owned() };
         fs::create_dir(disk.place())?;
-        proc::run(Command::new("mount").arg(&disk.device).arg(disk.place()))?;
+        proc::run_command(Command::new("mount").arg(&disk.device).arg(disk.place()))?;
         Ok(disk)
     }
 
@@ -218,15 +219,16 @@ impl Disk {
 
     /// Its numbers, as cgroups name it.
     fn numbers(&self) -> Result<String> {
-        let output = proc::text(Command::new("lsblk").args(["-dno", "MAJ:MIN", &self.device]))?;
+        let output =
+            proc::capture_text(Command::new("lsblk").args(["-dno", "MAJ:MIN", &self.device]))?;
         Ok(output.trim().to_owned())
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = proc::output(Command::new("umount").arg(self.place()));
-        let _ = proc::output(Command::new("losetup").args(["-d", &self.device]));
+        let _ = proc::capture_output(Command::new("umount").arg(self.place()));
+        let _ = proc::capture_output(Command::new("losetup").args(["-d", &self.device]));
     }
 }
 

@@ -42,7 +42,7 @@ pub fn few_descriptors() -> Result<()> {
     ramp.args(["--read-percent", "100", "--queue-depth", "1", "--duration", "200ms"]);
     ramp.args(["--timeout", "700ms", "--from", FIRST, "--max", "256", "--recovery", "1s"]);
     ramp.args(["--quiet", "--format", "json", "--results"]).arg(results.path().join("r.db"));
-    let output = proc::output(&mut ramp)?;
+    let output = proc::capture_output(&mut ramp)?;
     let json: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let search = &json["found"]["figures"]["searches"][0];

@@ -37,14 +37,14 @@ fn run_one(name: &str) -> Result<()> {
 pub fn copy_program(machines: &Lab) -> Result<()> {
     let (config, folder) = (machines.ssh_config(), TempDir::new()?);
     let small = folder.path().join("lab_real");
-    proc::run(Command::new("strip").arg("-o").arg(&small).arg(PROGRAM.get()?))?;
+    proc::run_command(Command::new("strip").arg("-o").arg(&small).arg(PROGRAM.get()?))?;
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(&small).arg("server:/root/lab_real");
-    proc::run(&mut copy)?;
+    proc::run_command(&mut copy)?;
     // By it the server's ssh leads to itself.
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
-    proc::run(copy.arg("server:/root/lab_key"))?;
+    proc::run_command(copy.arg("server:/root/lab_key"))?;
     machines.ssh("server", super::FRESH_EXPORT)?;
     // libmount and mdadm make these at the first mount and the first array, and keep them.
     let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \

@@ -50,7 +50,7 @@ fn effective(lab: &Lab, client: &str) -> Result<()> {
     for (options, shown) in CASES {
         let requested: Vec<&str> = options.split(',').collect();
         let stats = output.at(options)?;
-        let missing = stats.missing(if shown.is_empty() { &requested } else { shown });
+        let missing = stats.missing_options(if shown.is_empty() { &requested } else { shown });
         ensure!(missing.is_empty(), "{options}: {missing:?} not among {:?}", stats.options);
     }
     Ok(())

@@ -73,12 +73,12 @@ impl<'a> Plans<'a> {
         // For the tunnel: the client logs in to the server as the tests do.
         let mut copy = Command::new("scp");
         copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
-        proc::run(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
+        proc::run_command(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
         lab.ssh(NEW, "ssh -o StrictHostKeyChecking=accept-new server true")?;
         lab.ssh("server", &format!("{FRESH_EXPORT} && mkdir -p {DIRECTORY}"))?;
         let program = folder.path().join("dfsbench");
         let mut strip = Command::new("strip");
-        proc::run(strip.arg("-o").arg(&program).arg(repo::dfsbench(Profile::Debug)))?;
+        proc::run_command(strip.arg("-o").arg(&program).arg(repo::dfsbench_path(Profile::Debug)))?;
         Ok(Self { lab, folder, program })
     }
 
@@ -120,7 +120,7 @@ impl<'a> Plans<'a> {
     }
 
     fn result(&self, plan: &str, flags: &[&str]) -> Result<(Output, Value)> {
-        let output = proc::output(&mut self.command(plan, flags))?;
+        let output = proc::capture_output(&mut self.command(plan, flags))?;
         let json = serde_json::from_slice(&output.stdout).with_context(|| {
             format!("no JSON, but on stderr: {}", String::from_utf8_lossy(&output.stderr))
         })?;
@@ -211,7 +211,7 @@ impl<'a> Plans<'a> {
         }
         let mut factors = Command::new(&self.program);
         factors.args(["factors", "--format", "json", "--results"]);
-        let text = proc::text(factors.arg(self.at("results.db")))?;
+        let text = proc::capture_text(factors.arg(self.at("results.db")))?;
         ensure!(text.contains("\"target\""), "target is no factor: {text}");
         self.await_restored()
     }

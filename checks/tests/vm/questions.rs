@@ -78,7 +78,7 @@ pub fn ladder(plans: &Plans<'_>) -> Result<()> {
     let plan = plans.write_plan("ladder.toml", &with_hosts(plans.lab(), LADDER))?;
     let mut ladder = plans.program();
     ladder.arg("ladder").arg(plan).args(["--trials", "3", "--quiet", "--format", "json"]);
-    let output = proc::output(ladder.arg("--results").arg(plans.at("ladder.db")))?;
+    let output = proc::capture_output(ladder.arg("--results").arg(plans.at("ladder.db")))?;
     let json: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let passes = json["found"]["figures"]["passes"].as_array().context("no passes")?;
@@ -108,7 +108,7 @@ pub fn soak(plans: &Plans<'_>) -> Result<()> {
         soak.args(["--disturb", fault]);
     }
     soak.args(["--allow-destroy", &device, "--quiet", "--format", "json", "--results"]);
-    let output = proc::output(soak.arg(plans.at("soak.db")))?;
+    let output = proc::capture_output(soak.arg(plans.at("soak.db")))?;
     let json: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let figures = &json["found"]["figures"];

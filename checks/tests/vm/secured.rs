@@ -36,7 +36,7 @@ fn under_tls(lab: &Lab, option: &str) -> Result<()> {
 fn effective(lab: &Lab, option: &str) -> Result<()> {
     let options = format!("vers=4.2,{option}");
     let mount = Mount { lab, client: NEW, source: "server:/export", options: &options };
-    let missing = mount.check_data()?.at("fresh")?.missing(&[option]).len();
+    let missing = mount.check_data()?.at("fresh")?.missing_options(&[option]).len();
     ensure!(missing == 0, "{option} isn't effective");
     Ok(())
 }

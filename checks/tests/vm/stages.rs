@@ -121,7 +121,7 @@ fn enter(machines: &'static Machines, state: &mut State, stage: Stage) -> Result
             lab.ssh("server", "lab-export ext4")?;
             lab.ssh(OLD, "lab-nfsd 4 && lab-export tmpfs")?;
         }
-        Stage::OurServer => state.our_server = Some(peer::serve(lab)?),
+        Stage::OurServer => state.our_server = Some(peer::start_server(lab)?),
         Stage::Udp => {
             lab.ssh(OLD, "lab-nfsd 4 -u && lab-export tmpfs")?;
             lab.ssh("server", "lab-export ext4 && lab-nfsd 8 -u")?;

@@ -82,7 +82,7 @@ impl Job<'_> {
         if let Some(file) = self.file {
             command.arg(format!("--filename={}", file.display()));
         }
-        parse_reads(&proc::capture(&mut command)?)
+        parse_reads(&proc::capture_stdout(&mut command)?)
     }
 }
 

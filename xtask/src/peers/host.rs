@@ -45,6 +45,6 @@ fn read_words(path: &str, count: usize) -> String {
 }
 
 fn read_version(program: &str) -> String {
-    let text = proc::text(Command::new(program).arg("--version")).unwrap_or_default();
+    let text = proc::capture_text(Command::new(program).arg("--version")).unwrap_or_default();
     text.lines().next().unwrap_or("unknown").split(" (").next().unwrap_or_default().to_owned()
 }

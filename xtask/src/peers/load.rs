@@ -84,13 +84,13 @@ impl Load {
         let address = format!(
             "nfs://127.0.0.1:{port}{path}?version={version}&proto={proto}&mountport={mount_port}"
         );
-        let mut command = Command::new(repo::example(Profile::Release, "load"));
+        let mut command = Command::new(repo::example_path(Profile::Release, "load"));
         command.arg(address).arg(op);
         for number in [*clients, *depth, seconds, *bytes] {
             command.arg(number.to_string());
         }
         command.args(keep.then_some("keep"));
-        Done::read(&proc::capture(&mut command)?)
+        Done::read(&proc::capture_stdout(&mut command)?)
     }
 
     /// Has libnfs do it, over v3, on the file that our client made.
@@ -103,7 +103,7 @@ impl Load {
         for number in [self.clients, self.depth, seconds, self.bytes] {
             command.arg(number.to_string());
         }
-        Done::read(&proc::capture(&mut command)?)
+        Done::read(&proc::capture_stdout(&mut command)?)
     }
 }
 
@@ -125,7 +125,7 @@ pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<Done>
     for number in [load.clients, load.depth, seconds, lengths.request, lengths.reply] {
         command.arg(number.to_string());
     }
-    Done::read(&proc::capture(&mut command)?)
+    Done::read(&proc::capture_stdout(&mut command)?)
 }
 
 /// Sends one TCP stream as fast as it goes.
@@ -142,7 +142,7 @@ pub fn by_iperf3(seconds: u32) -> Result<Figure> {
     let (port, seconds) = (port.to_string(), seconds.to_string());
     let mut client = Command::new("iperf3");
     client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
-    let report: Value = serde_json::from_slice(&proc::capture(&mut client)?)?;
+    let report: Value = serde_json::from_slice(&proc::capture_stdout(&mut client)?)?;
     let received = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
     Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_each: None })
 }

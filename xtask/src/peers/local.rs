@@ -102,14 +102,14 @@ impl Disk {
 
     /// Makes the files beside the build directory.
     fn on_disk() -> Result<Self> {
-        Self::in_folder(&repo::target())
+        Self::in_folder(&repo::target_folder())
     }
 
     fn in_folder(parent: &Path) -> Result<Self> {
         let folder = TempDir::with_prefix_in("dfsbench-peers-", parent)
             .with_context(|| format!("no folder in {}", parent.display()))?;
         let file = folder.path().join("peer");
-        noise::file(&file, FILE_BYTES)?;
+        noise::write_file(&file, FILE_BYTES)?;
         Ok(Self { folder, file })
     }
 }

@@ -102,12 +102,12 @@ pub fn run(options: &Options) -> Result<bool> {
         {
             let mut build = Command::new("cargo");
             build.args(["build", "--release", "--quiet"]).args(what);
-            proc::run(build.current_dir(repo::root()))?;
+            proc::run_command(build.current_dir(repo::root()))?;
         }
     }
     let folder = TempDir::with_prefix("dfsbench-peers-")?;
     let setting = Setting { seconds: options.seconds, rounds: options.rounds.max(1), folder };
-    fs::create_dir_all(repo::target())?;
+    fs::create_dir_all(repo::target_folder())?;
     let mut page = table::head(&setting);
     print_now(&page)?;
     let mut all_hold = true;
@@ -122,7 +122,7 @@ pub fn run(options: &Options) -> Result<bool> {
             page.push_str(&line);
             all_hold &= row.holds();
         }
-        fs::write(repo::target().join("peers.md"), &page)?;
+        fs::write(repo::target_folder().join("peers.md"), &page)?;
     }
     Ok(!options.strict || all_hold)
 }

@@ -192,7 +192,7 @@ fn run_trial(target: &str, flags: &[&str], setting: &Setting) -> Result<Vec<Pass
     let folder = TempDir::new_in(setting.folder.path())?;
     let results = folder.path().join("results.db");
     let run = OURS.run_command(&Run { target, results: &results, flags });
-    proc::capture(&mut proc::in_own_session(&run))?;
+    proc::capture_stdout(&mut proc::in_own_session(&run))?;
     read_first_trial(&OURS.report(&results, "json")?)
 }
 

@@ -78,7 +78,8 @@ fn measure_postmark() -> Result<Figure> {
     fs::write(&settings, write_commands(&folder.path().join("pool")))?;
     fs::create_dir(folder.path().join("pool"))?;
     let (before_ns, begun) = (proc::children_cpu_ns()?, Instant::now());
-    let printed = proc::text(&mut proc::in_own_session(Command::new("postmark").arg(&settings)))?;
+    let printed =
+        proc::capture_text(&mut proc::in_own_session(Command::new("postmark").arg(&settings)))?;
     let (taken, cpu_ns) = (begun.elapsed(), proc::children_cpu_ns()? - before_ns);
     parse_report(&printed)?.check()?;
     let count = f64::from(TRANSACTIONS);

@@ -127,7 +127,7 @@ fn by_qperf(seconds: u32) -> Result<Figure> {
     server.await_port(port, Duration::from_secs(10))?;
     let mut client = Command::new("qperf");
     client.args(["127.0.0.1", "-lp", &port.to_string(), "-t", &seconds.to_string()]);
-    let text = proc::text(client.args(["-uu", "-m", MESSAGE_BYTES, "tcp_lat"]))?;
+    let text = proc::capture_text(client.args(["-uu", "-m", MESSAGE_BYTES, "tcp_lat"]))?;
     let way_ns = one_way_ns(&text).with_context(|| format!("qperf printed: {text}"))?;
     Ok(Figure { rate: 1e9 / (2.0 * way_ns), cpu_ns_each: None })
 }

@@ -93,7 +93,7 @@ fn metadata(manifest: &str, extra: &[&str]) -> Result<Vec<Package>> {
     let mut command = Command::new("cargo");
     command.args(["metadata", "--format-version", "1", "--manifest-path", manifest]).args(extra);
     command.current_dir(repo::root());
-    let json = proc::capture(&mut command)?;
+    let json = proc::capture_stdout(&mut command)?;
     let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
     Ok(metadata.packages)
 }
