@@ -50,6 +50,25 @@ pub fn run_command(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs a command as [`run_command`] does, and kills it where it exceeds a time limit.
+///
+/// # Errors
+/// Where it can't be started, takes longer, or exits with another code than 0.
+pub fn run_within(limit: Duration, command: &mut Command) -> Result<()> {
+    // Only the command itself is killed. Compilers that cargo has started end by themselves, each
+    // with its crate.
+    let code = Background::start(command)?.await_end(limit)?;
+    ensure!(code == Some(0), "`{}` ended with {}", command_line(command), describe_code(code));
+    Ok(())
+}
+
+fn describe_code(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("exit code {code}"),
+        None => "a signal".to_owned(),
+    }
+}
+
 /// Runs a command and returns its output whatever its exit code was.
 ///
 /// # Errors
@@ -219,7 +238,11 @@ impl Background {
                 return Ok(status.code());
             }
             let seconds = patience.as_secs();
-            ensure!(Instant::now() < deadline, "`{}` runs for over {seconds} s", self.name);
+            ensure!(
+                Instant::now() < deadline,
+                "the time limit of {seconds} s is over: `{}` still ran",
+                self.name
+            );
             thread::sleep(POLL);
         }
     }
@@ -261,4 +284,27 @@ pub fn children_cpu_ns() -> Result<u64> {
         bail!("/proc/self/stat has changed");
     };
     Ok((user.parse::<u64>()? + system.parse::<u64>()?) * TICK_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_exceeds_its_limit_is_killed_and_named() {
+        let begun = Instant::now();
+        let error = run_within(Duration::from_secs(1), Command::new("sleep").arg("60"));
+        let error = error.unwrap_err().to_string();
+        assert_eq!(error, "the time limit of 1 s is over: `sleep 60` still ran");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_command_that_fails_within_its_limit_reports_its_exit_code() {
+        let run = |script: &str| {
+            run_within(Duration::from_secs(60), Command::new("sh").args(["-c", script]))
+        };
+        assert!(run("exit 0").is_ok());
+        assert_eq!(run("exit 7").unwrap_err().to_string(), "`sh -c exit 7` ended with exit code 7");
+    }
 }

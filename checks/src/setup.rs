@@ -10,11 +10,15 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::proc;
+
+/// The most that one call of apt may take, downloads and all.
+const APT_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// The proof that a package is installed.
 enum Proof {
@@ -205,7 +209,7 @@ fn install_by_apt(missing: &[&Part]) -> Result<()> {
     update_lists()?;
     let mut install = apt_command();
     install.args(["install", "--yes", "--no-install-recommends"]).args(&free);
-    proc::run_command(&mut install).with_context(|| format!("cannot install {list}"))?;
+    proc::run_within(APT_MAX, &mut install).with_context(|| format!("cannot install {list}"))?;
     if restricted.is_empty() { Ok(()) } else { install_non_free(&restricted) }
 }
 
@@ -238,17 +242,17 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
         update.args(["-o", option]);
         install.args(["-o", option]);
     }
-    proc::run_command(update.arg("update"))?;
+    proc::run_within(APT_MAX, update.arg("update"))?;
     install.args(["install", "--yes", "--no-install-recommends"]).args(packages);
-    proc::run_command(&mut install)
+    proc::run_within(APT_MAX, &mut install)
         .with_context(|| format!("cannot install {}", packages.join(" ")))
 }
 
 /// Refreshes the lists of packages; a mirror that fails once is tried again.
 fn update_lists() -> Result<()> {
-    if let Err(error) = proc::run_command(apt_command().arg("update")) {
+    if let Err(error) = proc::run_within(APT_MAX, apt_command().arg("update")) {
         println!("setup: {error:#}; again");
-        proc::run_command(apt_command().arg("update"))?;
+        proc::run_within(APT_MAX, apt_command().arg("update"))?;
     }
     Ok(())
 }

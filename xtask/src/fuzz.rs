@@ -34,6 +34,8 @@ const FLAGS: [&str; 7] = [
 ];
 /// The most that a target may take, in MiB, and that one input may take, in seconds.
 const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=10"];
+/// The most that a build of the targets may take.
+const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
 /// How long a run may take beyond its time: reading the corpus, and writing statistics.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How many inputs of a target are kept in the repository.
@@ -98,7 +100,7 @@ impl Fuzzer {
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--release", "--bins", "--target", &host]);
         cargo.env("CARGO_TARGET_DIR", &build).env("RUSTFLAGS", FLAGS.join(" "));
-        proc::run_command(cargo.current_dir(&source))?;
+        proc::run_within(BUILD_MAX, cargo.current_dir(&source))?;
         let programs = build.join(host).join("release");
         Ok(Self { source, build, programs })
     }
@@ -177,7 +179,7 @@ impl Fuzzer {
         let mut cargo = Command::new("cargo");
         cargo.args(["run", "--quiet", "--example", "seeds", "--"]).arg(seeds.path());
         cargo.env("CARGO_TARGET_DIR", &self.build);
-        proc::run_command(cargo.current_dir(&self.source))?;
+        proc::run_within(BUILD_MAX, cargo.current_dir(&self.source))?;
         let seeds = seeds.path().join(target);
         let from = if seeds.is_dir() { seeds } else { self.found(target) };
         let mut merge = self.command(target);

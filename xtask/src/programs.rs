@@ -9,7 +9,6 @@
 //! Principal types: [`Programs`], what was built, and [`Program`].
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -30,6 +29,8 @@ const THREADS: &str = "RUST_TEST_THREADS";
 const PAUSE: Duration = Duration::from_secs(20);
 /// The most that a program may take; each test of the checks has a limit of its own below it.
 const PROGRAM_MAX: Duration = Duration::from_secs(40 * 60);
+/// The most that a build may take.
+const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
 /// Programs that take longest; they start first, so that none of them ends alone.
 const LONGEST: [&str; 2] = ["command", "survival"];
 /// The package whose integration tests need real peers.
@@ -79,7 +80,8 @@ struct Outcome {
 /// Where cargo fails.
 pub fn build(which: Which) -> Result<Programs> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--no-run", "--quiet", "--message-format=json"]);
+    // Errors of the compiler are printed, everything else is read.
+    cargo.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     // Always the whole workspace: else external crates have other features and are built again.
     cargo.arg("--workspace");
     match which {
@@ -90,14 +92,18 @@ pub fn build(which: Which) -> Result<Programs> {
             // They run the binary and the examples.
             let mut build = Command::new("cargo");
             build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);
-            proc::run_command(build.current_dir(repo::root()))?;
+            proc::run_within(BUILD_MAX, build.current_dir(repo::root()))?;
             for group in read_groups()? {
                 cargo.args(["--test", &group]);
             }
             cargo.args(["--features", "checks/real"])
         }
     };
-    let messages = proc::capture_text(cargo.current_dir(repo::root()).stderr(Stdio::inherit()))?;
+    let folder = TempDir::with_prefix("dfsbench-build-")?;
+    let messages = folder.path().join("messages");
+    cargo.current_dir(repo::root()).stdout(File::create(&messages)?);
+    proc::run_within(BUILD_MAX, &mut cargo)?;
+    let messages = read_lossy(&messages)?;
     let mut programs = Programs { plain: Vec::new(), real: Vec::new() };
     for line in messages.lines() {
         if let Some(program) = read_artifact(line) {
@@ -184,17 +190,15 @@ fn count_processors() -> usize {
 pub fn run_documentation() -> Result<Count> {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
-    cargo.current_dir(repo::root()).stdout(Stdio::piped());
-    let mut child = cargo.spawn().context("cannot start cargo")?;
-    let stdout = child.stdout.take().context("stdout is a pipe")?;
-    let mut outcome = Outcome::default();
-    for line in BufReader::new(stdout).lines() {
-        let line = line.context("output of cargo")?;
-        println!("{line}");
-        outcome.read_line(&line);
-    }
-    if !child.wait()?.success() && outcome.count.failed == 0 {
-        outcome.count = Count::FAILED;
+    let folder = TempDir::with_prefix("dfsbench-tests-")?;
+    let stdout = folder.path().join("stdout");
+    cargo.current_dir(repo::root()).stdout(File::create(&stdout)?);
+    let ended = Background::start(&mut cargo)?.await_end(PROGRAM_MAX);
+    let output = read_lossy(&stdout)?;
+    print!("{output}");
+    let outcome = judge_output(&output, &ended);
+    if let Err(error) = ended {
+        println!("{error:#}");
     }
     Ok(outcome.count)
 }
@@ -227,15 +231,7 @@ impl Program {
         command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
         let output = read_lossy(&stdout)?;
-        let mut outcome = Outcome::default();
-        for line in output.lines() {
-            outcome.read_line(line);
-        }
-        let has_passed = matches!(ended, Ok(Some(0)));
-        if !has_passed && outcome.count.failed == 0 {
-            // It was killed, or died without a result line.
-            outcome.count = Count::FAILED;
-        }
+        let outcome = judge_output(&output, &ended);
         let package = self.package.file_name().unwrap_or_default().to_string_lossy();
         let seconds = begin.elapsed().as_secs_f64();
         // In one piece, because other programs print at the same time.
@@ -278,6 +274,21 @@ impl Outcome {
         self.count.add(read_result_line(line));
         self.failed.extend(read_failed_name(line));
     }
+}
+
+/// Counts the results in the output of a test program that ended with an exit code, by a signal, or
+/// not within its limit.
+fn judge_output(output: &str, ended: &Result<Option<i32>>) -> Outcome {
+    let mut outcome = Outcome::default();
+    for line in output.lines() {
+        outcome.read_line(line);
+    }
+    let has_passed = matches!(ended, Ok(Some(0)));
+    if !has_passed && outcome.count.failed == 0 {
+        // It was killed, or died without a result line.
+        outcome.count = Count::FAILED;
+    }
+    outcome
 }
 
 /// Counts as flaky those tests that failed first and passed when they were repeated.

@@ -5,9 +5,10 @@
 //! A check that failed and then passed when it was repeated counts as passed, and is named at the
 //! end: it is a fault of the check or of the product that shows by chance, and is to be fixed.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 /// How many checks passed and failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,17 +58,20 @@ impl Steps {
         self.many(name, || Ok(if step()? { Count::PASSED } else { Count::FAILED }));
     }
 
-    /// Runs a step that counts its own checks; an error counts as one that failed.
+    /// Runs a step that counts its own checks; an error or a panic counts as one that failed.
     pub fn many(&mut self, name: &str, step: impl FnOnce() -> Result<Count>) {
         if self.stopped {
             return;
         }
         println!("==> {name}");
         let begin = Instant::now();
-        let count = step().unwrap_or_else(|error| {
-            println!("{error:#}");
-            Count::FAILED
-        });
+        let count = match catch_panic(step) {
+            Ok(count) => count,
+            Err(error) => {
+                println!("{error:#}");
+                Count::FAILED
+            }
+        };
         let outcome = if count.failed == 0 { "ok" } else { "FAILED" };
         println!("==> {name}: {outcome}, {:.1} s", begin.elapsed().as_secs_f64());
         self.stopped |= count.failed > 0;
@@ -86,9 +90,28 @@ impl Steps {
     }
 }
 
+/// Turns a panic of a step into an error, so that the closing line is printed in any case.
+///
+/// The panic's message has been printed where it occurred.
+fn catch_panic(step: impl FnOnce() -> Result<Count>) -> Result<Count> {
+    // A step that panicked is never used again, and the count is the step's own.
+    match panic::catch_unwind(AssertUnwindSafe(step)) {
+        Ok(outcome) => outcome,
+        Err(_) => bail!("this step panicked"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Count, Steps};
+
+    #[test]
+    fn a_step_that_panics_counts_as_failed() {
+        let mut steps = Steps::new();
+        steps.many("panicking", || panic!("planted"));
+        assert_eq!(steps.total, Count::FAILED);
+        assert!(!steps.finish());
+    }
 
     #[test]
     fn the_first_failure_stops_and_an_error_is_one() {

@@ -5,6 +5,7 @@
 //! peers use those.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -12,6 +13,10 @@ use crate::programs::{self, Which};
 use crate::real::Selection;
 use crate::steps::Steps;
 use crate::{proc, real, repo, setup, tidy};
+
+/// The most that one step before the tests may take: format, clippy, documentation, or tests of
+/// fuzz. Two busy cores need a third of it from a clean clone.
+const STEP_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// Runs what a change is checked with while it is made: no root, no peers.
 pub fn quick() -> bool {
@@ -114,5 +119,6 @@ fn cargo(args: &[&str]) -> Command {
 }
 
 fn run_to_end(mut command: impl std::borrow::BorrowMut<Command>) -> Result<bool> {
-    proc::run_command(command.borrow_mut()).map(|()| true)
+    proc::run_within(STEP_MAX, command.borrow_mut())?;
+    Ok(true)
 }

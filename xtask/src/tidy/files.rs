@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 use super::source::Source;
 
 const FOLDERS: [&str; 4] = ["crates", "checks", "xtask", "fuzz"];
+
+/// Folders beside a manifest that hold what was built, or what a fuzzer found.
 const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
 
 /// Folders of nothing but test code.
@@ -103,16 +105,22 @@ pub fn pages(root: &Path) -> Result<Vec<String>> {
     Ok(pages)
 }
 
+/// Collects the `.rs` files below a folder.
+///
+/// A folder of one of the names of [`SKIPPED`] is skipped only where cargo or a fuzzer makes it: at
+/// the root of a package or workspace. Elsewhere it is a module, such as `engine`'s `target`.
 fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
     if !folder.exists() {
         return Ok(());
     }
+    let is_package = folder.join("Cargo.toml").exists();
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
     {
         let entry = entry?;
         let path = entry.path();
-        let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
+        let name = entry.file_name();
+        let skipped = is_package && SKIPPED.contains(&name.to_str().unwrap_or_default());
         if entry.file_type()?.is_dir() {
             if !skipped {
                 collect(&path, paths)?;
@@ -126,7 +134,34 @@ fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::SourceFile;
+    use std::fs;
+
+    use super::{SourceFile, sources};
+
+    #[test]
+    fn only_the_build_folders_of_packages_are_skipped() {
+        let root = tempfile::TempDir::new().unwrap();
+        for (path, text) in [
+            ("crates/a/Cargo.toml", ""),
+            ("crates/a/src/lib.rs", ""),
+            ("crates/a/src/target/nfs.rs", ""),
+            ("crates/a/target/built.rs", ""),
+            ("fuzz/Cargo.toml", ""),
+            ("fuzz/corpus/a/found.rs", ""),
+            ("fuzz/target/debug/build/out.rs", ""),
+            ("fuzz/src/corpus/reader.rs", ""),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let found = sources(root.path()).unwrap();
+        let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            ["crates/a/src/lib.rs", "crates/a/src/target/nfs.rs", "fuzz/src/corpus/reader.rs"]
+        );
+    }
 
     #[test]
     fn knows_the_crate_and_what_is_test_code() {
