@@ -267,10 +267,8 @@ impl Search {
         }
         let mut unsure_from = self.limited.first().copied();
         for load in self.figures.keys() {
-            let is_unsure = (0..passes).any(|pass| self.figure(*load, pass).is_none());
-            if is_unsure {
-                unsure_from = Some(unsure_from.map_or(*load, |known| known.min(*load)));
-                break;
+            if self.lacks_figure(*load) && unsure_from.is_none_or(|known| *load < known) {
+                unsure_from = Some(*load);
             }
         }
         Found {
@@ -286,8 +284,21 @@ impl Search {
 
     /// Counts the passes that every trial with figures has.
     fn count_passes(&self) -> usize {
-        let trials = self.figures.values().flatten();
-        trials.map(Vec::len).min().unwrap_or(0)
+        let mut fewest = None;
+        for trial in self.figures.values().flatten() {
+            fewest = Some(trial.len().min(fewest.unwrap_or(usize::MAX)));
+        }
+        fewest.unwrap_or(0)
+    }
+
+    /// Says whether some pass has no figure under a load that was tried.
+    fn lacks_figure(&self, load: u32) -> bool {
+        for pass in 0..self.count_passes() {
+            if self.figure(load, pass).is_none() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Keeps those of some loads that were borne in the end.
@@ -522,11 +533,11 @@ impl Search {
     /// Returns the figures of a pass under the lighter loads that were borne, the lightest first.
     fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, Figure)> {
         let mut found = Vec::new();
-        for lighter in self.figures.range(..load).map(|(lighter, _)| *lighter) {
-            if Some(lighter) <= self.borne
-                && let Some(figure) = self.figure(lighter, pass)
+        for (lighter, _) in self.figures.range(..load) {
+            if Some(*lighter) <= self.borne
+                && let Some(figure) = self.figure(*lighter, pass)
             {
-                found.push((lighter, figure));
+                found.push((*lighter, figure));
             }
         }
         found
@@ -543,16 +554,21 @@ impl Search {
     /// load is much better, and one at least twice as heavy was tried.
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
-        for load in self.figures.range(..=self.borne?).map(|(load, _)| *load) {
-            if let Some(figure) = self.figure(load, pass) {
-                rates.push((load, figure.per_s));
+        let mut best = 0.0_f64;
+        for (load, _) in self.figures.range(..=self.borne?) {
+            if let Some(figure) = self.figure(*load, pass) {
+                rates.push((*load, figure.per_s));
+                best = best.max(figure.per_s);
             }
         }
-        let best = rates.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp)?;
-        let (from, _) = *rates.iter().find(|(_, rate)| *rate >= best * SATURATED_SHARE)?;
         let (heaviest, _) = *rates.last()?;
-        // Only a load twice as heavy shows that more gains nothing.
-        if heaviest >= from.saturating_mul(2) { Some(from) } else { None }
+        for (from, rate) in rates {
+            if rate >= best * SATURATED_SHARE {
+                // Only a load twice as heavy shows that more gains nothing.
+                return if heaviest >= from.saturating_mul(2) { Some(from) } else { None };
+            }
+        }
+        None
     }
 }
 

@@ -78,19 +78,21 @@ impl Curve {
     /// Returns the load points below the peak that don't count: then the curve is not one.
     pub fn holes(&self) -> Vec<&LoadPoint> {
         let peak = self.peak_request();
-        let is_hole = |point: &&LoadPoint| {
-            point.requested_per_s < peak && point.standing() != Standing::Carried
-        };
-        self.points.iter().filter(is_hole).collect()
+        let mut holes = Vec::new();
+        for point in &self.points {
+            if point.requested_per_s < peak && point.standing() != Standing::Carried {
+                holes.push(point);
+            }
+        }
+        holes
     }
 
     /// Returns the lightest load that was too heavy: above the peak, and not carried.
     pub fn too_much(&self) -> Option<&LoadPoint> {
         let peak = self.peak_request();
-        let is_short = |point: &&LoadPoint| {
-            point.requested_per_s > peak && point.standing() == Standing::Short
-        };
-        self.points.iter().find(is_short)
+        self.points
+            .iter()
+            .find(|point| point.requested_per_s > peak && point.standing() == Standing::Short)
     }
 
     /// Returns the load that was requested at the peak; 0 where nothing was carried.

@@ -46,10 +46,12 @@ impl Effects {
     /// logarithmic axis. At least 1.05, so that "no difference" is a picture too.
     pub fn reach(&self) -> f64 {
         let mut reach = 1.05_f64;
-        for level in self.factors.iter().flat_map(|factor| &factor.levels) {
-            for end in [level.interval.1, 1.0 / level.interval.0] {
-                if end.is_finite() {
-                    reach = reach.max(end);
+        for factor in &self.factors {
+            for level in &factor.levels {
+                for end in [level.interval.1, 1.0 / level.interval.0] {
+                    if end.is_finite() {
+                        reach = reach.max(end);
+                    }
                 }
             }
         }
@@ -120,8 +122,12 @@ pub struct Within {
 /// `None` where there is no factor with two levels, fewer observations than effects, a figure that
 /// is not above 0, or no difference at all between the figures.
 pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects> {
-    let is_sound = observations.iter().all(|o| o.figure > 0.0 && o.figure.is_finite());
-    if !is_sound || !levels.iter().any(|count| *count > 1) {
+    for observation in observations {
+        if observation.figure <= 0.0 || !observation.figure.is_finite() {
+            return None;
+        }
+    }
+    if levels.iter().max()? < &2 {
         return None;
     }
     let nesting = Nesting::of(levels, observations);
@@ -226,7 +232,10 @@ impl Columns {
 
     fn sum_products(&self, observations: &[Observation]) -> CrossProducts {
         // Sums of squares of figures far from 0 would lose the digits that matter.
-        let logs: Vec<f64> = observations.iter().map(|o| o.figure.ln()).collect();
+        let mut logs = Vec::with_capacity(observations.len());
+        for observation in observations {
+            logs.push(observation.figure.ln());
+        }
         let origin = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         let mut products = CrossProducts::new(self.count);
         let mut ones = Vec::new();
@@ -278,8 +287,10 @@ fn level_effect(
     let Some(log) = fit.coefficient(column) else { return unknown };
     let freedom = fit.freedom() as f64;
     let deviation = (fit.residual() / freedom * fit.variance_share(column)).sqrt();
-    let t = StudentsT::new(0.0, 1.0, freedom)
-        .map_or(f64::INFINITY, |t| t.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)));
+    let t = match StudentsT::new(0.0, 1.0, freedom) {
+        Ok(student) => student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)),
+        Err(_) => f64::INFINITY,
+    };
     // The model is one of logarithms, so the interval is around a ratio.
     let half = if deviation > 0.0 { t * deviation } else { 0.0 };
     LevelEffect { against, ratio: log.exp(), interval: ((log - half).exp(), (log + half).exp()) }
@@ -303,7 +314,7 @@ impl Ground<'_> {
     fn factor_effect(&self, factor: usize, count: usize) -> FactorEffect {
         // Factors that lie within it would explain all that it does, so they are left out of both
         // fits.
-        let mut without: Vec<usize> = self.nesting.inner_factors(factor).collect();
+        let mut without = self.nesting.inner_factors(factor);
         let fit = self.products.fit(self.columns.main_columns(&without));
         without.push(factor);
         let rest = self.products.fit(self.columns.main_columns(&without));
@@ -361,9 +372,11 @@ impl Ground<'_> {
                 }
                 // A column that others determine is left out of the fit: its coefficient counts as
                 // 0, since the others stand for it.
-                let together = self.columns.pair_column(pair, under, level);
-                let together = together.and_then(|column| with.coefficient(column)).unwrap_or(0.0);
-                let ratio = (with.coefficient(*column).unwrap_or(0.0) + together).exp();
+                let mut log = with.coefficient(*column).unwrap_or(0.0);
+                if let Some(together) = self.columns.pair_column(pair, under, level) {
+                    log += with.coefficient(together).unwrap_or(0.0);
+                }
+                let ratio = log.exp();
                 found.push(Within { under, level, against, ratio });
             }
         }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use model::{ClientResult, PassResult};
 
+use crate::summary::squared_distances;
+
 /// The shares of the clients of a pass, over all trials behind the figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
@@ -57,7 +59,10 @@ impl Fairness {
         let mut by_speed: Vec<&ClientResult> = clients.values().collect();
         by_speed.sort_by_cached_key(|client| (client.ops, Reverse(client.times.quantile(0.5))));
         let (slowest, fastest) = (*by_speed.first()?, *by_speed.last()?);
-        let ops: Vec<f64> = clients.values().map(|client| client.ops as f64).collect();
+        let mut ops = Vec::with_capacity(clients.len());
+        for client in clients.values() {
+            ops.push(client.ops as f64);
+        }
         Some(Self {
             clients: clients.len(),
             index: jain_index(&ops)?,
@@ -90,7 +95,7 @@ impl ClientShare {
 /// `(sum x)^2 / (n * sum x^2)`.
 pub fn jain_index(amounts: &[f64]) -> Option<f64> {
     let sum: f64 = amounts.iter().sum();
-    let squares: f64 = amounts.iter().map(|amount| amount.powi(2)).sum();
+    let squares = squared_distances(amounts, 0.0);
     if squares > 0.0 { Some(sum * sum / (amounts.len() as f64 * squares)) } else { None }
 }
 

@@ -68,8 +68,8 @@ pub struct HostsCompared {
 impl HostsCompared {
     /// Compares the hosts of some passes of the same kind; `None` where one host made them alone.
     pub fn of(passes: &[&PassResult]) -> Option<Self> {
-        let passes: Vec<&PassResult> =
-            passes.iter().copied().filter(|pass| !pass.hosts.is_empty()).collect();
+        let mut passes = passes.to_vec();
+        passes.retain(|pass| !pass.hosts.is_empty());
         let first = passes.first()?;
         let of_host = by_host(&passes);
         let (mut hosts, mut all, mut worked) = (Vec::new(), Vec::new(), Vec::new());
@@ -87,14 +87,22 @@ impl HostsCompared {
             let per_s = host.rate.per_s();
             host.straggles = per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
-        let skews: Vec<f64> = passes.iter().map(|pass| skew_ns(&pass.hosts) as f64).collect();
+        let mut skews = Vec::with_capacity(passes.len());
+        for pass in &passes {
+            skews.push(skew_ns(&pass.hosts) as f64);
+        }
         let skew_ns = median(&skews).unwrap_or(0.0) as u64;
         Some(Self { hosts, index: jain_index(&all), skew_ns })
     }
 
     /// Returns those that were slow beside the others, the slowest first.
     pub fn stragglers(&self) -> Vec<&HostShare> {
-        let mut slow: Vec<&HostShare> = self.hosts.iter().filter(|host| host.straggles).collect();
+        let mut slow = Vec::new();
+        for host in &self.hosts {
+            if host.straggles {
+                slow.push(host);
+            }
+        }
         slow.sort_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()));
         slow
     }
@@ -111,7 +119,11 @@ impl HostsCompared {
 
     /// Returns the median of the hosts' rates, per second, of those that did anything.
     pub fn middle_per_s(&self) -> Option<f64> {
-        median(&self.worked().map(|host| host.rate.per_s()).collect::<Vec<_>>())
+        let mut rates = Vec::new();
+        for host in self.worked() {
+            rates.push(host.rate.per_s());
+        }
+        median(&rates)
     }
 
     fn worked(&self) -> impl Iterator<Item = &HostShare> {
@@ -122,15 +134,20 @@ impl HostsCompared {
 /// Groups the results by the name of their host.
 fn by_host<'a>(passes: &[&'a PassResult]) -> BTreeMap<&'a str, Vec<&'a HostResult>> {
     let mut all: BTreeMap<&str, Vec<&HostResult>> = BTreeMap::new();
-    for host in passes.iter().flat_map(|pass| &pass.hosts) {
-        all.entry(&host.host).or_default().push(host);
+    for pass in passes {
+        for host in &pass.hosts {
+            all.entry(&host.host).or_default().push(host);
+        }
     }
     all
 }
 
 /// Combines the results of one host over all passes.
 fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
-    let rates: Vec<f64> = own.iter().map(|host| host_rate(pass, host)).collect();
+    let mut rates = Vec::with_capacity(own.len());
+    for host in own {
+        rates.push(host_rate(pass, host));
+    }
     let mut share = HostShare {
         host: String::new(),
         rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),

@@ -203,12 +203,13 @@ pub fn run(run: &Run) -> Vec<Judged> {
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = Sorted::of(run, pass);
-    let used: Vec<&PassResult> =
-        sorted.used_trials().iter().map(|pass_trial| pass_trial.result).collect();
+    let mut used = Vec::with_capacity(sorted.used_trials().len());
+    for pass_trial in sorted.used_trials() {
+        used.push(pass_trial.result);
+    }
     let is_bytes = pass.is_byte_rate();
     let ops_per_s = sorted.summarize(op_rate);
     let bytes_per_s = sorted.summarize(byte_rate);
-    let shares: Vec<f64> = used.iter().filter_map(|result| common_share(result)).collect();
     let mut judged = Judged {
         pass,
         verdict: Verdict::Valid,
@@ -219,10 +220,10 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         bytes_per_s: if moves_data(pass) { bytes_per_s } else { None },
         first_done: sorted.summarize(if is_bytes { first_byte_rate } else { first_op_rate }),
         common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
-        common_window_share: median(&shares),
+        common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
         points: sorted.list_points(pass),
-        response_time: merge_histograms(used.iter().map(|result| result.response_time())),
-        service_time: merge_histograms(used.iter().map(|result| result.service_time())),
+        response_time: merge_histograms(&used, PassResult::response_time),
+        service_time: merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
         cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
         cpu_percent: parts::cpu_percent(&used),
@@ -288,17 +289,19 @@ impl<'a> Sorted<'a> {
     fn of(run: &'a Run, pass: Pass) -> Self {
         // Warm-up trials come first, and count for nothing.
         let warmup = run.spec.repetition.warmup_trials;
-        let counted: Vec<&Trial> =
-            run.trials.iter().filter(|trial| trial.index >= warmup).collect();
         let mut sorted = Self {
             sound: Vec::new(),
             set_aside: Vec::new(),
             discarded: Vec::new(),
             rule: run.spec.repetition.discard,
             failures: Vec::new(),
-            made: counted.len() as u32,
+            made: 0,
         };
-        for trial in counted {
+        for trial in &run.trials {
+            if trial.index < warmup {
+                continue;
+            }
+            sorted.made += 1;
             let result = trial.passes.iter().find(|result| result.pass == pass);
             match (result, &trial.state) {
                 (Some(result), TrialState::Interrupted) => {
@@ -320,11 +323,14 @@ impl<'a> Sorted<'a> {
     /// Leaves out sound trials by the rule of the plan; they stay among the points.
     fn apply_discard(&mut self, pass: Pass) {
         let rate = pass_rate(pass);
-        let rates: Vec<f64> =
-            self.sound.iter().map(|pass_trial| rate(pass_trial.result).unwrap_or(0.0)).collect();
+        let mut rates = Vec::with_capacity(self.sound.len());
+        let mut cached = Vec::with_capacity(self.sound.len());
+        for pass_trial in &self.sound {
+            rates.push(rate(pass_trial.result).unwrap_or(0.0));
+            cached.push(pass_trial.is_cached());
+        }
         let mut left_out = outlier::discarded(self.rule, &rates);
         if self.rule == Discard::Cached {
-            let cached: Vec<bool> = self.sound.iter().map(PassTrial::is_cached).collect();
             // Where all trials are cached there is no other row to keep.
             if cached.contains(&false) {
                 left_out = cached;
@@ -397,7 +403,11 @@ impl<'a> Sorted<'a> {
 
 /// Collects the rates of some trials that have one.
 fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
-    pass_trials.iter().filter_map(|pass_trial| rate(pass_trial.result)).collect()
+    let mut rates = Vec::with_capacity(pass_trials.len());
+    for pass_trial in pass_trials {
+        rates.extend(rate(pass_trial.result));
+    }
+    rates
 }
 
 /// A function that reads a rate from a result.
@@ -420,9 +430,11 @@ fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     }
     let is_missing = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
     // Caveats are sorted by severity: the first one is the worst.
-    let is_doubted =
-        judged.caveats.first().is_some_and(|worst| worst.code.severity() >= Severity::Degraded);
-    if is_missing || is_doubted { Verdict::Degraded } else { Verdict::Valid }
+    match judged.caveats.first() {
+        Some(worst) if worst.code.severity() >= Severity::Degraded => Verdict::Degraded,
+        _ if is_missing => Verdict::Degraded,
+        _ => Verdict::Valid,
+    }
 }
 
 /// Says whether bytes are what a pass is about, whatever its figure.
@@ -498,10 +510,10 @@ fn common_share(result: &PassResult) -> Option<f64> {
 }
 
 /// Merges histograms; packed, since a report holds three of each row.
-fn merge_histograms(histograms: impl Iterator<Item = Histogram>) -> Histogram {
+fn merge_histograms(used: &[&PassResult], read: fn(&PassResult) -> Histogram) -> Histogram {
     let mut all = Histogram::sparse();
-    for histogram in histograms {
-        all.merge(&histogram);
+    for result in used {
+        all.merge(&read(result));
     }
     all.packed()
 }

@@ -39,7 +39,10 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     let Some(centre) = median(figures) else {
         return Vec::new();
     };
-    let distances: Vec<f64> = figures.iter().map(|x| (x - centre).abs()).collect();
+    let mut distances = Vec::with_capacity(figures.len());
+    for figure in figures {
+        distances.push((figure - centre).abs());
+    }
     let deviation = median(&distances).unwrap_or(0.0);
     let mean_deviation = distances.iter().sum::<f64>() / distances.len() as f64;
     // More than half of the figures may be the same: then the median deviation is 0.
@@ -50,8 +53,11 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     } else {
         0.0
     };
-    let score = |x: &f64| Score { distance: (x - centre).abs(), z: (x - centre) * scale };
-    figures.iter().map(score).collect()
+    let mut scores = Vec::with_capacity(figures.len());
+    for (figure, distance) in figures.iter().zip(distances) {
+        scores.push(Score { distance, z: (figure - centre) * scale });
+    }
+    scores
 }
 
 /// Says of every figure, in their order, whether the rule leaves it out.
@@ -72,7 +78,10 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
         Discard::Outliers if figures.len() < OUTLIER_DISCARD_TRIALS_MIN => {}
         Discard::Outliers => {
             let far = outliers(figures);
-            let count = far.iter().filter(|far| **far).count();
+            let mut count = 0;
+            for is_far in &far {
+                count += usize::from(*is_far);
+            }
             if count as f64 <= OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
                 out = far;
             }
@@ -105,9 +114,11 @@ fn extremes(figures: &[f64]) -> (usize, usize) {
 pub fn outliers(figures: &[f64]) -> Vec<bool> {
     let Some(limit) = score_max(figures.len()) else { return vec![false; figures.len()] };
     let centre = median(figures).unwrap_or(0.0);
-    let is_far =
-        |score: &Score| score.z.abs() > limit && score.distance > OUTLIER_SHARE_MIN * centre;
-    modified_z_scores(figures).iter().map(is_far).collect()
+    let mut are_far = Vec::with_capacity(figures.len());
+    for score in modified_z_scores(figures) {
+        are_far.push(score.z.abs() > limit && score.distance > OUTLIER_SHARE_MIN * centre);
+    }
+    are_far
 }
 
 /// Returns the modified z-score from which one of so many figures is an outlier; `None` where

@@ -13,6 +13,8 @@ use std::cmp::Ordering;
 
 use statrs::function::erf::erfc;
 
+use crate::summary::{sorted, squared_distances};
+
 /// Figures of both samples together up to which the distribution is counted out.
 const EXACT_MAX: usize = 50;
 
@@ -21,10 +23,7 @@ const EXACT_MAX: usize = 50;
 /// From 0 to 1; 1 where a sample is empty or a figure is not finite, since nothing speaks against
 /// one source then.
 pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
-    let finite = a.iter().chain(b).all(|figure| figure.is_finite());
-    if a.is_empty() || b.is_empty() || !finite {
-        return 1.0;
-    }
+    let (Some(_), Some(_)) = (sorted(a), sorted(b)) else { return 1.0 };
     // Doubled midranks are whole numbers, so that sums can be counted exactly.
     let ranks = doubled_ranks(a, b);
     if ranks.len() <= EXACT_MAX {
@@ -44,7 +43,7 @@ pub fn smallest_probability(a: usize, b: usize) -> f64 {
 
 /// Returns twice the midrank of each figure, those of `a` first: whole numbers, ties or not.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
-    let all: Vec<f64> = a.iter().chain(b).copied().collect();
+    let all = [a, b].concat();
     let mut ranks = Vec::with_capacity(all.len());
     for figure in &all {
         let (mut below, mut same) = (0, 0);
@@ -96,10 +95,14 @@ fn exact_probability(ranks: &[usize], n: usize) -> f64 {
 fn approximate_probability(ranks: &[usize], n: usize) -> f64 {
     let (count, n) = (ranks.len() as f64, n as f64);
     let mean = ranks.iter().sum::<usize>() as f64 / 2.0 / count;
-    let squares: f64 = ranks.iter().map(|rank| (*rank as f64 / 2.0 - mean).powi(2)).sum();
+    let mut midranks = Vec::with_capacity(ranks.len());
+    for doubled in ranks {
+        midranks.push(*doubled as f64 / 2.0);
+    }
+    let squares = squared_distances(&midranks, mean);
     // The variance of a sum of n values drawn without replacement: ties are in `squares`.
     let variance = n * (count - n) / (count * (count - 1.0)) * squares;
-    let sum: f64 = ranks[..n as usize].iter().map(|rank| *rank as f64 / 2.0).sum();
+    let sum: f64 = midranks[..n as usize].iter().sum();
     let distance = ((sum - n * mean).abs() - 0.5).max(0.0);
     if variance > 0.0 { erfc(distance / (2.0 * variance).sqrt()) } else { 1.0 }
 }

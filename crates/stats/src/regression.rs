@@ -98,7 +98,11 @@ impl Fit {
 
     /// Observations beyond those that the fit used up.
     pub fn freedom(&self) -> usize {
-        self.observations - self.taken.iter().filter(|taken| **taken).count()
+        let mut freedom = self.observations;
+        for is_taken in &self.taken {
+            freedom -= usize::from(*is_taken);
+        }
+        freedom
     }
 
     /// The coefficient of a column; `None` where it was left out.

@@ -78,6 +78,7 @@ pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let is_open = spec.load.rate_per_s > 0;
     // Arrivals at random need more ops to even out.
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
+    let mut all_ops = 0;
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
     for (round, rate) in rounds.rates.iter_mut().enumerate() {
         let (from, to) = (round * samples.len() / ROUNDS, (round + 1) * samples.len() / ROUNDS);
@@ -90,12 +91,12 @@ pub fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
         if lasts_ns < ROUND_NS_MIN {
             return None;
         }
+        all_ops += ops;
         let amount = if result.pass.is_byte_rate() { bytes } else { ops };
         *rate = amount as f64 * 1e9 / lasts_ns as f64;
         rounds.shortest_ns = rounds.shortest_ns.min(lasts_ns);
     }
-    let ops: u64 = samples.iter().map(|(_, sample)| sample.ops).sum();
-    if ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
+    if all_ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
 }
 
 /// Selects the samples of full length in which all workers were busy, each with its length.

@@ -69,7 +69,7 @@ pub fn summary(figures: &[f64]) -> Option<Summary> {
     let sorted = sorted(figures)?;
     let (n, min, max) = (sorted.len(), sorted[0], sorted[sorted.len() - 1]);
     let mean = mean_of(&sorted);
-    let squares: f64 = sorted.iter().map(|x| (x - mean) * (x - mean)).sum();
+    let squares = squared_distances(&sorted, mean);
     Some(Summary {
         n,
         median: middle_of(&sorted),
@@ -89,18 +89,36 @@ pub fn median(figures: &[f64]) -> Option<f64> {
 
 /// Sorts figures in ascending order; `None` when there are none or one of them is not finite.
 pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
-    if figures.is_empty() || figures.iter().any(|x| !x.is_finite()) {
+    if figures.is_empty() {
         return None;
+    }
+    for figure in figures {
+        if !figure.is_finite() {
+            return None;
+        }
     }
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     Some(sorted)
 }
 
+/// Sums the squares of the distances of figures from a value.
+pub(crate) fn squared_distances(figures: &[f64], from: f64) -> f64 {
+    let mut sum = 0.0;
+    for figure in figures {
+        sum += (figure - from) * (figure - from);
+    }
+    sum
+}
+
 /// Sums distances from the first figure, so that large figures close together lose no digits.
 fn mean_of(figures: &[f64]) -> f64 {
     let origin = figures[0];
-    origin + figures.iter().map(|x| x - origin).sum::<f64>() / figures.len() as f64
+    let mut distances = 0.0;
+    for figure in figures {
+        distances += figure - origin;
+    }
+    origin + distances / figures.len() as f64
 }
 
 fn middle_of(sorted: &[f64]) -> f64 {

@@ -62,9 +62,11 @@ fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Tr
         return Err(Trouble { hangs: reason.contains(NO_ANSWER), reason: reason.clone() });
     }
     for pass in &trial.passes {
-        if let Some((error, count)) = pass.kinds.iter().flat_map(|kind| &kind.errors).next() {
-            let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
-            return Err(Trouble { hangs: *error == OpError::LOST, reason });
+        for kind in &pass.kinds {
+            if let Some((error, count)) = kind.errors.first() {
+                let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
+                return Err(Trouble { hangs: *error == OpError::LOST, reason });
+            }
         }
     }
     // A run of this trial alone is judged; past the warm-up, or it would not count.

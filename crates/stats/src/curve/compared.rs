@@ -12,6 +12,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::{Curve, Knee, PEAK_MARGIN, Standing};
 use crate::compare::Outcome;
+use crate::summary::squared_distances;
 
 /// Confidence of the ratio of response times. Stricter than elsewhere, since the load points of a
 /// curve are made one after the other and share what their host did then.
@@ -119,14 +120,20 @@ fn carried_times(curve: &Curve) -> Vec<(u64, f64)> {
 /// Returns the response time at a load, and whether it lies between two load points; `None` beyond
 /// them, since nothing is extrapolated.
 fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
-    if let Some((_, ns)) = points.iter().find(|(known, _)| *known == load) {
-        return Some((*ns, false));
+    let mut below: Option<(u64, f64)> = None;
+    for &(known, ns) in points {
+        if known == load {
+            return Some((ns, false));
+        }
+        if known > load {
+            let (from, from_ns) = below?;
+            // Response times rise slowly enough between neighbours for a straight line.
+            let share = (load - from) as f64 / (known - from) as f64;
+            return Some((from_ns + share * (ns - from_ns), true));
+        }
+        below = Some((known, ns));
     }
-    let between = points.windows(2).find(|pair| pair[0].0 < load && load < pair[1].0)?;
-    let (from, to) = (between[0], between[1]);
-    // Response times rise slowly enough between neighbours for a straight line.
-    let share = (load - from.0) as f64 / (to.0 - from.0) as f64;
-    Some((from.1 + share * (to.1 - from.1), true))
+    None
 }
 
 /// Returns the geometric mean of the ratios, with Student's interval of the logarithms.
@@ -134,11 +141,13 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     if pairs.len() < PAIRS_MIN {
         return None;
     }
-    let logs: Vec<f64> =
-        pairs.iter().map(|pair| (pair.mean_ns[1] / pair.mean_ns[0]).ln()).collect();
+    let mut logs = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        logs.push((pair.mean_ns[1] / pair.mean_ns[0]).ln());
+    }
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
-    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+    let squares = squared_distances(&logs, mean);
     let t =
         StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(f64::midpoint(1.0, RATIO_CONFIDENCE));
     let half = t * (squares / (n - 1.0) / n).sqrt();

@@ -117,7 +117,10 @@ impl LoadPoint {
             );
         };
         let offered_per_s = judged.offered_per_s.unwrap_or(requested_per_s as f64);
-        let results: Vec<&PassResult> = run.trials.iter().flat_map(|trial| &trial.passes).collect();
+        let mut results: Vec<&PassResult> = Vec::new();
+        for trial in &run.trials {
+            results.extend(&trial.passes);
+        }
         let mut broken = Vec::new();
         broken.extend(check_mix(judged, mix));
         broken.extend(check_failed(&results));
@@ -197,8 +200,12 @@ fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
     let mut farthest = MIX_POINTS_MAX;
     for &(kind, requested) in mix {
         let requested_percent = f64::from(requested) / 100.0;
-        let share = judged.kinds.iter().find(|share| share.kind == kind);
-        let done_percent = share.map_or(0.0, |share| share.percent);
+        let mut done_percent = 0.0;
+        for share in &judged.kinds {
+            if share.kind == kind {
+                done_percent = share.percent;
+            }
+        }
         let distance = (done_percent - requested_percent).abs();
         if distance > MIX_POINTS_MAX && distance >= farthest {
             farthest = distance;
@@ -236,7 +243,10 @@ fn slowest_host(results: &[&PassResult], offered_per_s: f64) -> Option<f64> {
     let mut slowest: Option<f64> = None;
     for result in results {
         let scheduled = offered_per_s * result.window_ns as f64 / 1e9;
-        let workers: u32 = result.hosts.iter().map(|host| host.workers).sum();
+        let mut workers = 0;
+        for host in &result.hosts {
+            workers += host.workers;
+        }
         for host in &result.hosts {
             let part = scheduled * f64::from(host.workers) / f64::from(workers.max(1));
             let share = host.ops as f64 / part.max(1e-9);

@@ -26,9 +26,11 @@ impl Nesting {
     pub fn of(levels: &[usize], observations: &[Observation]) -> Self {
         let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
-            let outers = 0..levels.len();
-            decided
-                .push(outers.map(|outer| decided_by(inner, outer, *count, observations)).collect());
+            let mut by_outer = Vec::with_capacity(levels.len());
+            for outer in 0..levels.len() {
+                by_outer.push(decided_by(inner, outer, *count, observations));
+            }
+            decided.push(by_outer);
         }
         let mut outer: Vec<Vec<usize>> = vec![Vec::new(); levels.len()];
         for (inner, by_outer) in decided.iter().enumerate() {
@@ -61,8 +63,14 @@ impl Nesting {
     }
 
     /// Returns the factors that lie within this one.
-    pub fn inner_factors(&self, factor: usize) -> impl Iterator<Item = usize> {
-        (0..self.outer.len()).filter(move |inner| self.outer[*inner].contains(&factor))
+    pub fn inner_factors(&self, factor: usize) -> Vec<usize> {
+        let mut inner = Vec::new();
+        for (number, outer) in self.outer.iter().enumerate() {
+            if outer.contains(&factor) {
+                inner.push(number);
+            }
+        }
+        inner
     }
 
     /// Says whether one of two lies within the other.
@@ -73,7 +81,10 @@ impl Nesting {
     /// Says whether a level lies within another factor and has no other to be compared with.
     pub fn is_alone(&self, factor: usize, level: usize) -> bool {
         let against = &self.against[factor];
-        let compared = against.iter().filter(|baseline| **baseline == against[level]).count();
+        let mut compared = 0;
+        for baseline in against {
+            compared += usize::from(*baseline == against[level]);
+        }
         !self.outer[factor].is_empty() && compared == 1
     }
 }

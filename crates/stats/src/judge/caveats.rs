@@ -7,7 +7,7 @@
 use model::units::{Nanos, three_digits};
 use model::{CaveatCode, RunSpec};
 
-use super::{Extent, Judged, JudgedCaveat, PassTrial, Point, Sorted, pass_rate};
+use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
 use crate::criteria::{
     DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
@@ -37,16 +37,22 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
 /// that had it.
 fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
     let mut found = Raised { made: sorted.made, caveats: Vec::new() };
-    for pass_trial in sorted.sound.iter().chain(&sorted.set_aside) {
-        for caveat in &pass_trial.result.caveats {
-            found.add(caveat.code, &caveat.evidence, pass_trial.trial.index);
-        }
-        if pass_trial.trial.state == model::TrialState::Interrupted {
-            let evidence = format!("trial {} did not reach its end", pass_trial.trial.index + 1);
-            found.add(CaveatCode::Interrupted, &evidence, pass_trial.trial.index);
+    for pass_trials in [&sorted.sound, &sorted.set_aside] {
+        for PassTrial { trial, result } in pass_trials {
+            for caveat in &result.caveats {
+                found.add(caveat.code, &caveat.evidence, trial.index);
+            }
+            if trial.state == model::TrialState::Interrupted {
+                let evidence = format!("trial {} did not reach its end", trial.index + 1);
+                found.add(CaveatCode::Interrupted, &evidence, trial.index);
+            }
         }
     }
-    found.caveats.into_iter().map(|(caveat, _)| caveat).collect()
+    let mut caveats = Vec::with_capacity(found.caveats.len());
+    for (caveat, _) in found.caveats {
+        caveats.push(caveat);
+    }
+    caveats
 }
 
 /// The caveats that were raised so far, each with the last trial that raised it.
@@ -128,8 +134,13 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
 
 /// Names the worst outlier and says how many there are.
 fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
-    let used: Vec<&Point> = judged.points.iter().filter(|point| point.used).collect();
-    let figures: Vec<f64> = used.iter().map(|point| point.per_s).collect();
+    let (mut used, mut figures) = (Vec::new(), Vec::new());
+    for point in &judged.points {
+        if point.used {
+            used.push(point);
+            figures.push(point.per_s);
+        }
+    }
     let limit = score_max(figures.len())?;
     let is_far = outliers(&figures);
     let scores = modified_z_scores(&figures);
@@ -191,10 +202,11 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
 fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
-    let rates: Vec<f64> = in_order
-        .iter()
-        .filter_map(|pass_trial| pass_rate(judged.pass)(pass_trial.result))
-        .collect();
+    let rate_of = pass_rate(judged.pass);
+    let mut rates = Vec::with_capacity(in_order.len());
+    for pass_trial in in_order {
+        rates.extend(rate_of(pass_trial.result));
+    }
     let found = trend(&rates)?;
     if rates.len() < DRIFT_TRIALS_MIN
         || found.probability > DRIFT_PROBABILITY_MAX

@@ -24,16 +24,22 @@ pub struct KindShare {
 /// Sums up the kinds of op that were done, syncs left out; empty where there is but one.
 pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
     let mut kinds: Vec<OpKind> = Vec::new();
-    for kind in used.iter().flat_map(|result| &result.kinds) {
-        if kind.kind != OpKind::Sync && kind.done > 0 && !kinds.contains(&kind.kind) {
-            kinds.push(kind.kind);
+    let mut all = 0;
+    for result in used {
+        all += result.ops();
+        for kind in &result.kinds {
+            if kind.kind != OpKind::Sync && kind.done > 0 && !kinds.contains(&kind.kind) {
+                kinds.push(kind.kind);
+            }
         }
     }
-    if kinds.len() < 2 {
-        return Vec::new();
+    let mut shares = Vec::new();
+    if kinds.len() > 1 {
+        for kind in kinds {
+            shares.push(kind_share(used, kind, all));
+        }
     }
-    let all: u64 = used.iter().map(|result| result.ops()).sum();
-    kinds.into_iter().map(|kind| kind_share(used, kind, all)).collect()
+    shares
 }
 
 /// Sums up one kind of op, of `all` that were done.
@@ -89,7 +95,8 @@ pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
 pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {
     let (mut user_ns, mut system_ns) = (Vec::new(), Vec::new());
     let mut rss_max_bytes = 0;
-    for usage in used.iter().filter_map(|result| result.scope.program) {
+    for result in used {
+        let Some(usage) = result.scope.program else { continue };
         user_ns.push(usage.user_ns as f64);
         system_ns.push(usage.system_ns as f64);
         rss_max_bytes = rss_max_bytes.max(usage.rss_max_bytes);
@@ -112,13 +119,17 @@ pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
 pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
     const GIB: f64 = (1_u64 << 30) as f64;
     let (mut ops, mut bytes, mut client_ns) = (0, 0, 0);
+    // A server whose time is unknown in one trial is unknown.
+    let mut server_ns = Some(0);
     for result in used {
         ops += result.ops();
         bytes += result.bytes();
         client_ns += result.client_cpu_ns;
+        server_ns = match (server_ns, result.server_cpu_ns) {
+            (Some(sum), Some(own)) => Some(sum + own),
+            _ => None,
+        };
     }
-    // A server whose time is unknown in one trial is unknown.
-    let server_ns: Option<u64> = used.iter().map(|result| result.server_cpu_ns).sum();
     let (amount, divisor_ns) = match unit {
         CpuUnit::SecondsPerGib => (bytes as f64 / GIB, 1e9),
         CpuUnit::MicrosPerOp => (ops as f64, 1e3),
@@ -136,12 +147,15 @@ pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
 /// **Source:** the pace is that of wrk 4 (`stats_correct`): the time that was measured, over the
 /// ops of each connection.
 pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Option<Histogram> {
-    if load.rate_per_s > 0 || used.iter().any(|result| result.scope.slots == 0) {
+    if load.rate_per_s > 0 {
         return None;
     }
     let mut all = Histogram::sparse();
     for result in used {
         let slots = u128::from(result.scope.slots);
+        if slots == 0 {
+            return None;
+        }
         let pace_ns = u128::from(result.window_ns) * slots / u128::from(result.ops().max(1));
         let pace_ns = u64::try_from(pace_ns).unwrap_or(u64::MAX);
         all.merge(&result.service_time().with_omitted(pace_ns));

@@ -11,6 +11,7 @@
 //! **Source:** Hettmansperger and Sheather, "Confidence intervals based on interpolated order
 //! statistics", Statistics and Probability Letters 4 (1986); Nyblom, ibid. 14 (1992).
 
+use super::squared_distances;
 use crate::criteria::CONFIDENCE;
 
 /// Student's t for 2.5 % at each end, of 2 and of 3 degrees of freedom.
@@ -43,8 +44,7 @@ fn by_student(sorted: &[f64]) -> (f64, f64) {
     }
     let n = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / n;
-    let squares: f64 = figures.iter().map(|x| (x - mean) * (x - mean)).sum();
-    let deviation = (squares / (n - 1.0)).sqrt();
+    let deviation = (squared_distances(&figures, mean) / (n - 1.0)).sqrt();
     let half = STUDENT_T[figures.len() - 3] * deviation / n.sqrt();
     if has_logarithms {
         // Rounding must not leave out the median where the figures are almost equal.
