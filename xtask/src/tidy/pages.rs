@@ -11,7 +11,7 @@ use super::Finding;
 use super::metadata::Member;
 use crate::doctable;
 
-const COLUMNS: [&str; 2] = ["crate", "what it saves us"];
+const COLUMNS: [&str; 2] = ["crate", "what it saves"];
 const PAGE: &str = "docs/design/dependencies.md";
 
 /// Compares the root manifest and the members with the page.
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     const MANIFEST: &str = "[workspace.dependencies]\nmodel = { path = \"m\" }\nserde = \"1\"\n";
-    const TABLE: &str = "## A\n| crate | what it saves us |\n|---|---|\n";
+    const TABLE: &str = "## A\n| crate | what it saves |\n|---|---|\n";
 
     fn found(page: &str, outside: &[&str]) -> Vec<String> {
         let outside = outside.iter().map(|name| (*name).to_owned()).collect();
