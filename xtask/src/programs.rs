@@ -374,7 +374,8 @@ mod tests {
         let message = |test: &str, executable: &str| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml",
-                "target":{{"name":"t","kind":["test"]}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+                "target":{{"name":"t","kind":["test"]}},"profile":{{"test":{test}}},
+                "executable":{executable}}}"#
             )
         };
         let program = read_artifact(&message("true", r#""/w/target/t-1""#)).unwrap();

@@ -303,8 +303,13 @@ impl Search {
 
     /// Keeps those of some loads that were borne in the end.
     fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
-        let borne = self.borne.unwrap_or(0);
-        loads.copied().filter(|load| *load <= borne).collect()
+        let mut borne = Vec::new();
+        for load in loads {
+            if Some(*load) <= self.borne {
+                borne.push(*load);
+            }
+        }
+        borne
     }
 
     /// Returns the figure of a pass under a load that was tried: medians, each of its own.

@@ -197,7 +197,11 @@ pub struct Failure {
 
 /// Judges every pass of a run, in their order.
 pub fn run(run: &Run) -> Vec<Judged> {
-    run.spec.passes().iter().map(|&p| pass(run, p)).collect()
+    let mut judged = Vec::new();
+    for kind in run.spec.passes() {
+        judged.push(pass(run, *kind));
+    }
+    judged
 }
 
 /// Judges one pass of a run.
