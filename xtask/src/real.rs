@@ -48,16 +48,25 @@ impl Selection<'_> {
     }
 }
 
+/// Lists the names of all groups, in the order of the tracks.
+fn list_groups() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for track in STAGES.concat() {
+        names.extend(track);
+    }
+    names
+}
+
 /// Runs the selected tests of these programs.
 ///
 /// # Errors
 /// Where no group has such a name, a group has no program, or one can't be started.
 pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
-    let names = STAGES.iter().copied().flatten().copied().flatten();
+    let names = list_groups();
     ensure!(
-        names.clone().any(|name| selection.has_group(name)),
+        names.iter().any(|name| selection.has_group(name)),
         "there is no such group; there are {}",
-        names.copied().collect::<Vec<_>>().join(", ")
+        names.join(", ")
     );
     let count = Mutex::new(Count::default());
     for stage in STAGES {
@@ -113,8 +122,7 @@ mod tests {
         let tests = manifest["test"].as_array().unwrap();
         let mut programs: Vec<&str> =
             tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
-        let mut groups: Vec<&str> =
-            STAGES.iter().copied().flatten().copied().flatten().copied().collect();
+        let mut groups = list_groups();
         groups.retain(|name| *name != FUZZ);
         programs.sort_unstable();
         groups.sort_unstable();

@@ -9,8 +9,6 @@
 //! **Source:** Kelley and Walker, "Critical-Path Planning and Scheduling" (1959), for the path;
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
 //! `n` figures as an interval of the median, `1 - 2/2^n`.
-//! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
-//! `n` figures as an interval of the median, `1 - 2/2^n`.
 
 use model::question::ladder::Layer;
 use model::random::SplitMix64;
