@@ -9,7 +9,7 @@ use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
     Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
-    PassResult, ProcessorWait, Pulse, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
+    PassResult, ProcessorWait, IntervalStats, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
     WorkingSet,
 };
 use model::{CaveatCode, Pass};
@@ -154,7 +154,7 @@ fn add_up(result: &mut PassResult, parts: Vec<Part>) {
         result.client_cpu_ns += part.client_cpu_ns;
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
-        add_pulses(&mut result.pulses, &part.pulses);
+        add_intervals(&mut result.intervals, &part.intervals);
         add_truths(&mut result.cross_checks, part.cross_checks);
         result.clients.extend(part.clients);
         for mut seen in part.telemetry {
@@ -180,11 +180,11 @@ fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
 }
 
 /// Adds what each interval looked like.
-fn add_pulses(all: &mut Vec<Pulse>, more: &[Pulse]) {
-    for (index, pulse) in more.iter().enumerate() {
+fn add_intervals(all: &mut Vec<IntervalStats>, more: &[IntervalStats]) {
+    for (index, interval) in more.iter().enumerate() {
         match all.get_mut(index) {
-            None => all.push(*pulse),
-            Some(known) => known.add(pulse),
+            None => all.push(*interval),
+            Some(known) => known.add(interval),
         }
     }
 }

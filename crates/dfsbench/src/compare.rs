@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, Compared, Governing, Measure, Rules, Selection, is_same, setting_names, setting_values,
+    Bound, Compared, FactorEffects, Measure, Rules, Selection, is_same, setting_names,
+    setting_values,
 };
 use model::Campaign;
 use results::Store;
@@ -100,18 +101,18 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
 /// When the campaign can't be found, or nothing in it varies.
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let campaign = load_campaign(&args.campaign, &args.results)?;
-    let governing = Governing::of(&campaign);
-    if !governing.found_any() {
-        return Err(no_factors(&campaign, &governing));
+    let effects = FactorEffects::of(&campaign);
+    if !effects.found_any() {
+        return Err(no_factors(&campaign, &effects));
     }
-    output::data(governing.render(args.format).as_bytes())?;
+    output::data(effects.render(args.format).as_bytes())?;
     Ok(End::Ok.into())
 }
 
 /// Why no kind of pass has factors, by the first of them.
-fn no_factors(campaign: &Campaign, governing: &Governing) -> Failure {
+fn no_factors(campaign: &Campaign, effects: &FactorEffects) -> Failure {
     let begin = format!("campaign {} has no factor to tell anything of", campaign.id);
-    let first = governing.passes.iter().find_map(|pass| Some((pass, *pass.found.as_ref().err()?)));
+    let first = effects.passes.iter().find_map(|pass| Some((pass, *pass.found.as_ref().err()?)));
     Failure::Usage(match first {
         Some((pass, why)) => {
             format!("{begin}; {}: {} (hint: {})", pass.name, why.sentence(), why.hint())

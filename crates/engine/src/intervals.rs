@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use model::histogram::{bucket_of, middle_of};
-use model::{Completion, OpKind, Outcome, Pulse};
+use model::{Completion, IntervalStats, OpKind, Outcome};
 use workload::Journal;
 
 /// Buckets per octave, as a power of two.
@@ -62,7 +62,7 @@ pub struct IntervalWatch {
     /// Failed ops at the last look.
     failed: u64,
     times: Vec<u32>,
-    intervals: Vec<Pulse>,
+    intervals: Vec<IntervalStats>,
 }
 
 impl IntervalWatch {
@@ -73,7 +73,8 @@ impl IntervalWatch {
 
     /// Closes an interval that ends now, and keeps its statistics.
     pub fn close_interval(&mut self, at_ns: u64) {
-        let mut interval = Pulse { at_ns, rss_bytes: resident_bytes(), ..Pulse::default() };
+        let mut interval =
+            IntervalStats { at_ns, rss_bytes: resident_bytes(), ..IntervalStats::default() };
         let mut failed = 0;
         let mut totals = [0_u32; BUCKETS];
         for counts in &self.workers {
@@ -106,7 +107,7 @@ impl IntervalWatch {
     }
 
     /// Returns the statistics of all intervals.
-    pub fn finish(self) -> Vec<Pulse> {
+    pub fn finish(self) -> Vec<IntervalStats> {
         self.intervals
     }
 }

@@ -408,7 +408,7 @@ fn assemble_pass(
             start_skew_ns: last_start - first_start,
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
-            pulses: watched.pulses,
+            intervals: watched.intervals,
             scope: initial_scope(spec.load.rate_per_s, &reports, watched.stalls),
             ..PassResult::new(pass)
         },

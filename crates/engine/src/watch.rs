@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{IntervalSample, Pulse, RunSpec, Stall, Stalls, TimelinePoint, Work};
+use model::{IntervalSample, IntervalStats, RunSpec, Stall, Stalls, TimelinePoint, Work};
 
 use crate::clock::Clock;
 use crate::intervals::IntervalWatch;
@@ -65,7 +65,7 @@ pub struct Watched {
     /// Progress curve, where that is followed.
     pub timeline: Vec<TimelinePoint>,
     /// Statistics of each interval of a soak.
-    pub pulses: Vec<Pulse>,
+    pub intervals: Vec<IntervalStats>,
 }
 
 impl<'a> Watch<'a> {
@@ -170,7 +170,7 @@ impl<'a> Watch<'a> {
             stalls: self.standing.end(),
             client_cpu_ns,
             timeline: self.timeline.map(Timeline::finish).unwrap_or_default(),
-            pulses: self.intervals.map(IntervalWatch::finish).unwrap_or_default(),
+            intervals: self.intervals.map(IntervalWatch::finish).unwrap_or_default(),
         }
     }
 

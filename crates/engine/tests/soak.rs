@@ -54,15 +54,15 @@ fn memory_is_steady_over_millions_of_ops() {
     let measured = measure(&target, &spec, Pass::Mix, share, 1, &mut monitor).unwrap();
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
-    let journaled: u64 = result.pulses.iter().map(|pulse| pulse.ops).sum();
+    let journaled: u64 = result.intervals.iter().map(|interval| interval.ops).sum();
     assert_eq!(journaled, OPS, "every op is in an interval");
     let kept = target.journal().unwrap().summarize(|_| true);
     // Each block is written about 1,000 times; what is not safe was written since its last sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
-    let pulses = &result.pulses;
-    assert!(pulses.len() >= 4, "{} intervals", pulses.len());
-    let early = pulses[pulses.len() / 4].rss_bytes;
+    let intervals = &result.intervals;
+    assert!(intervals.len() >= 4, "{} intervals", intervals.len());
+    let early = intervals[intervals.len() / 4].rss_bytes;
     let grown = resident_bytes().saturating_sub(early);
     assert!(grown < 2 << 20, "{grown} B more than {early} B, {OPS} ops later");
 }

@@ -3,6 +3,7 @@
 //! Every trial is kept whole, with the histograms of each op kind; medians, intervals and
 //! verdicts are computed from it by `stats` each time, never stored in its place.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::{Caveat, CaveatCode};
@@ -14,7 +15,7 @@ use crate::pass::Pass;
 use crate::question::Question;
 use crate::scope::Scope;
 use crate::share::HostResult;
-use crate::soak::{FaultEvent, Pulse};
+use crate::soak::{FaultEvent, IntervalStats};
 use crate::spec::RunSpec;
 use crate::telemetry::Telemetry;
 use crate::units::Nanos;
@@ -23,7 +24,7 @@ use crate::units::Nanos;
 pub const COMMON_SHARE_MIN: f64 = 0.9;
 
 /// How a campaign stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CampaignState {
     /// It runs, or it was killed.
@@ -87,7 +88,7 @@ pub struct Campaign {
 }
 
 /// The tool's own ceiling: the null backend, measured in the same campaign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// Ops per second of one worker.
     pub ops_per_s: u64,
@@ -136,7 +137,7 @@ pub struct Trial {
 }
 
 /// A count at the target, taken independently of the recorder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
     /// The count that follows from what the recorder reports.
     pub expected: u64,
@@ -176,7 +177,7 @@ pub struct PassResult {
     pub samples: Vec<IntervalSample>,
     /// How each interval of a soak looked.
     #[serde(default)]
-    pub pulses: Vec<Pulse>,
+    pub intervals: Vec<IntervalStats>,
     /// The fault events on the hosts of a soak during the pass.
     #[serde(default, alias = "upsets")]
     pub fault_events: Vec<FaultEvent>,
@@ -213,7 +214,7 @@ impl PassResult {
             storage_read_bytes: None,
             cross_checks: Vec::new(),
             samples: Vec::new(),
-            pulses: Vec::new(),
+            intervals: Vec::new(),
             fault_events: Vec::new(),
             kinds: Vec::new(),
             clients: Vec::new(),
@@ -350,7 +351,7 @@ impl KindResult {
 }
 
 /// The work of all workers together within one interval of a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalSample {
     /// End of the interval, from the start of the pass.
     pub at_ns: u64,

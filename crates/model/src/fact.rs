@@ -3,10 +3,11 @@
 //! Facts are text on purpose: they are compared and shown, never computed with. The source tells
 //! a reader where to look for himself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One setting that was effective during a measurement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
     /// The scope that the fact describes: `host`, `target` or `server`.
     pub scope: String,

@@ -3,6 +3,7 @@
 //! A watcher looks at the workers' counters from outside; the measured loop takes no part in it.
 //! Instants count from where the pass begins to count, the end of ramp and warm-up.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a pass is watched.
@@ -35,7 +36,7 @@ impl Default for Sampling {
 }
 
 /// Times in which workers had ops in flight and ended none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stalls {
     /// How many there were; those of several workers that overlap are one.
@@ -55,7 +56,7 @@ impl Stalls {
 }
 
 /// A time in which at least one worker had ops in flight and ended none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stall {
     /// Since when, in nanoseconds.
@@ -67,7 +68,7 @@ pub struct Stall {
 }
 
 /// Ops that ended well, syncs not counted, and the bytes that they moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Work {
     /// Number of ops.
@@ -77,7 +78,7 @@ pub struct Work {
 }
 
 /// How long threads that could have run waited for a processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessorWait {
     /// Waited, all workers together, in nanoseconds.

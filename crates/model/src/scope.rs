@@ -3,6 +3,7 @@
 //! Beside the figures of a pass: they say for what they hold. All of it may be absent, as in
 //! results of earlier releases.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::op::OpKind;
@@ -81,7 +82,7 @@ impl Offered {
 }
 
 /// The distinct data that a pass touched, however often.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkingSet {
     /// Number of distinct files.
     pub files: u64,
@@ -92,7 +93,7 @@ pub struct WorkingSet {
 }
 
 /// The resources used by a command and its awaited children.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramUse {
     /// Processor time in user mode, in nanoseconds.
     pub user_ns: u64,

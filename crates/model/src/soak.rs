@@ -2,7 +2,7 @@
 //!
 //! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
 //! block is stamped and journaled, and a pass that reads all of it back. [`Soak`] is the request,
-//! [`FaultEvent`] what was done to the hosts meanwhile, [`Pulse`] what one interval looked like,
+//! [`FaultEvent`] what was done to the hosts meanwhile, [`IntervalStats`] what one interval looked like,
 //! and [`Kept`] what became of the data.
 
 use std::fmt;
@@ -129,7 +129,7 @@ pub struct FaultEvent {
 /// The statistics of all workers together within one interval of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Pulse {
+pub struct IntervalStats {
     /// End of the interval, in nanoseconds from the start of the segment.
     pub at_ns: u64,
     /// Ops that ended well in it, syncs not counted.
@@ -148,7 +148,7 @@ pub struct Pulse {
     pub rss_bytes: u64,
 }
 
-impl Pulse {
+impl IntervalStats {
     /// Adds what another host did in the same interval. Quantiles don't add up: the worst host
     /// stands for all.
     pub fn add(&mut self, other: &Self) {

@@ -4,10 +4,11 @@
 //! `nfs./mnt.READ.ops`. Counters are kept as they were read, so that any difference can be taken
 //! from them; what did not move in the whole pass is left out.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The telemetry of one host during one pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Telemetry {
     /// Name of the host.
     pub host: String,
@@ -18,7 +19,7 @@ pub struct Telemetry {
 }
 
 /// One series of readings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
     /// Its name, unit last.
     pub name: String,
@@ -29,7 +30,9 @@ pub struct Metric {
 }
 
 /// How the values of a metric are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
     /// It only rises: differences count.

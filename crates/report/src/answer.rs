@@ -5,8 +5,8 @@
 //! three trials. Invalid figures are never compared, nor are figures of different targets whose
 //! shared settings differ. Where caveats qualify a comparison, it says so beside it.
 
+mod caveats;
 mod compare;
-mod doubts;
 mod findings;
 mod group;
 mod lead;
@@ -14,7 +14,7 @@ mod qualifiers;
 mod relation;
 mod trend;
 
-use crate::governs::Governing;
+use crate::factor_effects::FactorEffects;
 use crate::sheet::Sheet;
 use findings::Finding;
 use group::Group;
@@ -42,8 +42,8 @@ pub struct PassAnswer {
 /// Says what was found.
 pub fn answer(sheet: &Sheet<'_>) -> Answer {
     let groups = Group::all(sheet);
-    let governing = Governing::of_sheet(sheet);
-    let factors = |group: &Group<'_>| governing.passes.iter().find(|pass| pass.name == group.name);
+    let effects = FactorEffects::of_sheet(sheet);
+    let factors = |group: &Group<'_>| effects.passes.iter().find(|pass| pass.name == group.name);
     let findings: Vec<Option<Finding>> =
         groups.iter().map(|group| compare::finding(group, factors(group))).collect();
     let mut remarks = Vec::new();
@@ -57,7 +57,7 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    let lead = lead::lead(sheet, &governing, &groups, &findings);
+    let lead = lead::lead(sheet, &effects, &groups, &findings);
     let said = |(group, finding): (&Group<'_>, Option<Finding>)| PassAnswer {
         pass: group.name.clone(),
         figures: group.figures(),

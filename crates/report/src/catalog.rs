@@ -42,7 +42,7 @@ pub struct Listed {
 pub struct Verdicts {
     /// They may be used as they are.
     pub valid: u32,
-    /// They have doubts.
+    /// They have caveats.
     pub degraded: u32,
     /// They must not be used, or are missing.
     pub invalid: u32,

@@ -3,7 +3,7 @@
 //! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU the client's processor time in
 //! percent of one core. [`iozone`] is that of iozone: KiB per second for each file size (kB) and
 //! record size (reclen), one column per pass. Both show medians; a figure that must not be used is
-//! a dash, and doubts stand below. What else varies between runs heads a table of its own.
+//! a dash, and caveats stand below. What else varies between runs heads a table of its own.
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
@@ -181,7 +181,7 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// The doubts, the missing figures and the safety of writes, which no table drops.
+/// The caveats, the missing figures and the safety of writes, which no table drops.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let rows = runs.iter().flat_map(|run| &run.rows);
     let mut lines: Vec<String> = Vec::new();

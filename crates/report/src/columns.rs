@@ -16,7 +16,7 @@ use crate::document::{Cell, Role};
 use crate::row::Row;
 
 pub use entries::{COLUMNS, IDENTITY, REPETITION};
-pub use value::Value;
+pub use value::{Value, ValueType};
 
 /// A column of a report.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +32,27 @@ pub struct Column {
 }
 
 /// How a column becomes a member of a figure in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Member {
+    /// Under its own name; each row has a value.
+    Known(ValueType),
     /// Under its own name; `null` where nothing is known.
-    Always,
+    Nullable(ValueType),
     /// Under this name, where anything is known.
-    WhereKnown(&'static str),
+    WhereKnown(&'static str, ValueType),
     /// It is a part of a member that holds more, such as `rate`.
     Within,
+}
+
+/// The schema of a column's member in JSON.
+#[derive(Debug)]
+pub struct MemberSchema {
+    /// The name of the member.
+    pub name: &'static str,
+    /// The JSON Schema of its value.
+    pub schema: serde_json::Value,
+    /// Whether each figure has the member.
+    pub is_required: bool,
 }
 
 /// How people see a column.
@@ -84,13 +97,24 @@ impl Column {
     /// The name and value of its member in JSON, where it has one for a row.
     pub fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
         match self.json {
-            Member::Always => Some((self.name, self.value(row))),
-            Member::WhereKnown(name) => {
+            Member::Known(_) | Member::Nullable(_) => Some((self.name, self.value(row))),
+            Member::WhereKnown(name, _) => {
                 let value = self.value(row);
                 (value != Value::Unknown).then_some((name, value))
             }
             Member::Within => None,
         }
+    }
+
+    /// The schema of its member in JSON, where it is one.
+    pub fn member_schema(&self) -> Option<MemberSchema> {
+        let (name, schema, is_required) = match self.json {
+            Member::Known(kind) => (self.name, kind.schema(), true),
+            Member::Nullable(kind) => (self.name, kind.nullable_schema(), true),
+            Member::WhereKnown(name, kind) => (name, kind.schema(), false),
+            Member::Within => return None,
+        };
+        Some(MemberSchema { name, schema, is_required })
     }
 }
 

@@ -101,7 +101,7 @@ fn render_tally(sheet: &Sheet<'_>) -> Markup {
     };
     let tally = [
         ("valid", "✓", count(Verdict::Valid, true), "valid"),
-        ("degraded", "!", count(Verdict::Degraded, true), "in doubt"),
+        ("degraded", "!", count(Verdict::Degraded, true), "degraded"),
         ("invalid", "✕", count(Verdict::Invalid, true), "not to be used"),
         ("invalid", "✕", count(Verdict::Invalid, false), "without a figure"),
     ];
@@ -202,7 +202,7 @@ fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table
         rows.push(TableRow { title, continues, cells });
     }
     Table {
-        caption: "Every run and pass, with its doubts beside the figure.".to_owned(),
+        caption: "Every run and pass, with its caveats beside the figure.".to_owned(),
         has_page_caption: true,
         columns,
         rows,

@@ -1,23 +1,29 @@
 //! The report as JSON: everything that was measured and everything that was judged.
 //!
 //! [`Export`] is the principal type; the order and the names of its fields are those of the
-//! output, so this file is the format's reference. Numbers are plain, with their unit in the
-//! name; `schema` grows when a field changes its meaning or goes. The seed is text, because it
-//! may exceed what JSON readers hold exactly (2^53).
+//! output, so this file is the format's reference, and `docs/results.schema.json` is made from it
+//! ([`schema`]). Numbers are plain, with their unit in the name; `schema` grows when a field
+//! changes its meaning or goes. The seed is text, because it may exceed what JSON readers hold
+//! exactly (2^53).
 
+mod schema;
 mod shares;
 
 use model::{
     Campaign, Caveat, CrossCheck, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec,
     Telemetry, Trial, TrialState,
 };
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Judged, Summary};
 
+use self::schema::{AnyQuestion, AnySettings};
 use self::shares::{ClientPart, HostPart, HostsPart};
 use crate::columns::{COLUMNS, IDENTITY, Value};
 use crate::found::{self, Found};
 use crate::sheet::{Row, Sheet};
+
+pub use self::schema::schema;
 
 /// Version of the format.
 const SCHEMA: u32 = 1;
@@ -28,8 +34,14 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }
 
-#[derive(Serialize)]
+/// A campaign: its figures, judged, and every trial behind them. Times are nanoseconds, sizes
+/// bytes, unless a name says otherwise. Members may be added while `schema` stays 1; none changes
+/// its meaning or goes.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "dfsbench report --format json")]
+#[schemars(extend("$id" = "https://github.com/dfsbench/dfsbench/docs/results.schema.json"))]
 struct Export<'a> {
+    #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     campaign: Header<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,21 +50,29 @@ struct Export<'a> {
     runs: Vec<RunPart<'a>>,
 }
 
-/// The answer to the campaign's question.
-#[derive(Serialize)]
+/// The answer to the campaign's question, where it was made to answer one.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Found")]
 struct FoundPart {
+    #[schemars(with = "AnyQuestion")]
     asked: model::Question,
+    /// The answer in sentences.
     sentences: Vec<String>,
+    /// The figures behind the answer, which differ from question to question.
     figures: serde_json::Value,
 }
 
-#[derive(Serialize)]
+/// The campaign without its runs.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Campaign")]
 struct Header<'a> {
     id: i64,
     name: &'a str,
     started_unix_ms: u64,
     tool_version: &'a str,
     command: &'a str,
+    /// Decimal text: the number may exceed 2^53.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
     seed: String,
     state: model::CampaignState,
     ceiling: Option<model::Ceiling>,
@@ -60,8 +80,8 @@ struct Header<'a> {
     plan_toml: &'a str,
 }
 
-/// One run and pass, judged.
-#[derive(Serialize)]
+/// One run and pass, judged over its trials.
+#[derive(Serialize, JsonSchema)]
 struct Figure<'a> {
     #[serde(flatten)]
     columns: Members,
@@ -90,7 +110,7 @@ struct Figure<'a> {
 }
 
 /// The columns that are members of a figure by themselves: those of CSV but for what one of the
-/// other members holds.
+/// other members holds. Their part of the schema is made from the list of columns.
 struct Members(Vec<(&'static str, Value)>);
 
 impl Members {
@@ -107,9 +127,12 @@ impl Serialize for Members {
 }
 
 /// One kind of op of a pass that has several.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "KindShare")]
 struct KindSharePart {
+    #[schemars(with = "String")]
     kind: model::OpKind,
+    /// Share of all ops.
     percent: f64,
     ops_per_s: f64,
     bytes_per_s: f64,
@@ -126,10 +149,14 @@ impl KindSharePart {
     }
 }
 
-#[derive(Serialize)]
+/// A figure over the trials behind it, in the unit that its name says.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Summary")]
 struct SummaryPart {
+    /// Trials behind it.
     n: usize,
     median: f64,
+    /// Lower end of the 95 % confidence interval of the median; fewer than three trials have none.
     interval_lo: Option<f64>,
     interval_hi: Option<f64>,
     mean: f64,
@@ -139,7 +166,8 @@ struct SummaryPart {
     max: f64,
 }
 
-#[derive(Serialize)]
+/// Times of ops, in nanoseconds; null where there was none.
+#[derive(Serialize, JsonSchema)]
 struct Times {
     count: u64,
     min_ns: Option<u64>,
@@ -152,7 +180,8 @@ struct Times {
 }
 
 /// The results of emulated clients, where they were recorded separately.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Clients")]
 struct ClientsPart {
     clients: usize,
     jain_fairness_index: f64,
@@ -160,7 +189,9 @@ struct ClientsPart {
     fastest: SharePart,
 }
 
-#[derive(Serialize)]
+/// The share of one emulated client.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ClientShare")]
 struct SharePart {
     client: u32,
     ops_per_s: f64,
@@ -171,42 +202,59 @@ struct SharePart {
     service_time_max_ns: u64,
 }
 
-#[derive(Serialize)]
+/// A caveat of a row.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RowCaveat")]
 struct CaveatPart {
     code: &'static str,
     severity: model::Severity,
+    /// The number of trials that showed it; null where it concerns the whole run.
     trials_seen: Option<u32>,
+    /// The numbers that raised it.
     evidence: String,
     sentence: &'static str,
     advice: &'static str,
 }
 
-#[derive(Serialize)]
+/// Why trials gave no result.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Failure")]
 struct FailurePart<'a> {
     reason: &'a str,
     trials: u32,
 }
 
-#[derive(Serialize)]
+/// One point of the matrix and its trials, in the order in which they were made.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
 struct RunPart<'a> {
     index: u32,
+    #[schemars(with = "AnySettings")]
     settings: &'a RunSpec,
     trials: Vec<TrialPart<'a>>,
 }
 
-#[derive(Serialize)]
+/// One repetition of a run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Trial")]
 struct TrialPart<'a> {
     index: u32,
     position: u32,
     started_unix_ms: u64,
-    #[serde(flatten)]
-    state: &'a TrialState,
+    #[schemars(extend("enum" = ["done", "failed", "interrupted"]))]
+    state: &'static str,
+    /// Why the trial failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
     facts: &'a [Fact],
     passes: Vec<PassPart<'a>>,
 }
 
-#[derive(Serialize)]
+/// One pass of one trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Pass")]
 struct PassPart<'a> {
+    #[schemars(with = "String")]
     pass: model::Pass,
     window_ns: u64,
     common_window_ns: u64,
@@ -238,20 +286,29 @@ struct PassPart<'a> {
     telemetry: &'a [Telemetry],
 }
 
-#[derive(Serialize)]
+/// The ops of one kind in a pass of a trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Kind")]
 struct KindPart {
+    #[schemars(with = "String")]
     kind: model::OpKind,
     issued: u64,
     done: u64,
     bytes: u64,
     errors: Vec<ErrorPart>,
     service_time: Times,
+    /// Lower bound of each bucket in nanoseconds, and how many times lie from there to the next.
+    #[schemars(with = "Vec<[u64; 2]>")]
     service_time_buckets: Vec<(u64, u64)>,
     response_time: Times,
+    /// Lower bound of each bucket in nanoseconds, and how many times lie from there to the next.
+    #[schemars(with = "Vec<[u64; 2]>")]
     response_time_buckets: Vec<(u64, u64)>,
 }
 
-#[derive(Serialize)]
+/// Ops that failed in the same way.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OpError")]
 struct ErrorPart {
     code: u32,
     name: String,
@@ -382,11 +439,17 @@ impl<'a> FailurePart<'a> {
 
 impl<'a> TrialPart<'a> {
     fn of(trial: &'a Trial) -> Self {
+        let (state, reason) = match &trial.state {
+            TrialState::Done => ("done", None),
+            TrialState::Failed(reason) => ("failed", Some(reason.as_str())),
+            TrialState::Interrupted => ("interrupted", None),
+        };
         Self {
             index: trial.index,
             position: trial.position,
             started_unix_ms: trial.started_unix_ms,
-            state: &trial.state,
+            state,
+            reason,
             facts: &trial.facts,
             passes: trial.passes.iter().map(PassPart::of).collect(),
         }

@@ -12,9 +12,9 @@ mod compared;
 mod csv;
 mod document;
 mod experiment;
+mod factor_effects;
 mod figures;
 mod found;
-mod governs;
 mod grid;
 mod host_settings;
 mod html;
@@ -43,7 +43,8 @@ pub use compared::{
     Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     setting_names, setting_values,
 };
-pub use governs::{Governing, Unfound};
+pub use factor_effects::{FactorEffects, NoEffects};
+pub use json::schema as json_schema;
 pub use watched::busy_percent;
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes

@@ -13,7 +13,7 @@ pub struct Row<'a> {
     pub run: &'a Run,
     /// Values of [`Sheet::columns`].
     pub values: Vec<String>,
-    /// Figures, doubts and verdict.
+    /// Figures, caveats and verdict.
     pub judged: Judged,
     /// The mark of its figure among those of the same pass, where they can be distinguished.
     pub mark: Option<Mark>,

@@ -1,4 +1,4 @@
-//! The view that all formats share: rows, the settings that tell them apart, the doubts.
+//! The view that all formats share: rows, the settings that tell them apart, the caveats.
 //!
 //! [`Sheet`] is the principal type. A setting becomes a column unless it is the same everywhere,
 //! or target, workload or one column decide it; it is then stated once beside the table, with

@@ -9,7 +9,7 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, Durability, Pass, Proto, RunSpec, Target, Workload,
 };
-use report::{Format, Governing, render};
+use report::{FactorEffects, Format, render};
 
 const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
                     difference is within the noise.";
@@ -79,7 +79,7 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
     );
     assert_eq!(answer.len(), 7);
     assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 figures stand without a")));
-    let doubts = "; most doubts: cached (1), errors (1), mixed-trials (1), outlier (1)";
+    let doubts = "; most caveats: cached (1), errors (1), mixed-trials (1), outlier (1)";
     assert!(answer[6].contains(doubts), "{}", answer[6]);
     assert!(answer[6].contains("; 2 are missing: the server <b>"));
 }
@@ -167,7 +167,7 @@ fn too_few_trials_rank_nothing() {
         let few = over_workers(&[(1, 10), (2, 30), (4, 20)], trials);
         assert_eq!(of_reads(&few), "Too few trials to tell them apart.");
         let last = answer(&few).pop().unwrap();
-        assert_eq!(last, "None of 6 figures stand without a doubt; doubts: too-few-trials (6).");
+        assert_eq!(last, "None of 6 figures stand without a caveat; caveats: too-few-trials (6).");
     }
     assert!(of_reads(&wide()).starts_with("Too few trials to tell them apart."));
 }
@@ -181,7 +181,7 @@ fn one_run_has_nothing_to_be_compared_with() {
             "- stream write: nfs 134 MB/s.",
             "- stream read: nfs 268 MB/s.",
             "There is nothing to compare: no pass has two figures. Both figures stand without a \
-             doubt.",
+             caveat.",
         ]
     );
 }
@@ -204,8 +204,9 @@ fn invalid_figures_are_neither_listed_nor_compared() {
     let lines = answer(&campaign);
     assert_eq!(lines[1], "- stream read: dir 805 MB/s.");
     assert!(
-        lines[2]
-            .ends_with("3 of 4 figures stand without a doubt; 1 must not be used: accounting (1).")
+        lines[2].ends_with(
+            "3 of 4 figures stand without a caveat; 1 must not be used: accounting (1)."
+        )
     );
 }
 
@@ -293,10 +294,10 @@ fn three_sentences_say_what_counts() {
         // Of the streams one was cached, and for one nobody waited.
         "mixed: posix and uring are 3.3x to 3.4x nfs; one other pair is within the noise."
     );
-    assert!(said[2].starts_with("15 of 20 figures stand without a doubt"), "{}", said[2]);
+    assert!(said[2].starts_with("15 of 20 figures stand without a caveat"), "{}", said[2]);
     let one = lead(&over_workers(&[(1, 10)], 5));
     assert_eq!(one[0], "Reached: stream write 134 MB/s on nfs; stream read 268 MB/s on nfs.");
-    assert_eq!(one[1], "Both figures stand without a doubt.");
+    assert_eq!(one[1], "Both figures stand without a caveat.");
 }
 
 #[test]
@@ -341,7 +342,7 @@ fn of_what_is_alike_the_largest_difference_is_told() {
 #[test]
 fn the_setting_that_matters_most_is_named_with_its_levels() {
     let said = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
-    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else alike; it governs";
+    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else alike; it explains";
     assert!(said[1].starts_with(start), "{}", said[1]);
     assert!(said[1].ends_with("of the variance there (15 trials)."), "{}", said[1]);
     let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));
@@ -377,7 +378,7 @@ fn a_ratio_is_the_same_in_headline_passes_and_factors() {
     assert_eq!(ratio, "6.1x");
     let said = of_reads(&campaign);
     assert!(said.contains(&format!("proto tcp is {ratio} proto udp ({interval})")), "{said}");
-    let factors = Governing::of(&campaign).render(Format::Markdown);
+    let factors = FactorEffects::of(&campaign).render(Format::Markdown);
     let row = factors.lines().find(|line| line.contains("tcp")).unwrap();
     assert!(row.contains("6.1"), "{row}\n{headline}");
 }
@@ -393,7 +394,7 @@ fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
     ]);
     let headline = lead(&campaign)[1].clone();
     assert!(headline.contains(": tcp is 2.0x udp ("), "{headline}");
-    let factors = Governing::of(&campaign).render(Format::Markdown);
+    let factors = FactorEffects::of(&campaign).render(Format::Markdown);
     assert!(!factors.contains("| – |"), "{factors}");
     let ratios: Vec<&str> = factors.lines().filter(|line| line.contains("tcp")).collect();
     assert!(ratios.iter().all(|row| row.contains("2.0") || row.contains("1.9")), "{ratios:?}");

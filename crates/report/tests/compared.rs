@@ -6,7 +6,7 @@ use campaigns::{failed, made, quick, spec, transports};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, CaveatCode, Workload};
 use report::{
-    Bound, Compared, Format, Governing, Measure, Pair, Rules, Selection, render, setting_names,
+    Bound, Compared, FactorEffects, Format, Measure, Pair, Rules, Selection, render, setting_names,
 };
 use stats::Outcome;
 
@@ -113,8 +113,8 @@ fn a_comparison_reads_well_in_every_form() {
 #[test]
 fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
     // There the read-ahead multiplies rates by 5 and the transfer size by 2; all else does nothing.
-    let governing = Governing::of(&transports());
-    let read = &governing.passes[1];
+    let factors = FactorEffects::of(&transports());
+    let read = &factors.passes[1];
     let effects = read.found.as_ref().unwrap();
     let ranked: Vec<&str> = effects.factors.iter().map(|e| read.factors[e.factor].name).collect();
     assert_eq!(ranked[..2], ["read_ahead", "transfer_size"]);
@@ -122,41 +122,41 @@ fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
     assert!((ahead.ratio - 5.0).abs() < 0.2, "{ahead:?}");
     assert!(ahead.interval.0 <= 5.0 && 5.0 <= ahead.interval.1, "{ahead:?}");
     assert!(read.left_out > 0);
-    insta::assert_snapshot!("factors_table", governing.render(Format::Table));
+    insta::assert_snapshot!("factors_table", factors.render(Format::Table));
 }
 
 #[test]
 fn factors_are_told_in_every_form() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
-    let governing = Governing::of(&campaign);
-    insta::assert_snapshot!("factors_markdown", governing.render(Format::Markdown));
-    let json: serde_json::Value = serde_json::from_str(&governing.render(Format::Json)).unwrap();
+    let effects = FactorEffects::of(&campaign);
+    insta::assert_snapshot!("factors_markdown", effects.render(Format::Markdown));
+    let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let level = &json["passes"][0]["factors"][0]["levels"][1];
     assert_eq!((&level["level"], level["ratio"].as_f64().unwrap().round()), (&"2".into(), 2.0));
 }
 
 #[test]
 fn what_has_no_factor_says_so() {
-    let governing = Governing::of(&stream(&[(1, 10)], 5));
-    assert!(!governing.found_any());
-    let text = governing.render(Format::Table);
+    let effects = FactorEffects::of(&stream(&[(1, 10)], 5));
+    assert!(!effects.found_any());
+    let text = effects.render(Format::Table);
     assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
-    assert!(Governing::of(&quick()).found_any());
+    assert!(FactorEffects::of(&quick()).found_any());
 }
 
 #[test]
 fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
     let run = |target, backend, speed| (spec(target, backend, Workload::Mixed), speed, 5);
-    let governing = Governing::of(&made(vec![
+    let effects = FactorEffects::of(&made(vec![
         run("server", BackendKind::Nfs, 10),
         run("dir", BackendKind::Posix, 20),
         run("dir", BackendKind::Uring, 24),
     ]));
-    let told = governing.render(Format::Table);
+    let told = effects.render(Format::Table);
     assert!(told.contains("uring against posix"), "{told}");
     assert!(told.contains("alone in its target"), "{told}");
     assert!(told.contains("backend lies within target: its levels are compared where"), "{told}");
-    let json: serde_json::Value = serde_json::from_str(&governing.render(Format::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let factors = json["passes"][0]["factors"].as_array().unwrap();
     let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();
     assert_eq!(backend["within"][0], "target");

@@ -3,7 +3,7 @@
 //! Files of earlier releases have no tables for it, and get them when they are added to.
 
 use model::soak::FaultKind;
-use model::{FaultEvent, Pulse};
+use model::{FaultEvent, IntervalStats};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, maybe_count, named, whole};
@@ -12,7 +12,7 @@ use crate::row::{count, maybe_count, named, whole};
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
-    pulses: &[Pulse],
+    intervals: &[IntervalStats],
     fault_events: &[FaultEvent],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
@@ -20,17 +20,17 @@ pub(crate) fn insert(
              rss_bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    for pulse in pulses {
+    for interval in intervals {
         insert.execute(params![
             pass_id,
-            whole(pulse.at_ns)?,
-            whole(pulse.ops)?,
-            whole(pulse.errors)?,
-            whole(pulse.p50_ns)?,
-            whole(pulse.p99_ns)?,
-            whole(pulse.max_ns)?,
-            whole(pulse.uncommitted)?,
-            whole(pulse.rss_bytes)?,
+            whole(interval.at_ns)?,
+            whole(interval.ops)?,
+            whole(interval.errors)?,
+            whole(interval.p50_ns)?,
+            whole(interval.p99_ns)?,
+            whole(interval.max_ns)?,
+            whole(interval.uncommitted)?,
+            whole(interval.rss_bytes)?,
         ])?;
     }
     let mut insert = transaction.prepare_cached(
@@ -52,8 +52,8 @@ pub(crate) fn insert(
 }
 
 /// Reads the statistics of one interval from a row.
-pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<Pulse> {
-    Ok(Pulse {
+pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<IntervalStats> {
+    Ok(IntervalStats {
         at_ns: count(row, "at_ns")?,
         ops: count(row, "ops")?,
         errors: count(row, "errors")?,

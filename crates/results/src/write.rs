@@ -261,7 +261,7 @@ fn insert_pass(
     for host in &pass.telemetry {
         telemetry::insert(transaction, id, host)?;
     }
-    soak::insert(transaction, id, &pass.pulses, &pass.fault_events)?;
+    soak::insert(transaction, id, &pass.intervals, &pass.fault_events)?;
     insert_details(transaction, id, pass)
 }
 

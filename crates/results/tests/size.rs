@@ -82,7 +82,7 @@ fn thousands_of_runs_are_read_in_little_memory() {
     };
     let without_hosts = |mut passes: Vec<model::PassResult>| {
         for pass in &mut passes {
-            (pass.hosts, pass.pulses, pass.fault_events) = (Vec::new(), Vec::new(), Vec::new());
+            (pass.hosts, pass.intervals, pass.fault_events) = (Vec::new(), Vec::new(), Vec::new());
         }
         passes
     };

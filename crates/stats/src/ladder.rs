@@ -1,6 +1,7 @@
 //! The layer of a ladder that limits, and how much the data path would gain without it.
 //!
-//! [`climb`] walks the *critical path*: from the whole data path down, always to the slowest part.
+//! [`analyze_layers`] walks the *critical path*: from the whole data path down, always to the
+//! slowest part.
 //! What a layer takes beyond its slowest part is its own time, and the largest own time limits;
 //! what is not on the path is hidden behind it. Waiting for a processor is taken out first: it
 //! follows the work, and limits where its share is larger than that of any layer. Trials of each
@@ -51,7 +52,7 @@ pub enum Limit {
 
 /// The analysis of a ladder.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Climbed {
+pub struct LayerAnalysis {
     /// Share of each layer in the working time of the whole data path, in the order of the ladder,
     /// adding up to 1; `None` for a layer that is no part of the data path.
     pub shares: Vec<(Layer, Option<f64>)>,
@@ -76,7 +77,7 @@ pub struct Climbed {
     pub crossed: Vec<(Layer, Layer)>,
 }
 
-impl Climbed {
+impl LayerAnalysis {
     /// Says whether the answer is more than a guess: nearly all draws give it.
     pub fn is_sure(&self) -> bool {
         self.confidence > 0.0 && self.votes.first().is_some_and(|(_, share)| *share >= CONFIDENCE)
@@ -85,7 +86,7 @@ impl Climbed {
 
 /// Analyzes a ladder whose last layer is the whole data path; `None` for fewer than two layers, or
 /// where one has no trial.
-pub fn climb(layers: &[Measured]) -> Option<Climbed> {
+pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut samples = Vec::with_capacity(layers.len());
     let (mut kinds, mut is_held) = (Vec::with_capacity(layers.len()), false);
     let (mut fewest, mut most) = (usize::MAX, 0);
@@ -131,7 +132,7 @@ pub fn climb(layers: &[Measured]) -> Option<Climbed> {
     gains.sort_unstable_by(f64::total_cmp);
     let cut = ((1.0 - CONFIDENCE) / 2.0 * DRAWS as f64) as usize;
     let next = ladder.walk(&ladder.times_without(usual.limit, &times)).limit;
-    Some(Climbed {
+    Some(LayerAnalysis {
         shares: ladder.own_shares(&usual),
         waited: usual.waited,
         is_held: ladder.is_held && usual.waited > MOST,

@@ -6,7 +6,7 @@
 
 use model::soak::{BlockState, FaultKind, Finding, Recovery};
 use model::{
-    CaveatCode, FaultEvent, Kept, OpError, OpKind, Pass, PassResult, Pulse, Soak, Trial, TrialState,
+    CaveatCode, FaultEvent, Kept, OpError, OpKind, Pass, PassResult, IntervalStats, Soak, Trial, TrialState,
 };
 
 use crate::median;
@@ -258,7 +258,7 @@ impl Soaked {
             for (number, event) in load.fault_events.iter().enumerate() {
                 let next = load.fault_events.get(number + 1);
                 let until_ns = next.map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(event, &load.pulses, here, until_ns);
+                let effect = Effect::of(event, &load.intervals, here, until_ns);
                 self.effects.push(effect.add_host(soak, load, trial));
             }
         }
@@ -398,11 +398,11 @@ impl Effect {
     }
 
     /// Finds out what a disturbance did until the next one began.
-    fn of(event: &FaultEvent, pulses: &[Pulse], segment: Segment, until_ns: u64) -> Self {
-        let intervals = Intervals { pulses };
-        let interval_ns = pulses.first().map_or(0, |first| first.at_ns);
+    fn of(event: &FaultEvent, samples: &[IntervalStats], segment: Segment, until_ns: u64) -> Self {
+        let intervals = Intervals { samples };
+        let interval_ns = samples.first().map_or(0, |first| first.at_ns);
         // Intervals are in the order of time: those before the disturbance come first.
-        let count_before = pulses.iter().take_while(|pulse| pulse.at_ns <= event.begun_ns).count();
+        let count_before = samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
         let usual = Usual::of(&intervals, count_before);
         let mut effect = Self {
             event: event.clone(),
@@ -414,7 +414,7 @@ impl Effect {
             recover_ns: None,
             errors: 0,
             longest_ns: 0,
-            uncommitted: pulses[..count_before].last().map_or(0, |last| last.uncommitted),
+            uncommitted: samples[..count_before].last().map_or(0, |last| last.uncommitted),
             by_ms: 0,
             saw_step: false,
             noticed_ns: None,
@@ -425,7 +425,7 @@ impl Effect {
             return effect;
         }
         let mut after = Vec::new();
-        for index in count_before..pulses.len() {
+        for index in count_before..samples.len() {
             // The remainder at the end of a segment may be too short for a rate.
             let is_long = intervals.length_ns(index) >= interval_ns / 2;
             if is_long && intervals.begins_ns(index) < until_ns {
@@ -447,7 +447,7 @@ impl Effect {
             return;
         }
         let disturbed = &after[first..];
-        self.detect_ns = Some(intervals.pulses[disturbed[0]].at_ns.saturating_sub(begun_ns));
+        self.detect_ns = Some(intervals.samples[disturbed[0]].at_ns.saturating_sub(begun_ns));
         // One good interval may be what a stalled server hands out at once: more must follow.
         let mut runs = disturbed.windows(RECOVERED_INTERVALS);
         let back = runs.position(|run| run.iter().all(|index| usual.is_back(intervals, *index)));
@@ -458,33 +458,33 @@ impl Effect {
         let held_up = &disturbed[..back.map_or(disturbed.len(), |at| at + 1)];
         let mut stands_ns = 0;
         for index in held_up {
-            let pulse = &intervals.pulses[*index];
-            stands_ns = if pulse.ops == 0 { stands_ns + intervals.length_ns(*index) } else { 0 };
+            let sample = &intervals.samples[*index];
+            stands_ns = if sample.ops == 0 { stands_ns + intervals.length_ns(*index) } else { 0 };
             self.stall_ns = self.stall_ns.max(stands_ns);
-            self.errors += pulse.errors;
-            self.longest_ns = self.longest_ns.max(pulse.max_ns);
+            self.errors += sample.errors;
+            self.longest_ns = self.longest_ns.max(sample.max_ns);
         }
     }
 }
 
 /// The intervals of a pass, by their numbers.
 struct Intervals<'a> {
-    pulses: &'a [Pulse],
+    samples: &'a [IntervalStats],
 }
 
 impl Intervals<'_> {
     /// Returns the instant at which an interval begins: where the one before it ends.
     fn begins_ns(&self, index: usize) -> u64 {
-        if index == 0 { 0 } else { self.pulses[index - 1].at_ns }
+        if index == 0 { 0 } else { self.samples[index - 1].at_ns }
     }
 
     /// Returns how long it is, at least 1 ns.
     fn length_ns(&self, index: usize) -> u64 {
-        self.pulses[index].at_ns.saturating_sub(self.begins_ns(index)).max(1)
+        self.samples[index].at_ns.saturating_sub(self.begins_ns(index)).max(1)
     }
 
     fn per_s(&self, index: usize) -> f64 {
-        self.pulses[index].ops as f64 * 1e9 / self.length_ns(index) as f64
+        self.samples[index].ops as f64 * 1e9 / self.length_ns(index) as f64
     }
 }
 
@@ -503,9 +503,9 @@ impl Usual {
         }
         let mut rates = Vec::with_capacity(count);
         let mut longest = Vec::with_capacity(count);
-        for (index, pulse) in intervals.pulses[..count].iter().enumerate() {
+        for (index, sample) in intervals.samples[..count].iter().enumerate() {
             rates.push(intervals.per_s(index));
-            longest.push(pulse.max_ns as f64);
+            longest.push(sample.max_ns as f64);
         }
         Self { per_s: median(&rates), longest_ns: median(&longest) }
     }
@@ -513,17 +513,17 @@ impl Usual {
     /// Says whether an interval is as good as before.
     fn is_back(&self, intervals: &Intervals<'_>, index: usize) -> bool {
         let Some(before) = self.per_s else { return false };
-        intervals.pulses[index].errors == 0 && intervals.per_s(index) >= before * RECOVERED_SHARE
+        intervals.samples[index].errors == 0 && intervals.per_s(index) >= before * RECOVERED_SHARE
     }
 
     /// Says whether an interval has errors, no ops, far fewer than before, or a very late one.
     fn is_disturbed(&self, intervals: &Intervals<'_>, index: usize) -> bool {
-        let pulse = &intervals.pulses[index];
+        let sample = &intervals.samples[index];
         let is_few =
             self.per_s.is_some_and(|before| intervals.per_s(index) < before * HELD_UP_SHARE);
-        let is_late = self.longest_ns.is_some_and(|usual| pulse.max_ns as f64 > usual * LATE_TIMES);
+        let is_late = self.longest_ns.is_some_and(|usual| sample.max_ns as f64 > usual * LATE_TIMES);
         // Without usual figures only what is wrong in itself counts.
-        pulse.errors > 0 || pulse.ops == 0 || is_few || is_late
+        sample.errors > 0 || sample.ops == 0 || is_few || is_late
     }
 }
 
@@ -532,26 +532,26 @@ impl Usual {
 /// The first quarter of the intervals is left out: caches and allocators fill up in it.
 fn measure_memory(trials: &[Trial]) -> Option<Memory> {
     let mut segments = 0;
-    let mut pulses: Vec<&Pulse> = Vec::new();
+    let mut samples: Vec<&IntervalStats> = Vec::new();
     for load in trials.iter().filter_map(|trial| find_pass(trial, Pass::Mix)) {
         segments += 1;
-        pulses.extend(load.pulses.iter().filter(|pulse| pulse.rss_bytes > 0));
+        samples.extend(load.intervals.iter().filter(|sample| sample.rss_bytes > 0));
     }
-    if pulses.len() < MEMORY_MIN || segments < MEMORY_SEGMENTS_MIN {
+    if samples.len() < MEMORY_MIN || segments < MEMORY_SEGMENTS_MIN {
         return None;
     }
-    let quarter = pulses.len() / 4;
-    let (early, late) = (quarter..2 * quarter, pulses.len() - quarter..pulses.len());
+    let quarter = samples.len() / 4;
+    let (early, late) = (quarter..2 * quarter, samples.len() - quarter..samples.len());
     let between = early.start + quarter / 2..late.start + quarter / 2;
     Some(Memory {
-        early_bytes: median_rss(&pulses[early]),
-        late_bytes: median_rss(&pulses[late]),
-        ops: pulses[between].iter().map(|pulse| pulse.ops).sum(),
+        early_bytes: median_rss(&samples[early]),
+        late_bytes: median_rss(&samples[late]),
+        ops: samples[between].iter().map(|sample| sample.ops).sum(),
     })
 }
 
-fn median_rss(pulses: &[&Pulse]) -> u64 {
-    let bytes: Vec<f64> = pulses.iter().map(|pulse| pulse.rss_bytes as f64).collect();
+fn median_rss(samples: &[&IntervalStats]) -> u64 {
+    let bytes: Vec<f64> = samples.iter().map(|sample| sample.rss_bytes as f64).collect();
     median(&bytes).unwrap_or(0.0) as u64
 }
 

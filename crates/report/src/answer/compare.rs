@@ -10,7 +10,7 @@ use super::findings::{Finding, Findings, Ratios};
 use super::group::{Figure, Group, TARGETS_MAX};
 use super::relation::{Relation, relation};
 use super::trend;
-use crate::governs::PassFactors;
+use crate::factor_effects::PassFactors;
 use crate::sheet::NOT_APPLICABLE;
 
 /// So many pairs that are apart are named where others of the same two sides are not.

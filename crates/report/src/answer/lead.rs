@@ -9,8 +9,8 @@ use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
-use super::{doubts, qualifiers};
-use crate::governs::{Governing, PassFactors};
+use super::{caveats, qualifiers};
+use crate::factor_effects::{FactorEffects, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
 
@@ -26,13 +26,13 @@ const OF_TARGETS: [&str; 2] = ["target", "backend"];
 /// The sentences, at most three.
 pub fn lead(
     sheet: &Sheet<'_>,
-    governing: &Governing,
+    effects: &FactorEffects,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Vec<String> {
     let mut sentences = vec![highest_figures(groups)];
-    sentences.extend(largest_difference(sheet, governing, groups, findings));
-    sentences.extend(doubts::remark(sheet));
+    sentences.extend(largest_difference(sheet, effects, groups, findings));
+    sentences.extend(caveats::remark(sheet));
     sentences
 }
 
@@ -66,12 +66,12 @@ fn qualify_figure(figure: &Figure<'_>) -> String {
 /// Returns the setting with the largest effect; `None` where every pass has one figure only.
 fn largest_difference(
     sheet: &Sheet<'_>,
-    governing: &Governing,
+    effects: &FactorEffects,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Option<String> {
     if !sheet.columns.is_empty()
-        && let Some((pass, sentence)) = dominant_factor(governing)
+        && let Some((pass, sentence)) = dominant_factor(effects)
     {
         let group = groups.iter().find(|group| group.name == pass);
         return Some(
@@ -92,9 +92,9 @@ fn largest_difference(
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
-fn dominant_factor(governing: &Governing) -> Option<(String, String)> {
+fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
-    for pass in &governing.passes {
+    for pass in &effects.passes {
         let Ok(effects) = &pass.found else { continue };
         let told = |effect: &&FactorEffect| {
             effect.share >= SHARE_MIN && !OF_TARGETS.contains(&pass.factors[effect.factor].name)
@@ -116,7 +116,7 @@ fn dominant_factor(governing: &Governing) -> Option<(String, String)> {
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level);
     let told = format!(
-        "{} matters most, in {}: {high} is {} {low}{}, all else alike; it governs {} of the \
+        "{} matters most, in {}: {high} is {} {low}{}, all else alike; it explains {} of the \
          variance there ({})",
         factor.name,
         pass.name,

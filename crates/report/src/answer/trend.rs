@@ -6,7 +6,7 @@
 use super::findings::{Findings, Ratios};
 use super::group::{Figure, Group};
 use super::relation::{Relation, relation};
-use crate::governs::PassFactors;
+use crate::factor_effects::PassFactors;
 use crate::quantity::quantity;
 use crate::show::listed;
 

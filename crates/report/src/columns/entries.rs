@@ -9,14 +9,24 @@ use model::units::{Nanos, Size};
 use stats::{HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
-use super::{Column, Member, Shown, ShownCell, TableKind, Value};
+use super::ValueType::{Count, Number, OneOf, Text};
+use super::{Column, Member, Shown, ShownCell, TableKind, Value, ValueType};
 use crate::document::{Cell, Line, Role};
 use crate::row::Row;
 use crate::show;
 
-/// A column of programs that is a member of a figure in JSON, too.
-const fn plain_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
-    Column { name, value, json: Member::Always, shown: None }
+/// A column of programs that is a member of each figure in JSON, too.
+const fn plain_column(name: &'static str, kind: ValueType, value: fn(&Row<'_>) -> Value) -> Column {
+    Column { name, value, json: Member::Known(kind), shown: None }
+}
+
+/// A column of programs that is a member of each figure in JSON, and may be unknown there.
+const fn nullable_column(
+    name: &'static str,
+    kind: ValueType,
+    value: fn(&Row<'_>) -> Value,
+) -> Column {
+    Column { name, value, json: Member::Nullable(kind), shown: None }
 }
 
 /// A column of CSV that JSON has within another member.
@@ -76,19 +86,21 @@ impl Column {
 
     /// Names its member in JSON, which is left out where nothing is known.
     const fn member_where_known(mut self, name: &'static str) -> Self {
-        self.json = Member::WhereKnown(name);
+        if let Member::Nullable(kind) = self.json {
+            self.json = Member::WhereKnown(name, kind);
+        }
         self
     }
 }
 
 /// The columns that identify a row.
 pub const IDENTITY: &[Column] = &[
-    plain_column("run", |r| Value::Count(r.run.index.into())),
-    plain_column("target", |r| Value::text(&r.run.spec.target_name)),
+    plain_column("run", Count, |r| Value::Count(r.run.index.into())),
+    plain_column("target", Text, |r| Value::text(&r.run.spec.target_name)),
     nested_column("target_place", |r| Value::text(r.run.spec.target.to_string())),
     nested_column("backend", |r| Value::text(r.run.spec.backend.name())),
-    plain_column("workload", |r| Value::text(r.run.spec.workload.name())),
-    plain_column("pass", |r| Value::text(r.judged.pass.name())),
+    plain_column("workload", Text, |r| Value::text(r.run.spec.workload.name())),
+    plain_column("pass", Text, |r| Value::text(r.judged.pass.name())),
 ];
 
 /// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
@@ -101,11 +113,13 @@ pub const REPETITION: &[Column] = &[
 
 /// The columns that hold results.
 pub const COLUMNS: &[Column] = &[
-    plain_column("verdict", |r| Value::text(r.judged.verdict.name())),
-    plain_column("reason", |r| r.judged.reason().map_or(Value::Unknown, Value::text)),
-    plain_column("trials_made", |r| Value::Count(r.judged.trials_made.into())),
-    plain_column("trials_used", |r| Value::Count(r.judged.trials_used.into())),
-    plain_column("rate_unit", |r| {
+    plain_column("verdict", OneOf(&["valid", "degraded", "invalid"]), |r| {
+        Value::text(r.judged.verdict.name())
+    }),
+    nullable_column("reason", Text, |r| r.judged.reason().map_or(Value::Unknown, Value::text)),
+    plain_column("trials_made", Count, |r| Value::Count(r.judged.trials_made.into())),
+    plain_column("trials_used", Count, |r| Value::Count(r.judged.trials_used.into())),
+    plain_column("rate_unit", OneOf(&["bytes_per_s", "ops_per_s"]), |r| {
         Value::text(if r.judged.pass.is_byte_rate() { "bytes_per_s" } else { "ops_per_s" })
     }),
     people_column("rate", Rates, rate_cell).role(Role::Rate).read(
@@ -130,7 +144,7 @@ pub const COLUMNS: &[Column] = &[
     nested_column("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
     nested_column("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
     nested_column("rate_first_done", |r| Value::median(r.judged.first_done.as_ref())),
-    plain_column("common_window_share", |r| Value::share(r.judged.common_window_share)),
+    nullable_column("common_window_share", Number, |r| Value::share(r.judged.common_window_share)),
     nested_column("service_time_p50_ns", |r| quantile_value(&r.judged.service_time, 0.5)),
     nested_column("service_time_p90_ns", |r| quantile_value(&r.judged.service_time, 0.9)),
     nested_column("service_time_p99_ns", |r| quantile_value(&r.judged.service_time, 0.99)),
@@ -154,24 +168,24 @@ pub const COLUMNS: &[Column] = &[
         |r, _| time_cell(&maximum_value(&r.judged.response_time)),
     ),
     people_column("slowest", Programs, |r, _| time_cell(&maximum_value(&r.judged.response_time))),
-    plain_column("cpu_unit", |r| {
+    nullable_column("cpu_unit", Text, |r| {
         r.judged.cpu.map_or(Value::Unknown, |cpu| Value::text(cpu.unit.name()))
     }),
-    plain_column("cpu_client", |r| Value::share(r.judged.cpu.map(|cpu| cpu.client)))
+    nullable_column("cpu_client", Number, |r| Value::share(r.judged.cpu.map(|cpu| cpu.client)))
         .shown("CPU", Rates, |r, _| Cell::of_two(show::cpu(&r.judged), show::server_cpu(&r.judged)))
         .read(
             "CPU: processor time of the client per GiB moved or per op; + that of the server, \
              where known.",
         ),
-    plain_column("cpu_client_percent", |r| {
+    nullable_column("cpu_client_percent", Number, |r| {
         r.judged.cpu_percent.map_or(Value::Unknown, |percent| Value::Number(percent, 2))
     }),
-    plain_column("rate_offered_ops_per_s", |r| {
+    nullable_column("rate_offered_ops_per_s", Count, |r| {
         let rate = r.run.spec.load.rate_per_s;
         Value::count((rate > 0).then_some(rate))
     })
     .member_where_known("offered_ops_per_s"),
-    plain_column("rate_due_ops_per_s", |r| Value::rate(r.judged.offered_per_s))
+    nullable_column("rate_due_ops_per_s", Number, |r| Value::rate(r.judged.offered_per_s))
         .member_where_known("due_ops_per_s"),
     nested_column("working_set_files", |r| Value::count(r.judged.working_set.map(|set| set.files))),
     nested_column("working_set_bytes", |r| Value::count(r.judged.working_set.map(|set| set.bytes))),
@@ -191,7 +205,9 @@ pub const COLUMNS: &[Column] = &[
         .shown("max RSS", Programs, |r, _| memory_cell(&program_use(r, |p| p.rss_max_bytes)))
         .read("max RSS: largest resident memory of any one of them, in any trial."),
     nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
-    plain_column("cpu_server", |r| Value::share(r.judged.cpu.and_then(|cpu| cpu.server))),
+    nullable_column("cpu_server", Number, |r| {
+        Value::share(r.judged.cpu.and_then(|cpu| cpu.server))
+    }),
     nested_column("hosts_measured", |r| {
         Value::count(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len() as u64))
     }),

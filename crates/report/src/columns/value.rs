@@ -4,6 +4,7 @@
 //! has all of them.
 
 use serde::{Serialize, Serializer};
+use serde_json::json;
 use stats::Summary;
 
 /// The value of a column in machine-readable formats.
@@ -17,6 +18,36 @@ pub enum Value {
     Count(u64),
     /// A number, and how many digits after the point say something.
     Number(f64, usize),
+}
+
+/// The type of a column's values in JSON.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueType {
+    /// A name or a sentence.
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// An integer from 0.
+    Count,
+    /// Any number.
+    Number,
+}
+
+impl ValueType {
+    /// Makes the JSON Schema of a value.
+    pub fn schema(self) -> serde_json::Value {
+        match self {
+            Self::Text => json!({ "type": "string" }),
+            Self::OneOf(words) => json!({ "enum": words }),
+            Self::Count => json!({ "type": "integer", "minimum": 0 }),
+            Self::Number => json!({ "type": "number" }),
+        }
+    }
+
+    /// Makes the JSON Schema of a value that is `null` where it is not known.
+    pub fn nullable_schema(self) -> serde_json::Value {
+        json!({ "anyOf": [self.schema(), { "type": "null" }] })
+    }
 }
 
 impl Value {

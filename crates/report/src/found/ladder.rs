@@ -10,7 +10,7 @@ use model::question::ladder::{Ladder, Layer};
 use model::units::three_digits;
 use model::{Pass, PassResult, ProcessorWait, Verdict};
 use serde_json::{Value, json};
-use stats::ladder::{Climbed, Limit, Measured, climb};
+use stats::ladder::{LayerAnalysis, Limit, Measured, analyze_layers};
 
 use super::Found;
 use crate::document::{Cell, Column, Role, Table, TableRow};
@@ -19,38 +19,38 @@ use crate::show;
 use words::Words;
 
 /// The layers of one pass that have figures.
-struct Climb<'s, 'a> {
+struct PassLayers<'s, 'a> {
     pass: Pass,
     /// The name of the pass.
     name: String,
     rows: Vec<(Layer, &'s Row<'a>)>,
     measured: Vec<Measured>,
-    climbed: Option<Climbed>,
+    analysis: Option<LayerAnalysis>,
 }
 
 /// The answer of a ladder.
 pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
     let words = Words::of(sheet, asked);
-    let climbs = analyze_passes(sheet, asked);
-    let mut sentences: Vec<String> = climbs.iter().flat_map(|c| words.answer(c)).collect();
-    sentences.extend(words.doubts(sheet, &climbs));
+    let passes = analyze_passes(sheet, asked);
+    let mut sentences: Vec<String> = passes.iter().flat_map(|c| words.answer(c)).collect();
+    sentences.extend(words.caveats(sheet, &passes));
     sentences.extend(words.open());
     Found {
         title: "What limits it",
         sentences,
-        tables: climbs.iter().map(|climb| layer_table(&words, climb)).collect(),
-        pictures: climbs.iter().filter_map(|climb| picture::waterfall(&words, climb)).collect(),
+        tables: passes.iter().map(|ladder| layer_table(&words, ladder)).collect(),
+        pictures: passes.iter().filter_map(|ladder| picture::waterfall(&words, ladder)).collect(),
         json: json!({
             "layers": asked.layers,
             "missing": asked.missing,
-            "passes": climbs.iter().map(|climb| pass_json(&words, climb)).collect::<Vec<_>>(),
+            "passes": passes.iter().map(|ladder| pass_json(&words, ladder)).collect::<Vec<_>>(),
         }),
     }
 }
 
 /// The passes that the way in question has, those with bytes first, each with its layers.
-fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s, 'a>> {
-    let mut climbs: Vec<Climb<'s, 'a>> = Vec::new();
+fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<PassLayers<'s, 'a>> {
+    let mut passes: Vec<PassLayers<'s, 'a>> = Vec::new();
     for (name, pass, rows) in sheet.groups() {
         let layer_of = |row: &&'s Row<'a>| {
             let of_target = |placed: &&model::question::ladder::Placed| {
@@ -72,11 +72,11 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<Climb<'s,
         let has_top = rows.last().is_some_and(|(layer, _)| {
             measured.last().is_some_and(|measured| measured.layer == *layer)
         });
-        let climbed = climb(&measured).filter(|_| has_top);
+        let analysis = analyze_layers(&measured).filter(|_| has_top);
         let name = if pass == Pass::OpMix { "empty call".to_owned() } else { name };
-        climbs.push(Climb { pass, name, rows, measured, climbed });
+        passes.push(PassLayers { pass, name, rows, measured, analysis });
     }
-    climbs
+    passes
 }
 
 /// The trials of a row as the ladder wants them; `None` where none counts.
@@ -131,12 +131,12 @@ fn waiting_share(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
     told.share()
 }
 
-fn share_of(climb: &Climb<'_, '_>, wanted: Layer) -> Option<f64> {
-    let shares = &climb.climbed.as_ref()?.shares;
+fn share_of(ladder: &PassLayers<'_, '_>, wanted: Layer) -> Option<f64> {
+    let shares = &ladder.analysis.as_ref()?.shares;
     shares.iter().find(|(layer, _)| *layer == wanted).and_then(|(_, share)| *share)
 }
 
-fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
+fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
     let columns = [
         ("layer", Role::Words),
         ("rate", Role::Number),
@@ -159,7 +159,7 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
         };
         let ops = judged.ops_per_s.map(|ops| stats::Rate::Ops(ops.median).to_string());
         let [p50, ..] = show::times(&judged.service_time);
-        let share = share_of(climb, *layer).map(show::percent);
+        let share = share_of(ladder, *layer).map(show::percent);
         let server = judged.cpu.and_then(|cpu| cpu.server);
         let server = server.map(|server| format!("+{}", three_digits(server)));
         let or_none = |text: Option<String>| Cell::text(text.unwrap_or_else(|| "–".to_owned()));
@@ -173,19 +173,19 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
             or_none(share),
         ]
     };
-    let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
+    let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
     Table {
-        caption: climb.name.clone(),
+        caption: ladder.name.clone(),
         columns: Column::all(&columns),
-        rows: TableRow::all(climb.rows.iter().map(row)),
+        rows: TableRow::all(ladder.rows.iter().map(row)),
         reading: vec![format!(
             "adds: of the working time per {unit} of the last layer, what a layer takes beyond its \
              slowest part; 0 % is hidden behind something slower, – is no part of the way. {}CPU: \
              of the client, and + of a server in this process.",
-            climb.climbed.as_ref().map_or_else(String::new, |climbed| format!(
+            ladder.analysis.as_ref().map_or_else(String::new, |analysis| format!(
                 "The workers of the last layer were ready and waited for a processor for {} of \
                  their time. ",
-                show::percent(climbed.waited)
+                show::percent(analysis.waited)
             ))
         )],
         ..Table::default()
@@ -193,9 +193,9 @@ fn layer_table(words: &Words<'_>, climb: &Climb<'_, '_>) -> Table {
 }
 
 /// All of one pass for programs.
-fn pass_json(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
+fn pass_json(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Value {
     let layer = |(layer, row): &(Layer, &Row<'_>)| {
-        let figures = climb.measured.iter().find(|measured| measured.layer == *layer);
+        let figures = ladder.measured.iter().find(|measured| measured.layer == *layer);
         json!({
             "layer": layer,
             "target": row.run.spec.target_name,
@@ -205,27 +205,27 @@ fn pass_json(words: &Words<'_>, climb: &Climb<'_, '_>) -> Value {
             "service_time_p50_ns": row.judged.service_time.quantile(0.5),
             "times_ns": figures.map(|figures| &figures.times_ns),
             "processor_wait_shares": figures.map(|figures| &figures.waits),
-            "share": share_of(climb, *layer),
+            "share": share_of(ladder, *layer),
         })
     };
-    let climbed = climb.climbed.as_ref();
+    let analysis = ladder.analysis.as_ref();
     json!({
-        "pass": climb.pass,
-        "layers": climb.rows.iter().map(layer).collect::<Vec<_>>(),
-        "limit": climbed.map(|climbed| words::code(climbed.limit)),
-        "limit_is": climbed.map(|climbed| words.limit(climbed.limit)),
-        "is_sure": climbed.is_some_and(Climbed::is_sure),
-        "confidence": climbed.map(|climbed| climbed.confidence),
-        "gain": climbed.map(|climbed| climbed.gain),
-        "gain_interval": climbed.map(|climbed| climbed.gain_interval),
-        "next": climbed.and_then(|climbed| climbed.next).map(words::code),
-        "processor_wait_share": climbed.map(|climbed| climbed.waited),
-        "is_held_back": climbed.is_some_and(|climbed| climbed.is_held),
-        "votes": climbed.map(|climbed| {
+        "pass": ladder.pass,
+        "layers": ladder.rows.iter().map(layer).collect::<Vec<_>>(),
+        "limit": analysis.map(|analysis| words::code(analysis.limit)),
+        "limit_is": analysis.map(|analysis| words.limit(analysis.limit)),
+        "is_sure": analysis.is_some_and(LayerAnalysis::is_sure),
+        "confidence": analysis.map(|analysis| analysis.confidence),
+        "gain": analysis.map(|analysis| analysis.gain),
+        "gain_interval": analysis.map(|analysis| analysis.gain_interval),
+        "next": analysis.and_then(|analysis| analysis.next).map(words::code),
+        "processor_wait_share": analysis.map(|analysis| analysis.waited),
+        "is_held_back": analysis.is_some_and(|analysis| analysis.is_held),
+        "votes": analysis.map(|analysis| {
             let vote = |(limit, share): &(Limit, f64)| json!({
                 "limit": words::code(*limit), "share": share
             });
-            climbed.votes.iter().map(vote).collect::<Vec<_>>()
+            analysis.votes.iter().map(vote).collect::<Vec<_>>()
         }),
     })
 }

@@ -6,7 +6,7 @@
 use maud::{Markup, html};
 use stats::effects::{Effects, LevelEffect};
 
-use crate::governs::{Factor, Governing, PassFactors};
+use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::picture::Tick;
 use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
 use crate::sheet::Sheet;
@@ -23,7 +23,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #factors { "Factors" }
                 p.legend {
                     "ratio of each level to the one that it is compared with, all else alike, with \
-                     its 95 % interval; share of the variance that the factor governs; logarithmic"
+                     its 95 % interval; share of the variance that the factor factor_effects; logarithmic"
                 }
                 (figures(&drawn))
             }
@@ -33,10 +33,10 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let governing = Governing::of_sheet(sheet);
+    let effects = FactorEffects::of_sheet(sheet);
     // How targets differ is what the bars show already.
     let varies = |pass: &&PassFactors| pass.factors.iter().any(|factor| factor.name != "target");
-    let shown = governing.passes.iter().filter(varies);
+    let shown = effects.passes.iter().filter(varies);
     let found = shown.filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)));
     let picture = |(number, (pass, effects)): (usize, (&PassFactors, &Effects))| {
         let id = format!("factors-{number}");

@@ -77,7 +77,7 @@ fn draw_legend() -> Markup {
             svg width="34" height="14" aria-hidden="true" {
                 rect.bar.degraded x="0" y="1" width="34" height="12" {}
             }
-            " median, in doubt   "
+            " median, degraded   "
             svg width="34" height="14" aria-hidden="true" {
                 line.whisker x1="2" x2="32" y1="7" y2="7" {}
                 line.whisker x1="2" x2="2" y1="2" y2="12" {}
@@ -142,23 +142,23 @@ pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> 
     wrapped.filter(|line| !line.is_empty()).map(|line| ("factors", line)).collect()
 }
 
-/// The settings of a row, its reason or its doubts.
+/// The settings of a row, its reason or its caveats.
 fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let mut lines = factors(row, sheet);
     if let Some(reason) = row.judged.reason() {
         lines.extend(wrap_caveat(&cut(reason, 2 * LINE_MAX - 8)));
     }
-    let doubts: Vec<&str> = row
+    let caveats: Vec<&str> = row
         .judged
         .caveats
         .iter()
         .filter(|caveat| caveat.code.severity() > Severity::Note)
         .map(|caveat| caveat.code.code())
         .collect();
-    if !doubts.is_empty() {
+    if !caveats.is_empty() {
         let invalid = row.judged.verdict == Verdict::Invalid;
         let mark = if invalid { "✕ invalid:" } else { "!" };
-        lines.extend(wrap_caveat(&format!("{mark} {}", doubts.join(", "))));
+        lines.extend(wrap_caveat(&format!("{mark} {}", caveats.join(", "))));
     }
     lines
 }

@@ -2,25 +2,27 @@
 //!
 //! Times of single clients and hosts are kept as few buckets, so they have quantiles only.
 
-use model::{ClientResult, HostResult};
+use model::{ClientResult, ClientTimes, HostResult};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{HostShare, HostsCompared};
 
 /// One emulated client.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Client")]
 pub struct ClientPart {
     client: u32,
     ops: u64,
     bytes: u64,
     failed: u64,
-    service_time_p50_ns: u64,
-    service_time_p90_ns: u64,
-    service_time_p99_ns: u64,
-    service_time_max_ns: u64,
+    #[serde(flatten)]
+    times: ServiceTimes,
 }
 
-/// One of several hosts that made the pass together.
-#[derive(Serialize)]
+/// One of several hosts that made the pass together; starts and ends count from the instant at
+/// which all were to start.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Host")]
 pub struct HostPart<'a> {
     host: &'a str,
     workers: u32,
@@ -32,23 +34,25 @@ pub struct HostPart<'a> {
     end_ns: i64,
     error_ns: u64,
     cpu_ns: u64,
-    service_time_p50_ns: u64,
-    service_time_p90_ns: u64,
-    service_time_p99_ns: u64,
-    service_time_max_ns: u64,
+    #[serde(flatten)]
+    times: ServiceTimes,
 }
 
 /// The client hosts of a row beside each other, over all trials.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Hosts")]
 pub struct HostsPart<'a> {
     jain_fairness_index: Option<f64>,
     start_skew_ns: u64,
+    /// Hosts that are slow beside the others, the slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
 }
 
-/// One of them.
-#[derive(Serialize)]
+/// The share of one client host per second of its own time, in the unit of the row; its start is
+/// the worst of any trial.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HostShare")]
 struct HostSharePart<'a> {
     host: &'a str,
     rate: f64,
@@ -60,10 +64,41 @@ struct HostSharePart<'a> {
     service_time_max_ns: u64,
 }
 
+/// Times of ops, in nanoseconds.
+#[derive(Serialize, JsonSchema)]
+struct ServiceTimes {
+    service_time_p50_ns: u64,
+    service_time_p90_ns: u64,
+    service_time_p99_ns: u64,
+    service_time_max_ns: u64,
+}
+
+impl ServiceTimes {
+    fn of(times: &ClientTimes) -> Self {
+        Self {
+            service_time_p50_ns: times.quantile(0.5),
+            service_time_p90_ns: times.quantile(0.9),
+            service_time_p99_ns: times.quantile(0.99),
+            service_time_max_ns: times.max(),
+        }
+    }
+}
+
 impl<'a> HostsPart<'a> {
-    /// Takes what is told of them.
+    /// Writes the comparison of the client hosts of a row.
     pub fn of(compared: &'a HostsCompared) -> Self {
-        let share = |host: &'a HostShare| HostSharePart {
+        Self {
+            jain_fairness_index: compared.index,
+            start_skew_ns: compared.skew_ns,
+            stragglers: compared.stragglers().into_iter().map(|host| host.host.as_str()).collect(),
+            hosts: compared.hosts.iter().map(HostSharePart::of).collect(),
+        }
+    }
+}
+
+impl<'a> HostSharePart<'a> {
+    fn of(host: &'a HostShare) -> Self {
+        Self {
             host: &host.host,
             rate: host.rate.per_s(),
             failed: host.failed,
@@ -72,35 +107,25 @@ impl<'a> HostsPart<'a> {
             service_time_p50_ns: host.p50_ns,
             service_time_p99_ns: host.p99_ns,
             service_time_max_ns: host.max_ns,
-        };
-        let slow = compared.stragglers();
-        Self {
-            jain_fairness_index: compared.index,
-            start_skew_ns: compared.skew_ns,
-            stragglers: slow.into_iter().map(|host| host.host.as_str()).collect(),
-            hosts: compared.hosts.iter().map(share).collect(),
         }
     }
 }
 
 impl ClientPart {
-    /// Takes what is told of it.
+    /// Writes the result of a client.
     pub fn of(client: &ClientResult) -> Self {
         Self {
             client: client.client,
             ops: client.ops,
             bytes: client.bytes,
             failed: client.failed,
-            service_time_p50_ns: client.times.quantile(0.5),
-            service_time_p90_ns: client.times.quantile(0.9),
-            service_time_p99_ns: client.times.quantile(0.99),
-            service_time_max_ns: client.times.max(),
+            times: ServiceTimes::of(&client.times),
         }
     }
 }
 
 impl<'a> HostPart<'a> {
-    /// Takes what is told of it.
+    /// Writes the result of a host.
     pub fn of(host: &'a HostResult) -> Self {
         Self {
             host: &host.host,
@@ -113,10 +138,7 @@ impl<'a> HostPart<'a> {
             end_ns: host.end_ns,
             error_ns: host.error_ns,
             cpu_ns: host.cpu_ns,
-            service_time_p50_ns: host.times.quantile(0.5),
-            service_time_p90_ns: host.times.quantile(0.9),
-            service_time_p99_ns: host.times.quantile(0.99),
-            service_time_max_ns: host.times.max(),
+            times: ServiceTimes::of(&host.times),
         }
     }
 }

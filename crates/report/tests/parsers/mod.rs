@@ -12,6 +12,10 @@ use serde_json::Value;
 ///
 /// Knows the words of JSON Schema 2020-12 that our schema uses, and refuses others.
 pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    // `true` is the schema of anything.
+    if *schema == Value::Bool(true) {
+        return Ok(());
+    }
     let wrong = |what: &str| Err(format!("{at}: {what}: {value:.80}"));
     for (word, told) in schema.as_object().ok_or("a schema is an object")? {
         match word.as_str() {
@@ -28,6 +32,12 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
                         .filter_map(Result::err)
                         .collect::<Vec<_>>()
                         .join("; "));
+                }
+            }
+            "oneOf" => {
+                let all = told.as_array().ok_or("oneOf")?.iter();
+                if all.filter(|one| check(root, one, value, at).is_ok()).count() != 1 {
+                    return wrong("is not exactly one of those that are known");
                 }
             }
             "type" => {
@@ -75,7 +85,9 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
 
 fn members(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(object) = value.as_object() else { return Ok(()) };
-    let known = schema["properties"].as_object().ok_or("properties")?;
+    // An object of any members names none.
+    let none = serde_json::Map::new();
+    let known = schema["properties"].as_object().unwrap_or(&none);
     for name in schema["required"].as_array().into_iter().flatten() {
         let name = name.as_str().ok_or("a name is text")?;
         if !object.contains_key(name) {

@@ -11,7 +11,7 @@ use model::{
     ClientTimes, Completion, CrossCheck, Durability, Fact, FaultEvent, Histogram, HostResult,
     Identity, IntervalSample, Kept, KindResult, Metric, MetricKind, NfsSettings, NfsTarget,
     NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse,
-    Pulse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial,
+    IntervalStats, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial,
     TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
@@ -179,7 +179,7 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
             source: "READ calls at the server".into(),
         }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
-        pulses: vec![Pulse { at_ns: 100, errors: 3, rss_bytes: 1 << 20, ..Pulse::default() }; 2],
+        intervals: vec![IntervalStats { at_ns: 100, errors: 3, rss_bytes: 1 << 20, ..IntervalStats::default() }; 2],
         fault_events: fault_events(),
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],

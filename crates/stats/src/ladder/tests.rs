@@ -5,7 +5,7 @@
 use model::question::ladder::Layer;
 use proptest::prelude::*;
 
-use super::{Climbed, Limit, Measured, climb};
+use super::{LayerAnalysis, Limit, Measured, analyze_layers};
 
 /// Five trials around a time in ns per byte, without waiting.
 fn layer(layer: Layer, time_ns: f64) -> Measured {
@@ -17,8 +17,8 @@ fn waiting(layer: Layer, time_ns: f64, wait: f64) -> Measured {
     Measured { layer, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
 }
 
-fn share(climbed: &Climbed, wanted: Layer) -> Option<f64> {
-    climbed.shares.iter().find(|(layer, _)| *layer == wanted).unwrap().1
+fn share(analysis: &LayerAnalysis, wanted: Layer) -> Option<f64> {
+    analysis.shares.iter().find(|(layer, _)| *layer == wanted).unwrap().1
 }
 
 fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
@@ -34,41 +34,41 @@ fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
 
 #[test]
 fn a_slow_server_is_named_with_what_ours_would_give() {
-    let climbed = climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap();
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
-    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
-    assert_eq!(climbed.gain, 10.0);
-    assert!(climbed.gain_interval.0 > 9.5 && climbed.gain_interval.1 < 10.5);
-    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
-    assert!(climbed.is_sure() && climbed.confidence == 1.0 - 2.0 / 32.0);
+    let analysis = analyze_layers(&usual(0.5, 1.0, 0.8, 10.0)).unwrap();
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&analysis, Layer::Server), Some(0.9));
+    assert_eq!(analysis.gain, 10.0);
+    assert!(analysis.gain_interval.0 > 9.5 && analysis.gain_interval.1 < 10.5);
+    assert_eq!(analysis.next, Some(Limit::Layer(Layer::Own)));
+    assert!(analysis.is_sure() && analysis.confidence == 1.0 - 2.0 / 32.0);
 }
 
 #[test]
 fn a_slow_link_is_named_and_the_disk_would_be_next() {
     // 100 Mbit/s are 80 ns per byte; ours and theirs add next to nothing.
-    let climbed = climb(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Tcp));
-    assert!(share(&climbed, Layer::Tcp).unwrap() > 0.99);
+    let analysis = analyze_layers(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Tcp));
+    assert!(share(&analysis, Layer::Tcp).unwrap() > 0.99);
     // What works at the same time bounds what can be won: the disk's 12 ns.
-    assert_eq!(climbed.gain, 84.3 / 12.0);
-    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Disk)));
+    assert_eq!(analysis.gain, 84.3 / 12.0);
+    assert_eq!(analysis.next, Some(Limit::Layer(Layer::Disk)));
     // The disk is part of the way, but hidden behind the link.
-    assert_eq!(share(&climbed, Layer::Disk), Some(0.0));
+    assert_eq!(share(&analysis, Layer::Disk), Some(0.0));
 }
 
 #[test]
 fn a_slow_disk_is_named_behind_a_fast_server() {
-    let climbed = climb(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Disk));
+    let analysis = analyze_layers(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Disk));
     // What adds up may be taken away: 2 ns of the server, and 0.1 below the disk.
-    assert_eq!(climbed.gain.round(), (202.0_f64 / 2.1).round());
-    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Server)));
+    assert_eq!(analysis.gain.round(), (202.0_f64 / 2.1).round());
+    assert_eq!(analysis.next, Some(Limit::Layer(Layer::Server)));
 }
 
 #[test]
 fn shares_add_up_to_the_whole() {
     for ladder in [usual(0.5, 1.0, 0.8, 10.0), usual(84.0, 84.1, 12.0, 84.3)] {
-        let all: f64 = climb(&ladder).unwrap().shares.iter().filter_map(|(_, share)| *share).sum();
+        let all: f64 = analyze_layers(&ladder).unwrap().shares.iter().filter_map(|(_, share)| *share).sum();
         assert!((all - 1.0).abs() < 1e-12, "{all}");
     }
 }
@@ -77,11 +77,11 @@ fn shares_add_up_to_the_whole() {
 fn small_transfers_are_named_before_the_server() {
     let mut ladder = usual(0.5, 1.0, 0.8, 20.0);
     ladder.insert(5, layer(Layer::Whole, 2.0));
-    let climbed = climb(&ladder).unwrap();
+    let analysis = analyze_layers(&ladder).unwrap();
     // The way in question adds its transfer size to what it does with the server's.
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
-    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
-    assert_eq!(share(&climbed, Layer::Whole), Some(0.05));
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&analysis, Layer::Server), Some(0.9));
+    assert_eq!(share(&analysis, Layer::Whole), Some(0.05));
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn a_client_without_processors_is_named_whatever_the_layers_say() {
         layer.times_ns.iter_mut().for_each(|time| *time *= 10.0);
         layer.waits = vec![0.9; 5];
     }
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!(climbed.limit, Limit::Processor);
-    assert!((climbed.gain - 10.0).abs() < 1e-9, "{}", climbed.gain);
-    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!(analysis.limit, Limit::Processor);
+    assert!((analysis.gain - 10.0).abs() < 1e-9, "{}", analysis.gain);
+    assert_eq!(analysis.next, Some(Limit::Layer(Layer::Own)));
 }
 
 #[test]
@@ -105,23 +105,23 @@ fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
     for layer in &mut ladder {
         layer.waits = vec![0.85; 5];
     }
-    assert_eq!(climb(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
+    assert_eq!(analyze_layers(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
     // The kernel does not count each pause.
     ladder[1].held = vec![0.0, 0.0, 0.85, 0.0, 0.0];
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!((climbed.limit, climbed.is_held), (Limit::Processor, true));
-    assert!(climbed.is_sure() && (climbed.gain - 1.0 / 0.15).abs() < 1e-9, "{climbed:?}");
-    assert_eq!(climbed.next, Some(Limit::Layer(Layer::Own)));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!((analysis.limit, analysis.is_held), (Limit::Processor, true));
+    assert!(analysis.is_sure() && (analysis.gain - 1.0 / 0.15).abs() < 1e-9, "{analysis:?}");
+    assert_eq!(analysis.next, Some(Limit::Layer(Layer::Own)));
     // A quota that is met now and then does not decide it.
     ladder[1].held = vec![0.2; 5];
-    assert_eq!(climb(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
+    assert_eq!(analyze_layers(&ladder).unwrap().limit, Limit::Layer(Layer::Own));
     // Nor does one that the way in question hardly meets.
     ladder[1].held = vec![0.85; 5];
     for layer in &mut ladder {
         layer.waits = vec![0.3; 5];
     }
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!((climbed.limit, climbed.is_held), (Limit::Layer(Layer::Own), false));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!((analysis.limit, analysis.is_held), (Limit::Layer(Layer::Own), false));
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
         waiting(Layer::Whole, 1.0, 0.4),
         waiting(Layer::Own, 8.0, 0.5),
     ];
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!((climbed.limit, climbed.waited), (Limit::Layer(Layer::Own), 0.5));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!((analysis.limit, analysis.waited), (Limit::Layer(Layer::Own), 0.5));
     // As fast as with the server's transfer size, which waits, too.
-    assert!((climbed.gain - 8.0).abs() < 1e-9, "{}", climbed.gain);
+    assert!((analysis.gain - 8.0).abs() < 1e-9, "{}", analysis.gain);
 }
 
 #[test]
@@ -147,16 +147,16 @@ fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
         layer(Layer::Tcp, 0.5),
         layer(Layer::Own, 2.0),
     ];
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!(share(&climbed, Layer::Local), None);
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Own));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!(share(&analysis, Layer::Local), None);
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Own));
 }
 
 #[test]
 fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
     let ladder = [layer(Layer::Memory, 0.1), layer(Layer::Tcp, 9.0), layer(Layer::Network, 10.0)];
-    let climbed = climb(&ladder).unwrap();
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Tcp));
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Tcp));
 }
 
 #[test]
@@ -170,35 +170,35 @@ fn what_is_unknown_is_not_claimed() {
     };
     let ladder =
         [layer(Layer::Memory, 0.1), scattered(Layer::Tcp, 1.0), scattered(Layer::Own, 2.0)];
-    let climbed = climb(&ladder).unwrap();
-    assert!(!climbed.is_sure(), "{:?}", climbed.votes);
-    assert!(climbed.votes.len() > 1);
+    let analysis = analyze_layers(&ladder).unwrap();
+    assert!(!analysis.is_sure(), "{:?}", analysis.votes);
+    assert!(analysis.votes.len() > 1);
     // A single trial has no spread that could be looked at.
     let mut once = usual(0.5, 1.0, 0.8, 10.0);
     for layer in &mut once {
         (layer.times_ns, layer.waits) = (vec![layer.times_ns[2]], vec![0.0]);
     }
-    let climbed = climb(&once).unwrap();
-    assert_eq!((climbed.confidence, climbed.is_sure()), (0.0, false));
+    let analysis = analyze_layers(&once).unwrap();
+    assert_eq!((analysis.confidence, analysis.is_sure()), (0.0, false));
 }
 
 #[test]
 fn a_part_that_is_slower_than_its_whole_is_reported() {
-    let climbed = climb(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
-    assert_eq!(climbed.crossed, [(Layer::Server, Layer::Disk)]);
+    let analysis = analyze_layers(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
+    assert_eq!(analysis.crossed, [(Layer::Server, Layer::Disk)]);
     // The server had it in its memory: its disk can't be what limits.
-    assert_eq!(climbed.limit, Limit::Layer(Layer::Server));
-    assert_eq!(share(&climbed, Layer::Server), Some(0.9));
-    assert!(climb(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());
+    assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
+    assert_eq!(share(&analysis, Layer::Server), Some(0.9));
+    assert!(analyze_layers(&usual(0.5, 1.0, 0.8, 10.0)).unwrap().crossed.is_empty());
 }
 
 #[test]
 fn one_layer_is_no_ladder() {
-    assert_eq!(climb(&[layer(Layer::Server, 1.0)]), None);
-    assert_eq!(climb(&[]), None);
+    assert_eq!(analyze_layers(&[layer(Layer::Server, 1.0)]), None);
+    assert_eq!(analyze_layers(&[]), None);
     let empty =
         Measured { layer: Layer::Tcp, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
-    assert_eq!(climb(&[empty, layer(Layer::Own, 1.0)]), None);
+    assert_eq!(analyze_layers(&[empty, layer(Layer::Own, 1.0)]), None);
 }
 
 proptest! {
@@ -211,11 +211,11 @@ proptest! {
             [Layer::Null, Layer::Memory, Layer::Disk, Layer::Tcp, Layer::Own, Layer::Server];
         let ladder: Vec<_> =
             kinds.iter().zip(&times).map(|(kind, time)| waiting(*kind, *time, wait)).collect();
-        let climbed = climb(&ladder).unwrap();
-        let all: f64 = climbed.shares.iter().filter_map(|(_, share)| *share).sum();
+        let analysis = analyze_layers(&ladder).unwrap();
+        let all: f64 = analysis.shares.iter().filter_map(|(_, share)| *share).sum();
         prop_assert!((all - 1.0).abs() < 1e-9);
-        prop_assert!(climbed.shares.iter().all(|(_, share)| share.is_none_or(|s| s >= 0.0)));
-        prop_assert!(climbed.gain >= 1.0 - 1e-9);
-        prop_assert_eq!(climb(&ladder), Some(climbed));
+        prop_assert!(analysis.shares.iter().all(|(_, share)| share.is_none_or(|s| s >= 0.0)));
+        prop_assert!(analysis.gain >= 1.0 - 1e-9);
+        prop_assert_eq!(analyze_layers(&ladder), Some(analysis));
     }
 }

@@ -9,14 +9,14 @@ use model::{Histogram, HostResult, KindResult};
 const MS: u64 = 1_000_000;
 
 /// Intervals of 100 ms with so many ops each, none of which takes longer than 1 ms.
-fn pulses(ops: &[u64]) -> Vec<Pulse> {
-    let each = (1..).zip(ops).map(|(number, ops)| Pulse {
+fn samples(ops: &[u64]) -> Vec<IntervalStats> {
+    let each = (1..).zip(ops).map(|(number, ops)| IntervalStats {
         at_ns: number * 100 * MS,
         ops: *ops,
         max_ns: if *ops == 0 { 0 } else { MS },
         uncommitted: number,
         rss_bytes: 50 << 20,
-        ..Pulse::default()
+        ..IntervalStats::default()
     });
     each.collect()
 }
@@ -32,13 +32,13 @@ fn event(begun_ns: u64) -> FaultEvent {
     }
 }
 
-fn effect(pulses: &[Pulse], begun_ns: u64) -> Effect {
-    Effect::of(&event(begun_ns), pulses, Segment { number: 0, start_ns: 0 }, u64::MAX)
+fn effect(samples: &[IntervalStats], begun_ns: u64) -> Effect {
+    Effect::of(&event(begun_ns), samples, Segment { number: 0, start_ns: 0 }, u64::MAX)
 }
 
 #[test]
 fn a_stall_is_noticed_lasts_and_is_over() {
-    let mut seen = pulses(&[50, 50, 50, 50, 50, 50, 20, 0, 0, 90, 60, 50, 50]);
+    let mut seen = samples(&[50, 50, 50, 50, 50, 50, 20, 0, 0, 90, 60, 50, 50]);
     // What was held up ends at once, late.
     seen[9].max_ns = 320 * MS;
     let effect = effect(&seen, 620 * MS);
@@ -51,10 +51,10 @@ fn a_stall_is_noticed_lasts_and_is_over() {
 
 #[test]
 fn what_makes_no_difference_is_not_noticed() {
-    let effect = effect(&pulses(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
+    let effect = effect(&samples(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
     assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
     // Nor is an event long after it was over its doing.
-    let mut late = pulses(&[50; 30]);
+    let mut late = samples(&[50; 30]);
     late[25].errors = 1;
     assert_eq!(self::effect(&late, 520 * MS).detect_ns, None);
     assert!(self::effect(&late, 2_000 * MS).detect_ns.is_some());
@@ -62,7 +62,7 @@ fn what_makes_no_difference_is_not_noticed() {
 
 #[test]
 fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
-    let mut seen = pulses(&[50; 12]);
+    let mut seen = samples(&[50; 12]);
     seen[7].max_ns = 11 * MS;
     seen[8].errors = 3;
     let effect = effect(&seen, 650 * MS);
@@ -74,9 +74,9 @@ fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
 
 #[test]
 fn who_never_comes_back_has_not_recovered_and_who_saw_nothing_before_can_t_tell() {
-    let gone = effect(&pulses(&[50, 50, 50, 50, 50, 50, 0, 0, 0, 0]), 600 * MS);
+    let gone = effect(&samples(&[50, 50, 50, 50, 50, 50, 0, 0, 0, 0]), 600 * MS);
     assert_eq!((gone.recover_ns, gone.stall_ns), (None, 400 * MS));
-    let early = effect(&pulses(&[50, 50, 0, 50, 50, 50]), 210 * MS);
+    let early = effect(&samples(&[50, 50, 0, 50, 50, 50]), 210 * MS);
     assert_eq!((early.before_per_s, early.recover_ns), (None, None));
     assert_eq!(early.detect_ns, Some(90 * MS));
 }
@@ -96,7 +96,7 @@ fn kind(kind: OpKind, done: u64, errors: &[(OpError, u64)]) -> KindResult {
 fn segment(index: u32, fault_events: Vec<FaultEvent>) -> Trial {
     let mut load = PassResult::new(Pass::Mix);
     load.window_ns = 1_300 * MS;
-    load.pulses = pulses(&[50, 50, 50, 50, 50, 50, 0, 0, 60, 50, 50, 50, 50]);
+    load.intervals = samples(&[50, 50, 50, 50, 50, 50, 0, 0, 60, 50, 50, 50, 50]);
     load.fault_events = fault_events;
     load.kinds = vec![kind(OpKind::Read, 300, &[]), kind(OpKind::Write, 300, &[])];
     let mut back = PassResult::new(Pass::Read);
@@ -152,7 +152,7 @@ fn the_worst_that_was_found_is_the_verdict() {
     assert_eq!((fails.stale, fails.state, fails.data), (2, 3, Data::Verified));
 
     let mut gone = failed.clone();
-    gone[0].passes[0].pulses.truncate(8);
+    gone[0].passes[0].intervals.truncate(8);
     assert_eq!(verdict(&gone), Verdict::NeverRecovers);
     gone[1].passes[1].scope.kept = Some(Kept { lost: 1, ..Kept::default() });
     assert_eq!(verdict(&gone), Verdict::LosesData);
@@ -206,9 +206,9 @@ fn what_was_not_read_back_is_neither_there_nor_lost() {
 fn memory_grows_or_not() {
     let with = |grow: u64| {
         let mut trials: Vec<Trial> = (0..16).map(|index| segment(index, Vec::new())).collect();
-        let all = trials.iter_mut().flat_map(|trial| &mut trial.passes[0].pulses);
-        for (number, pulse) in all.enumerate() {
-            pulse.rss_bytes += number as u64 * grow;
+        let all = trials.iter_mut().flat_map(|trial| &mut trial.passes[0].intervals);
+        for (number, sample) in all.enumerate() {
+            sample.rss_bytes += number as u64 * grow;
         }
         soaked(&requested_soak(), &trials).memory.unwrap()
     };
@@ -227,9 +227,9 @@ fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_repor
         ended_ns: Some(625 * MS),
         ..event(600 * MS)
     };
-    let steady = pulses(&[50; 13]);
+    let steady = samples(&[50; 13]);
     let mut trials = vec![segment(0, vec![kill.clone()]), segment(1, Vec::new())];
-    trials[0].passes[0].pulses.clone_from(&steady);
+    trials[0].passes[0].intervals.clone_from(&steady);
     let read_by =
         |host: &str, ops| HostResult { host: host.to_owned(), ops, ..HostResult::default() };
     trials[0].passes[1].hosts = vec![read_by("one", 32), read_by("two", 40)];
@@ -257,7 +257,7 @@ fn a_step_of_a_clock_is_reported_with_its_size_and_whether_it_was_seen() {
         FaultEvent { fault: FaultKind::ClockStep, host: "one".to_owned(), ..event(640 * MS) };
     let step = FaultEvent { planned_ns: 600 * MS, ..step };
     let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];
-    trials[0].passes[0].pulses = pulses(&[50; 13]);
+    trials[0].passes[0].intervals = samples(&[50; 13]);
     let effect = soaked(&soak, &trials).effects.remove(0);
     assert_eq!((effect.by_ms, effect.saw_step, effect.detect_ns), (-5_000, false, None));
     trials[0].passes[0].caveats.push(CaveatCode::Clock.because("it stepped"));

@@ -6,22 +6,22 @@
 use maud::{Markup, html};
 use stats::ladder::Limit;
 
-use super::Climb;
+use super::PassLayers;
 use super::words::Words;
 use crate::picture::{About, Picture, STRIP, Strip, Tick, panel, percent};
 use crate::show;
 
 /// Draws it; `None` where nothing can be told.
-pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Picture> {
-    let climbed = climb.climbed.as_ref()?;
+pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
+    let analysis = ladder.analysis.as_ref()?;
     let mut strips = Vec::new();
     let mut said = Vec::new();
     let mut before = 0.0;
-    for (layer, share) in &climbed.shares {
+    for (layer, share) in &analysis.shares {
         let Some(share) = *share else { continue };
         let (name, limit) = (words.layer(*layer), Limit::Layer(*layer));
         said.push(format!("{name} {}", show::percent(share)));
-        let is_limit = limit == climbed.limit;
+        let is_limit = limit == analysis.limit;
         strips.push(Strip {
             name,
             value: show::percent(share),
@@ -32,17 +32,17 @@ pub(super) fn waterfall(words: &Words<'_>, climb: &Climb<'_, '_>) -> Option<Pict
     }
     let tick = |at: u32| (f64::from(at), format!("{at}"));
     let ticks: Vec<Tick> = [0, 25, 50, 75, 100].map(tick).to_vec();
-    let unit = if climb.pass.is_byte_rate() { "byte" } else { "call" };
+    let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
     let about = About {
-        id: format!("waterfall-{}", climb.name.replace(' ', "-")),
-        title: format!("What each layer adds: {}", climb.name),
+        id: format!("waterfall-{}", ladder.name.replace(' ', "-")),
+        title: format!("What each layer adds: {}", ladder.name),
         description: format!("Shares of the time per {unit}: {}.", said.join(", ")),
         unit: "%",
     };
     let id = about.id.clone();
     Some(Picture {
         id,
-        caption: format!("{}: what each layer adds to the working time per {unit}", climb.name),
+        caption: format!("{}: what each layer adds to the working time per {unit}", ladder.name),
         svg: panel(&about, &strips, &ticks),
         notes: vec![
             "Each bar begins where the one above it ends; the dark one limits. The shares stand in \

@@ -6,9 +6,9 @@
 use model::Target;
 use model::question::ladder::{Ladder, Layer};
 use model::units::{Size, three_digits};
-use stats::ladder::{Climbed, Limit};
+use stats::ladder::{LayerAnalysis, Limit};
 
-use super::Climb;
+use super::PassLayers;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 
@@ -108,62 +108,62 @@ impl<'s> Words<'s> {
     }
 
     /// Describes the bottleneck of a pass in two sentences.
-    pub(super) fn answer(&self, climb: &Climb<'_, '_>) -> Vec<String> {
-        let name = &climb.name;
-        let Some(climbed) = &climb.climbed else {
-            let why = climb.rows.iter().rev().find_map(|(_, row)| row.judged.reason());
+    pub(super) fn answer(&self, ladder: &PassLayers<'_, '_>) -> Vec<String> {
+        let name = &ladder.name;
+        let Some(analysis) = &ladder.analysis else {
+            let why = ladder.rows.iter().rev().find_map(|(_, row)| row.judged.reason());
             let why = why.unwrap_or("fewer than two layers have a figure that counts");
             return vec![format!("{name}: can't tell what limits: {why}.")];
         };
-        if !climbed.is_sure() {
-            return vec![format!("{name}: {}.", self.unsure(climbed))];
+        if !analysis.is_sure() {
+            return vec![format!("{name}: {}.", self.unsure(analysis))];
         }
-        vec![format!("{name}: {}; {}.", self.sure(climbed), self.without(climb, climbed))]
+        vec![format!("{name}: {}; {}.", self.sure(analysis), self.without(ladder, analysis))]
     }
 
-    fn sure(&self, climbed: &Climbed) -> String {
-        let what = self.limit(climbed.limit);
-        let Limit::Layer(limit) = climbed.limit else {
-            let waited = show::percent(climbed.waited);
-            let quota = if climbed.is_held { ", held back by a quota" } else { "" };
+    fn sure(&self, analysis: &LayerAnalysis) -> String {
+        let what = self.limit(analysis.limit);
+        let Limit::Layer(limit) = analysis.limit else {
+            let waited = show::percent(analysis.waited);
+            let quota = if analysis.is_held { ", held back by a quota" } else { "" };
             return format!(
                 "{what} limit: it was ready and waited for one {waited} of the time{quota}"
             );
         };
-        let share = climbed.shares.iter().find(|(layer, _)| *layer == limit);
+        let share = analysis.shares.iter().find(|(layer, _)| *layer == limit);
         let share = share.and_then(|(_, share)| *share).unwrap_or(0.0);
         format!("{what} limits, with {} of the time", show::percent(share))
     }
 
-    fn without(&self, climb: &Climb<'_, '_>, climbed: &Climbed) -> String {
-        let now = climb.rows.last().and_then(|(_, row)| row.judged.rate).map_or(0.0, |r| r.median);
-        let rate = |factor: f64| stats::Rate::of_pass(climb.pass, now * factor).to_string();
-        let (lo, hi) = climbed.gain_interval;
-        let next = climbed.next.map_or_else(String::new, |next| {
+    fn without(&self, ladder: &PassLayers<'_, '_>, analysis: &LayerAnalysis) -> String {
+        let now = ladder.rows.last().and_then(|(_, row)| row.judged.rate).map_or(0.0, |r| r.median);
+        let rate = |factor: f64| stats::Rate::of_pass(ladder.pass, now * factor).to_string();
+        let (lo, hi) = analysis.gain_interval;
+        let next = analysis.next.map_or_else(String::new, |next| {
             format!(", where {} would limit next", self.limit(next))
         });
         format!(
             "without it about {} in place of {} ({} times as much, {} to {}){next} \
              (confidence {})",
-            rate(climbed.gain),
+            rate(analysis.gain),
             rate(1.0),
-            three_digits(climbed.gain),
+            three_digits(analysis.gain),
             three_digits(lo),
             three_digits(hi),
-            show::percent(climbed.confidence)
+            show::percent(analysis.confidence)
         )
     }
 
-    fn unsure(&self, climbed: &Climbed) -> String {
+    fn unsure(&self, analysis: &LayerAnalysis) -> String {
         let vote = |(limit, share): &(Limit, f64)| {
             format!("{} ({} of the draws)", self.limit(*limit), show::percent(*share))
         };
-        let votes: Vec<String> = climbed.votes.iter().take(3).map(vote).collect();
-        if climbed.confidence <= 0.0 {
+        let votes: Vec<String> = analysis.votes.iter().take(3).map(vote).collect();
+        if analysis.confidence <= 0.0 {
             return format!(
                 "can't tell what limits from one trial of each layer, but it may be {} (hint: more \
                  --trials)",
-                self.limit(climbed.limit)
+                self.limit(analysis.limit)
             );
         }
         format!(
@@ -173,36 +173,36 @@ impl<'s> Words<'s> {
     }
 
     /// Layers that contradict what they contain, and layers without a figure.
-    pub(super) fn doubts(&self, sheet: &Sheet<'_>, climbs: &[Climb<'_, '_>]) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for climb in climbs {
-            for (whole, part) in climb.climbed.iter().flat_map(|climbed| &climbed.crossed) {
-                doubts.push(format!(
+    pub(super) fn caveats(&self, sheet: &Sheet<'_>, passes: &[PassLayers<'_, '_>]) -> Vec<String> {
+        let mut caveats = Vec::new();
+        for ladder in passes {
+            for (whole, part) in ladder.analysis.iter().flat_map(|analysis| &analysis.crossed) {
+                caveats.push(format!(
                     "{}: `{}` was slower than `{}`, which does all that it does: caches, or a \
                      machine that others use, and the shares between the two say nothing.",
-                    climb.name,
+                    ladder.name,
                     self.layer(*part),
                     self.layer(*whole)
                 ));
             }
             let lost =
-                |layer: &Layer| climb.measured.iter().all(|measured| measured.layer != *layer);
-            for (layer, row) in climb.rows.iter().filter(|(layer, _)| lost(layer)) {
+                |layer: &Layer| ladder.measured.iter().all(|measured| measured.layer != *layer);
+            for (layer, row) in ladder.rows.iter().filter(|(layer, _)| lost(layer)) {
                 let why = match row.judged.reason() {
                     Some(reason) => reason.lines().next().unwrap_or_default().to_owned(),
                     None => row.codes(),
                 };
-                doubts.push(format!(
+                caveats.push(format!(
                     "{}: `{}` has no figure: {why}.",
-                    climb.name,
+                    ladder.name,
                     self.layer(*layer)
                 ));
             }
         }
-        if climbs.is_empty() && !sheet.rows.is_empty() {
-            doubts.push("can't tell what limits: the last layer was not measured.".to_owned());
+        if passes.is_empty() && !sheet.rows.is_empty() {
+            caveats.push("can't tell what limits: the last layer was not measured.".to_owned());
         }
-        doubts
+        caveats
     }
 
     /// The questions that stay open.

@@ -5,7 +5,7 @@
 
 use maud::html;
 use model::units::Nanos;
-use model::{Pass, Pulse, Soak, Trial};
+use model::{Pass, IntervalStats, Soak, Trial};
 
 use crate::picture::{Picture, Track};
 use crate::show::counted;
@@ -30,13 +30,13 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
             Some((start_ns, load))
         })
         .collect();
-    let pulses: Vec<Pulse> = segments
+    let intervals: Vec<IntervalStats> = segments
         .iter()
         .flat_map(|(start_ns, load)| {
-            load.pulses.iter().map(move |pulse| Pulse { at_ns: start_ns + pulse.at_ns, ..*pulse })
+            load.intervals.iter().map(move |interval| IntervalStats { at_ns: start_ns + interval.at_ns, ..*interval })
         })
         .collect();
-    let ends_ns = pulses.last()?.at_ns;
+    let ends_ns = intervals.last()?.at_ns;
     let fault_events = segments.iter().flat_map(|(start_ns, load)| {
         load.fault_events.iter().filter(|event| event.failed.is_none()).map(move |event| {
             let ended_ns = event.ended_ns.unwrap_or(event.begun_ns);
@@ -45,12 +45,12 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         })
     });
     let bands: Vec<(u64, u64, String)> = fault_events.collect();
-    let tracks = draw_tracks(&merge_intervals(&pulses), &bands);
+    let tracks = draw_tracks(&merge_intervals(&intervals), &bands);
     let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
     let below = top(tracks.len());
     let described = format!(
         "{} over {}, with {}",
-        counted(pulses.len(), "interval"),
+        counted(intervals.len(), "interval"),
         Nanos(ends_ns),
         counted(bands.len(), "disturbance")
     );
@@ -84,10 +84,10 @@ fn without_burst(mut track: Track) -> Track {
     track
 }
 
-fn draw_tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Track> {
-    let track = |name: &str, unit: &str, value: &dyn Fn(u64, &Pulse) -> f64, height: f64| {
+fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
+    let track = |name: &str, unit: &str, value: &dyn Fn(u64, &IntervalStats) -> f64, height: f64| {
         let line: Vec<(u64, f64)> =
-            pulses.iter().map(|(lasts, pulse)| (pulse.at_ns, value(*lasts, pulse))).collect();
+            intervals.iter().map(|(lasts, interval)| (interval.at_ns, value(*lasts, interval))).collect();
         let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
         let shown =
             if most > 0.0 && most < 10.0 { format!("{most:.1}") } else { format!("{most:.0}") };
@@ -102,27 +102,27 @@ fn draw_tracks(pulses: &[(u64, Pulse)], bands: &[(u64, u64, String)]) -> Vec<Tra
     let per_s = |lasts_ns: u64, count: u64| count as f64 * 1e9 / lasts_ns.max(1) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
     vec![
-        without_burst(track("throughput", "op/s", &|lasts, pulse| per_s(lasts, pulse.ops), HIGH)),
-        track("p99 of the response time", "ms", &|_, pulse| ms(pulse.p99_ns), HIGH),
-        track("failed ops", "per interval", &|_, pulse| pulse.errors as f64, LOW),
-        track("blocks not safe yet", "", &|_, pulse| pulse.uncommitted as f64, LOW),
-        track("memory of dfsbench", "MiB", &|_, pulse| pulse.rss_bytes as f64 / 1_048_576.0, LOW),
+        without_burst(track("throughput", "op/s", &|lasts, interval| per_s(lasts, interval.ops), HIGH)),
+        track("p99 of the response time", "ms", &|_, interval| ms(interval.p99_ns), HIGH),
+        track("failed ops", "per interval", &|_, interval| interval.errors as f64, LOW),
+        track("blocks not safe yet", "", &|_, interval| interval.uncommitted as f64, LOW),
+        track("memory of dfsbench", "MiB", &|_, interval| interval.rss_bytes as f64 / 1_048_576.0, LOW),
     ]
 }
 
 /// Intervals with their lengths, several taken together where there are thousands.
-fn merge_intervals(pulses: &[Pulse]) -> Vec<(u64, Pulse)> {
-    let together = pulses.len().div_ceil(INTERVALS_MAX).max(1);
+fn merge_intervals(intervals: &[IntervalStats]) -> Vec<(u64, IntervalStats)> {
+    let together = intervals.len().div_ceil(INTERVALS_MAX).max(1);
     let mut begins_ns = 0;
-    let mut all = Vec::with_capacity(pulses.len().div_ceil(together));
-    for chunk in pulses.chunks(together) {
+    let mut all = Vec::with_capacity(intervals.len().div_ceil(together));
+    for chunk in intervals.chunks(together) {
         let mut sum = chunk[0];
-        for pulse in &chunk[1..] {
+        for interval in &chunk[1..] {
             let (uncommitted, rss_bytes) = (sum.uncommitted, sum.rss_bytes);
-            sum.add(pulse);
+            sum.add(interval);
             // What holds at an instant does not add up.
-            sum.uncommitted = uncommitted.max(pulse.uncommitted);
-            sum.rss_bytes = rss_bytes.max(pulse.rss_bytes);
+            sum.uncommitted = uncommitted.max(interval.uncommitted);
+            sum.rss_bytes = rss_bytes.max(interval.rss_bytes);
         }
         let lasts_ns = sum.at_ns.saturating_sub(begins_ns);
         begins_ns = sum.at_ns;

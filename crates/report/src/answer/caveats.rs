@@ -14,7 +14,7 @@ use crate::show::counted;
 /// So many kinds of doubt are named; the table has the others.
 const NAMED_MAX: usize = 4;
 
-/// Counts what stands, what is in doubt, what must not be used and what is missing.
+/// Counts what stands, what is degraded, what must not be used and what is missing.
 pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let of = |verdict: Verdict, with_figure: bool| -> Vec<&Row<'_>> {
         let rows = sheet.rows.iter();
@@ -27,11 +27,11 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let mut parts = Vec::new();
     if valid.len() == total && total > 0 {
         let stand = if total == 1 { "stands" } else { "stand" };
-        parts.push(format!("{} {stand} without a doubt", name_all_figures(total)));
+        parts.push(format!("{} {stand} without a caveat", name_all_figures(total)));
     } else if total > missing.len() {
         let stand = if valid.len() == 1 { "stands" } else { "stand" };
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
-        parts.push(format!("{none} of {} {stand} without a doubt", counted(total, "figure")));
+        parts.push(format!("{none} of {} {stand} without a caveat", counted(total, "figure")));
     }
     if !doubted.is_empty() {
         parts.push(most_frequent_caveats(&doubted));
@@ -54,19 +54,19 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// `most doubts: wide-interval (14), too-short (4)`.
+/// `most caveats: wide-interval (14), too-short (4)`.
 fn most_frequent_caveats(rows: &[&Row<'_>]) -> String {
     let codes = count_codes(rows, Severity::Degraded);
-    let most = if codes.len() > NAMED_MAX { "most doubts" } else { "doubts" };
+    let most = if codes.len() > NAMED_MAX { "most caveats" } else { "caveats" };
     format!("{most}: {}", name_codes(&codes))
 }
 
-/// The doubts of some rows with the number of rows that have them, most frequent first.
+/// The caveats of some rows with the number of rows that have them, most frequent first.
 fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
-        let doubts = row.judged.caveats.iter().filter(|c| c.code.severity() >= least);
-        for caveat in doubts {
+        let caveats = row.judged.caveats.iter().filter(|c| c.code.severity() >= least);
+        for caveat in caveats {
             *counts.entry(caveat.code.to_string()).or_default() += 1;
         }
         if !row.judged.failures.is_empty() {

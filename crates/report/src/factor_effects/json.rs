@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::effects::Effects;
 
-use super::{Governing, PassFactors};
+use super::{FactorEffects, PassFactors};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -68,9 +68,9 @@ struct WithinPart<'a> {
 }
 
 /// Writes the document.
-pub fn render(governing: &Governing) -> String {
+pub fn render(effects: &FactorEffects) -> String {
     let document =
-        Document { schema: SCHEMA, passes: governing.passes.iter().map(pass_part).collect() };
+        Document { schema: SCHEMA, passes: effects.passes.iter().map(pass_part).collect() };
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
 }
 

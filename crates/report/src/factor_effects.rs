@@ -1,8 +1,8 @@
-//! Ranks the factors of a campaign by their effect: the seed of the question is "factors governing
-//! throughputs".
+//! Ranks the factors of a campaign by their effect: the seed of the question is "Factors Governing
+//! Throughputs".
 //!
-//! [`Governing::of`] takes each kind of pass apart over the settings that vary in it;
-//! [`Governing::render`] writes it as text with a picture, as Markdown or as JSON, and the page
+//! [`FactorEffects::of`] takes each kind of pass apart over the settings that vary in it;
+//! [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the page
 //! draws it as a forest plot. What can't be taken apart is said in a sentence.
 
 mod json;
@@ -23,7 +23,7 @@ use crate::show;
 const LEVELS_MAX: usize = 64;
 
 /// The dominant factors of each kind of pass.
-pub struct Governing {
+pub struct FactorEffects {
     /// A line that describes the campaign.
     pub title: String,
     /// Workload and pass, in order of appearance.
@@ -43,12 +43,12 @@ pub struct PassFactors {
     /// The figures are bytes per second, although those of the pass are ops.
     pub by_bytes: bool,
     /// The effects, or the reason why there are none.
-    pub found: Result<Effects, Unfound>,
+    pub found: Result<Effects, NoEffects>,
 }
 
 /// Why a kind of pass can't be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfound {
+pub enum NoEffects {
     /// All its figures are invalid or missing.
     NothingCounts,
     /// Settings vary, but the figures that may be used have the same ones.
@@ -71,7 +71,7 @@ pub struct Factor {
     pub levels: Vec<String>,
 }
 
-impl Governing {
+impl FactorEffects {
     /// Takes a campaign apart.
     pub fn of(campaign: &Campaign) -> Self {
         Self::of_sheet(&Sheet::of(campaign))
@@ -135,14 +135,14 @@ impl PassFactors {
         let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
         let effects_asked = counts.iter().map(|count| count - 1).sum::<usize>() + 1;
         let found = match counts.len() {
-            0 if counted.is_empty() => Err(Unfound::NothingCounts),
-            0 if !left_out.is_empty() => Err(Unfound::OneCounts),
-            0 => Err(Unfound::NothingVaries),
-            _ if levels > LEVELS_MAX => Err(Unfound::TooManyLevels),
+            0 if counted.is_empty() => Err(NoEffects::NothingCounts),
+            0 if !left_out.is_empty() => Err(NoEffects::OneCounts),
+            0 => Err(NoEffects::NothingVaries),
+            _ if levels > LEVELS_MAX => Err(NoEffects::TooManyLevels),
             _ => effects(&counts, &observations).ok_or(if observations.len() > effects_asked {
-                Unfound::NothingDiffers
+                NoEffects::NothingDiffers
             } else {
-                Unfound::TooFewTrials
+                NoEffects::TooFewTrials
             }),
         };
         Self {
@@ -201,7 +201,7 @@ impl PassFactors {
         let p = interaction.probability;
         let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
         let mut told = format!(
-            "{} and {} depend on each other: together they govern {} more (p {p}), so a ratio \
+            "{} and {} depend on each other: together they explain {} more (p {p}), so a ratio \
              above is a mean over the levels of the other.",
             first.name,
             second.name,
@@ -224,7 +224,7 @@ impl PassFactors {
     }
 }
 
-impl Unfound {
+impl NoEffects {
     /// In a sentence's words.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! The picture is a forest plot in characters, on a logarithmic axis with 1 in its middle.
 
-use super::{Governing, PassFactors};
+use super::{FactorEffects, PassFactors};
 use crate::document::{Block, Column, Document, Form, Role, Section, Table, TableRow};
 use crate::show;
 use stats::effects::{Effects, FactorEffect, LevelEffect};
@@ -19,14 +19,14 @@ const COLUMNS: [(&str, Role); 5] = [
 const PICTURE: usize = 31;
 
 /// Arranges what governs each kind of pass.
-pub fn document(governing: &Governing, form: Form) -> Document {
+pub fn document(effects: &FactorEffects, form: Form) -> Document {
     let mut document = Document {
         tool: "dfsbench factors",
-        title: governing.title.clone(),
+        title: effects.title.clone(),
         about: Vec::new(),
         parts: Vec::new(),
     };
-    for pass in &governing.passes {
+    for pass in &effects.passes {
         let block = match &pass.found {
             Ok(effects) => Block::Table(factor_table(pass, effects, form)),
             Err(why) => Block::Paragraph(why.sentence().to_owned()),

@@ -1,0 +1,7 @@
+//! Prints the JSON Schema of reports:
+//! `cargo run -p report --example schema > docs/results.schema.json`.
+#![allow(clippy::print_stdout, reason = "printing is all that it does")]
+
+fn main() {
+    print!("{}", report::json_schema());
+}
