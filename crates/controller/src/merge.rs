@@ -8,9 +8,9 @@
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
-    PassResult, ProcessorWait, IntervalStats, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
-    WorkingSet,
+    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, IntervalStats, Kept,
+    KindResult, Offered, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint,
+    WarmedUp, Work, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;

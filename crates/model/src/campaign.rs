@@ -176,7 +176,7 @@ pub struct PassResult {
     /// The samples of each interval.
     pub samples: Vec<IntervalSample>,
     /// How each interval of a soak looked.
-    #[serde(default)]
+    #[serde(default, alias = "pulses")]
     pub intervals: Vec<IntervalStats>,
     /// The fault events on the hosts of a soak during the pass.
     #[serde(default, alias = "upsets")]

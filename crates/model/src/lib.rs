@@ -64,7 +64,7 @@ pub use repetition::{Discard, Order, Repetition};
 pub use sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use share::{HostResult, Share, Span, TimelinePoint};
-pub use soak::{FaultEvent, Kept, IntervalStats, Soak};
+pub use soak::{FaultEvent, IntervalStats, Kept, Soak};
 pub use spec::{Durability, RunSpec};
 pub use target::{Ability, BackendKind, BackendRow, Keeps, Target, TargetRow, TcpTarget};
 pub use telemetry::{Metric, MetricKind, Telemetry};

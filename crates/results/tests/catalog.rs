@@ -43,7 +43,8 @@ fn an_outline_is_a_campaign_without_its_large_parts() {
         let bare = PassResult::new(pass.pass);
         (pass.cross_checks, pass.clients, pass.hosts) =
             (bare.cross_checks, bare.clients, bare.hosts);
-        (pass.intervals, pass.fault_events, pass.scope) = (bare.intervals, bare.fault_events, bare.scope);
+        (pass.intervals, pass.fault_events, pass.scope) =
+            (bare.intervals, bare.fault_events, bare.scope);
         pass.telemetry = bare.telemetry;
         for kind in &mut pass.kinds {
             (kind.service_time, kind.response_time) = (Histogram::sparse(), Histogram::sparse());

@@ -6,7 +6,8 @@
 
 use model::soak::{BlockState, FaultKind, Finding, Recovery};
 use model::{
-    CaveatCode, FaultEvent, Kept, OpError, OpKind, Pass, PassResult, IntervalStats, Soak, Trial, TrialState,
+    CaveatCode, FaultEvent, IntervalStats, Kept, OpError, OpKind, Pass, PassResult, Soak, Trial,
+    TrialState,
 };
 
 use crate::median;
@@ -402,7 +403,8 @@ impl Effect {
         let intervals = Intervals { samples };
         let interval_ns = samples.first().map_or(0, |first| first.at_ns);
         // Intervals are in the order of time: those before the disturbance come first.
-        let count_before = samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
+        let count_before =
+            samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
         let usual = Usual::of(&intervals, count_before);
         let mut effect = Self {
             event: event.clone(),
@@ -521,7 +523,8 @@ impl Usual {
         let sample = &intervals.samples[index];
         let is_few =
             self.per_s.is_some_and(|before| intervals.per_s(index) < before * HELD_UP_SHARE);
-        let is_late = self.longest_ns.is_some_and(|usual| sample.max_ns as f64 > usual * LATE_TIMES);
+        let is_late =
+            self.longest_ns.is_some_and(|usual| sample.max_ns as f64 > usual * LATE_TIMES);
         // Without usual figures only what is wrong in itself counts.
         sample.errors > 0 || sample.ops == 0 || is_few || is_late
     }

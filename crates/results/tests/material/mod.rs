@@ -9,10 +9,10 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, CrossCheck, Durability, Fact, FaultEvent, Histogram, HostResult,
-    Identity, IntervalSample, Kept, KindResult, Metric, MetricKind, NfsSettings, NfsTarget,
-    NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse,
-    IntervalStats, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial,
-    TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
+    Identity, IntervalSample, IntervalStats, Kept, KindResult, Metric, MetricKind, NfsSettings,
+    NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait,
+    ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions,
+    Trial, TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use rusqlite::Connection;
@@ -179,7 +179,15 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
             source: "READ calls at the server".into(),
         }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
-        intervals: vec![IntervalStats { at_ns: 100, errors: 3, rss_bytes: 1 << 20, ..IntervalStats::default() }; 2],
+        intervals: vec![
+            IntervalStats {
+                at_ns: 100,
+                errors: 3,
+                rss_bytes: 1 << 20,
+                ..IntervalStats::default()
+            };
+            2
+        ],
         fault_events: fault_events(),
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],

@@ -68,7 +68,8 @@ fn a_slow_disk_is_named_behind_a_fast_server() {
 #[test]
 fn shares_add_up_to_the_whole() {
     for ladder in [usual(0.5, 1.0, 0.8, 10.0), usual(84.0, 84.1, 12.0, 84.3)] {
-        let all: f64 = analyze_layers(&ladder).unwrap().shares.iter().filter_map(|(_, share)| *share).sum();
+        let all: f64 =
+            analyze_layers(&ladder).unwrap().shares.iter().filter_map(|(_, share)| *share).sum();
         assert!((all - 1.0).abs() < 1e-12, "{all}");
     }
 }

@@ -5,7 +5,7 @@
 
 use maud::html;
 use model::units::Nanos;
-use model::{Pass, IntervalStats, Soak, Trial};
+use model::{IntervalStats, Pass, Soak, Trial};
 
 use crate::picture::{Picture, Track};
 use crate::show::counted;
@@ -33,7 +33,10 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
     let intervals: Vec<IntervalStats> = segments
         .iter()
         .flat_map(|(start_ns, load)| {
-            load.intervals.iter().map(move |interval| IntervalStats { at_ns: start_ns + interval.at_ns, ..*interval })
+            load.intervals.iter().map(move |interval| IntervalStats {
+                at_ns: start_ns + interval.at_ns,
+                ..*interval
+            })
         })
         .collect();
     let ends_ns = intervals.last()?.at_ns;
@@ -85,28 +88,41 @@ fn without_burst(mut track: Track) -> Track {
 }
 
 fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
-    let track = |name: &str, unit: &str, value: &dyn Fn(u64, &IntervalStats) -> f64, height: f64| {
-        let line: Vec<(u64, f64)> =
-            intervals.iter().map(|(lasts, interval)| (interval.at_ns, value(*lasts, interval))).collect();
-        let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        let shown =
-            if most > 0.0 && most < 10.0 { format!("{most:.1}") } else { format!("{most:.0}") };
-        Track {
-            label: format!("{name}, 0 to {shown} {unit}"),
-            lines: vec![line],
-            bands: bands.to_vec(),
-            most,
-            height,
-        }
-    };
+    let track =
+        |name: &str, unit: &str, value: &dyn Fn(u64, &IntervalStats) -> f64, height: f64| {
+            let line: Vec<(u64, f64)> = intervals
+                .iter()
+                .map(|(lasts, interval)| (interval.at_ns, value(*lasts, interval)))
+                .collect();
+            let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+            let shown =
+                if most > 0.0 && most < 10.0 { format!("{most:.1}") } else { format!("{most:.0}") };
+            Track {
+                label: format!("{name}, 0 to {shown} {unit}"),
+                lines: vec![line],
+                bands: bands.to_vec(),
+                most,
+                height,
+            }
+        };
     let per_s = |lasts_ns: u64, count: u64| count as f64 * 1e9 / lasts_ns.max(1) as f64;
     let ms = |ns: u64| ns as f64 / 1e6;
     vec![
-        without_burst(track("throughput", "op/s", &|lasts, interval| per_s(lasts, interval.ops), HIGH)),
+        without_burst(track(
+            "throughput",
+            "op/s",
+            &|lasts, interval| per_s(lasts, interval.ops),
+            HIGH,
+        )),
         track("p99 of the response time", "ms", &|_, interval| ms(interval.p99_ns), HIGH),
         track("failed ops", "per interval", &|_, interval| interval.errors as f64, LOW),
         track("blocks not safe yet", "", &|_, interval| interval.uncommitted as f64, LOW),
-        track("memory of dfsbench", "MiB", &|_, interval| interval.rss_bytes as f64 / 1_048_576.0, LOW),
+        track(
+            "memory of dfsbench",
+            "MiB",
+            &|_, interval| interval.rss_bytes as f64 / 1_048_576.0,
+            LOW,
+        ),
     ]
 }
 
