@@ -139,7 +139,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("pulses"), ids, |at, row| {
-        passes[at].pulses.push(soak::read_interval(row)?);
+        passes[at].intervals.push(soak::read_interval(row)?);
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
