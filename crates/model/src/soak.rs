@@ -2,8 +2,8 @@
 //!
 //! A soak is a run in segments, each a trial of its own: a mix at a steady load, in which every
 //! block is stamped and journaled, and a pass that reads all of it back. [`Soak`] is the request,
-//! [`FaultEvent`] what was done to the hosts meanwhile, [`IntervalStats`] what one interval looked like,
-//! and [`Kept`] what became of the data.
+//! [`FaultEvent`] what was done to the hosts meanwhile, [`IntervalStats`] what one interval looked
+//! like, and [`Kept`] what became of the data.
 
 use std::fmt;
 

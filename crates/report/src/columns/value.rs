@@ -29,7 +29,7 @@ pub enum ValueType {
     OneOf(&'static [&'static str]),
     /// An integer from 0.
     Count,
-    /// Any number.
+    /// A number with a fraction.
     Number,
 }
 

@@ -27,8 +27,8 @@ pub fn schema() -> String {
     format!("{:#}\n", schema.to_value())
 }
 
-/// Refuses members that an object does not name, joins the lines of descriptions, and drops defaults
-/// and formats such as `uint64`, which the standard does not know.
+/// Refuses members that an object does not name, joins the lines of descriptions, and drops
+/// defaults and formats such as `uint64`, which the standard does not know.
 fn close_object(schema: &mut Schema) {
     schema.remove("format");
     // A default matters to a reader of partial objects, and whole ones are written.
