@@ -1,6 +1,6 @@
 //! `cargo xtask real`: the tests of `checks/` against real peers, by group.
 //!
-//! Principal type: [`Stage`]. Groups that don't disturb each other run at the same time, each in a
+//! Principal function: [`run`]. Groups that don't disturb each other run at the same time, each in a
 //! process of its own whose tests run one after the other.
 
 use std::sync::Mutex;
