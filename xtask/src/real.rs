@@ -1,7 +1,7 @@
 //! `cargo xtask real`: the tests of `checks/` against real peers, by group.
 //!
-//! Principal function: [`run`]. Groups that don't disturb each other run at the same time, each in a
-//! process of its own whose tests run one after the other.
+//! Principal function: [`run`]. Groups that don't disturb each other run at the same time, each in
+//! a process of its own whose tests run one after the other.
 
 use std::sync::Mutex;
 use std::thread;
