@@ -1,8 +1,8 @@
 //! Runs programs of the host: argument vectors, a time limit each, and errors that help.
 //!
 //! Principal type: [`Runner`]. Where it isn't root it puts `sudo -n` in front. A program that it
-//! waits for has the lock of the undo log as its standard input: whoever holds that lock later
-//! knows that nothing of an earlier dfsbench is still at work, however that one ended.
+//! waits for has the lock of the undo log as its standard input: the process that holds that lock
+//! later knows that nothing of an earlier dfsbench is still at work, however that one ended.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -25,7 +25,7 @@ use crate::packages;
 const KEPT_MAX: u64 = 1 << 20;
 /// The longest time for a killed program to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often a wish to stop is looked for while a program runs.
+/// How often the flag that stops a campaign is read while a program runs.
 const STOP_TICK: Duration = Duration::from_millis(100);
 /// Folders of programs, whatever the environment says.
 const FOLDERS: [&str; 6] =
@@ -36,13 +36,22 @@ pub const SOON: Duration = Duration::from_secs(60);
 /// The longest time for programs that write to whole devices.
 pub const LONG: Duration = Duration::from_secs(900);
 
+/// The user that a program runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunAs {
+    /// Root, by sudo where this process is another user's.
+    Root,
+    /// The user of this process, whose keys and files the program needs.
+    Caller,
+}
+
 /// Runs programs as root.
 #[derive(Debug, Default)]
 pub struct Runner {
     lock: Option<File>,
     /// Ends programs that are waited for; `None` while they are to be waited for all the same.
     stop: Option<Arc<AtomicBool>>,
-    /// Those that stay: kept so that the ended ones can be reaped.
+    /// Programs that go on running: kept so that the ended ones can be reaped.
     started: Vec<Child>,
 }
 
@@ -60,9 +69,16 @@ pub struct Output {
 /// Finds the program of this name.
 pub fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| path.exists());
+        let path = PathBuf::from(program);
+        return if path.exists() { Some(path) } else { None };
     }
-    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
+    for folder in FOLDERS {
+        let path = Path::new(folder).join(program);
+        if path.exists() {
+            return Some(path);
+        }
+    }
+    None
 }
 
 /// This process may do anything.
@@ -82,7 +98,7 @@ impl Runner {
         self.stop = Some(stop);
     }
 
-    /// Waits for programs to their end again, whoever wants to stop.
+    /// Waits for programs to their end again, even while the campaign is being stopped.
     pub fn ignore_stop(&mut self) {
         self.stop = None;
     }
@@ -91,8 +107,8 @@ impl Runner {
     ///
     /// # Errors
     /// Where it is missing, can't be started, needs a password or exceeds its time.
-    pub fn output(&self, argv: &[&str], limit: Duration) -> Result<Output, LabError> {
-        let mut command = command(argv, true)?;
+    pub fn output(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
+        let mut command = command(argv, RunAs::Root)?;
         command.stdin(self.stdin(argv)?);
         let mut child = spawn(&mut command, argv)?;
         self.await_end(&mut child, argv, limit)
@@ -102,7 +118,7 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Runner::output`], and with what it printed on stderr.
-    pub fn run(&self, argv: &[&str], limit: Duration) -> Result<String, LabError> {
+    pub fn run(&self, argv: &[impl AsRef<str>], limit: Duration) -> Result<String, LabError> {
         let output = self.output(argv, limit)?;
         if output.status.success() { Ok(output.stdout) } else { Err(failed(argv, &output)) }
     }
@@ -114,14 +130,13 @@ impl Runner {
     pub fn write(&self, path: &Path, text: &str) -> Result<(), LabError> {
         kernel_settings::check(path)?;
         if is_root() {
-            // Never creates: a setting that isn't there must not become a file.
-            let written = fs::OpenOptions::new().write(true).open(path);
-            let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+            let written = write_existing(path, text);
             return written.map_err(|error| LabError::file("write", path, error));
         }
+        // A redirection would be opened by this process: `tee` opens the file itself, as root.
         let name = path.display().to_string();
         let argv = ["tee", "--", name.as_str()];
-        let mut command = command(&argv, true)?;
+        let mut command = command(&argv, RunAs::Root)?;
         command.stdin(Stdio::piped());
         let mut child = spawn(&mut command, &argv)?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -132,15 +147,16 @@ impl Runner {
         if output.status.success() { Ok(()) } else { Err(failed(&argv, &output)) }
     }
 
-    /// Starts a program that stays, in a process group of its own and without the lock.
+    /// Starts a program that goes on running, in a process group of its own and without the lock.
     ///
     /// `argv[0]` is the path that it runs by: it can be found by that later. It complains to
     /// `stderr`.
     ///
     /// # Errors
     /// Where it can't be started.
-    pub fn start(&mut self, argv: &[&str], stderr: Stdio, as_root: bool) -> Result<(), LabError> {
-        let mut command = command(argv, as_root)?;
+    pub fn start(&mut self, argv: &[String], stderr: Stdio, user: RunAs) -> Result<(), LabError> {
+        let mut command = command(argv, user)?;
+        // Without the lock: a server that outlives this process must not keep `clean` out.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.process_group(0);
         let child = command.spawn().map_err(|error| LabError::start(argv, error))?;
@@ -148,25 +164,32 @@ impl Runner {
         Ok(())
     }
 
-    /// Takes leave of programs that were started and have ended.
+    /// Reaps programs that were started and have ended.
     pub fn reap(&mut self) {
         self.started.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
-    fn stdin(&self, argv: &[&str]) -> Result<Stdio, LabError> {
-        let lock = self.lock.as_ref().map(File::try_clone).transpose();
-        let lock = lock.map_err(|error| LabError::start(argv, error))?;
-        Ok(lock.map_or_else(Stdio::null, Stdio::from))
+    /// Returns the standard input of a program that is waited for: the lock, where there is one.
+    ///
+    /// flock(2) belongs to the open file, which the copy shares: the lock is held until the program
+    /// has ended, too, even if this process is killed meanwhile.
+    fn stdin(&self, argv: &[impl AsRef<str>]) -> Result<Stdio, LabError> {
+        let Some(lock) = &self.lock else { return Ok(Stdio::null()) };
+        match lock.try_clone() {
+            Ok(lock) => Ok(Stdio::from(lock)),
+            Err(error) => Err(LabError::start(argv, error)),
+        }
     }
 
     fn await_end(
         &self,
         child: &mut Child,
-        argv: &[&str],
+        argv: &[impl AsRef<str>],
         limit: Duration,
     ) -> Result<Output, LabError> {
-        let stdout = child.stdout.take().map(keep);
-        let stderr = child.stderr.take().map(keep);
+        // Both streams are read while the program runs: one that fills a pipe would never end.
+        let stdout = keep(child.stdout.take());
+        let stderr = keep(child.stderr.take());
         let mut left = limit;
         loop {
             let tick = left.min(STOP_TICK);
@@ -174,21 +197,24 @@ impl Runner {
                 break;
             }
             left -= tick;
-            let is_stopped = self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed));
-            if is_stopped || left.is_zero() {
+            if self.is_stopped() || left.is_zero() {
                 Self::kill(child);
                 let (command, seconds) = (show(argv), limit.as_secs());
-                if is_stopped {
+                if self.is_stopped() {
                     return Err(LabError::Stopped { command });
                 }
                 return Err(LabError::TooSlow { command, seconds });
             }
         }
         let status = child.wait().map_err(|error| LabError::start(argv, error))?;
-        let text = |stream: Option<Receiver<String>>| {
-            stream.and_then(|stream| stream.recv_timeout(GRACE).ok()).unwrap_or_default()
-        };
-        Ok(Output { status, stdout: text(stdout), stderr: text(stderr) })
+        Ok(Output { status, stdout: kept_text(&stdout), stderr: kept_text(&stderr) })
+    }
+
+    fn is_stopped(&self) -> bool {
+        match &self.stop {
+            Some(stop) => stop.load(Relaxed),
+            None => false,
+        }
     }
 
     /// Ends a program that takes too long, with its children: `mount` waits for a `mount.nfs` that
@@ -207,28 +233,33 @@ impl Runner {
     }
 }
 
+/// Writes to a file that is there. It never creates one: a setting that this kernel lacks must not
+/// become a file.
+fn write_existing(path: &Path, text: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+}
+
 /// Starts a program as who we are, writes to it, and reads so many bytes of its answer; then it is
 /// ended.
 ///
 /// # Errors
-/// Where they don't come in time, with the last thing that it complained of.
+/// Where they don't arrive in time, with the last thing that it complained of.
 pub fn exchange(
-    argv: &[&str],
+    argv: &[impl AsRef<str>],
     input: &[u8],
     answer_bytes: usize,
     limit: Duration,
 ) -> Result<Vec<u8>, String> {
-    let mut command = command(argv, false).map_err(|error| error.to_string())?;
-    command.stdin(Stdio::piped());
-    let mut child = spawn(&mut command, argv).map_err(|error| error.to_string())?;
+    let mut child = spawn_with_input(argv).map_err(|error| error.to_string())?;
     let (sender, answers) = mpsc::channel();
-    let complaints = child.stderr.take().map(keep);
+    let complaints = keep(child.stderr.take());
     if let Some(mut stdout) = child.stdout.take() {
-        let mut answer = vec![0; answer_bytes];
         std::thread::spawn(move || {
-            let read = stdout.read_exact(&mut answer).map(|()| answer);
-            // Whoever requested may have given up.
-            let _ = sender.send(read);
+            let mut answer = vec![0; answer_bytes];
+            // Without a whole answer the channel closes, which ends the wait below at once.
+            if stdout.read_exact(&mut answer).is_ok() {
+                let _ = sender.send(answer);
+            }
         });
     }
     let mut stdin = child.stdin.take();
@@ -237,72 +268,115 @@ pub fn exchange(
         let _ = stdin.write_all(input);
     }
     let answer = answers.recv_timeout(limit);
+    // Open until now: ssh ends the connection with its input, before the answer is there.
     drop(stdin);
     // One that has just ended needs no signal.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.wait();
-    if let Ok(Ok(answer)) = answer {
+    if let Ok(answer) = answer {
         return Ok(answer);
     }
-    let said = complaints.and_then(|said| said.recv_timeout(GRACE).ok()).unwrap_or_default();
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
-    Err(last.map_or_else(|| format!("no answer within {} s", limit.as_secs()), str::to_owned))
+    match filled_lines(&kept_text(&complaints)).last() {
+        Some(last) => Err((*last).to_owned()),
+        None => Err(format!("no answer within {} s", limit.as_secs())),
+    }
+}
+
+fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
+    let mut command = command(argv, RunAs::Caller)?;
+    command.stdin(Stdio::piped());
+    spawn(&mut command, argv)
 }
 
 /// An argument vector as people read it: words that a shell would split stand in quotes.
 pub fn show<T: AsRef<str>>(argv: &[T]) -> String {
-    let words: Vec<String> = argv.iter().map(|word| quoted(word.as_ref())).collect();
+    let mut words = Vec::with_capacity(argv.len());
+    for word in argv {
+        words.push(quote(word.as_ref()));
+    }
     words.join(" ")
 }
 
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:@+%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
+fn quote(word: &str) -> String {
+    if word.is_empty() || word.contains(needs_quotes) {
         format!("'{}'", word.replace('\'', r"'\''"))
+    } else {
+        word.to_owned()
     }
 }
 
-fn command(argv: &[&str], as_root: bool) -> Result<Command, LabError> {
+fn needs_quotes(letter: char) -> bool {
+    !letter.is_ascii_alphanumeric() && !"-_=/.,:@+%".contains(letter)
+}
+
+/// Returns the lines of a text that hold more than white space.
+pub fn filled_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.retain(|line| !line.trim().is_empty());
+    lines
+}
+
+/// Joins the last `count` of some lines.
+pub fn join_last(lines: &[&str], count: usize) -> String {
+    lines[lines.len().saturating_sub(count)..].join("; ")
+}
+
+fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
     let (name, arguments) = argv.split_first().expect("a command has a name");
-    let path = find(name).ok_or_else(|| packages::missing(name))?;
-    let mut command = if as_root && !is_root() {
-        let sudo = find("sudo").ok_or_else(|| LabError::NotRoot { command: show(argv) })?;
+    let Some(path) = find(name.as_ref()) else { return Err(packages::missing(name.as_ref())) };
+    let mut command = if user == RunAs::Root && !is_root() {
+        let Some(sudo) = find("sudo") else {
+            return Err(LabError::NotRoot { command: show(argv) });
+        };
         let mut command = Command::new(sudo);
+        // `-n`: no password is ever typed here, so that sudo fails at once where it wants one.
         command.arg("-n").arg(path);
         command
     } else {
         Command::new(path)
     };
-    command.args(arguments).env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
+    for argument in arguments {
+        command.arg(argument.as_ref());
+    }
+    // Messages are matched ("busy"), so that they must not be translated.
+    command.env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
     // What is on our devices isn't worth a note that outlives them.
     command.env("BLKID_FILE", "/dev/null");
     Ok(command)
 }
 
-fn spawn(command: &mut Command, argv: &[&str]) -> Result<Child, LabError> {
+fn spawn(command: &mut Command, argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that its children can be ended with it.
     command.process_group(0);
     command.spawn().map_err(|error| LabError::start(argv, error))
 }
 
-/// Reads a stream to its end beside us, and keeps its beginning.
-fn keep(mut stream: impl Read + Send + 'static) -> Receiver<String> {
+/// Reads a stream to its end in a thread of its own, and keeps its beginning. A stream that isn't
+/// there has no text.
+fn keep(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
+    let Some(mut stream) = stream else { return receiver };
     std::thread::spawn(move || {
         let mut kept = Vec::new();
         // What can't be read is not there; the exit code tells whether that is an error.
         let _ = stream.by_ref().take(KEPT_MAX).read_to_end(&mut kept);
         let _ = io::copy(&mut stream, &mut io::sink());
-        // Nobody may wait any more.
+        // The receiver may have given up by now.
         let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
     });
     receiver
 }
 
-/// Waits until a child has ended, which it says.
+/// Waits for what [`keep`] reads, but not for ever: a child that the program left behind may hold
+/// the stream open.
+fn kept_text(stream: &Receiver<String>) -> String {
+    stream.recv_timeout(GRACE).unwrap_or_default()
+}
+
+/// Waits until a child has ended, and reports whether it has within the limit.
+///
+/// A pidfd is readable once its process has ended, and doesn't reap it. **Source:** pidfd_open(2).
 fn wait(child: &Child, limit: Duration) -> io::Result<bool> {
     let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
@@ -316,14 +390,13 @@ fn wait(child: &Child, limit: Duration) -> io::Result<bool> {
     }
 }
 
-fn failed(argv: &[&str], output: &Output) -> LabError {
-    let said = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
-    if said.starts_with("sudo:") {
+fn failed(argv: &[impl AsRef<str>], output: &Output) -> LabError {
+    let printed = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    if printed.starts_with("sudo:") {
         return LabError::NotRoot { command: show(argv) };
     }
-    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let said = lines[lines.len().saturating_sub(4)..].join("; ");
-    LabError::Failed { command: show(argv), status: output.status.to_string(), said }
+    let message = join_last(&filled_lines(printed), 4);
+    LabError::Failed { command: show(argv), status: output.status.to_string(), message }
 }
 
 #[cfg(test)]
@@ -388,7 +461,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_while_the_program_waits_for_more() {
-        // As ssh, which stays until its input ends.
+        // As ssh, which runs until its input ends.
         let script = "head -c 4 > /dev/null; printf abcdef; cat";
         let answer = exchange(&["sh", "-c", script], b"call", 6, SOON);
         assert_eq!(answer, Ok(b"abcdef".to_vec()));
@@ -397,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_to_stop_ends_a_program_unless_it_is_ignored() {
+    fn a_stop_ends_a_program_unless_it_is_ignored() {
         if !is_root() {
             return;
         }
@@ -410,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failing_program_says_is_told() {
+    fn an_error_has_what_the_failing_program_printed() {
         if !is_root() && find("sudo").is_none() {
             return;
         }

@@ -46,13 +46,13 @@ pub enum ComposeError {
         /// How many there are.
         given: usize,
     },
-    /// Nobody knows how other hosts reach this one.
+    /// It isn't known how other hosts reach this one.
     #[error("host `{0}` has no address for the other hosts: give its `address`")]
     NoAddress(String),
     /// The options are those of exports(5).
     #[error("`export_options` are those of the kernel's server, and {0} knows none of them")]
     NoExportOptions(ServerKind),
-    /// Nobody knows which interface is measured.
+    /// It isn't known which interface is measured.
     #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
     NoInterface(String),
 }
@@ -64,26 +64,36 @@ pub enum ComposeError {
 pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     tune(spec, &mut steps)?;
-    let server = |action| LabStep { host: spec.server.name.clone(), action };
-    let (devices, device) = devices(spec)?;
-    steps.extend(devices.into_iter().map(server));
-    let mount = mount(spec, device).map(server);
-    let in_memory = spec.storage.file_system == FileSystem::Tmpfs;
+    let mut actions = Vec::new();
+    let device = prepare_devices(spec, &mut actions)?;
+    let mount = mount(spec, device);
     let serves = spec.is_served();
-    let nfsd = (serves && spec.serving.kind == ServerKind::Knfsd).then(|| server(nfsd(spec)));
-    if in_memory {
-        steps.extend(mount);
-        steps.extend(nfsd);
+    let has_nfsd = serves && spec.serving.kind == ServerKind::Knfsd;
+    let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
+    // A restart of the server redoes all from its start on. A file system on devices is remounted
+    // by that, as it shall be; one in memory would be empty, and so is mounted before.
+    if spec.storage.file_system == FileSystem::Tmpfs {
+        actions.extend(mount);
+        actions.extend(nfsd);
     } else {
-        steps.extend(nfsd);
-        steps.extend(mount);
+        actions.extend(nfsd);
+        actions.extend(mount);
     }
     if serves {
-        steps.extend(serve(spec)?.map(server));
+        actions.extend(serve(spec)?);
+    }
+    for action in actions {
+        steps.push(step(&spec.server, action));
+    }
+    if serves {
         try_paths(spec, &mut steps);
         connect(spec, &mut steps)?;
     }
     Ok(steps)
+}
+
+fn step(host: &Host, action: Action) -> LabStep {
+    LabStep { host: host.name.clone(), action }
 }
 
 /// Returns the first step that is undone, and applied again, to invalidate what hosts remember.
@@ -113,27 +123,25 @@ pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
 }
 
 fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    let tuning = &spec.tuning;
+    let (tuning, server) = (&spec.tuning, &spec.server);
     if spec.path != DataPath::Disk {
         tune_network(spec, steps)?;
-    }
-    let mut push = |host: &Host, action| steps.push(LabStep { host: host.name.clone(), action });
-    if let Some(slots) = tuning.slots.filter(|_| spec.path != DataPath::Disk) {
-        for client in spec.clients() {
-            push(client, sysctl("sunrpc.tcp_max_slot_table_entries", slots.to_string()));
+        if let Some(slots) = tuning.slots {
+            let name = "sunrpc.tcp_max_slot_table_entries";
+            set_sysctl(steps, spec.clients(), name, &slots.to_string());
         }
     }
     if let Some(khz) = tuning.cpu_khz {
-        push(&spec.server, Action::CpuFrequency(action::CpuFrequency { khz }));
+        steps.push(step(server, Action::CpuFrequency(action::CpuFrequency { khz })));
     }
     if let Some(online) = tuning.cores {
-        push(&spec.server, Action::Cores(action::Cores { online }));
+        steps.push(step(server, Action::Cores(action::Cores { online })));
     }
     for (name, value) in &tuning.server_sysctls {
-        push(&spec.server, sysctl(name, value.clone()));
+        set_sysctl(steps, [server], name, value);
     }
     for (name, value) in &tuning.client_sysctls {
-        spec.clients().for_each(|client| push(client, sysctl(name, value.clone())));
+        set_sysctl(steps, spec.clients(), name, value);
     }
     Ok(())
 }
@@ -141,38 +149,46 @@ fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
 /// Tunes both ends of every connection, each kind on all hosts before the next.
 fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     let tuning = &spec.tuning;
-    let mut on_each = |action: &dyn Fn(&Host) -> Result<Action, ComposeError>| {
-        spec.hosts().try_for_each(|host| {
-            steps.push(LabStep { host: host.name.clone(), action: action(host)? });
-            Ok(())
-        })
-    };
     if let Some(bytes) = tuning.mtu_bytes {
-        on_each(&|host| Ok(Action::Mtu(action::Mtu { interface: interface(spec, host)?, bytes })))?;
+        for host in spec.hosts() {
+            let interface = interface(spec, host)?;
+            steps.push(step(host, Action::Mtu(action::Mtu { interface, bytes })));
+        }
     }
     if tuning.rate_bits_per_s.is_some() || tuning.delay_us.is_some() {
-        on_each(&|host| {
-            Ok(Action::Shape(action::Shape {
+        for host in spec.hosts() {
+            let shape = action::Shape {
                 interface: interface(spec, host)?,
                 rate_bits_per_s: tuning.rate_bits_per_s,
                 delay_us: tuning.delay_us,
-            }))
-        })?;
+            };
+            steps.push(step(host, Action::Shape(shape)));
+        }
     }
     if let Some(name) = &tuning.congestion {
-        on_each(&|_| Ok(sysctl("net.ipv4.tcp_congestion_control", name.clone())))?;
+        set_sysctl(steps, spec.hosts(), "net.ipv4.tcp_congestion_control", name);
     }
     let Some(bytes) = tuning.tcp_buffer_bytes else { return Ok(()) };
-    for (name, most, first) in BUFFERS {
-        let [smallest, first] = first.map(|size| size.min(bytes));
-        on_each(&|_| Ok(sysctl(most, bytes.to_string())))?;
-        on_each(&|_| Ok(sysctl(name, format!("{smallest} {first} {bytes}"))))?;
+    for (name, most, [smallest, first]) in BUFFERS {
+        // The limit of sockets goes first; of the three sizes none may be above the largest.
+        let (smallest, first) = (smallest.min(bytes), first.min(bytes));
+        set_sysctl(steps, spec.hosts(), most, &bytes.to_string());
+        set_sysctl(steps, spec.hosts(), name, &format!("{smallest} {first} {bytes}"));
     }
     Ok(())
 }
 
-fn sysctl(name: &str, value: String) -> Action {
-    Action::Sysctl(action::Sysctl { name: name.to_owned(), value })
+/// Adds the steps that set a sysctl on some hosts.
+fn set_sysctl<'h>(
+    steps: &mut Vec<LabStep>,
+    hosts: impl IntoIterator<Item = &'h Host>,
+    name: &str,
+    value: &str,
+) {
+    for host in hosts {
+        let sysctl = action::Sysctl { name: name.to_owned(), value: value.to_owned() };
+        steps.push(step(host, Action::Sysctl(sysctl)));
+    }
 }
 
 /// Returns the step by which a host that a run sets up is disturbed, and which host it is.
@@ -198,24 +214,27 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
         FaultKind::DiskFull => {
             return Err("only a file system that the plan makes is filled (file_system)".to_owned());
         }
-        other => return Err(format!("nobody can do {other} to {}", server.name)),
+        other => return Err(format!("{other} can't be done to {}", server.name)),
     };
-    Ok(LabStep { host: server.name.clone(), action })
+    Ok(step(server, action))
 }
 
 /// Has every host try the way to all others, where packets are of a size that was requested: a way
 /// that drops them hangs whatever is mounted over it. Above what is served, since it names the
 /// clients as an export does: one more of them leaves what is below alone.
 fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
-    let Some(bytes) = spec.tuning.mtu_bytes.filter(|_| spec.leaves_server()) else { return };
+    let Some(bytes) = spec.tuning.mtu_bytes else { return };
+    if !spec.leaves_server() {
+        return;
+    }
     for host in spec.hosts() {
         let action = Action::TryPaths(action::TryPaths { peers: peers(spec, host), bytes });
-        steps.push(LabStep { host: host.name.clone(), action });
+        steps.push(step(host, action));
     }
 }
 
-/// The other hosts of a run, as a host reaches them; those that nobody gave an address are left
-/// out, and so is what is the same machine.
+/// The other hosts of a run, as a host reaches them; those without an address are left out, and so
+/// is what is the same machine.
 fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
     for other in spec.hosts() {
@@ -237,48 +256,50 @@ fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
     }
 }
 
-/// Makes what the file system lies on, and the file system.
-fn devices(spec: &LabSpec) -> Result<(Vec<Action>, Option<Device>), ComposeError> {
+/// Adds the actions that make what the file system lies on, and the file system; returns its
+/// device, `None` where there is none.
+///
+/// Each layer is made of the one below: loop devices of files, an array of devices, a mapping of
+/// the array. Undone in reverse, none is taken apart while another holds it.
+fn prepare_devices(
+    spec: &LabSpec,
+    actions: &mut Vec<Action>,
+) -> Result<Option<Device>, ComposeError> {
     let storage = &spec.storage;
     let file_system = storage.file_system;
     if !storage.is_formatted() || !spec.has_storage() {
-        return Ok((Vec::new(), None));
+        return Ok(None);
     }
-    let mut actions = Vec::new();
-    let device = |path: &PathBuf| match storage.loop_bytes {
-        0 => Device::Node(path.clone()),
-        _ => Device::Loop(path.clone()),
-    };
-    if storage.loop_bytes != 0 {
-        let files = storage.used().iter().cloned();
-        actions
-            .extend(files.map(|file| {
-                Action::LoopFile(action::LoopFile { file, bytes: storage.loop_bytes })
-            }));
+    let mut devices = Vec::new();
+    for path in storage.used() {
+        if storage.loop_bytes == 0 {
+            devices.push(Device::Node(path.clone()));
+        } else {
+            let (file, bytes) = (path.clone(), storage.loop_bytes);
+            actions.push(Action::LoopFile(action::LoopFile { file, bytes }));
+            devices.push(Device::Loop(path.clone()));
+        }
     }
-    let mut devices: Vec<Device> = storage.used().iter().map(device).collect();
     if storage.raid != Raid::None {
-        enough(storage.raid, devices.len())?;
+        check_device_count(storage.raid, devices.len())?;
         let (name, level) = (NAME.to_owned(), storage.raid);
         actions.push(Action::Raid(action::Raid { name: name.clone(), level, devices }));
         devices = vec![Device::Array(name)];
     }
-    let Some(device) = devices.into_iter().next() else {
+    let Some(mut device) = devices.into_iter().next() else {
         return Err(ComposeError::NoDevice(file_system));
     };
-    let device = if storage.crypt {
+    if storage.crypt {
         actions.push(Action::Crypt(action::Crypt { name: NAME.to_owned(), device }));
-        Device::Mapped(NAME.to_owned())
-    } else {
-        device
-    };
+        device = Device::Mapped(NAME.to_owned());
+    }
     let options = storage.format_options.clone();
     actions.push(Action::Format(action::Format { device: device.clone(), file_system, options }));
-    Ok((actions, Some(device)))
+    Ok(Some(device))
 }
 
 /// Checks that an array has enough devices. **Source:** md(4).
-const fn enough(level: Raid, given: usize) -> Result<(), ComposeError> {
+const fn check_device_count(level: Raid, given: usize) -> Result<(), ComposeError> {
     let needed = match level {
         Raid::None => 1,
         Raid::Raid0 | Raid::Raid1 | Raid::Raid10 => 2,
@@ -356,8 +377,11 @@ fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
 fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
     match spec.path {
         DataPath::Network => {
-            let all: Result<Vec<String>, _> = spec.clients().map(reach).collect();
-            all.map(|addresses| addresses.join(" "))
+            let mut addresses = Vec::new();
+            for client in spec.clients() {
+                addresses.push(address_of(client)?);
+            }
+            Ok(addresses.join(" "))
         }
         // What a tunnel forwards comes from the server's own address.
         DataPath::Tunnel if tunnel_end(spec) != LOOPBACK => {
@@ -369,35 +393,39 @@ fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
 
 fn export_options(spec: &LabSpec) -> Vec<String> {
     let mut options = spec.serving.export_options.clone();
-    let has = |options: &[String], names: &[&str]| {
-        let name = |option: &String| option.split('=').next().unwrap_or_default().to_owned();
-        options.iter().any(|option| names.contains(&name(option).as_str()))
-    };
-    let mut add = |others: &[&str], option: &str| {
-        if !has(&options, others) {
-            options.push(option.to_owned());
-        }
-    };
-    add(&["ro", "rw"], "rw");
-    // Its checks cost and protect little; exportfs warns where neither is said.
-    add(&["subtree_check", "no_subtree_check"], "no_subtree_check");
+    add_default(&mut options, &["ro", "rw"], "rw");
+    // Its checks cost and protect little; exportfs warns where neither is given.
+    add_default(&mut options, &["subtree_check", "no_subtree_check"], "no_subtree_check");
     // The program works as root on the client, too, as it does on the disk.
-    add(&["root_squash", "no_root_squash", "all_squash"], "no_root_squash");
+    add_default(&mut options, &["root_squash", "no_root_squash", "all_squash"], "no_root_squash");
     if spec.path == DataPath::Tunnel || spec.own_client {
         // ssh comes from any port, and so does the program's own client.
-        add(&["secure", "insecure"], "insecure");
+        add_default(&mut options, &["secure", "insecure"], "insecure");
     }
     if spec.storage.file_system == FileSystem::Tmpfs {
         // Memory has no UUID by which clients could know it. Any number does.
-        add(&["fsid"], "fsid=3573");
+        add_default(&mut options, &["fsid"], "fsid=3573");
     }
     options
 }
 
-/// How the other hosts reach a host.
-fn reach(host: &Host) -> Result<String, ComposeError> {
-    let address = host.reached_at().map(str::to_owned);
-    address.ok_or_else(|| ComposeError::NoAddress(host.name.clone()))
+/// Adds an option where the list has none of its alternatives.
+fn add_default(options: &mut Vec<String>, alternatives: &[&str], option: &str) {
+    for given in options.iter() {
+        let name = given.split('=').next().unwrap_or_default();
+        if alternatives.contains(&name) {
+            return;
+        }
+    }
+    options.push(option.to_owned());
+}
+
+/// Returns the address by which the other hosts reach a host.
+fn address_of(host: &Host) -> Result<String, ComposeError> {
+    match host.reached_at() {
+        Some(address) => Ok(address.to_owned()),
+        None => Err(ComposeError::NoAddress(host.name.clone())),
+    }
 }
 
 /// Mounts the export on the clients, through a tunnel where one is wanted; each step on all of
@@ -410,63 +438,75 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
 
 /// Mounts an export of NFS on the clients.
 fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    let mut on_each = |action: &dyn Fn(&Host) -> Result<Action, ComposeError>| {
-        spec.clients().try_for_each(|host| {
-            steps.push(LabStep { host: host.name.clone(), action: action(host)? });
-            Ok(())
-        })
-    };
-    let mounting = &spec.mounting;
-    let is_v4 = mounting.nfs.version >= NfsVersion::V4_0;
-    let mut options = mounting.all_options();
     if spec.path == DataPath::Tunnel {
-        let is_ours = spec.serving.kind == ServerKind::Own;
-        let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
-        let mount = match mounting.nfs.version {
-            _ if is_ours => nfs,
-            // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
-            NfsVersion::V2 => RemotePort::Mount { version: 1 },
-            _ => RemotePort::Mount { version: 3 },
-        };
-        let tunnels = [(TUNNEL_PORT, nfs), (TUNNEL_MOUNT_PORT, mount)];
-        for (local_port, remote_port) in tunnels.into_iter().take(if is_v4 { 1 } else { 2 }) {
-            on_each(&|client| {
-                Ok(Action::Tunnel(action::Tunnel {
-                    ssh: ssh_destination(&spec.server)?,
-                    // The file is this host's.
-                    ssh_config: spec.server.ssh_config.clone().filter(|_| client.ssh.is_none()),
-                    local_port,
-                    address: tunnel_end(spec).to_owned(),
-                    remote_port,
-                    compression: spec.tunnelling.compression,
-                    cipher: spec.tunnelling.cipher.clone(),
-                }))
-            })?;
-        }
+        start_tunnels(spec, steps)?;
     }
+    if !spec.is_mounted() {
+        return Ok(());
+    }
+    let mounting = &spec.mounting;
+    let mut options = mounting.all_options();
     if let Some((port, mount_port)) = spec.ports() {
         options.push(format!("port={port}"));
-        if !is_v4 {
+        if !is_v4(spec) {
             options.push(format!("mountport={mount_port}"));
             // Locks would go past the tunnel, or to the kernel's server.
             options.extend(["mountproto=tcp".to_owned(), "nolock".to_owned()]);
         }
     }
-    if !spec.is_mounted() {
-        return Ok(());
-    }
     let address = match spec.path {
-        DataPath::Network => reach(&spec.server)?,
-        _ => "127.0.0.1".to_owned(),
+        DataPath::Network => address_of(&spec.server)?,
+        _ => LOOPBACK.to_owned(),
     };
     let source = format!("{}:{}", bracketed(&address), spec.export().display());
     let point = PathBuf::from(MOUNT_POINT);
-    on_each(&|_| {
+    for client in spec.clients() {
         let (source, point, options) = (source.clone(), point.clone(), options.clone());
-        Ok(Action::NfsMount(action::NfsMount { source, point, options }))
-    })?;
+        steps.push(step(client, Action::NfsMount(action::NfsMount { source, point, options })));
+    }
     if let Some(kib) = mounting.read_ahead_kib {
-        on_each(&|_| Ok(Action::ReadAhead(action::ReadAhead { point: point.clone(), kib })))?;
+        for client in spec.clients() {
+            let point = point.clone();
+            steps.push(step(client, Action::ReadAhead(action::ReadAhead { point, kib })));
+        }
+    }
+    Ok(())
+}
+
+fn is_v4(spec: &LabSpec) -> bool {
+    spec.mounting.nfs.version >= NfsVersion::V4_0
+}
+
+/// Forwards the port of NFS from each client, and before v4 that of MOUNT as well.
+fn start_tunnels(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
+    let is_ours = spec.serving.kind == ServerKind::Own;
+    let nfs = RemotePort::Number(if is_ours { OWN_PORT } else { NFS_PORT });
+    let mount = match spec.mounting.nfs.version {
+        // This program's server has both protocols on one port.
+        _ if is_ours => nfs,
+        // **Source:** RFC 1094, appendix A; RFC 1813, appendix I.
+        NfsVersion::V2 => RemotePort::Mount { version: 1 },
+        _ => RemotePort::Mount { version: 3 },
+    };
+    let mut tunnels = vec![(TUNNEL_PORT, nfs)];
+    if !is_v4(spec) {
+        tunnels.push((TUNNEL_MOUNT_PORT, mount));
+    }
+    for (local_port, remote_port) in tunnels {
+        for client in spec.clients() {
+            // The configuration file is this host's: a client on another host hasn't got it.
+            let is_here = client.ssh.is_none();
+            let tunnel = action::Tunnel {
+                ssh: ssh_destination(&spec.server)?,
+                ssh_config: if is_here { spec.server.ssh_config.clone() } else { None },
+                local_port,
+                address: tunnel_end(spec).to_owned(),
+                remote_port,
+                compression: spec.tunnelling.compression,
+                cipher: spec.tunnelling.cipher.clone(),
+            };
+            steps.push(step(client, Action::Tunnel(tunnel)));
+        }
     }
     Ok(())
 }
@@ -478,7 +518,10 @@ fn tunnel_end(spec: &LabSpec) -> &str {
 
 /// How a client's ssh finds the server.
 fn ssh_destination(server: &Host) -> Result<String, ComposeError> {
-    server.ssh.clone().map_or_else(|| reach(server), Ok)
+    match &server.ssh {
+        Some(ssh) => Ok(ssh.clone()),
+        None => address_of(server),
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::facts::meminfo_bytes;
+
 /// Processor time of this process, all its threads together, `io_uring` workers included.
 pub fn process_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -14,23 +16,28 @@ pub fn process_cpu_ns() -> u64 {
 
 /// Processor time of one thread of this process; `None` when it is gone.
 pub fn thread_cpu_ns(thread_id: u32) -> Option<u64> {
+    // Nanoseconds on a processor, nanoseconds ready and waiting, number of time slices.
     let text = fs::read_to_string(format!("/proc/self/task/{thread_id}/schedstat")).ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Bytes that storage read for this process; `None` where the kernel does not count them.
 ///
-/// Pages that came from the page cache, or that a memory file system holds, are not in it.
+/// Pages of the page cache, or that a memory file system holds, are not in it.
 pub fn storage_read_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/io").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("read_bytes:")?.trim().parse().ok())
+    for line in text.lines() {
+        if let Some(bytes) = line.strip_prefix("read_bytes:") {
+            return bytes.trim().parse().ok();
+        }
+    }
+    None
 }
 
 /// The largest resident memory of this process so far, in bytes.
 pub fn peak_memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    meminfo_bytes(&text, "VmHWM:")
 }
 
 #[cfg(test)]

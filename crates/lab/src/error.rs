@@ -1,13 +1,13 @@
 //! Errors of setting up a host, each with a hint.
 //!
-//! The host isn't named here: whoever requested knows which it was.
+//! The host isn't named here: the caller knows which it was.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a host could not be set up, checked or put back.
+/// Why a host could not be set up, checked or restored.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A program isn't installed.
@@ -18,7 +18,7 @@ pub enum LabError {
         /// The package that has it.
         package: String,
     },
-    /// Nobody may do this but root.
+    /// Only root may do this.
     #[error(
         "`{command}` needs root, and `sudo -n` isn't allowed; run as root, or let sudo do it \
          without a password"
@@ -28,14 +28,14 @@ pub enum LabError {
         command: String,
     },
     /// A program failed.
-    #[error("`{command}` ended with {status}: {said}")]
+    #[error("`{command}` ended with {status}: {message}")]
     Failed {
         /// The command line.
         command: String,
         /// How it ended.
         status: String,
-        /// The end of what it said.
-        said: String,
+        /// The end of what it printed.
+        message: String,
     },
     /// A program ran for too long and was killed.
     #[error("`{command}` did not end within {seconds} s and was killed")]
@@ -51,7 +51,7 @@ pub enum LabError {
         /// The command line.
         command: String,
     },
-    /// A mount can't be removed: what the kernel waits for there never comes.
+    /// A mount can't be removed: the answer that the kernel waits for never arrives.
     #[error(
         "the mount on {} is stuck: {why} (hint: `umount -f` it once its server answers again; \
          otherwise only a restart of this host frees it)",
@@ -102,10 +102,10 @@ pub enum LabError {
         holders: String,
     },
     /// An earlier dfsbench was killed here.
-    #[error("{0} changes of an earlier campaign are still there; `dfsbench clean` puts them back")]
+    #[error("{0} changes of an earlier campaign are still there; `dfsbench clean` undoes them")]
     Leftovers(usize),
     /// Several went wrong.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", join_messages(.0))]
     Several(Vec<LabError>),
 }
 
@@ -116,16 +116,32 @@ impl LabError {
     }
 
     /// Says that a command can't be started.
-    pub fn start(argv: &[&str], error: io::Error) -> Self {
-        let program = argv.first().copied().unwrap_or_default();
+    pub fn start(argv: &[impl AsRef<str>], error: io::Error) -> Self {
+        let program = match argv.first() {
+            Some(program) => program.as_ref(),
+            None => "",
+        };
         Self::file("run", Path::new(program), error)
     }
 
-    /// One error of several; `None` of none.
-    pub fn of_all(mut errors: Vec<Self>) -> Option<Self> {
-        match errors.len() {
-            0 | 1 => errors.pop(),
-            _ => Some(Self::Several(errors)),
+    /// Joins errors into one.
+    ///
+    /// # Errors
+    /// Where there is any.
+    pub fn join(mut errors: Vec<Self>) -> Result<(), Self> {
+        let Some(last) = errors.pop() else { return Ok(()) };
+        if errors.is_empty() {
+            return Err(last);
         }
+        errors.push(last);
+        Err(Self::Several(errors))
     }
+}
+
+fn join_messages(errors: &[LabError]) -> String {
+    let mut messages = Vec::with_capacity(errors.len());
+    for error in errors {
+        messages.push(error.to_string());
+    }
+    messages.join("; ")
 }

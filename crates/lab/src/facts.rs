@@ -9,25 +9,34 @@ use std::sync::LazyLock;
 use model::Fact;
 use model::units::Size;
 
+const CPUINFO: &str = "/proc/cpuinfo";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+/// Files whose whole text is a fact, with the fact's name.
+const FILES: [(&str, &str); 4] = [
+    ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
+    ("clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ("frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    ("load at start", "/proc/loadavg"),
+];
+
 /// Captures the settings of this host that bend measurements.
 pub fn host() -> Vec<Fact> {
-    let read = |name: &str, path: &str| {
-        let text = fs::read_to_string(path).ok()?;
-        Some(Fact::new("host", name, text.trim(), path))
-    };
-    let mut facts = vec![
-        read("host name", "/proc/sys/kernel/hostname"),
-        kernel(),
-        processor(),
-        Some(cores()),
-        memory(),
-        read("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
-        read("clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        read("frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        read("load at start", "/proc/loadavg"),
-    ];
-    facts.push(hypervisor());
-    facts.into_iter().flatten().collect()
+    let mut facts = Vec::new();
+    facts.extend(read_fact("host name", "/proc/sys/kernel/hostname"));
+    facts.extend(kernel());
+    facts.extend(processor());
+    facts.push(cores());
+    facts.extend(memory());
+    for (name, path) in FILES {
+        facts.extend(read_fact(name, path));
+    }
+    facts.extend(hypervisor());
+    facts
+}
+
+fn read_fact(name: &str, path: &str) -> Option<Fact> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(Fact::new("host", name, text.trim(), path))
 }
 
 fn kernel() -> Option<Fact> {
@@ -36,39 +45,56 @@ fn kernel() -> Option<Fact> {
 }
 
 fn processor() -> Option<Fact> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    let (_, model) = line.split_once(':')?;
-    Some(Fact::new("host", "processor", model.trim(), "/proc/cpuinfo"))
+    let text = fs::read_to_string(CPUINFO).ok()?;
+    Some(Fact::new("host", "processor", model_name(&text)?, CPUINFO))
+}
+
+/// Returns the model of the first processor: the value of the line `model name : ...`.
+fn model_name(cpuinfo: &str) -> Option<&str> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim())
 }
 
 fn cores() -> Fact {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Of cpusets and quotas of cgroups the smaller counts: a container sees fewer than the host.
+    let cores = match std::thread::available_parallelism() {
+        Ok(cores) => cores.get(),
+        Err(_) => 1,
+    };
     Fact::new("host", "cores for us", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
 }
 
 /// Memory of this host, in bytes; `None` where `/proc` does not say.
 pub fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    meminfo_bytes(&text, "MemTotal:")
+}
+
+/// Reads a line such as `MemTotal:  16384 kB` of `/proc/meminfo` and `/proc/self/status`, in bytes.
+///
+/// The unit `kB` is 1,024 bytes there. **Source:** proc_meminfo(5), proc_pid_status(5).
+pub fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
+    for line in text.lines() {
+        if let Some(value) = line.strip_prefix(name) {
+            let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            return kib.checked_mul(1024);
+        }
+    }
+    None
 }
 
 fn memory() -> Option<Fact> {
     Some(Fact::new("host", "memory", Size(memory_bytes()?).to_string(), "/proc/meminfo"))
 }
 
-const CPUINFO: &str = "/proc/cpuinfo";
-const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-
 /// Says by what this host's processors are emulated in software, where they are: `QEMU Virtual CPU
 /// version 2.5+`.
 pub fn emulated() -> Option<String> {
-    // It stays what it is, and is requested after each pass.
+    // It never changes while the host runs, and is requested after each pass.
     static FOUND: LazyLock<Option<String>> = LazyLock::new(|| {
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
-        emulator(&read(CPUINFO), &read(CLOCKS)).map(str::to_owned)
+        let cpuinfo = fs::read_to_string(CPUINFO).ok()?;
+        let clocks = fs::read_to_string(CLOCKS).unwrap_or_default();
+        Some(emulator(&cpuinfo, &clocks)?.to_owned())
     });
     FOUND.clone()
 }
@@ -77,18 +103,21 @@ pub fn emulated() -> Option<String> {
 ///
 /// **Source:** QEMU's `target/i386/cpu.c`; the kernel's `arch/x86/kernel/kvmclock.c`.
 fn emulator<'a>(cpuinfo: &'a str, clocks: &str) -> Option<&'a str> {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
-    let model = line.split_once(':')?.1.trim();
-    let is_kvm = clocks.split_ascii_whitespace().any(|clock| clock == "kvm-clock");
-    (model.contains("QEMU") && !is_kvm).then_some(model)
+    let model = model_name(cpuinfo)?;
+    let is_kvm = has_word(clocks, "kvm-clock");
+    if model.contains("QEMU") && !is_kvm { Some(model) } else { None }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split_ascii_whitespace().any(|found| found == word)
 }
 
 /// A virtual machine shares its processors with strangers: a reader should know.
 fn hypervisor() -> Option<Fact> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let text = fs::read_to_string(CPUINFO).ok()?;
     let flags = text.lines().find(|line| line.starts_with("flags"))?;
-    let found = flags.split_ascii_whitespace().any(|flag| flag == "hypervisor");
-    let value = if found { "yes" } else { "no" };
+    // A hypervisor sets this bit of CPUID leaf 1 for its guests; no processor does.
+    let value = if has_word(flags, "hypervisor") { "yes" } else { "no" };
     Some(Fact::new("host", "virtual machine", value, "/proc/cpuinfo flags"))
 }
 
@@ -97,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_emulated_processor_is_told_from_a_virtual_one() {
+    fn an_emulated_processor_is_not_taken_for_a_virtual_one() {
         let qemu = "processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n";
         let real = "processor\t: 0\nmodel name\t: AMD EPYC 9754\n";
         assert_eq!(emulator(qemu, "hpet acpi_pm\n"), Some("QEMU Virtual CPU version 2.5+"));

@@ -1,4 +1,4 @@
-//! Puts together what is in force after an action, and where that is not what was requested.
+//! Puts together what is effective after an action, and where that is not what was requested.
 //!
 //! Principal type: [`Findings`]. Every fact names where it was read.
 
@@ -26,8 +26,7 @@ impl Findings {
     ///
     /// White space counts as one blank: the kernel prints lists with tabs.
     pub fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
-        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (requested, found) = (plain(requested), plain(found));
+        let (requested, found) = (join_words(requested), join_words(found));
         self.fact(name, &found, source);
         if requested != found {
             self.differ(name, requested, found, source);
@@ -54,4 +53,10 @@ impl Findings {
     pub fn done(self) -> EffectiveSettings {
         self.found
     }
+}
+
+/// Joins the words of a text by one blank each.
+fn join_words(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
 }

@@ -18,7 +18,9 @@ const FOLDERS: [&str; 2] = ["/proc/sys", "/sys"];
 /// # Errors
 /// Where it is none, or isn't there.
 pub fn check(path: &Path) -> Result<(), LabError> {
-    check_path(path).map_err(|error| refuse(path, &error.to_string()))?;
+    if let Err(error) = check_path(path) {
+        return Err(refuse(path, &error.to_string()));
+    }
     let real = path.canonicalize().map_err(|error| LabError::file("write", path, error))?;
     if contains(&real) || real.starts_with(NFSD_FOLDER) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The changes that were made to this host, as a stack: the last is put back first.
+//! The changes that were made to this host, as a stack: the last is undone first.
 //!
 //! Principal type: [`Lab`]. A change is in the undo log before it is made, and what fails half-way
-//! is put back at once, so that the stack holds whole changes only.
+//! is undone at once, so that the stack holds whole changes only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::commands::Runner;
 use crate::error::LabError;
 use crate::invalidate;
 use crate::log::UndoLog;
-use crate::restore::restore_all;
+use crate::restore::{restore_all, restore_entry};
 use crate::undo::Undo;
 
 /// The longest time for an earlier dfsbench that was killed to let go of the log.
@@ -32,7 +32,7 @@ pub struct Lab {
     log: UndoLog,
     /// Gives up what is being changed when it is set; what is restored is restored all the same.
     stop: Option<Arc<AtomicBool>>,
-    /// Numbers in the log and how they are put back, the oldest first.
+    /// Numbers in the log and how they are undone, the oldest first.
     applied: Vec<(u64, Vec<Undo>)>,
 }
 
@@ -67,7 +67,7 @@ impl Lab {
         })
     }
 
-    /// Gives up a change that is under way when this flag is set.
+    /// Gives up a change that is being made when this flag is set.
     #[must_use]
     pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Self {
         Self { stop: Some(Arc::clone(stop)), ..self }
@@ -79,9 +79,9 @@ impl Lab {
         Self { keeps_files: true, ..self }
     }
 
-    /// Does something to this host, and reads back what is in force.
+    /// Makes a change on this host, and reads back what is effective.
     ///
-    /// What fails is put back at once.
+    /// What fails is undone at once.
     ///
     /// # Errors
     /// Where it would harm what isn't ours, can't be done, or can't be read back.
@@ -103,11 +103,13 @@ impl Lab {
             self.runner.heed_stop(Arc::clone(stop));
         }
         let done = self.carry_out(prepared.as_ref());
+        // What restores the host is not given up when the campaign is stopped.
         self.runner.ignore_stop();
-        done.map_err(|error| match self.undo_last() {
-            Ok(()) => error,
-            Err(undo) => LabError::Several(vec![error, undo]),
-        })
+        let Err(error) = done else { return done };
+        match self.undo_last() {
+            Ok(()) => Err(error),
+            Err(undo) => Err(LabError::Several(vec![error, undo])),
+        }
     }
 
     /// Performs the steps of an action and reads back what is effective.
@@ -123,39 +125,41 @@ impl Lab {
         self.applied.len()
     }
 
-    /// Puts the last change back; does nothing where there is none.
+    /// Undoes the last change; does nothing where there is none.
     ///
     /// # Errors
-    /// Where it can't be put back: it is kept, and can be requested again.
+    /// Where it can't be undone: it is kept, and can be requested again.
     pub fn undo_last(&mut self) -> Result<(), LabError> {
         let Some((id, undo)) = self.applied.last() else { return Ok(()) };
         let id = *id;
-        // It may be made anew for the next pass, which reads what the last one wrote.
-        let undo = undo.iter().filter(|undo| !matches!(undo, Undo::Works { .. }));
-        restore_all(&mut self.runner, undo)?;
+        // It may be made again for the next pass, which reads the files that the last one wrote.
+        let mut parts: Vec<&Undo> = undo.iter().collect();
+        parts.retain(|part| !matches!(part, Undo::Works { .. }));
+        restore_all(&mut self.runner, parts)?;
         self.applied.pop();
         self.log.undone(id)
     }
 
-    /// Puts everything back, and goes on where something can't be.
+    /// Undoes everything, and goes on where something can't be.
     ///
     /// # Errors
-    /// With all that can't be put back; `dfsbench clean` tries again.
+    /// With all that can't be undone; `dfsbench clean` tries again.
     pub fn undo_all(&mut self) -> Result<(), LabError> {
         let mut errors = Vec::new();
         for (id, undo) in std::mem::take(&mut self.applied).into_iter().rev() {
-            let done = restore_all(&mut self.runner, &undo).and_then(|()| self.log.undone(id));
+            let done = restore_entry(&mut self.runner, &mut self.log, id, &undo);
             if let Err(error) = done {
                 errors.push(error);
+                // The oldest stands first, as before.
                 self.applied.insert(0, (id, undo));
             }
         }
-        LabError::of_all(errors).map_or(Ok(()), Err)
+        LabError::join(errors)
     }
 
-    /// Drops what this host holds in memory of its files, and says what it held before and after.
+    /// Drops what this host holds in memory of its files, and reports what it held before and after.
     ///
-    /// Mounting anew is no matter of one host: see [`crate::redo_from`].
+    /// Mounting again is no matter of one host: see [`crate::redo_from`].
     ///
     /// # Errors
     /// Where the kernel refuses.

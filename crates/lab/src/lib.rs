@@ -1,8 +1,8 @@
 //! Reads from a host and changes it: facts, counters, caches, and actions that are undone.
 //!
-//! Principal type: [`Lab`], the changes that were made to this host, each with how it is put back
-//! on disk before it is made. Everything here names its source, so that a reader can look for
-//! himself. Nothing here knows of other hosts: whoever sets up several has a `Lab` on each.
+//! Principal type: [`Lab`], the changes that were made to this host, each with how it is undone
+//! on disk before it is made. Everything here names its source, so that a reader can check it.
+//! Nothing here knows of other hosts: a program that sets up several has a `Lab` on each.
 
 mod actions;
 pub mod cache;
@@ -45,8 +45,8 @@ pub use reuse::reusable_steps;
 pub use servers::is_serving_clients;
 pub use unmount::force_off;
 
-/// How the names of files begin in which agents book what they acknowledged: below the directory of
-/// the undo log, as long as a trial lasts.
+/// How the names of the acknowledgement journals of agents begin: files below the directory of the
+/// undo log, as long as a trial lasts.
 pub const ACK_JOURNAL_PREFIX: &str = "books.";
 
 /// Folder of the control files of the kernel's NFS server. **Source:** nfsd(7).

@@ -1,12 +1,12 @@
-//! The undo log of a host: what is to be put back, on disk before it is needed.
+//! The undo log of a host: what is to be undone, on disk before it is needed.
 //!
 //! Principal type: [`UndoLog`]. One line of JSON per change, synced before the change is made, and
-//! another when it was put back. One process at a time holds the log; the lock is that of an open
-//! file, which the programs that it waits for hold with it, so that whoever gets it next knows that
-//! none of them is still at work. A last line that is cut off belongs to a change that never began.
+//! another when it was undone. One process at a time holds the log; the lock is that of an open
+//! file, which the programs that it waits for hold with it, so that the process that gets it next
+//! knows that none of them is still at work. A last line that is cut off belongs to a change that never began.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";
 const LOCK: &str = "lock";
-/// How often a lock that somebody holds is requested again.
+/// How often a lock that another process holds is requested again.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A change that is to be put back.
+/// A change that is to be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its number, which only grows.
@@ -34,7 +34,7 @@ pub struct Entry {
     pub boot: String,
     /// Description of the change, for people.
     pub what: String,
-    /// How it is put back, the last first.
+    /// How it is undone, the last first.
     pub undo: Vec<Undo>,
 }
 
@@ -60,7 +60,7 @@ impl UndoLog {
     /// Opens the log in a folder, made where it is missing; waits for the lock for a while.
     ///
     /// # Errors
-    /// Where somebody else holds it, it can't be read or written, or another user owns or may
+    /// Where another process holds it, it can't be read or written, or another user owns or may
     /// write it or its folder.
     pub fn open(folder: &Path, patience: Duration) -> Result<Self, LabError> {
         trust::private_folder(folder)?;
@@ -69,7 +69,11 @@ impl UndoLog {
         let path = folder.join(LOG);
         let file = trust::open_log(&path)?;
         let entries = read(&file, &path)?;
-        let next_id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        // The last entry has the largest number: numbers only grow, and entries keep their order.
+        let next_id = match entries.last() {
+            Some(last) => last.id + 1,
+            None => 0,
+        };
         Ok(Self { path, file, lock, open: entries, next_id })
     }
 
@@ -86,7 +90,7 @@ impl UndoLog {
         &self.open
     }
 
-    /// Notes how a change will be put back; it may be made once this returns.
+    /// Notes how a change will be undone; it may be made once this returns.
     ///
     /// # Errors
     /// Where it can't be written: then it must not be made.
@@ -104,24 +108,42 @@ impl UndoLog {
         Ok(id)
     }
 
-    /// Notes that a change was put back. Once all were, the log is empty again.
+    /// Notes that a change was undone. Once all were, the log is empty again.
     ///
     /// # Errors
-    /// Where it can't be written: it will be put back once more, which does no harm.
+    /// Where it can't be written: it will be undone again, which does no harm.
     pub fn undone(&mut self, id: u64) -> Result<(), LabError> {
         self.open.retain(|entry| entry.id != id);
         if !self.open.is_empty() {
             return self.append(&Line::Undone(id));
         }
-        let emptied = self.file.set_len(0).and_then(|()| self.file.sync_all());
-        emptied.map_err(|error| LabError::file("empty", &self.path, error))
+        // The length is metadata, which fdatasync(2) may leave unwritten: hence fsync(2).
+        match self.empty() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(LabError::file("empty", &self.path, error)),
+        }
+    }
+
+    fn empty(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.sync_all()
     }
 
     fn append(&mut self, line: &Line) -> Result<(), LabError> {
         let mut text = serde_json::to_vec(line).expect("a line has no maps with other keys");
         text.push(b'\n');
-        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
-        written.map_err(|error| LabError::file("write", &self.path, error))
+        match self.write_synced(&text) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(LabError::file("write", &self.path, error)),
+        }
+    }
+
+    /// Writes a whole line at once, and returns once it is on disk.
+    ///
+    /// One write(2) of a line can be cut off by a crash, but never be mixed with another line.
+    fn write_synced(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file.write_all(line)?;
+        self.file.sync_data()
     }
 }
 
@@ -148,14 +170,18 @@ fn await_lock(lock: &File, path: &Path, patience: Duration) -> Result<(), LabErr
     }
 }
 
-/// The entries that were begun and not put back.
+/// The entries that were begun and not undone.
 fn read(mut file: &File, path: &Path) -> Result<Vec<Entry>, LabError> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(|error| LabError::file("read", path, error))?;
     // A line that was cut off while it was written: its change never began.
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut whole = text.len();
+    while whole > 0 && text[whole - 1] != b'\n' {
+        whole -= 1;
+    }
     if whole < text.len() {
-        file.set_len(whole as u64).map_err(|error| LabError::file("mend", path, error))?;
+        // Cut off here, too: the next line would otherwise be appended to it.
+        file.set_len(whole as u64).map_err(|error| LabError::file("shorten", path, error))?;
     }
     let mut entries: Vec<Entry> = Vec::new();
     for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -164,7 +190,7 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Entry>, LabError> {
             Ok(Line::Undone(id)) => entries.retain(|entry| entry.id != id),
             Err(error) => {
                 let message = format!("line {}: {error}", number + 1);
-                let error = std::io::Error::new(ErrorKind::InvalidData, message);
+                let error = io::Error::new(ErrorKind::InvalidData, message);
                 return Err(LabError::file("read", path, error));
             }
         }
@@ -177,6 +203,9 @@ mod tests {
     use super::*;
 
     const AT_ONCE: Duration = Duration::ZERO;
+    /// For a lock that is free: a program that another test starts at this moment has a copy of it
+    /// from fork(2) until execve(2).
+    const AT_LAST: Duration = Duration::from_secs(10);
 
     fn undo() -> Vec<Undo> {
         vec![Undo::File { path: PathBuf::from("/no/such/file") }]
@@ -184,7 +213,7 @@ mod tests {
 
     fn in_new_folder() -> (tempfile::TempDir, UndoLog) {
         let folder = tempfile::tempdir().unwrap();
-        let log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+        let log = UndoLog::open(folder.path(), AT_LAST).unwrap();
         (folder, log)
     }
 
@@ -195,7 +224,7 @@ mod tests {
         let second = log.begin("c", "second".to_owned(), undo()).unwrap();
         log.undone(first).unwrap();
         drop(log);
-        let mut log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+        let mut log = UndoLog::open(folder.path(), AT_LAST).unwrap();
         let [entry] = log.open_entries() else { panic!("{log:?}") };
         assert_eq!((entry.id, entry.what.as_str(), &entry.undo), (second, "second", &undo()));
         log.undone(second).unwrap();
@@ -211,11 +240,11 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for cut in 1..whole.len() {
             fs::write(&path, [whole.as_slice(), &whole[..cut]].concat()).unwrap();
-            let mut log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+            let mut log = UndoLog::open(folder.path(), AT_LAST).unwrap();
             assert_eq!(log.open_entries().len(), 1, "cut at {cut}");
             log.begin("c", "next".to_owned(), undo()).unwrap();
             drop(log);
-            let log = UndoLog::open(folder.path(), AT_ONCE).unwrap();
+            let log = UndoLog::open(folder.path(), AT_LAST).unwrap();
             assert_eq!(log.open_entries().len(), 2, "cut at {cut}");
         }
     }
@@ -225,7 +254,7 @@ mod tests {
         let (folder, log) = in_new_folder();
         drop(log);
         fs::write(folder.path().join(LOG), "{}\n{\"undone\":1}\n").unwrap();
-        let error = UndoLog::open(folder.path(), AT_ONCE).unwrap_err().to_string();
+        let error = UndoLog::open(folder.path(), AT_LAST).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
     }
 
@@ -235,6 +264,6 @@ mod tests {
         let error = UndoLog::open(folder.path(), AT_ONCE).unwrap_err().to_string();
         assert!(error.contains(&std::process::id().to_string()), "{error}");
         drop(log);
-        UndoLog::open(folder.path(), AT_ONCE).unwrap();
+        UndoLog::open(folder.path(), AT_LAST).unwrap();
     }
 }

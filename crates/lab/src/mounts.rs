@@ -1,7 +1,7 @@
 //! Finds the file system of a path, and whether the kernel counts its storage reads.
 //!
 //! The table of mounts is that of this process's namespace; of several mounts on one point the
-//! last is in force. **Source:** proc_pid_mountinfo(5).
+//! last is effective. **Source:** proc_pid_mountinfo(5).
 
 use std::path::Path;
 
@@ -19,36 +19,48 @@ pub struct Mount {
     pub source: String,
     /// Path of the mount point.
     pub mount_point: String,
-    /// Options in force, comma-separated.
+    /// Effective options, comma-separated.
     pub options: String,
     /// Number of its device, as `major:minor`.
     pub device: String,
-    /// Number of the mount itself: one that was made anew has another.
+    /// Number of the mount itself: one that was mounted again has another.
     pub id: i32,
 }
 
-/// The mount on exactly this point; of several the last, which is in force.
+/// The mount on exactly this point; of several the last, which is effective.
 pub fn at(point: &Path) -> Option<Mount> {
-    let point = point.canonicalize().unwrap_or_else(|_| point.to_owned());
-    let mounts = Process::myself().ok()?.mountinfo().ok()?;
-    mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
+    match point.canonicalize() {
+        Ok(point) => named(&point),
+        Err(_) => named(point),
+    }
 }
 
 /// Finds a mount as [`at`] does, by a path as the kernel writes it: nothing looks at the point,
 /// which may be on a mount that doesn't answer.
 pub fn named(point: &Path) -> Option<Mount> {
-    let mounts = Process::myself().ok()?.mountinfo().ok()?;
-    mounts.0.into_iter().rfind(|mount| mount.mount_point == point).map(Mount::from)
+    let mount = all().into_iter().rfind(|mount| mount.mount_point == point)?;
+    Some(Mount::from(mount))
+}
+
+/// Returns all mounts of this process's namespace, the oldest first; none where `/proc` has no list.
+pub(crate) fn all() -> Vec<MountInfo> {
+    let Ok(process) = Process::myself() else { return Vec::new() };
+    match process.mountinfo() {
+        Ok(mounts) => mounts.0,
+        Err(_) => Vec::new(),
+    }
 }
 
 impl Mount {
     /// Finds the mount of an existing path; `None` where `/proc` does not say.
     pub fn of(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
-        let mounts = Process::myself().ok()?.mountinfo().ok()?;
-        let on_path = mounts.0.into_iter().filter(|mount| path.starts_with(&mount.mount_point));
-        // Of mounts on the same point the last one is in force.
-        on_path.max_by_key(|mount| mount.mount_point.as_os_str().len()).map(Self::from)
+        let mut mounts = all();
+        mounts.retain(|mount| path.starts_with(&mount.mount_point));
+        // The innermost point; of mounts on the same point max_by_key returns the last one, which
+        // is effective.
+        let mount = mounts.into_iter().max_by_key(|mount| mount.mount_point.as_os_str().len())?;
+        Some(Self::from(mount))
     }
 
     /// Memory is all the storage that this file system has.
@@ -63,8 +75,8 @@ impl Mount {
 
     /// Reads that reach storage are counted in the process's `read_bytes`.
     ///
-    /// The block layer counts them for whoever submits them. File systems in user space and over
-    /// the network submit nothing to it, or in another process.
+    /// The block layer counts them for the process that submits them. File systems in user space
+    /// and over the network submit nothing to it, or in another process.
     pub fn counts_storage_reads(&self) -> bool {
         const LOCAL: [&str; 7] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat"];
         self.is_memory() || LOCAL.contains(&self.file_system.as_str())
@@ -92,16 +104,17 @@ pub fn answers(point: &Path) -> u64 {
 }
 
 fn answers_in(text: &str, point: &Path) -> u64 {
-    let point = point.display().to_string().replace(' ', "\\040");
-    let Some(mount) = mountstats::of(text).into_iter().rfind(|mount| mount.point == point) else {
-        return 0;
-    };
+    let Some(mount) = mountstats::find(text, point) else { return 0 };
     let mut answers = 0;
     for (name, rest) in mount.lines {
+        if name != "xprt" {
+            continue;
+        }
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // The name of the transport is word 0, so that the columns count from 1.
         let column = if words.first() == Some(&"udp") { 4 } else { 7 };
-        if name == "xprt" {
-            answers += words.get(column).and_then(|word| word.parse().ok()).unwrap_or(0);
+        if let Some(word) = words.get(column) {
+            answers += word.parse().unwrap_or(0);
         }
     }
     answers
@@ -111,27 +124,26 @@ fn answers_in(text: &str, point: &Path) -> u64 {
 ///
 /// A file system may have a number of its own (btrfs): then the node tells.
 pub fn of_device(number: &str, node: &Path) -> Vec<String> {
-    let Some(mounts) = Process::myself().and_then(|process| process.mountinfo()).ok() else {
-        return Vec::new();
-    };
-    let is_it = |mount: &MountInfo| {
-        mount.majmin == number || mount.mount_source.as_deref() == node.to_str()
-    };
-    let points = mounts.0.into_iter().filter(is_it).map(|mount| mount.mount_point);
-    points.map(|point| point.display().to_string()).collect()
+    let mut points = Vec::new();
+    for mount in all() {
+        if mount.majmin == number || mount.mount_source.as_deref() == node.to_str() {
+            points.push(mount.mount_point.display().to_string());
+        }
+    }
+    points
 }
 
 impl From<MountInfo> for Mount {
     fn from(mount: MountInfo) -> Self {
-        let mut options: Vec<String> = mount
-            .mount_options
-            .into_iter()
-            .chain(mount.super_options)
-            .map(|(name, value)| match value {
+        // The options of the mount point and those of the file system, which may be on several
+        // points: one that both have is listed once.
+        let mut options = Vec::new();
+        for (name, value) in mount.mount_options.into_iter().chain(mount.super_options) {
+            options.push(match value {
                 Some(value) => format!("{name}={value}"),
                 None => name,
-            })
-            .collect();
+            });
+        }
         options.sort();
         options.dedup();
         Self {

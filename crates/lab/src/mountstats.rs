@@ -5,6 +5,8 @@
 //!
 //! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
 
+use std::path::Path;
+
 /// Path of the file.
 pub(crate) const PATH: &str = "/proc/self/mountstats";
 
@@ -16,6 +18,14 @@ pub(crate) struct Mount<'a> {
     pub point: &'a str,
     /// Its lines: the name before the first colon, and what follows.
     pub lines: Vec<(&'a str, &'a str)>,
+}
+
+/// Finds the NFS mount on a point; of several the last, which is effective.
+///
+/// The kernel writes a blank of a path in octal. **Source:** fs/seq_file.c (`mangle_path`).
+pub(crate) fn find<'t>(text: &'t str, point: &Path) -> Option<Mount<'t>> {
+    let point = point.display().to_string().replace(' ', "\\040");
+    of(text).into_iter().rfind(|mount| mount.point == point)
 }
 
 /// The NFS mounts in the text of the file.
@@ -40,5 +50,6 @@ pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
 fn header(line: &str) -> Option<Mount<'_>> {
     let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
     let (point, kind) = rest.split_once(" with fstype ")?;
-    kind.starts_with("nfs").then(|| Mount { source, point, lines: Vec::new() })
+    let is_nfs = kind.starts_with("nfs");
+    if is_nfs { Some(Mount { source, point, lines: Vec::new() }) } else { None }
 }

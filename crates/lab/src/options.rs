@@ -1,7 +1,7 @@
 //! Options of mounts, as requested and as the kernel lists them.
 //!
 //! The kernel leaves some defaults out of its list, writes sizes in its own units and gives some
-//! options another name; what can't be told from the list is not called a difference.
+//! options another name; what the list doesn't show is not called a difference.
 
 use crate::findings::Findings;
 
@@ -53,33 +53,46 @@ pub struct Requested {
 impl Requested {
     /// Options of a local file system.
     pub fn local(options: &[String]) -> Vec<Self> {
-        let words = options.iter().flat_map(|option| option.split(','));
-        words.filter(|word| !word.is_empty()).map(Self::of).collect()
+        let mut requested = Vec::new();
+        for word in options.iter().flat_map(|option| option.split(',')) {
+            if !word.is_empty() {
+                requested.push(Self::of(word));
+            }
+        }
+        requested
     }
 
     /// Options of nfs(5), under the names by which the kernel lists them.
     pub fn nfs(options: &[String]) -> Vec<Self> {
-        Self::local(options).into_iter().flat_map(Self::of_nfs).collect()
+        let mut requested = Vec::new();
+        for option in Self::local(options) {
+            requested.extend(option.into_listed_by_nfs());
+        }
+        requested
     }
 
     fn of(word: &str) -> Self {
         match word.split_once('=') {
-            Some((name, value)) => Self { name: name.to_owned(), value: Some(value.to_owned()) },
+            Some((name, value)) => Self::with_value(name, value),
             None => Self { name: word.to_owned(), value: None },
         }
     }
 
+    fn with_value(name: &str, value: &str) -> Self {
+        Self { name: name.to_owned(), value: Some(value.to_owned()) }
+    }
+
+    /// Returns the options by which the kernel's client lists this one.
+    ///
     /// **Source:** nfs(5): `nfsvers` is `vers`, `tcp` is `proto=tcp`, `actimeo` sets four others.
-    fn of_nfs(self) -> Vec<Self> {
-        let with =
-            |name: &str, value: &str| Self { name: name.to_owned(), value: Some(value.to_owned()) };
+    fn into_listed_by_nfs(self) -> Vec<Self> {
         match (self.name.as_str(), self.value.as_deref()) {
             // The newest that the server has: 4.2, most likely.
             ("vers" | "nfsvers", Some("4")) | ("minorversion", _) => Vec::new(),
-            ("nfsvers", Some(value)) => vec![with("vers", value)],
-            (proto @ ("tcp" | "udp" | "rdma"), None) => vec![with("proto", proto)],
+            ("nfsvers", Some(value)) => vec![Self::with_value("vers", value)],
+            (proto @ ("tcp" | "udp" | "rdma"), None) => vec![Self::with_value("proto", proto)],
             ("actimeo", Some(value)) => ["acregmin", "acregmax", "acdirmin", "acdirmax"]
-                .map(|name| with(name, value))
+                .map(|name| Self::with_value(name, value))
                 .to_vec(),
             ("noac", None) => vec![self, Self { name: "sync".to_owned(), value: None }],
             _ => vec![self],
@@ -91,8 +104,7 @@ impl Requested {
 pub fn compare(findings: &mut Findings, requested: &[Requested], listed: &str, source: &str) {
     let listed: Vec<Requested> = listed.split(',').map(Requested::of).collect();
     for option in requested {
-        let found = listed.iter().find(|found| found.name == option.name);
-        match (&option.value, found) {
+        match (&option.value, find(&listed, &option.name)) {
             (None, Some(_)) => {}
             (Some(requested), Some(Requested { value: Some(found), .. })) => {
                 if !is_same(requested, found) {
@@ -110,28 +122,32 @@ pub fn compare(findings: &mut Findings, requested: &[Requested], listed: &str, s
     }
 }
 
+fn find<'l>(listed: &'l [Requested], name: &str) -> Option<&'l Requested> {
+    listed.iter().find(|found| found.name == name)
+}
+
 /// Says how the list contradicts an option that it doesn't hold.
 fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
     let name = option.name.as_str();
-    let has = |name: &str| listed.iter().any(|found| found.name == name);
     let against = match name.strip_prefix("no") {
         Some(positive) => positive.to_owned(),
         None => format!("no{name}"),
     };
     let pairs = [("hard", "soft"), ("soft", "hard"), ("rw", "ro"), ("ro", "rw"), ("async", "sync")];
-    let other = pairs.iter().find(|(one, _)| *one == name).map(|(_, other)| *other);
-    if let Some(other) = other.filter(|other| has(other)) {
-        return Some(other.to_owned());
+    for (one, other) in pairs {
+        if one == name && find(listed, other).is_some() {
+            return Some(other.to_owned());
+        }
     }
-    if has(&against) {
+    if find(listed, &against).is_some() {
         return Some(against);
     }
     // `x-` and `comment=` are for people and programs.
     let silent = DEFAULTS.contains(&name) || USED_UP.contains(&name) || name.starts_with("x-");
-    (!silent).then(|| "not listed".to_owned())
+    if silent { None } else { Some("not listed".to_owned()) }
 }
 
-/// The same word, or the same number of bytes.
+/// The same word, or the same number of bytes: `64m` is listed as `65536k`.
 fn is_same(requested: &str, found: &str) -> bool {
     requested == found || matches!((bytes(requested), bytes(found)), (Some(a), Some(b)) if a == b)
 }

@@ -42,7 +42,12 @@ const PACKAGES: [(&str, &str); 32] = [
 
 /// The package that has a program, or the program's own name.
 pub fn package_of(program: &str) -> &str {
-    PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package)
+    for (name, package) in PACKAGES {
+        if name == program {
+            return package;
+        }
+    }
+    program
 }
 
 /// Says that a program is missing, and how to get it.

@@ -1,6 +1,6 @@
 //! One question to a portmapper: at which port the MOUNT service listens.
 //!
-//! Only the bytes of the call and of its answer: whoever asks has the connection, such as one
+//! Only the bytes of the call and of its answer: the caller has the connection, such as one
 //! through ssh. Answers are a host's, and may be anything: what is no answer to this call is none.
 //! **Source:** RFC 1833, 3 (version 2, PMAPPROC_GETPORT); RFC 5531, 9 to 11; RFC 1813, 5 (MOUNT).
 
@@ -19,17 +19,23 @@ const MARK: u32 = 0x8000_0000 | (14 * 4);
 /// The call that asks for the TCP port of a version of MOUNT, for a stream.
 pub fn mount_port_call(version: u32) -> Vec<u8> {
     let [program, program_version, get_port] = PORTMAP;
-    let header = [MARK, XID, 0, 2, program, program_version, get_port, 0, 0, 0, 0];
-    let mapping = [MOUNT, version, TCP, 0];
-    header.into_iter().chain(mapping).flat_map(u32::to_be_bytes).collect()
+    // Mark, transaction, call (0), RPC version 2, procedure; then credentials and verifier, both
+    // none (flavor 0 of 0 bytes); then the mapping, whose port is what is sought.
+    [
+        [MARK, XID, 0, 2, program, program_version, get_port].as_slice(),
+        &[0, 0, 0, 0],
+        &[MOUNT, version, TCP, 0],
+    ]
+    .concat()
+    .into_iter()
+    .flat_map(u32::to_be_bytes)
+    .collect()
 }
 
 /// The port of an answer, 0 where there is no such service; `None` where it is no such answer.
 pub fn port_of(reply: &[u8]) -> Option<u16> {
-    let words: Vec<u32> = reply
-        .chunks_exact(4)
-        .filter_map(|word| Some(u32::from_be_bytes(word.try_into().ok()?)))
-        .collect();
+    let (chunks, _) = reply.as_chunks::<4>();
+    let words: Vec<u32> = chunks.iter().map(|word| u32::from_be_bytes(*word)).collect();
     // Mark, transaction, reply (1), accepted (0), no verifier (0, of 0 bytes), success (0), port.
     match words[..] {
         [_, XID, 1, 0, 0, 0, 0, port] => u16::try_from(port).ok(),

@@ -1,7 +1,7 @@
 //! Programs that run on this host: those that we started, and those that hold something.
 //!
 //! A program that we started is known by the path it was started by, below /run/dfsbench: numbers
-//! of processes are given anew, that path isn't. **Source:** proc_pid_cmdline(5), pidfd_open(2).
+//! of processes are used again, that path isn't. **Source:** proc_pid_cmdline(5), pidfd_open(2).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -25,7 +25,9 @@ pub fn pause(duration: Duration) {
 
 /// Numbers of the processes that run by this path, or that `sudo` is about to run by it.
 pub fn running_by(program: &Path) -> Vec<u32> {
-    numbers().filter(|pid| runs_by(*pid, program)).collect()
+    let mut pids = numbers();
+    pids.retain(|pid| runs_by(*pid, program));
+    pids
 }
 
 /// Ends the processes that run by this path: politely, then not.
@@ -37,6 +39,7 @@ pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
         for pid in running_by(program) {
             signal_and_wait(runner, pid, program, signal)?;
         }
+        // Our own children would be listed until they are reaped.
         runner.reap();
     }
     match running_by(program).first() {
@@ -51,31 +54,45 @@ pub fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
 /// Processes that have an open file, as `name (pid n)`.
 pub fn with_open_file(path: &Path) -> Vec<String> {
     let Ok(wanted) = path.metadata() else { return Vec::new() };
-    holders(|link| {
-        link.metadata()
-            .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
+    // By device and inode: the file may be open by another of its names.
+    holders(|link| match link.metadata() {
+        Ok(found) => (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()),
+        Err(_) => false,
     })
 }
 
 /// Processes that hold something below a mount point: open files, mapped files, working and root
 /// directories; as `name (pid n)`.
 pub fn below(point: &Path) -> Vec<String> {
-    holders(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(point)))
+    // Links are read and not followed: the server behind the mount may be gone.
+    holders(|link| match fs::read_link(link) {
+        Ok(target) => target.starts_with(point),
+        Err(_) => false,
+    })
 }
 
-/// Names of all processes, as the kernel shortens them.
-pub fn names() -> impl Iterator<Item = String> {
-    let comm = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm"));
-    numbers().filter_map(move |pid| Some(comm(pid).ok()?.trim().to_owned()))
+/// A process has this name, as the kernel shortens names.
+pub fn is_running(name: &str) -> bool {
+    for pid in numbers() {
+        if let Ok(found) = fs::read_to_string(format!("/proc/{pid}/comm"))
+            && found.trim() == name
+        {
+            return true;
+        }
+    }
+    false
 }
 
+/// Lists the processes of which a link in /proc satisfies `holds`. **Source:** proc_pid_fd(5),
+/// proc_pid_map_files(5): for root, or the process's own user.
 fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for pid in numbers() {
         let base = PathBuf::from(format!("/proc/{pid}"));
-        let open = ["fd", "map_files"].into_iter().flat_map(|name| entries(&base.join(name)));
-        let places = ["cwd", "root", "exe"].into_iter().map(|name| base.join(name));
-        if open.chain(places).any(|link| holds(&link)) {
+        let mut links = entries(&base.join("fd"));
+        links.extend(entries(&base.join("map_files")));
+        links.extend([base.join("cwd"), base.join("root"), base.join("exe")]);
+        if links.iter().any(|link| holds(link)) {
             let name = fs::read_to_string(base.join("comm")).unwrap_or_default();
             found.push(format!("{} (pid {pid})", name.trim()));
         }
@@ -84,13 +101,26 @@ fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.path()).collect()
+    let mut paths = Vec::new();
+    if let Ok(entries) = fs::read_dir(folder) {
+        for entry in entries.flatten() {
+            paths.push(entry.path());
+        }
+    }
+    paths
 }
 
-fn numbers() -> impl Iterator<Item = u32> {
-    let names = entries(Path::new("/proc")).into_iter();
-    names.filter_map(|path| path.file_name()?.to_str()?.parse().ok())
+/// Numbers of all processes: the entries of /proc whose names are numbers.
+fn numbers() -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for path in entries(Path::new("/proc")) {
+        if let Some(name) = path.file_name()
+            && let Ok(number) = name.to_string_lossy().parse()
+        {
+            numbers.push(number);
+        }
+    }
+    numbers
 }
 
 fn runs_by(pid: u32, program: &Path) -> bool {
@@ -110,7 +140,8 @@ fn signal_and_wait(
     let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
     // It may have ended by now.
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(()) };
-    // The handle stays that of one process: what is read now holds for it.
+    // The handle is that of one process for ever, while its number may be used again: what is read
+    // now holds for the handle if the process still runs, and a signal to one that ended is none.
     if !runs_by(pid, program) {
         return Ok(());
     }

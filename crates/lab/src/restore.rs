@@ -15,6 +15,7 @@ use model::work::directory_name;
 use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
 use crate::host::{calendar, devices, exports, interfaces, nfsd};
+use crate::log::UndoLog;
 use crate::processes;
 use crate::undo::Undo;
 use crate::{undo_guard, unmount};
@@ -29,9 +30,27 @@ pub fn restore_all<'a>(
 ) -> Result<(), LabError> {
     let mut errors = Vec::new();
     for part in undo.into_iter().rev() {
+        // What fails keeps no other part from being restored.
         errors.extend(restore(part, runner).err());
     }
-    LabError::of_all(errors).map_or(Ok(()), Err)
+    LabError::join(errors)
+}
+
+/// Undoes a change that the log has, and notes there that it was undone.
+///
+/// In this order: a process that is killed between the two leaves an entry that is undone twice,
+/// which does no harm, and never a change that no entry knows.
+///
+/// # Errors
+/// Where it can't be undone, or the log can't be written.
+pub fn restore_entry(
+    runner: &mut Runner,
+    log: &mut UndoLog,
+    id: u64,
+    undo: &[Undo],
+) -> Result<(), LabError> {
+    restore_all(runner, undo)?;
+    log.undone(id)
 }
 
 /// Undoes one part of a change; does nothing where there is nothing to do.
@@ -98,8 +117,9 @@ fn remove_works(runner: &Runner, directory: &Path, campaign: &str) -> Result<(),
     let ours = directory_name(campaign, "");
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     for entry in entries.flatten() {
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_directory && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
+        // The type is that of the entry itself: a link to a directory is none, and is left alone.
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && entry.file_name().as_bytes().starts_with(ours.as_bytes()) {
             remove_all(runner, &entry.path(), LONG)?;
         }
     }

@@ -1,8 +1,8 @@
-//! Steps that may stay on several hosts between two runs. Pure: nothing is requested of any host.
+//! Steps that may be kept on several hosts between two runs. Pure: nothing is requested of any host.
 //!
-//! On one host things build on each other, so what stays is a beginning of what was done there. A
-//! mount builds on the host that serves it, too: where anything changes there, all mounts are made
-//! anew. Nothing else on a client does, and nothing on a server builds on clients.
+//! On one host things build on each other, so what is kept is a beginning of what was done there. A
+//! mount builds on the host that serves it, too: where anything changes there, all are mounted
+//! again. Nothing else on a client does, and nothing on a server builds on clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,33 +10,37 @@ use model::{Action, LabStep};
 
 use crate::actions::{Layer, layer};
 
-/// Says which of the applied steps stay, and which of the wanted ones thus stand already.
+/// Says which of the applied steps are kept, and which of the wanted ones thus stand already.
 pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
     let (old, new) = (by_host(applied), by_host(wanted));
-    let hosts: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-    let none = Vec::new();
+    let mut hosts: BTreeSet<&str> = old.keys().copied().collect();
+    hosts.extend(new.keys());
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
     let mut server_changes = false;
-    for &host in &hosts {
-        let (old, new) = (old.get(host).unwrap_or(&none), new.get(host).unwrap_or(&none));
-        let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    for host in hosts {
+        let (old, new) = (actions_of(&old, host), actions_of(&new, host));
+        let mut same = 0;
+        while same < old.len() && same < new.len() && old[same] == new[same] {
+            same += 1;
+        }
         let changes = same < old.len() || same < new.len();
-        server_changes |= changes && !old.iter().chain(new).any(|action| is_mounting(action));
+        // A host without a mount of the export is the server, or takes no part in mounting.
+        server_changes |= changes && first_mount(old).is_none() && first_mount(new).is_none();
         kept.insert(host, same);
     }
     if server_changes {
         for (host, same) in &mut kept {
-            let actions = old.get(host).unwrap_or(&none);
-            let mount = actions.iter().position(|action| is_mounting(action));
-            *same = mount.map_or(*same, |mount| mount.min(*same));
+            if let Some(mount) = first_mount(actions_of(&old, host)) {
+                *same = mount.min(*same);
+            }
         }
     }
     (mask(applied, &kept), mask(wanted, &kept))
 }
 
-/// Says whether an action builds on the server of another host.
-fn is_mounting(action: &Action) -> bool {
-    layer(action) == Layer::Client
+/// Finds the first action that builds on the server of another host.
+fn first_mount(actions: &[&Action]) -> Option<usize> {
+    actions.iter().position(|action| layer(action) == Layer::Client)
 }
 
 fn by_host(steps: &[LabStep]) -> BTreeMap<&str, Vec<&Action>> {
@@ -47,17 +51,23 @@ fn by_host(steps: &[LabStep]) -> BTreeMap<&str, Vec<&Action>> {
     hosts
 }
 
+fn actions_of<'l, 'a>(hosts: &'l BTreeMap<&str, Vec<&'a Action>>, host: &str) -> &'l [&'a Action] {
+    match hosts.get(host) {
+        Some(actions) => actions,
+        None => &[],
+    }
+}
+
 /// Marks the first so many steps of each host.
 fn mask(steps: &[LabStep], kept: &BTreeMap<&str, usize>) -> Vec<bool> {
     let mut left = kept.clone();
-    let stays = |step: &LabStep| match left.get_mut(step.host.as_str()) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            true
-        }
-        _ => false,
-    };
-    steps.iter().map(stays).collect()
+    let mut mask = Vec::with_capacity(steps.len());
+    for step in steps {
+        let left = left.entry(&step.host).or_default();
+        mask.push(*left > 0);
+        *left = left.saturating_sub(1);
+    }
+    mask
 }
 
 #[cfg(test)]
@@ -84,16 +94,16 @@ mod tests {
     /// What is undone and what is done between two states.
     fn changes(old: &LabSpec, new: &LabSpec) -> [Vec<String>; 2] {
         let (old, new) = (compose(old).unwrap(), compose(new).unwrap());
-        let (stays, stands) = reusable_steps(&old, &new);
+        let (kept, stands) = reusable_steps(&old, &new);
         let others = |steps: &[LabStep], mask: &[bool]| {
-            let changed = steps.iter().zip(mask).filter(|(_, stays)| !**stays);
+            let changed = steps.iter().zip(mask).filter(|(_, is_kept)| !**is_kept);
             let shown = |step: &LabStep| {
                 let text = format!("{:?}", step.action);
                 format!("{} {}", step.host, text.split('(').next().unwrap())
             };
             changed.map(|(step, _)| shown(step)).collect::<Vec<_>>()
         };
-        [others(&old, &stays), others(&new, &stands)]
+        [others(&old, &kept), others(&new, &stands)]
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct DeviceFacts {
     pub partitions: Vec<String>,
     /// Signatures on it: partition tables, file systems, members of arrays.
     pub signatures: Vec<String>,
-    /// The kernel says that somebody has it for himself.
+    /// The kernel says that another has opened it for its use alone.
     pub is_claimed: bool,
 }
 
@@ -67,7 +67,7 @@ pub fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String> {
         let found = facts.signatures.join(", ");
         format!("there is something on it ({found}); if it may go: `wipefs --all {node}`")
     } else if facts.is_claimed {
-        "somebody has it for himself".to_owned()
+        "another program or the kernel has opened it exclusively".to_owned()
     } else {
         return None;
     };
@@ -99,32 +99,39 @@ pub fn may_destroy(
 /// # Errors
 /// Where nothing may be mounted there.
 pub fn may_mount_on(point: &Path) -> Result<(), LabError> {
-    let refused = |why: &str| {
-        Err(LabError::Refused(format!("nothing is mounted on {}: {why}", point.display())))
+    // The order matters: what may stand on a mount is looked at only once the path is plain.
+    let why = if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
+        "it is no absolute path"
+    } else if point.parent().is_none() {
+        "it is the root of the host"
+    } else if fs::read_link(point).is_ok() {
+        "it is a link"
+    } else if mounts::at(point).is_some() {
+        "something is mounted there"
+    } else if has_entries(point) {
+        "files in it would vanish from sight"
+    } else {
+        return Ok(());
     };
-    if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
-        return refused("it is no absolute path");
-    }
-    if point.parent().is_none() {
-        return refused("it is the root of the host");
-    }
-    if point.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
-        return refused("it is a link");
-    }
-    if mounts::at(point).is_some() {
-        return refused("something is mounted there");
-    }
-    let has_files = fs::read_dir(point).is_ok_and(|mut entries| entries.next().is_some());
-    if has_files { refused("files in it would vanish from sight") } else { Ok(()) }
+    Err(LabError::Refused(format!("nothing is mounted on {}: {why}", point.display())))
 }
 
-/// Refuses to export what nobody should.
+fn has_entries(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => false,
+    }
+}
+
+/// Refuses to export what no server should.
 ///
 /// # Errors
 /// Where the directory is the root of the host, or none.
 pub fn may_export(directory: &Path) -> Result<(), LabError> {
-    let real = directory.canonicalize();
-    let real = real.map_err(|error| LabError::file("export", directory, error))?;
+    let real = match directory.canonicalize() {
+        Ok(real) => real,
+        Err(error) => return Err(LabError::file("export", directory, error)),
+    };
     let why = if real.parent().is_none() {
         "it is the root of the host"
     } else if real != directory {
@@ -168,33 +175,47 @@ pub fn check_final_arguments(
     argv: &[String],
     devices: &[OverwrittenDevice],
 ) -> Result<(), LabError> {
-    let refused = |why: String| {
-        Err(LabError::Refused(format!("`{}` is not run: {why}", crate::commands::show(argv))))
-    };
+    if let Some(why) = refuse_arguments(&argv[1..], devices) {
+        let command = crate::commands::show(argv);
+        return Err(LabError::Refused(format!("`{command}` is not run: {why}")));
+    }
+    for device in devices {
+        check_still_free(device)?;
+    }
+    Ok(())
+}
+
+/// Says why a program must not run with these arguments; `None` where it may.
+fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Option<String> {
     if devices.is_empty() {
-        return refused("no device was checked for it".to_owned());
+        return Some("no device was checked for it".to_owned());
     }
     for device in devices {
         let node = device.node.display();
+        // A node is only a name: udev, or another user of the host, may have given it to another
+        // device since. The number is the device.
         if device.number.is_none() || block_number(&device.node) != device.number {
-            return refused(format!("{node} is no longer the block device that was checked"));
+            return Some(format!("{node} is no longer the block device that was checked"));
         }
-        if !argv.iter().skip(1).any(|word| Path::new(word) == device.node) {
-            return refused(format!("{node} is none of its arguments"));
-        }
-    }
-    for path in argv.iter().skip(1).flat_map(|word| paths_in(word)) {
-        let Ok(metadata) = fs::metadata(path) else { continue };
-        let number = block_number(Path::new(path));
-        let is_checked = devices.iter().any(|device| device.number == number);
-        if number.is_some() && !is_checked {
-            return refused(format!("{path} is a device that was not checked"));
-        }
-        if metadata.is_file() {
-            return refused(format!("{path} is a file"));
+        if !arguments.iter().any(|word| Path::new(word) == device.node) {
+            return Some(format!("{node} is none of its arguments"));
         }
     }
-    devices.iter().try_for_each(check_still_free)
+    for word in arguments {
+        for path in paths_in(word) {
+            let Ok(metadata) = fs::metadata(path) else { continue };
+            let number = block_number(Path::new(path));
+            let is_checked = devices.iter().any(|device| device.number == number);
+            if number.is_some() && !is_checked {
+                return Some(format!("{path} is a device that was not checked"));
+            }
+            // mkfs would make its file system in it.
+            if metadata.is_file() {
+                return Some(format!("{path} is a file"));
+            }
+        }
+    }
+    None
 }
 
 /// Returns the parts of an argument that may be paths: the whole, what follows an option of one
@@ -202,10 +223,10 @@ pub fn check_final_arguments(
 fn paths_in(word: &str) -> Vec<&str> {
     let mut found = vec![word];
     for (at, _) in word.match_indices('/') {
-        let before = word[..at].chars().next_back();
-        let begins =
-            before.is_some_and(|c| "=,: ".contains(c)) || (at == 2 && word.starts_with('-'));
-        if begins {
+        // `-d/dev/vdb` has its path at 2. Too many are found rather than too few: what is no path
+        // of a device or a file is passed over.
+        let follows_sign = word[..at].ends_with(['=', ',', ':', ' ']);
+        if follows_sign || (at == 2 && word.starts_with('-')) {
             let rest = &word[at..];
             found.extend([rest, rest.split([',', ' ']).next().unwrap_or(rest)]);
         }
@@ -213,11 +234,13 @@ fn paths_in(word: &str) -> Vec<&str> {
     found
 }
 
-/// Nobody has begun to use a device since it was checked.
+/// Refuses a device that another has begun to use since it was checked.
 fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
     if device.is_named_by_plan {
-        let why = refuse(&look_at(&device.node)?, std::slice::from_ref(&device.node));
-        return why.map_or(Ok(()), |why| Err(LabError::Refused(why)));
+        return match refuse(&look_at(&device.node)?, std::slice::from_ref(&device.node)) {
+            Some(why) => Err(LabError::Refused(why)),
+            None => Ok(()),
+        };
     }
     check_unused(&device.node)
 }
@@ -238,8 +261,9 @@ pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(),
     // Nodes of ours in /dev/md and /dev/mapper are links of udev's.
     let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
     let mut facts = look_at(&node)?;
-    let known = made_of_it.and_then(Path::file_name);
-    facts.holders.retain(|holder| known != Some(OsStr::new(holder)));
+    if let Some(made_of_it) = made_of_it {
+        facts.holders.retain(|holder| made_of_it.file_name() != Some(OsStr::new(holder)));
+    }
     let why = if !facts.is_block {
         "it is no block device".to_owned()
     } else if !facts.mounted.is_empty() {
@@ -257,7 +281,7 @@ pub fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(),
 /// The number of a block device that a path leads to.
 fn block_number(path: &Path) -> Option<u64> {
     let metadata = fs::metadata(path).ok()?;
-    metadata.file_type().is_block_device().then(|| metadata.rdev())
+    if metadata.file_type().is_block_device() { Some(metadata.rdev()) } else { None }
 }
 
 /// Finds out what is known of a device.
@@ -274,23 +298,36 @@ pub fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     if facts.is_link || !facts.is_block {
         return Ok(facts);
     }
-    let number = rustix::fs::stat(node).map(|stat| stat.st_rdev).unwrap_or_default();
+    let number = metadata.rdev();
     let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     let folder = PathBuf::from(format!("/sys/dev/block/{number}"));
     facts.mounted = mounts::of_device(&number, node);
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    // By its number: another node of the same device is the same device.
-    let own = block_number(node);
-    let is_swap =
-        |line: &str| line.split(' ').next().and_then(|it| block_number(Path::new(it))) == own;
-    facts.swap = swaps.lines().skip(1).any(is_swap);
+    facts.swap = is_swap(metadata.rdev());
+    // Arrays and mappings that are made of it. **Source:** the kernel's
+    // Documentation/ABI/testing/sysfs-block, `holders`.
     facts.holders = names(&folder.join("holders"));
+    // A partition has a folder of its own with a file `partition` in that of its disk.
     let mut inner = names(&folder);
     inner.retain(|name| folder.join(name).join("partition").exists());
     facts.partitions = inner;
     facts.signatures = signatures(node)?;
     facts.is_claimed = is_claimed(node);
     Ok(facts)
+}
+
+/// Says whether the kernel swaps to the device of this number.
+///
+/// By its number: another node of the same device is the same device. **Source:** proc_swaps(5):
+/// a line of headings, then one for each, which begins with its node.
+fn is_swap(device: u64) -> bool {
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    for line in swaps.lines().skip(1) {
+        let node = line.split(' ').next().unwrap_or_default();
+        if block_number(Path::new(node)) == Some(device) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Lists the signatures on a device. **Source:** wipefs(8): `--no-act` changes nothing.
@@ -301,13 +338,17 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let found: Option<Value> = serde_json::from_str(&text).ok();
-    let found = found.as_ref().and_then(|found| found["signatures"].as_array());
-    let Some(found) = found else {
+    // What isn't JSON has no list either.
+    let found: Value = serde_json::from_str(&text).unwrap_or_default();
+    let Some(found) = found["signatures"].as_array() else {
         // What can't be understood is something.
         return Ok(vec!["what wipefs says of it can't be understood".to_owned()]);
     };
-    Ok(found.iter().map(|one| one["type"].as_str().unwrap_or("unknown").to_owned()).collect())
+    let mut kinds = Vec::new();
+    for one in found {
+        kinds.push(one["type"].as_str().unwrap_or("unknown").to_owned());
+    }
+    Ok(kinds)
 }
 
 /// **Source:** open(2): `O_EXCL` without `O_CREAT` fails where a block device is in use.
@@ -318,8 +359,13 @@ fn is_claimed(node: &Path) -> bool {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    let mut names = Vec::new();
+    if let Ok(entries) = fs::read_dir(folder) {
+        for entry in entries.flatten() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -352,7 +398,7 @@ mod tests {
             ("it is a link", |facts| facts.is_link = true),
             ("no block device", |facts| facts.is_block = false),
             ("used to swap", |facts| facts.swap = true),
-            ("for himself", |facts| facts.is_claimed = true),
+            ("opened it exclusively", |facts| facts.is_claimed = true),
         ];
         for (says, rule) in rules {
             assert!(why(rule).unwrap().contains(says), "{says}");

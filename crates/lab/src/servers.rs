@@ -3,13 +3,14 @@
 //! An NFS server answers when it answers a null call, not when its port is open.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
 use procfs::net::{TcpNetEntry, TcpState};
 
+use crate::commands::{filled_lines, join_last};
 use crate::error::LabError;
 use crate::processes::{self, pause};
 
@@ -25,19 +26,21 @@ const NFS: u32 = 100_003;
 /// The port of NFS. **Source:** RFC 7530, 1.5.4.
 const NFS_PORT: u16 = 2049;
 
-/// Says whether somebody is connected to a server of NFS on this host.
+/// Says whether a client is connected to a server of NFS on this host.
 pub fn is_serving_clients() -> bool {
-    let is_client = |entry: &TcpNetEntry| {
-        entry.local_address.port() == NFS_PORT && entry.state == TcpState::Established
-    };
-    let mut connections = procfs::net::tcp().into_iter().chain(procfs::net::tcp6()).flatten();
-    connections.any(|entry| is_client(&entry))
+    // A socket of IPv6 has the connections of IPv4, too, where it is bound to both.
+    let connections = [procfs::net::tcp(), procfs::net::tcp6()];
+    connections.into_iter().flatten().flatten().any(|entry| is_client(&entry))
+}
+
+fn is_client(entry: &TcpNetEntry) -> bool {
+    entry.local_address.port() == NFS_PORT && entry.state == TcpState::Established
 }
 
 /// Waits until a program that was started by `link` is up.
 ///
 /// # Errors
-/// Where it ends or stays silent, with the end of its log.
+/// Where it ends or doesn't answer, with the end of its log.
 pub fn await_up(
     what: &str,
     link: &Path,
@@ -55,7 +58,8 @@ pub fn await_up(
         let is_gone = waited > startup && processes::running_by(link).is_empty();
         if is_gone || waited > patience {
             let why = if is_gone { "it ended" } else { "it is silent" };
-            let why = format!("{why}; {}", end_of(log));
+            let log = fs::read_to_string(log).unwrap_or_default();
+            let why = format!("{why}; {}", last_lines(&log));
             return Err(LabError::Silent { what: what.to_owned(), why });
         }
         pause(POLL);
@@ -86,44 +90,45 @@ pub fn await_port(port: u16) -> Result<(), LabError> {
 
 /// An NFS server answers to the null call of this version on a port of the loopback.
 pub fn serves(port: u16, version: u32) -> bool {
-    ask(port, version).is_some()
+    call_null(port, version).unwrap_or(false)
 }
 
+/// Calls procedure 0 of NFS and reports whether it succeeded.
+///
 /// **Source:** RFC 5531, 9 and 11: a call of procedure 0 without credentials, as one last fragment;
 /// the answer is accepted (0) with success (0).
-fn ask(port: u16, version: u32) -> Option<()> {
+fn call_null(port: u16, version: u32) -> io::Result<bool> {
     const XID: u32 = 0x6466_7362;
+    // Mark of the last fragment with its 40 bytes, transaction, call (0), RPC version 2, program,
+    // version, procedure 0, then credentials and verifier: flavor none (0) of 0 bytes each.
     let call = [0x8000_0028, XID, 0, 2, NFS, version, 0, 0, 0, 0, 0];
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, ANSWER).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
-    stream.write_all(&call.map(u32::to_be_bytes).concat()).ok()?;
-    let mut reply = [0; 28];
-    stream.read_exact(&mut reply).ok()?;
-    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| reply[at * 4 + i]));
-    let accepted = [word(1), word(2), word(3), word(6)];
-    (accepted == [XID, 1, 0, 0]).then_some(())
-}
-
-/// The last lines of a log.
-fn end_of(log: &Path) -> String {
-    last_lines(&fs::read_to_string(log).unwrap_or_default())
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.write_all(&call.map(u32::to_be_bytes).concat())?;
+    let mut reply = [[0; 4]; 7];
+    stream.read_exact(reply.as_flattened_mut())?;
+    // Mark, transaction, reply (1), accepted (0), the verifier's flavor and length, success (0).
+    let [_, xid, kind, accepted, _, _, success] = reply.map(u32::from_be_bytes);
+    Ok([xid, kind, accepted, success] == [XID, 1, 0, 0])
 }
 
 /// The end of a log: what ssh writes to find its own faults (`debug1: ...`) hides what is wrong,
 /// and stands there only where nothing else does.
 fn last_lines(text: &str) -> String {
-    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let is_debug = |line: &str| {
-        let name = line.split(':').next().unwrap_or_default();
-        matches!(name, "debug1" | "debug2" | "debug3") || line.starts_with("OpenSSH_")
-    };
-    let plain: Vec<&str> = all.iter().copied().filter(|line| !is_debug(line)).collect();
+    let all = filled_lines(text);
+    let mut plain = all.clone();
+    plain.retain(|line| !is_debug(line));
     let lines = if plain.is_empty() { all } else { plain };
     if lines.is_empty() {
         return "it says nothing".to_owned();
     }
-    lines[lines.len().saturating_sub(6)..].join("; ")
+    join_last(&lines, 6)
+}
+
+fn is_debug(line: &str) -> bool {
+    let name = line.split(':').next().unwrap_or_default();
+    matches!(name, "debug1" | "debug2" | "debug3") || line.starts_with("OpenSSH_")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 use model::Peer;
 use rustix::process::{getegid, geteuid};
 
-use crate::commands::{self, LONG, Runner, SOON};
+use crate::commands::{self, LONG, RunAs, Runner, SOON};
 use crate::error::LabError;
 use crate::host::{calendar, filler, grace, path_probe};
 use crate::safety::{self, OverwrittenDevice};
@@ -61,14 +61,14 @@ pub enum Step {
         /// Text of the file.
         text: String,
     },
-    /// Starts a program that stays, by a link of ours so that it can be found again.
+    /// Starts a program that goes on running, by a link of ours so that it can be found again.
     Start {
         /// Path of the link.
         link: PathBuf,
         /// The program that it leads to, and its arguments.
         argv: Vec<String>,
-        /// Whether it runs as root, or as who we are.
-        as_root: bool,
+        /// The user that it runs as.
+        user: RunAs,
     },
     /// Waits until something answers on a TCP port of the loopback.
     Await(u16),
@@ -124,14 +124,12 @@ impl Step {
     /// Where it can't be done.
     pub fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
         match self {
-            Self::Run { argv, limit } => {
-                let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-                runner.run(&argv, *limit).map(drop)
-            }
+            Self::Run { argv, limit } => runner.run(argv, *limit).map(drop),
             Self::Overwrite { argv, devices } => {
+                // Right before it runs: what was checked when the action was prepared may be in use
+                // by now.
                 safety::check_final_arguments(argv, devices)?;
-                let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-                runner.run(&argv, LONG).map(drop)
+                runner.run(argv, LONG).map(drop)
             }
             Self::Refuse(why) => Err(LabError::Refused(why.clone())),
             Self::Write { path, text } => runner.write(path, text),
@@ -145,7 +143,7 @@ impl Step {
                 let written = trust::create_file(path)?.write_all(text.as_bytes());
                 written.map_err(|error| LabError::file("write", path, error))
             }
-            Self::Start { link, argv, as_root } => start(runner, link, argv, *as_root),
+            Self::Start { link, argv, user } => start(runner, link, argv, *user),
             Self::Await(port) => servers::await_port(*port),
             Self::TryPath { peer, bytes } => path_probe::try_path(peer, *bytes),
             Self::AwaitGrace => grace::await_end(),
@@ -196,6 +194,8 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     match builder.recursive(true).mode(0o755).create(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // Root makes it and gives it to us: below /run only root may make folders, and mount
+            // points of ours lie in one.
             let (user, group) = (geteuid().as_raw().to_string(), getegid().as_raw().to_string());
             let folders = [RUN.to_owned(), path.display().to_string()];
             let skipped = usize::from(!path.starts_with(RUN));
@@ -210,9 +210,11 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     }
 }
 
-fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Result<(), LabError> {
+/// Starts a program by a link to it, which its command line then begins with: the undo log names
+/// the link, and no other program runs by it.
+fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Result<(), LabError> {
     let (name, arguments) = argv.split_first().expect("a command has a name");
-    let program = commands::find(name).ok_or_else(|| packages::missing(name))?;
+    let Some(program) = commands::find(name) else { return Err(packages::missing(name)) };
     match symlink(&program, link) {
         // One that leads elsewhere would start another program.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -226,10 +228,12 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], as_root: bool) -> Re
         Err(error) => return Err(LabError::file("make", link, error)),
         Ok(()) => {}
     }
-    let stderr =
-        trust::create_file(&Step::stderr_of(link)).map_or_else(|_| Stdio::null(), Stdio::from);
-    let link = link.display().to_string();
-    let mut words = vec![link.as_str()];
-    words.extend(arguments.iter().map(String::as_str));
-    runner.start(&words, stderr, as_root)
+    // Its complaints are only for an error message: without a file for them it runs all the same.
+    let stderr = match trust::create_file(&Step::stderr_of(link)) {
+        Ok(file) => Stdio::from(file),
+        Err(_) => Stdio::null(),
+    };
+    let mut argv = vec![link.display().to_string()];
+    argv.extend_from_slice(arguments);
+    runner.start(&argv, stderr, user)
 }

@@ -1,7 +1,7 @@
 //! Watches this host: reads its counters before a pass, each second, and after.
 //!
 //! A [`Watch`] is a thread of its own that sleeps between readings; it holds no lock that the
-//! measured loop takes. What it costs is measured in its test and told by [`Watch::stop`].
+//! measured loop takes. What it costs is measured in its test.
 
 mod host;
 mod nfs;
@@ -56,18 +56,21 @@ impl Watch {
     pub fn start(interval: Duration, now_ns: impl Fn() -> u64 + Send + 'static) -> Self {
         let (stop, stopped) = channel();
         let started_ns = now_ns();
-        let since_start = move || Duration::from_nanos(now_ns().saturating_sub(started_ns));
         let mut record = Record::default();
         record.add(Duration::ZERO, read_all());
         let thread = std::thread::spawn(move || {
-            let mut due = interval;
-            let pause = |due: Duration| stopped.recv_timeout(due.saturating_sub(since_start()));
-            while pause(due) == Err(RecvTimeoutError::Timeout) {
-                record.add(since_start(), read_all());
-                // A reading that came late is not made up for.
-                due = since_start().max(due) + interval;
+            let mut scheduled = interval;
+            loop {
+                // A message is never sent: the channel is closed when the watch is stopped.
+                let pause = scheduled.saturating_sub(since(started_ns, now_ns()));
+                if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+                record.add(since(started_ns, now_ns()), read_all());
+                // A late reading is not made up for.
+                scheduled = since(started_ns, now_ns()).max(scheduled) + interval;
             }
-            record.add(since_start(), read_all());
+            record.add(since(started_ns, now_ns()), read_all());
             record
         });
         Self { stop, thread }
@@ -84,6 +87,10 @@ impl Watch {
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
+}
+
+fn since(started_ns: u64, now_ns: u64) -> Duration {
+    Duration::from_nanos(now_ns.saturating_sub(started_ns))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checks which folders and files a privileged process may rely on: no other user can change them.
 //!
-//! A path is trusted where each part of it belongs to root or to us and can be written by nobody
-//! else. In a folder that all may write to, such as /tmp, that is so for entries of root's and ours
+//! A path is trusted where each part of it belongs to root or to us and can be written by no other
+//! user. In a folder that all may write to, such as /tmp, that is so for entries of root's and ours
 //! alone, and only where its sticky bit is set. So no link and no file of another user's is ever
 //! followed, written or removed. **Source:** open(2), `O_NOFOLLOW`; the kernel's
 //! Documentation/admin-guide/sysctl/fs.rst, `protected_symlinks`.
@@ -25,8 +25,10 @@ const OTHERS_WRITE: u32 = 0o002;
 /// # Errors
 /// With that part, and why.
 pub fn check_path(path: &Path) -> Result<(), LabError> {
-    let parts: Vec<&Path> = path.ancestors().collect();
-    for part in parts.into_iter().rev().filter(|part| !part.as_os_str().is_empty()) {
+    // From the root on: what a part is depends on the folders above it alone.
+    let mut parts: Vec<&Path> = path.ancestors().collect();
+    parts.retain(|part| !part.as_os_str().is_empty());
+    for part in parts.into_iter().rev() {
         let metadata = match part.symlink_metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -142,7 +144,8 @@ mod tests {
 
     use super::*;
 
-    const NOBODY: u32 = 65_534;
+    /// The unprivileged user of Debian.
+    const OTHER_USER: u32 = 65_534;
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -191,16 +194,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
         fs::create_dir(&theirs).unwrap();
-        chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(&theirs, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
         let error = private_folder(&theirs.join("state")).unwrap_err().to_string();
-        assert!(error.contains(&format!("belongs to user {NOBODY}")), "{error}");
+        assert!(error.contains(&format!("belongs to user {OTHER_USER}")), "{error}");
         symlink(folder.path(), &link).unwrap();
         check_path(&link.join("x")).unwrap();
-        std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
+        std::os::unix::fs::lchown(&link, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
         assert!(check_path(&link.join("x")).is_err());
         let file = folder.path().join("file");
         fs::write(&file, "{}").unwrap();
-        chown(&file, Some(NOBODY), None).unwrap();
+        chown(&file, Some(OTHER_USER), None).unwrap();
         assert!(open_log(&file).is_err() && create_file(&file).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! How one change of a host is put back, as data that suffices alone.
+//! How one change of a host is undone, as data that suffices alone.
 //!
 //! Principal type: [`Undo`]. It is made before the change and holds what the change loses, such as
 //! the old value of a sysctl. [`crate::restore`] carries it out.

@@ -52,7 +52,10 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
         Undo::Folder { path } => check_without_links(path),
         // A link in its place is removed, not followed.
         Undo::File { path } if nfsd::RPCBIND_FILES.iter().any(|file| path == Path::new(file)) => {
-            path.parent().map_or(Ok(()), check_no_link_on_the_way)
+            match path.parent() {
+                Some(folder) => check_no_link_on_the_way(folder),
+                None => Ok(()),
+            }
         }
         // What lies in a mount of ours may be linked and its folder opened to all by clients: the
         // name is removed, and nothing else.
@@ -66,13 +69,16 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             parsed(Path::new(name), check_object_name(name))?;
             // They are held by the array itself, as long as it is there, and by nothing else.
             let array = devices::array_node(name);
-            members.iter().try_for_each(|device| check_device(device, array.as_deref()))
+            for device in members {
+                check_device(device, array.as_deref())?;
+            }
+            Ok(())
         }
         Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
         Undo::Wipe { device, .. } => check_device(device, None),
         Undo::Works { directory, campaign } => {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            if campaign.is_empty() || !campaign.chars().all(plain) {
+            // It begins the names of the directories that are removed: an empty one would begin all.
+            if campaign.is_empty() || campaign.contains(is_no_letter_of_names) {
                 return Err(refuse(directory, "its campaign has no name"));
             }
             check_no_link_on_the_way(directory)
@@ -83,6 +89,10 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
         }
         Undo::Nfsd { .. } | Undo::Calendar { .. } => Ok(()),
     }
+}
+
+fn is_no_letter_of_names(letter: char) -> bool {
+    !letter.is_ascii_alphanumeric() && !"-_.".contains(letter)
 }
 
 /// The path must lead to a setting as it is written, and where the kernel's own links lead.
@@ -112,7 +122,10 @@ fn check_below_run(path: &Path) -> Result<(), LabError> {
 /// No part of the path is a link or another user's.
 fn check_without_links(path: &Path) -> Result<(), LabError> {
     check_no_link_on_the_way(path)?;
-    path.parent().map_or(Ok(()), trust::check_path)
+    match path.parent() {
+        Some(folder) => trust::check_path(folder),
+        None => Ok(()),
+    }
 }
 
 /// Looks by readlink(2), which asks no file system for attributes: a mount whose server is gone
@@ -170,7 +183,7 @@ mod tests {
     use super::*;
     use crate::commands::Runner;
 
-    /// What nobody may have removed, unmounted, written or ended, for every kind of undo.
+    /// What a log must never have removed, unmounted, written or ended, for every kind of undo.
     fn planted(folder: &Path) -> Vec<Undo> {
         let file = |name: &str| folder.join(name);
         let name = |name: &str| name.to_owned();

@@ -1,16 +1,14 @@
 //! Unmounts what we mounted, and says who holds what can't be unmounted.
 //!
 //! A mount from a server that is gone is forced off in the end: it must not keep the host from
-//! being put back.
+//! being restored.
 
 use std::path::Path;
 use std::time::Duration;
 
-use procfs::process::Process;
-
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::mounts::{self, Mount};
+use crate::mounts;
 use crate::processes;
 
 /// The longest time for unmounting: data may have to be written first.
@@ -19,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const NFS_LIMIT: Duration = Duration::from_secs(20);
 /// The longest time for one forced attempt: it waits for no server.
 const FORCED_LIMIT: Duration = Duration::from_secs(3);
-/// How often unmounting is forced before the mount is detached.
-const FORCED_TRIES: usize = 3;
+/// How unmounting is forced: what waits is failed several times, then the mount is detached.
+const ATTEMPTS: [&str; 4] = ["--force", "--force", "--force", "--lazy"];
 /// How often a busy file system is requested again.
 const TRIES: u32 = 20;
 /// The same where no process holds it: the kernel's server lets files go after a while, a busy
@@ -33,21 +31,17 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// # Errors
 /// Where it is busy, with those who hold it.
 pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
-    let is_ours = |mount: &Mount| mount.file_system.starts_with(file_system);
-    let is_nfs = file_system == "nfs";
-    // Following a link at a mount whose server is gone would wait for it.
-    let mounted = || if is_nfs { mounts::named(point) } else { mounts::at(point) };
-    let is_there = || mounted().is_some_and(|mount| is_ours(&mount));
     for tried in 0..TRIES_OF_KERNEL {
-        if !is_there() {
+        if !is_mounted(point, file_system) {
             return Ok(());
         }
+        // A process keeps what it has open as long as it likes: no use to wait for it for long.
         if tried >= TRIES && !holders(point).is_empty() {
             break;
         }
-        if is_nfs { nfs(runner, point)? } else { local(runner, point)? }
+        if file_system == "nfs" { try_nfs(runner, point)? } else { try_local(runner, point)? }
     }
-    if !is_there() {
+    if !is_mounted(point, file_system) {
         return Ok(());
     }
     let mut holders = holders(point);
@@ -57,30 +51,40 @@ pub fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabErr
     Err(LabError::Busy { point: point.to_owned(), holders })
 }
 
-fn local(runner: &Runner, point: &Path) -> Result<(), LabError> {
-    let point = point.display().to_string();
-    match runner.run(&["umount", "--", point.as_str()], LIMIT) {
-        Ok(_) => Ok(()),
-        Err(LabError::Failed { said, .. }) if said.contains("busy") => {
-            processes::pause(PAUSE);
-            Ok(())
-        }
-        Err(LabError::Failed { said, .. }) if said.contains("not mounted") => Ok(()),
-        Err(error) => Err(error),
+/// Says whether a file system of this type is mounted there; `nfs` stands for `nfs4`, too.
+fn is_mounted(point: &Path, file_system: &str) -> bool {
+    // Following a link at a mount whose server is gone would wait for it.
+    let mount = if file_system == "nfs" { mounts::named(point) } else { mounts::at(point) };
+    match mount {
+        Some(mount) => mount.file_system.starts_with(file_system),
+        None => false,
     }
 }
 
+fn try_local(runner: &Runner, point: &Path) -> Result<(), LabError> {
+    let name = point.display().to_string();
+    await_if_busy(runner.run(&["umount", "--", name.as_str()], LIMIT))
+}
+
 /// A server that is gone must not keep the host from being restored.
-fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
+fn try_nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
     let name = point.display().to_string();
     match runner.run(&["umount", "--no-canonicalize", "--", name.as_str()], NFS_LIMIT) {
         Err(LabError::TooSlow { .. }) => force(runner, point),
-        Err(LabError::Failed { said, .. }) if said.contains("busy") => {
+        tried => await_if_busy(tried),
+    }
+}
+
+/// Judges an attempt by what umount(8) prints, which is not translated: see [`Runner`]. A busy
+/// point is tried again after a pause; one that is not mounted any more is what was wanted.
+fn await_if_busy(tried: Result<String, LabError>) -> Result<(), LabError> {
+    match tried {
+        Ok(_) => Ok(()),
+        Err(LabError::Failed { message, .. }) if message.contains("busy") => {
             processes::pause(PAUSE);
             Ok(())
         }
-        Err(LabError::Failed { said, .. }) if said.contains("not mounted") => Ok(()),
-        Ok(_) => Ok(()),
+        Err(LabError::Failed { message, .. }) if message.contains("not mounted") => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -97,11 +101,9 @@ fn nfs(runner: &Runner, point: &Path) -> Result<(), LabError> {
 fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
     let name = point.display().to_string();
     let mut why = String::new();
-    for how in [&["--force"][..]; FORCED_TRIES].into_iter().chain([&["--lazy"][..]]) {
-        // Its helper would tell the server first.
-        let mut argv = vec!["umount", "--internal-only", "--no-canonicalize"];
-        argv.extend(how);
-        argv.extend(["--", name.as_str()]);
+    for how in ATTEMPTS {
+        // Without `umount.nfs`, which would send the server a message first.
+        let argv = ["umount", "--internal-only", "--no-canonicalize", how, "--", name.as_str()];
         if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
             why = error.to_string();
         }
@@ -124,9 +126,11 @@ pub fn force_off(point: &Path) -> Result<(), LabError> {
 /// Who holds a mount point: processes, and mounts on it.
 fn holders(point: &Path) -> Vec<String> {
     let mut holders = processes::below(point);
-    let mounts = Process::myself().and_then(|process| process.mountinfo());
-    let inner = mounts.into_iter().flat_map(|mounts| mounts.0).map(|mount| mount.mount_point);
-    let inner = inner.filter(|inner| inner != point && inner.starts_with(point));
-    holders.extend(inner.map(|inner| format!("the mount on {}", inner.display())));
+    for mount in mounts::all() {
+        let inner = mount.mount_point;
+        if inner != point && inner.starts_with(point) {
+            holders.push(format!("the mount on {}", inner.display()));
+        }
+    }
     holders
 }

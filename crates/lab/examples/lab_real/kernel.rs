@@ -1,6 +1,6 @@
 //! The kernel's server and client, md and dm-crypt: on a virtual machine, where they are.
 //!
-//! The machine is ours alone: what it serves is changed, stopped and put back.
+//! The machine is ours alone: what it serves is changed, stopped and restored.
 
 use std::fs;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::{Check, Host, apply_all, fact, read, run};
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
     the_running_server_is_changed_used_and_put_back,
-    versions_transports_and_sizes_are_those_asked_for,
+    versions_transports_and_sizes_are_those_requested,
     a_server_that_was_restarted_reads_from_its_disk_again,
     exports_of_others_and_the_root_are_left_alone,
     arrays_and_mappings_are_made_and_leave_nothing,
@@ -111,7 +111,7 @@ fn the_running_server_is_changed_used_and_put_back() {
     assert_eq!(server(), server_before);
 }
 
-fn versions_transports_and_sizes_are_those_asked_for() {
+fn versions_transports_and_sizes_are_those_requested() {
     let host = Host::machine();
     let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
     let found = lab.apply(&nfsd(2, &[NfsVersion::V3], true, 32_768)).unwrap();
@@ -156,7 +156,7 @@ fn a_server_that_was_restarted_reads_from_its_disk_again() {
     lab.undo_all().unwrap();
 }
 
-/// What whoever sets hosts up does between two passes.
+/// The invalidation between two passes.
 fn invalidate(lab: &mut Lab, steps: &[LabStep], how: Invalidation) {
     let from = redo_from(steps, how);
     for _ in from..steps.len() {
@@ -184,7 +184,7 @@ fn assert_client_keeps(file: &str, host: &Host, when: &str) {
     panic!("{when}: the client keeps nothing; bytes of server and disk: {seen:?}");
 }
 
-/// Reads a file; bytes that came from the server for it, and those that came from its disk.
+/// Reads a file; bytes that the server sent for it, and those that its disk read.
 fn reads(file: &str, host: &Host) -> (u64, u64) {
     let count = || (bytes_of_server(), bytes_of_disk(&host.path("disk")));
     let before = count();
@@ -313,7 +313,7 @@ fn a_server_that_was_stopped_is_as_it_was() {
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
     let (host, before) = (Host::machine(), server());
-    // The configuration of ssh is the user's: it is there before, and stays.
+    // The configuration of ssh is the user's: it is there before, and is kept.
     let _ = tunnelled(&host.path("disk"));
     let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
     assert!(found as u64 > KILLS.0, "the child was hardly ever met at work: {found} changes");

@@ -93,7 +93,7 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
     found
 }
 
-/// What the kernel held is gone with it, and what it is set to now is somebody else's.
+/// What the kernel held is gone with it, and what it is set to now is another program's.
 fn after_a_reboot_files_are_removed_and_settings_left_alone() {
     let host = Host::new();
     let before = host.traces();
@@ -123,6 +123,6 @@ fn after_a_reboot_files_are_removed_and_settings_left_alone() {
 
 fn loop_of(file: &std::path::Path) -> String {
     let file = file.to_str().unwrap();
-    let said = run(&["losetup", "--associated", file, "--noheadings", "--output", "NAME"]);
-    said.trim().to_owned()
+    let output = run(&["losetup", "--associated", file, "--noheadings", "--output", "NAME"]);
+    output.trim().to_owned()
 }

@@ -1,11 +1,11 @@
-//! What is really done to a host and put back: mounts, loop devices, tc rules, servers.
+//! What is really done to a host and undone: mounts, loop devices, tc rules, servers.
 //!
 //! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks
 //! of a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need
 //! root and a mount and network namespace of their own, which they insist on; those of the group
 //! `kernel` need a virtual machine of the tests.
 
-#![allow(clippy::disallowed_methods, reason = "checks wait, and are told things by xtask")]
+#![allow(clippy::disallowed_methods, reason = "checks wait, and read what xtask sets")]
 #![allow(clippy::print_stdout, reason = "xtask reads the list of checks")]
 
 use std::fs;
@@ -58,7 +58,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new() -> Self {
         let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
-        // Whoever started us made the namespace for us alone.
+        // The program that started us made the namespace for us alone.
         let parent = std::os::unix::process::parent_id().to_string();
         assert_ne!(of("self"), of(&parent), "run this by `cargo xtask real lab`");
         run(&["mount", "--make-rprivate", "/"]);
@@ -153,7 +153,7 @@ pub(crate) fn fact<'a>(found: &'a EffectiveSettings, name: &str) -> &'a str {
     &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
 }
 
-/// Applies actions that must all be in force as they were requested.
+/// Applies actions that must all be effective as they were requested.
 pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     for action in actions {
         let found = lab.apply(action).unwrap_or_else(|error| panic!("{action:?}: {error}"));

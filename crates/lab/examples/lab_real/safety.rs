@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     files_and_mounts_of_others_are_left_alone,
 ];
 
-/// A loop device that somebody else made, and that goes with the value.
+/// A loop device that another program made, and that goes with the value.
 struct Theirs(PathBuf);
 
 impl Theirs {
@@ -102,7 +102,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     lab.undo_all().unwrap();
 }
 
-/// An ext4 on a device that nobody allowed survives whatever stands in the options of mkfs.
+/// An ext4 on a device that the command line didn't allow survives whatever stands in the options of mkfs.
 fn no_option_formats_another_device() {
     let host = Host::new();
     let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));

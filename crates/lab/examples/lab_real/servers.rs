@@ -11,7 +11,7 @@ use crate::{Check, Host, apply_all, fact, has_program};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards,
+    ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards,
     what_clients_left_goes_with_the_campaign_and_not_before,
     a_server_that_is_not_installed_is_named_with_its_package,
 ];
@@ -33,7 +33,7 @@ fn ganesha(versions: &[NfsVersion]) -> Action {
     })
 }
 
-fn ganesha_serves_the_versions_that_are_asked_for_and_is_gone_afterwards() {
+fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
     apply_all(&mut lab, &[memory()]);

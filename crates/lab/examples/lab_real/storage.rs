@@ -15,7 +15,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing,
     a_busy_mount_says_who_holds_it,
     a_disk_that_was_filled_takes_nothing_and_is_emptied_again,
-    a_loop_device_that_somebody_uses_is_named_and_goes_when_it_may,
+    a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may,
     a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
     dropped_caches_are_counted_not_assumed,
 ];
@@ -117,7 +117,7 @@ fn a_busy_mount_says_who_holds_it() {
     host.assert_as_before(&before);
 }
 
-fn a_loop_device_that_somebody_uses_is_named_and_goes_when_it_may() {
+fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     let host = Host::new();
     let (before, mut lab) = (host.traces(), host.lab());
     let [file, format, _] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);

@@ -18,6 +18,10 @@ use crate::undo::Undo;
 
 /// Arguments of a mapping without a header on the device: no mark is left on it, and the key is
 /// known to the kernel alone.
+//
+// A type with a header (luks2) would derive its key from a passphrase, on purpose slowly, and leave
+// a signature to wipe. The cipher, and so what is measured, is luks2's default; XTS takes two keys
+// of 256 bits.
 const OPEN_PLAIN: [&str; 12] = [
     "cryptsetup",
     "open",

@@ -1,7 +1,7 @@
 //! Loses all that leaves an interface from a port, as a fault of a soak.
 //!
 //! The cut affects what leaves from the port of NFS and nothing else, so that the connection by
-//! which the host is told to end it stays open. **Source:** tc-prio(8), tc-netem(8), tc-u32(8).
+//! which the host is reached to end it remains open. **Source:** tc-prio(8), tc-netem(8), tc-u32(8).
 
 use std::path::PathBuf;
 
@@ -32,7 +32,8 @@ impl LabAction for Cut {
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let interface = &self.interface;
-        // The usual three bands, and one more that nothing but the filters lead to.
+        // The usual three bands, and one more that nothing but the filters lead to: prio sends
+        // a packet without a filter to a band by its priority, which its map has below three.
         let fourth = format!("{HANDLE}4");
         vec![
             add_qdisc(interface, &["root", "handle", HANDLE], &["prio", "bands", "4"]),

@@ -71,8 +71,7 @@ impl LabAction for Export {
         // The options are the same for all clients, as a rule: each set is reported once.
         let mut compared: Vec<&[String]> = Vec::new();
         for client in self.clients.split_whitespace() {
-            let Some(found) = all.iter().find(|export| export.is_to(&self.directory, client))
-            else {
+            let Some(found) = all.iter().find(|it| it.is_to(&self.directory, client)) else {
                 return Err(LabError::Unable(format!("{directory} is not exported to {client}")));
             };
             if !compared.contains(&found.options.as_slice()) {
@@ -101,7 +100,7 @@ fn compare(listed: &[String], requested: &[String], findings: &mut Findings) {
             continue;
         }
         let same = listed.iter().find(|listed| name_of(listed) == name);
-        let found = same.map_or("not listed", String::as_str);
+        let found = if let Some(same) = same { same.as_str() } else { "not listed" };
         findings.differ(name, option, found, SOURCE);
     }
 }

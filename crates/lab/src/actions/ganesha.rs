@@ -15,7 +15,7 @@ use model::{EffectiveSettings, NfsVersion};
 use super::accept::accept;
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, folder_undo, program_undo};
-use crate::commands::{Runner, SOON};
+use crate::commands::{RunAs, Runner, SOON};
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::host::nfsd::MOUNT_PORT;
@@ -25,6 +25,8 @@ use crate::{RUN, processes, safety, servers};
 
 const PROGRAM: &str = "ganesha.nfsd";
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Words for whether a version is served: no, yes.
+const SERVED: [&str; 2] = ["not served", "served"];
 /// Versions of v4 that it serves unless others are named.
 const ALL_OF_V4: [NfsVersion; 3] = [NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
@@ -57,7 +59,7 @@ impl LabAction for Ganesha {
             Step::Start {
                 link: folder.join(PROGRAM),
                 argv: argv.map(str::to_owned).to_vec(),
-                as_root: true,
+                user: RunAs::Root,
             },
         ]);
         steps
@@ -88,17 +90,20 @@ impl LabAction for Ganesha {
         findings.fact("server", version, "ganesha.nfsd -v");
         findings.fact("export", self.directory.display().to_string(), "ganesha.conf");
         for major in [3, 4] {
-            let requested = served_or_not(offers(&self.versions, major));
-            let found = served_or_not(servers::serves(NFS_PORT, major));
+            let requested = SERVED[usize::from(offers(&self.versions, major))];
+            let found = SERVED[usize::from(servers::serves(NFS_PORT, major))];
             findings.compare(&format!("NFS v{major}"), requested, found, source);
         }
         if self.threads != 0 {
-            findings.fact("threads asked of Ganesha", self.threads.to_string(), "ganesha.conf");
+            findings.fact("threads requested of Ganesha", self.threads.to_string(), "ganesha.conf");
         }
         // It has further threads for its own work: what is found can't be compared with the number.
         let pid = processes::running_by(&link).first().copied().unwrap_or_default();
         let tasks = format!("/proc/{pid}/task");
-        let count = fs::read_dir(&tasks).map_or(0, Iterator::count);
+        let count = match fs::read_dir(&tasks) {
+            Ok(tasks) => tasks.count(),
+            Err(_) => 0,
+        };
         findings.fact("threads of Ganesha, all kinds", count.to_string(), tasks);
         Ok(findings.done())
     }
@@ -125,10 +130,6 @@ pub fn port_is_free() -> Result<(), LabError> {
     Ok(())
 }
 
-const fn served_or_not(is_served: bool) -> &'static str {
-    if is_served { "served" } else { "not served" }
-}
-
 fn folder() -> PathBuf {
     Path::new(RUN).join("ganesha")
 }
@@ -149,14 +150,18 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
     let protocols = protocols.join(", ");
     let mut minors = Vec::new();
     for version in if versions.is_empty() { &ALL_OF_V4 } else { versions } {
-        minors.extend(version.minor().map(|minor| minor.to_string()));
+        if let Some(minor) = version.minor() {
+            minors.push(minor.to_string());
+        }
     }
     let minors = minors.join(", ");
     // Without any the key is left out: an empty list is an error.
     let minor =
         if minors.is_empty() { String::new() } else { format!("Minor_Versions = {minors};") };
-    let plugins =
-        plugins().map_or_else(String::new, |path| format!("Plugins_Dir = \"{}\";", path.display()));
+    let plugins = match plugins() {
+        Some(path) => format!("Plugins_Dir = \"{}\";", path.display()),
+        None => String::new(),
+    };
     let workers = if threads == 0 {
         String::new()
     } else {
@@ -164,6 +169,8 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
             "_9P {{ Nb_Worker = {threads}; }}\nNFS_CORE_PARAM {{ RPC_Ioq_ThrdMax = {threads}; }}\n"
         )
     };
+    // Graceless: no client has anything to reclaim from a server that was just made, and a grace
+    // period would be measured. Locks and quotas have ports and daemons of their own: left out.
     format!(
         r#"NFS_CORE_PARAM {{
   NFS_Port = {NFS_PORT}; MNT_Port = {MOUNT_PORT}; NFS_Protocols = {protocols};
@@ -185,7 +192,11 @@ NFSV4 {{
 
 /// Returns the folder of its plugins: its own default is no folder of Debian's.
 fn plugins() -> Option<PathBuf> {
-    let folders = fs::read_dir("/usr/lib").ok()?.flatten().map(|folder| folder.path());
-    let mut folders = folders.map(|folder| folder.join("ganesha"));
-    folders.find(|folder| folder.join("libfsalvfs.so").exists())
+    for entry in fs::read_dir("/usr/lib").ok()?.flatten() {
+        let folder = entry.path().join("ganesha");
+        if folder.join("libfsalvfs.so").exists() {
+            return Some(folder);
+        }
+    }
+    None
 }

@@ -27,7 +27,9 @@ impl LabAction for Mount {
     type Facts = Devices;
 
     fn accept(&self) -> Result<(), LabError> {
-        self.device.iter().try_for_each(check_device)?;
+        if let Some(device) = &self.device {
+            check_device(device)?;
+        }
         check_point(&self.point)?;
         accept("fs_mount_options", check_mount_options(self.file_system, &self.options))
     }

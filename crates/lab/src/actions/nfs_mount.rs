@@ -1,4 +1,4 @@
-//! Mounts an export with the kernel's client, and reads back what came of its options.
+//! Mounts an export with the kernel's client, and reads back which of its options are effective.
 //!
 //! **Source:** nfs(5); /proc/self/mountstats: `opts:` holds what is effective after the negotiation
 //! with the server, each `xprt:` line is a connection.
@@ -65,8 +65,10 @@ impl LabAction for NfsMount {
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
-        let text = fs::read_to_string(STATS);
-        let text = text.map_err(|error| LabError::file("read", Path::new(STATS), error))?;
+        let text = match fs::read_to_string(STATS) {
+            Ok(text) => text,
+            Err(error) => return Err(LabError::file("read", Path::new(STATS), error)),
+        };
         let Some(stats) = MountStats::of(&text, &self.point) else {
             let point = self.point.display();
             return Err(LabError::Unable(format!("no NFS is mounted on {point}")));
@@ -79,7 +81,10 @@ impl LabAction for NfsMount {
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
         let requested = Requested::nfs(&self.options);
         // Options of the mount point, such as noatime, are listed where all mounts are.
-        let of_point = mounts::at(&self.point).map(|mount| mount.options).unwrap_or_default();
+        let of_point = match mounts::at(&self.point) {
+            Some(mount) => mount.options,
+            None => String::new(),
+        };
         options::compare(&mut findings, &requested, &listed(&stats.options, &of_point), STATS);
         compare_connections(&mut findings, &requested, stats.connections);
         Ok(findings.done())
@@ -94,10 +99,11 @@ impl LabAction for NfsMount {
 /// server, however many were requested.
 fn compare_connections(findings: &mut Findings, requested: &[Requested], connections: usize) {
     for option in requested {
-        let Some(value) = option.value.as_ref().filter(|_| option.name == "nconnect") else {
-            continue;
-        };
-        if value.parse().is_ok_and(|wanted: usize| wanted != connections) {
+        if option.name == "nconnect"
+            && let Some(value) = &option.value
+            && let Ok(wanted) = value.parse::<usize>()
+            && wanted != connections
+        {
             findings.differ("connections", value, connections.to_string(), STATS);
         }
     }
@@ -105,10 +111,9 @@ fn compare_connections(findings: &mut Findings, requested: &[Requested], connect
 
 /// Checks a host, a colon and a path; an address of IPv6 stands in brackets. **Source:** nfs(5).
 fn check_source(source: &str) -> Result<(), OptionError> {
-    let bracketed = source.strip_prefix('[').and_then(|rest| rest.split_once("]:"));
-    let Some((host, path)) = bracketed.or_else(|| source.split_once(':')) else {
-        return check_clients("");
-    };
+    let bracketed = source.starts_with('[') && source.contains("]:");
+    let split = if bracketed { source[1..].split_once("]:") } else { source.split_once(':') };
+    let Some((host, path)) = split else { return check_clients("") };
     check_clients(host)?;
     check_path(Path::new(path))
 }
@@ -138,22 +143,23 @@ pub struct MountStats {
 impl MountStats {
     /// Finds a mount in the text of /proc/self/mountstats; of several the last.
     pub fn of(text: &str, point: &Path) -> Option<Self> {
-        let point = point.display().to_string().replace(' ', "\\040");
-        let mount = mountstats::of(text).into_iter().rfind(|mount| mount.point == point)?;
+        let mount = mountstats::find(text, point)?;
         let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
-        mount.lines.iter().for_each(|(name, rest)| stats.take(name, rest));
+        for (name, rest) in mount.lines {
+            stats.read_line(name, rest);
+        }
         Some(stats)
     }
 
-    fn take(&mut self, name: &str, rest: &str) {
+    fn read_line(&mut self, name: &str, rest: &str) {
         match name {
             "opts" => rest.clone_into(&mut self.options),
             "age" => rest.clone_into(&mut self.age_s),
             "xprt" => self.connections += 1,
             // normalread normalwrite directread directwrite serverread serverwrite ...
             "bytes" => {
-                let read = rest.split_ascii_whitespace().nth(4);
-                self.server_read_bytes = read.and_then(|read| read.parse().ok()).unwrap_or(0);
+                let read = rest.split_ascii_whitespace().nth(4).unwrap_or_default();
+                self.server_read_bytes = read.parse().unwrap_or(0);
             }
             _ => {}
         }

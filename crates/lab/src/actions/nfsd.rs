@@ -10,11 +10,11 @@ use model::action::Nfsd;
 
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
-use crate::commands::{Runner, find};
+use crate::commands::{RunAs, Runner, find};
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::host::grace;
-use crate::host::nfsd::{self, Host, MOUNT_PORT, ServerSettings, State, file};
+use crate::host::nfsd::{self, Host, MOUNT_PORT, ServerSettings, State, TransportWords, file};
 use crate::packages;
 use crate::step::Step;
 use crate::undo::Undo;
@@ -25,8 +25,8 @@ use crate::{NFSD_FOLDER, RUN};
 pub struct NfsdFacts {
     /// The server and rpc.mountd.
     host: Host,
-    /// The program that starts the server knows only how to leave a transport out.
-    only_leaves_out: bool,
+    /// Words of the program that starts the server.
+    transport_words: TransportWords,
     rpcbind: Rpcbind,
 }
 
@@ -39,8 +39,8 @@ impl LabAction for Nfsd {
     }
 
     fn look(&self) -> Result<NfsdFacts, LabError> {
-        let only_leaves_out = nfsd::only_leaves_out(&Runner::default());
-        Ok(NfsdFacts { host: Host::now(), only_leaves_out, rpcbind: Rpcbind::look() })
+        let transport_words = TransportWords::find(&Runner::default());
+        Ok(NfsdFacts { host: Host::now(), transport_words, rpcbind: Rpcbind::look() })
     }
 
     fn assume(&self) -> NfsdFacts {
@@ -63,6 +63,8 @@ impl LabAction for Nfsd {
             steps.push(Step::run(["modprobe", "nfsd"]));
             steps.push(Step::run(["mount", "-t", "nfsd", "--", "nfsd", NFSD_FOLDER]));
         }
+        // Before the server: it registers with rpcbind when it starts, and a client that finds it
+        // asks rpc.mountd for the export.
         steps.extend(helpers(facts));
         // Versions, transports and the largest transfer can only be set while it is stopped.
         if state.threads > 0 {
@@ -77,7 +79,7 @@ impl LabAction for Nfsd {
             (0, now) => now,
             (requested, _) => requested,
         };
-        steps.push(Step::run(wanted.words(threads, facts.only_leaves_out)));
+        steps.push(Step::run(wanted.words(threads, facts.transport_words)));
         // Where no client can reclaim anything, waiting for it would only be measured.
         if !facts.host.has_clients {
             for path in grace::ENDS {
@@ -96,6 +98,7 @@ impl LabAction for Nfsd {
                 return Err(packages::missing(program));
             }
         }
+        // Undone from the end on: the server first, then its helpers, then its file system.
         let mut undo = Vec::new();
         if !facts.host.is_mounted {
             let (point, file_system) = (PathBuf::from(NFSD_FOLDER), "nfsd".to_owned());
@@ -120,7 +123,12 @@ impl LabAction for Nfsd {
 
 fn settings(action: &Nfsd) -> ServerSettings {
     let Nfsd { threads, versions, udp, transfer_max_bytes } = action;
-    ServerSettings::new(*threads, versions, *udp, *transfer_max_bytes)
+    ServerSettings {
+        threads: *threads,
+        versions: versions.clone(),
+        udp: *udp,
+        transfer_max_bytes: *transfer_max_bytes,
+    }
 }
 
 /// Returns the steps that start what must run beside the server.
@@ -131,7 +139,7 @@ fn helpers(facts: &NfsdFacts) -> Vec<Step> {
         let port = MOUNT_PORT.to_string();
         let argv = ["rpc.mountd", "--foreground", "--port", &port].map(str::to_owned).to_vec();
         let link = folder.join("rpc.mountd");
-        steps.extend([Step::Folder(folder), Step::Start { link, argv, as_root: true }]);
+        steps.extend([Step::Folder(folder), Step::Start { link, argv, user: RunAs::Root }]);
     }
     steps
 }
@@ -156,7 +164,8 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
         }
     }
     if wanted.udp != state.udp {
-        let (requested, found) = (offered(wanted.udp), offered(state.udp));
+        let (requested, found) =
+            if wanted.udp { ("offered", "not offered") } else { ("not offered", "offered") };
         findings.differ("UDP of nfsd", requested, found, &portlist);
     }
     let transfer = state.transfer_max_bytes.to_string();
@@ -166,10 +175,6 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
     };
     findings.compare("largest transfer of nfsd", &requested, &transfer, &transfer_file);
     findings.done()
-}
-
-const fn offered(is_offered: bool) -> &'static str {
-    if is_offered { "offered" } else { "not offered" }
 }
 
 #[cfg(test)]
@@ -185,7 +190,7 @@ mod tests {
         let versions = "-2 +3 +4 +4.1 +4.2".to_owned();
         let state = State { threads: 4, versions, udp: false, transfer_max_bytes: 65_536 };
         let host = Host { is_mounted: true, state, mountd: true, has_clients };
-        NfsdFacts { host, only_leaves_out: false, rpcbind: Rpcbind::Runs }
+        NfsdFacts { host, transport_words: TransportWords::default(), rpcbind: Rpcbind::Runs }
     }
 
     fn shown(threads: u32, versions: &[NfsVersion], udp: bool, max: u32) -> Vec<String> {

@@ -15,6 +15,7 @@ use model::options::check_clients;
 
 use super::accept::accept;
 use super::{LabAction, program_undo};
+use crate::commands::RunAs;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::step::Step;
@@ -44,8 +45,10 @@ impl LabAction for OwnServer {
 
     /// Looks where this program is, and resolves the names of the clients.
     fn look(&self) -> Result<OwnServerFacts, LabError> {
-        let program = std::env::current_exe();
-        let program = program.map_err(|error| LabError::file("find", Path::new(PROGRAM), error))?;
+        let program = match std::env::current_exe() {
+            Ok(program) => program,
+            Err(error) => return Err(LabError::file("find", Path::new(PROGRAM), error)),
+        };
         let far = far_addresses(&self.clients)?;
         // One socket for both families, where an address of IPv6 is among them.
         let listen = if far.is_empty() {
@@ -55,11 +58,11 @@ impl LabAction for OwnServer {
         } else {
             "::"
         };
-        Ok(OwnServerFacts {
-            program,
-            clients: far.iter().map(ToString::to_string).collect(),
-            listen,
-        })
+        let mut clients = Vec::with_capacity(far.len());
+        for address in far {
+            clients.push(address.to_string());
+        }
+        Ok(OwnServerFacts { program, clients, listen })
     }
 
     fn assume(&self) -> OwnServerFacts {
@@ -89,7 +92,7 @@ impl LabAction for OwnServer {
             argv.push("--no-udp".to_owned());
         }
         let link = folder.join(PROGRAM);
-        vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
+        vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
     }
 
     /// Ends the server; refuses where its port is taken.
@@ -119,10 +122,15 @@ impl LabAction for OwnServer {
 fn far_addresses(clients: &str) -> Result<Vec<IpAddr>, LabError> {
     let mut addresses = Vec::new();
     for name in clients.split_whitespace() {
-        let found = (name.trim_matches(['[', ']']), 0).to_socket_addrs().map_err(|error| {
-            let hint = "give its `address` in the plan";
-            LabError::Unable(format!("no address of client {name}: {error} ({hint})"))
-        })?;
+        let found = match (name.trim_matches(['[', ']']), 0).to_socket_addrs() {
+            Ok(found) => found,
+            Err(error) => {
+                let hint = "give its `address` in the plan";
+                return Err(LabError::Unable(format!(
+                    "no address of client {name}: {error} ({hint})"
+                )));
+            }
+        };
         for address in found {
             // An address of IPv4 that is mapped to IPv6 is that of IPv4 to the server.
             let address = address.ip().to_canonical();

@@ -21,7 +21,10 @@ impl LabAction for Raid {
 
     fn accept(&self) -> Result<(), LabError> {
         accept("array", check_object_name(&self.name))?;
-        self.devices.iter().try_for_each(check_device)
+        for device in &self.devices {
+            check_device(device)?;
+        }
+        Ok(())
     }
 
     fn look(&self) -> Result<Devices, LabError> {
@@ -39,13 +42,16 @@ impl LabAction for Raid {
             ["mdadm", "--create", &format!("/dev/md/{name}"), "--run"].map(str::to_owned).to_vec();
         argv.extend(["--quiet".to_owned(), format!("--name={name}"), "--metadata=1.2".to_owned()]);
         argv.push(format!("--level={}", self.level.name()));
+        // The members of a level without redundancy have nothing to agree on.
         if self.level != RaidLevel::Raid0 {
             argv.push("--assume-clean".to_owned());
         }
         argv.push(format!("--raid-devices={}", facts.nodes.len()));
         // mdadm reads its arguments in order, `--` as well; a node is a whole path, never an
         // option.
-        argv.extend(facts.nodes.iter().map(|node| node.display().to_string()));
+        for node in &facts.nodes {
+            argv.push(node.display().to_string());
+        }
         let module = match self.level {
             RaidLevel::Raid5 | RaidLevel::Raid6 => "raid456".to_owned(),
             other => format!("raid{}", other.name()),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{folder_undo, program_undo};
 use crate::RUN;
+use crate::commands::RunAs;
 use crate::host::nfsd::RPCBIND_FILES;
 use crate::servers;
 use crate::step::Step;
@@ -34,9 +35,10 @@ impl Rpcbind {
             return Vec::new();
         }
         let folder = Path::new(RUN).join("rpcbind");
+        // In the foreground (`-f`): the process that is started is the one that is ended later.
         let argv = ["rpcbind", "-f"].map(str::to_owned).to_vec();
         let link = folder.join("rpcbind");
-        vec![Step::Folder(folder), Step::Start { link, argv, as_root: true }, Step::Await(PORT)]
+        vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Root }, Step::Await(PORT)]
     }
 
     /// Returns how the rpcbind that [`Self::steps`] starts is ended, and its files are removed.
@@ -45,7 +47,8 @@ impl Rpcbind {
             return Vec::new();
         }
         let mut undo = folder_undo(Path::new("/run/rpcbind"));
-        for path in RPCBIND_FILES.map(PathBuf::from) {
+        for path in RPCBIND_FILES {
+            let path = PathBuf::from(path);
             // A file that is there already was left by another rpcbind, and isn't ours.
             if !path.exists() {
                 undo.push(Undo::File { path });

@@ -75,15 +75,15 @@ impl LabAction for Shape {
         if let Some(rate) = self.rate_bits_per_s {
             // tc prints bytes per second, and the kernel counts in whole ones.
             let requested = (rate / 8 * 8).to_string();
-            let rate = rule_of(&rules, "tbf").and_then(|rule| rule["options"]["rate"].as_u64());
-            let found = rate.map_or_else(|| "none".to_owned(), |rate| (rate * 8).to_string());
+            let found = match option_of(&rules, "tbf", "rate").as_u64() {
+                Some(bytes_per_s) => (bytes_per_s * 8).to_string(),
+                None => "none".to_owned(),
+            };
             let name = format!("bits per second from {interface}");
             findings.compare(&name, &requested, &found, SOURCE);
         }
         if let Some(delay_us) = self.delay_us {
-            let netem = rule_of(&rules, "netem");
-            let delay_s = netem.and_then(|rule| rule["options"]["delay"]["delay"].as_f64());
-            let found = match delay_s {
+            let found = match option_of(&rules, "netem", "delay")["delay"].as_f64() {
                 Some(delay_s) => format!("{:.0}", delay_s * 1_000_000.0),
                 None => "none".to_owned(),
             };
@@ -109,7 +109,9 @@ pub fn add_qdisc(interface: &str, place: &[&str], words: &[&str]) -> Step {
 pub fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
     for rule in interfaces::rules(&Runner::default(), interface)? {
         // The kernel's own rules have the handle 0.
-        if rule["handle"].as_str().is_some_and(|handle| handle != "0:") {
+        if let Some(handle) = rule["handle"].as_str()
+            && handle != "0:"
+        {
             let kind = rule["kind"].as_str().unwrap_or("?");
             return Err(LabError::Refused(format!(
                 "{interface} has a tc rule ({kind}) that isn't ours; `tc qdisc del dev {interface} \
@@ -120,8 +122,14 @@ pub fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
     Ok(vec![Undo::Shape { interface: interface.to_owned() }])
 }
 
-fn rule_of<'r>(rules: &'r [Value], kind: &str) -> Option<&'r Value> {
-    rules.iter().find(|rule| rule["kind"].as_str() == Some(kind))
+/// Returns an option of the first rule of a kind; null where there is none.
+fn option_of<'r>(rules: &'r [Value], kind: &str, name: &str) -> &'r Value {
+    for rule in rules {
+        if rule["kind"].as_str() == Some(kind) {
+            return &rule["options"][name];
+        }
+    }
+    &Value::Null
 }
 
 /// A bucket that a timer of 250 Hz keeps full: what the rate brings in 4 ms.

@@ -16,7 +16,7 @@ use model::{EffectiveSettings, RemotePort};
 use super::accept::accept;
 use super::{LabAction, Layer, program_undo};
 use crate::RUN;
-use crate::commands::exchange;
+use crate::commands::{RunAs, exchange};
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::portmap;
@@ -89,8 +89,8 @@ impl LabAction for Tunnel {
         let mut argv: Vec<String> = ["ssh", "-N", "-T", "-v", "-E"].map(str::to_owned).to_vec();
         argv.push(folder.join("log").display().to_string());
         let compression = if self.compression { "Compression=yes" } else { "Compression=no" };
-        for option in ALONE.iter().chain(&STEADY).chain([&compression]) {
-            argv.extend(["-o", *option].map(str::to_owned));
+        for option in [ALONE.as_slice(), &STEADY, &[compression]].concat() {
+            argv.extend(["-o".to_owned(), option.to_owned()]);
         }
         if let Some(cipher) = &self.cipher {
             argv.extend(["-c".to_owned(), cipher.clone()]);
@@ -105,7 +105,7 @@ impl LabAction for Tunnel {
         argv.extend(["-L".to_owned(), format!("127.0.0.1:{local_port}:{address}:{port}")]);
         argv.extend(destination(self).arguments());
         let link = folder.join("ssh");
-        vec![Step::Folder(folder), Step::Start { link, argv, as_root: false }]
+        vec![Step::Folder(folder), Step::Start { link, argv, user: RunAs::Caller }]
     }
 
     /// Ends the tunnel; refuses where its port is taken.
@@ -177,16 +177,18 @@ pub fn mount_port(
     }
     argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
     argv.extend(destination.arguments());
-    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let call = portmap::mount_port_call(version);
-    let reply = exchange(&argv, &call, portmap::REPLY_BYTES, PORTMAP_PATIENCE);
-    let reply = reply.map_err(|why| {
-        LabError::Unable(format!(
-            "the portmapper of the server ({address}, port {}) can't be asked through ssh for the \
-             port of MOUNT v{version}: {why} (hint: is rpcbind running there?)",
-            portmap::PORT
-        ))
-    })?;
+    // `-W` joins ssh's input and output to a connection from the other host to its portmapper.
+    let reply = match exchange(&argv, &call, portmap::REPLY_BYTES, PORTMAP_PATIENCE) {
+        Ok(reply) => reply,
+        Err(why) => {
+            return Err(LabError::Unable(format!(
+                "the portmapper of the server ({address}, port {}) can't be reached through ssh \
+                 for the port of MOUNT v{version}: {why} (hint: is rpcbind running there?)",
+                portmap::PORT
+            )));
+        }
+    };
     match portmap::port_of(&reply) {
         Some(0) => Err(LabError::Unable(format!(
             "the portmapper of the server ({address}) knows no MOUNT service v{version} over TCP \
@@ -204,8 +206,10 @@ pub fn mount_port(
 /// Returns what was negotiated towards the server, by ssh's log: the word after a name such as
 /// `cipher:`. The last such line counts, since keys are exchanged again after a while.
 fn negotiated<'l>(log: &'l str, name: &str) -> &'l str {
-    let line = log.lines().rfind(|line| line.contains("kex: client->server"));
-    let Some((_, rest)) = line.and_then(|line| line.split_once(name)) else { return "unknown" };
+    let Some(line) = log.lines().rfind(|line| line.contains("kex: client->server")) else {
+        return "unknown";
+    };
+    let Some((_, rest)) = line.split_once(name) else { return "unknown" };
     rest.split_whitespace().next().unwrap_or("unknown")
 }
 
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portmapper_that_cannot_be_asked_is_named_with_the_reason_of_ssh() {
+    fn a_portmapper_that_cannot_be_reached_is_named_with_the_reason_of_ssh() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
         fs::write(&config, "Host closed\n Port 1\n HostName 127.0.0.1\n").unwrap();

@@ -15,6 +15,7 @@ use super::accept::accept;
 use super::ganesha::port_is_free;
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
+use crate::commands::RunAs;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::host::nfsd::MOUNT_PORT;
@@ -59,7 +60,7 @@ impl LabAction for Unfs3 {
             Step::Start {
                 link: folder.join(PROGRAM),
                 argv: argv.map(str::to_owned).to_vec(),
-                as_root: true,
+                user: RunAs::Root,
             },
         ]);
         steps

@@ -91,7 +91,7 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
     assert_eq!(exports.collect::<Vec<_>>(), ["10.0.0.2 10.0.0.3"]);
     let from = redo_from(&compose(&spec).unwrap(), Invalidation::Remount);
     assert_eq!(shape(&spec)[from], "client NfsMount");
-    // Where data stays on the server, they take no part.
+    // Where data is kept on the server, they take no part.
     spec.path = DataPath::Loopback;
     assert!(shape(&spec).iter().all(|step| step.starts_with("server")));
 }
@@ -209,7 +209,7 @@ fn exported(change: fn(&mut LabSpec)) -> String {
 }
 
 #[test]
-fn an_export_lets_the_program_work_unless_it_is_told_otherwise() {
+fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
     assert_eq!(exported(|_| ()), "rw,no_subtree_check,no_root_squash");
     // The program's own client, and ssh, come from any port.
     let open = "rw,no_subtree_check,no_root_squash,insecure";

@@ -5,6 +5,7 @@
 //! wipefs(8), blkid(8).
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::commands::{Runner, SOON};
 use crate::error::LabError;
 use crate::processes;
 
-/// How often a loop device is requested to go, and how long is waited where something holds it.
+/// How often a loop device is detached, and how long is waited where something holds it.
 const DETACHES: u32 = 100;
 const DETACH_PAUSE: Duration = Duration::from_millis(50);
 
@@ -23,19 +24,28 @@ const DETACH_PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// Where it isn't there.
 pub fn node(device: &Device) -> Result<PathBuf, LabError> {
-    let gone = |what: String| LabError::Unable(format!("{what} isn't there (any more)"));
-    match device {
-        Device::Node(node) if node.symlink_metadata().is_ok() => Ok(node.clone()),
-        Device::Node(node) => Err(gone(node.display().to_string())),
-        Device::Loop(file) => {
-            loop_node(file).ok_or_else(|| gone(format!("the loop device of {}", file.display())))
-        }
-        Device::Array(name) => array_node(name).ok_or_else(|| gone(format!("the array {name}"))),
-        Device::Mapped(name) => {
-            let node = Path::new("/dev/mapper").join(name);
-            if node.exists() { Ok(node) } else { Err(gone(node.display().to_string())) }
-        }
-    }
+    let found = match device {
+        // By the entry itself: a link that leads nowhere is refused later, with its reason.
+        Device::Node(node) if node.symlink_metadata().is_ok() => Some(node.clone()),
+        Device::Node(_) => None,
+        Device::Loop(file) => loop_node(file),
+        Device::Array(name) => array_node(name),
+        Device::Mapped(name) => existing(Path::new("/dev/mapper").join(name)),
+    };
+    let Some(node) = found else {
+        let what = match device {
+            Device::Node(node) => node.display().to_string(),
+            Device::Loop(file) => format!("the loop device of {}", file.display()),
+            Device::Array(name) => format!("the array {name}"),
+            Device::Mapped(name) => format!("/dev/mapper/{name}"),
+        };
+        return Err(LabError::Unable(format!("{what} isn't there (any more)")));
+    };
+    Ok(node)
+}
+
+fn existing(node: PathBuf) -> Option<PathBuf> {
+    if node.exists() { Some(node) } else { None }
 }
 
 /// Returns a dry run's name of a device.
@@ -56,6 +66,8 @@ pub fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
     for _ in 0..DETACHES {
         let Some(node) = loop_node(file) else { return Ok(()) };
         let node = node.display().to_string();
+        // While something holds the device the kernel only notes that it shall be detached, and
+        // losetup succeeds. **Source:** drivers/block/loop.c (`loop_clr_fd`).
         runner.run(&["losetup", "--detach", node.as_str()], SOON)?;
         if loop_node(file).is_some() {
             processes::pause(DETACH_PAUSE);
@@ -78,20 +90,29 @@ pub fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Result<()
         let node = node.display().to_string();
         runner.run(&["mdadm", "--quiet", "--stop", node.as_str()], SOON)?;
     }
-    for device in devices.iter().filter(|device| device.exists()) {
+    for device in devices {
+        if !device.exists() {
+            continue;
+        }
         let device = device.display().to_string();
         let argv = ["mdadm", "--examine", "--export", device.as_str()];
+        // A device without a superblock ends mdadm with an error: then there is none to remove.
         let output = runner.output(&argv, SOON)?;
-        let is_ours = |line: &str| {
-            let of = line.strip_prefix("MD_NAME=");
-            of.is_some_and(|of| of.rsplit(':').next() == Some(name))
-        };
-        if output.stdout.lines().any(is_ours) {
+        if output.stdout.lines().any(|line| is_name_of_array(line, name)) {
             let argv = ["mdadm", "--quiet", "--zero-superblock", device.as_str()];
             runner.run(&argv, SOON)?;
         }
     }
     Ok(())
+}
+
+/// Says whether a line of `mdadm --examine --export` names an array so: `MD_NAME=host:name`, where
+/// the host may be missing.
+fn is_name_of_array(line: &str, name: &str) -> bool {
+    match line.strip_prefix("MD_NAME=") {
+        Some(full) => full.rsplit(':').next() == Some(name),
+        None => false,
+    }
 }
 
 /// Closes a mapping of ours.
@@ -130,15 +151,19 @@ pub fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String, LabErr
 
 /// Finds the loop device of a file.
 fn loop_node(file: &Path) -> Option<PathBuf> {
-    let wanted = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let entries = fs::read_dir("/sys/block").ok()?;
-    let found = entries.flatten().find(|entry| {
+    let wanted = match file.canonicalize() {
+        Ok(path) => path,
+        Err(_) => file.to_owned(),
+    };
+    for entry in fs::read_dir("/sys/block").ok()?.flatten() {
         let text = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
         let text = text.trim_end();
         // A file that was removed first is still named.
-        Path::new(text.strip_suffix(" (deleted)").unwrap_or(text)) == wanted
-    });
-    found.map(|entry| Path::new("/dev").join(entry.file_name()))
+        if Path::new(text.strip_suffix(" (deleted)").unwrap_or(text)) == wanted {
+            return Some(Path::new("/dev").join(entry.file_name()));
+        }
+    }
+    None
 }
 
 /// The array of this name: by its link where udev runs, by its marks where not.
@@ -147,18 +172,18 @@ pub fn array_node(name: &str) -> Option<PathBuf> {
     if let Ok(node) = link.canonicalize() {
         return Some(node);
     }
-    let entries = fs::read_dir("/sys/block").ok()?;
-    let mut arrays = entries.flatten().map(|entry| entry.path());
-    let found = arrays.find(|path| {
-        let is_array = path.join("md/array_state").exists();
-        is_array && path.file_name().is_some_and(|it| it.to_string_lossy() == format!("md_{name}"))
-    });
-    found.and_then(|path| Some(Path::new("/dev").join(path.file_name()?)))
+    // mdadm gives an array of a name that is no number the device `md_NAME`.
+    let node_name = format!("md_{name}");
+    let is_array = Path::new("/sys/block").join(&node_name).join("md/array_state").exists();
+    if is_array { Some(Path::new("/dev").join(node_name)) } else { None }
 }
 
 /// The folder of a device in sysfs, by its number: nodes have other names where no udev runs.
 pub fn sysfs(node: &Path) -> PathBuf {
-    let number = rustix::fs::stat(node).map(|stat| stat.st_rdev).unwrap_or_default();
+    let number = match fs::metadata(node) {
+        Ok(metadata) => metadata.rdev(),
+        Err(_) => 0,
+    };
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }

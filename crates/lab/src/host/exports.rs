@@ -29,9 +29,12 @@ impl Export {
 }
 
 /// Returns exportfs's names of an export, one for each of its clients.
-pub fn names(directory: &Path, clients: &str) -> impl Iterator<Item = String> {
-    let clients = clients.split_whitespace();
-    clients.map(move |client| format!("{client}:{}", directory.display()))
+pub fn names(directory: &Path, clients: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for client in clients.split_whitespace() {
+        names.push(format!("{client}:{}", directory.display()));
+    }
+    names
 }
 
 /// Reads the table.
@@ -58,10 +61,8 @@ fn parse(text: &str) -> Vec<Export> {
             (directory, rest) = line.split_at(end);
         }
         let rest = rest.trim();
-        let Some((clients, options)) = rest.strip_suffix(')').and_then(|it| it.split_once('('))
-        else {
-            continue;
-        };
+        let Some((clients, options)) = rest.split_once('(') else { continue };
+        let Some(options) = options.strip_suffix(')') else { continue };
         let options = options.split(',').map(str::to_owned).collect();
         let (directory, clients) = (directory.to_owned(), clients.to_owned());
         exports.push(Export { directory, clients, options });
@@ -77,6 +78,7 @@ pub fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), 
     let all = list(runner)?;
     let mut argv = vec!["exportfs".to_owned(), "-u".to_owned(), "--".to_owned()];
     let options = argv.len();
+    // The server or another program may have withdrawn it from some of them: exportfs would fail.
     for client in clients.split_whitespace() {
         if all.iter().any(|export| export.is_to(directory, client)) {
             argv.extend(names(directory, client));
@@ -86,7 +88,6 @@ pub fn withdraw(runner: &Runner, directory: &Path, clients: &str) -> Result<(), 
     if argv.len() == options {
         return Ok(());
     }
-    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     runner.run(&argv, SOON)?;
     Ok(())
 }

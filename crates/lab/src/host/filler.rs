@@ -35,7 +35,10 @@ pub fn fill(runner: &mut Runner, file: &Path) -> Result<(), LabError> {
     let mut piece = space;
     loop {
         // Root's files are not always ours to read, but how long they are can be seen.
-        let taken = file.metadata().map_or(0, |found| found.len());
+        let taken = match file.metadata() {
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        };
         piece = piece.min(free_bytes(point).saturating_sub(LEFT)).max(1);
         let refused = match allocate(runner, filler.as_ref(), &path, taken..taken + piece) {
             Ok(()) => None,
@@ -71,7 +74,11 @@ fn allocate(
     runner.run(&argv, SOON).map(drop)
 }
 
-/// Bytes that root may still use where something is mounted; 0 where that can't be told.
+/// Bytes that root may still use where something is mounted; 0 where the kernel doesn't say.
 pub fn free_bytes(point: &Path) -> u64 {
-    rustix::fs::statvfs(point).map_or(0, |stat| stat.f_bfree.saturating_mul(stat.f_frsize))
+    // `f_bfree` and not `f_bavail`: what ext4 keeps for root is filled, too.
+    match rustix::fs::statvfs(point) {
+        Ok(stat) => stat.f_bfree.saturating_mul(stat.f_frsize),
+        Err(_) => 0,
+    }
 }

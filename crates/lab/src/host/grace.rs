@@ -27,24 +27,23 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Clients of the running server may have files open: none is known for sure not to.
 pub fn has_clients() -> bool {
-    fs::read_dir(CLIENTS).map_or(true, |mut clients| clients.next().is_some())
+    match fs::read_dir(CLIENTS) {
+        Ok(mut clients) => clients.next().is_some(),
+        // An old kernel has no such folder, and only root may read it: there may be some.
+        Err(_) => true,
+    }
 }
 
 /// Files that end the time early when `Y` is written to them; both refuse where it is over already.
 pub const ENDS: [&str; 2] = [END, END_OF_LOCKS];
 
-/// Ends the time early where that is allowed, and waits until it is over.
-///
-/// # Errors
-/// As [`await_end`].
-pub fn pass(runner: &Runner, may_be_ended: bool) -> Result<(), LabError> {
-    if may_be_ended {
-        for path in ENDS {
-            // Refused where it is over already, which the wait below finds out at once.
-            let _ = runner.write(Path::new(path), "Y");
-        }
+/// Ends the time early: only where no client has anything to reclaim, whose files would otherwise
+/// be given to others.
+pub fn end_early(runner: &Runner) {
+    for path in ENDS {
+        // Refused where it is over already, which [`await_end`] finds out at once.
+        let _ = runner.write(Path::new(path), "Y");
     }
-    await_end()
 }
 
 /// Waits until it is over.
@@ -52,11 +51,12 @@ pub fn pass(runner: &Runner, may_be_ended: bool) -> Result<(), LabError> {
 /// # Errors
 /// Where it takes far longer than it may, as with a client that reclaims for ever.
 pub fn await_end() -> Result<(), LabError> {
-    let length = fs::read_to_string(LENGTH).ok().and_then(|text| text.trim().parse().ok());
+    let length = fs::read_to_string(LENGTH).unwrap_or_default();
     // The kernel doubles it where clients reclaim until its end.
-    let limit = Duration::from_secs(2 * length.unwrap_or(LENGTH_S) + 30);
+    let limit = Duration::from_secs(2 * length.trim().parse().unwrap_or(LENGTH_S) + 30);
     let mut waited = Duration::ZERO;
-    while !is_over(fs::read_to_string(END).ok().as_deref()) {
+    // A kernel without that file has no such time that could be known.
+    while !is_over(&fs::read_to_string(END).unwrap_or_default()) {
         if waited > limit {
             let seconds = limit.as_secs();
             return Err(LabError::Unable(format!(
@@ -70,9 +70,8 @@ pub fn await_end() -> Result<(), LabError> {
     Ok(())
 }
 
-/// A kernel without that file has no such time that could be known.
-fn is_over(answer: Option<&str>) -> bool {
-    answer.is_none_or(|answer| !answer.trim().eq_ignore_ascii_case("N"))
+fn is_over(answer: &str) -> bool {
+    !answer.trim().eq_ignore_ascii_case("N")
 }
 
 /// The command that a dry run shows for the wait.
@@ -86,8 +85,8 @@ mod tests {
 
     #[test]
     fn only_a_server_that_says_so_is_waited_for() {
-        assert!(!is_over(Some("N\n")));
-        assert!(is_over(Some("Y\n")));
-        assert!(is_over(None));
+        assert!(!is_over("N\n"));
+        assert!(is_over("Y\n"));
+        assert!(is_over(""), "a kernel without the file");
     }
 }

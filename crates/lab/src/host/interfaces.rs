@@ -1,6 +1,6 @@
 //! Network interfaces: their largest packet, and tc rules on them.
 //!
-//! Our rules have a handle of their own, which tells them from others. **Source:** ip-link(8),
+//! Our rules have a handle of their own, by which they are known. **Source:** ip-link(8),
 //! tc(8).
 
 use std::path::Path;
@@ -14,12 +14,15 @@ use crate::error::LabError;
 pub const HANDLE: &str = "df5:";
 /// Handle of the rate limit below a delay.
 pub const INNER: &str = "df6:";
+
 /// Gives an interface its largest packet back; one that is gone needs none.
 ///
 /// # Errors
 /// Where the kernel refuses.
 pub fn restore_mtu(runner: &Runner, interface: &str, bytes: u32) -> Result<(), LabError> {
-    if mtu(interface).is_ok_and(|now| now != bytes) {
+    if let Ok(now) = mtu(interface)
+        && now != bytes
+    {
         let bytes = bytes.to_string();
         runner.run(&["ip", "link", "set", "dev", interface, "mtu", bytes.as_str()], SOON)?;
     }
@@ -56,8 +59,13 @@ pub fn rules(runner: &Runner, interface: &str) -> Result<Vec<Value>, LabError> {
 pub fn mtu(interface: &str) -> Result<u32, LabError> {
     let argv = ["ip", "-json", "link", "show", "dev", interface];
     let links = json(&argv, &Runner::default().run(&argv, SOON)?)?;
-    let mtu = links.first().and_then(|link| u32::try_from(link["mtu"].as_u64()?).ok());
-    mtu.ok_or_else(|| LabError::Unable(format!("interface {interface} has no MTU")))
+    if let Some(link) = links.first()
+        && let Some(bytes) = link["mtu"].as_u64()
+        && let Ok(bytes) = u32::try_from(bytes)
+    {
+        return Ok(bytes);
+    }
+    Err(LabError::Unable(format!("interface {interface} has no MTU")))
 }
 
 fn json(argv: &[&str], text: &str) -> Result<Vec<Value>, LabError> {

@@ -20,7 +20,7 @@ use crate::processes;
 pub const THREADS: u32 = 8;
 /// Port of rpc.mountd, as IANA has it for `mountd`.
 pub const MOUNT_PORT: u16 = 20_048;
-/// Versions that the server may be told about.
+/// Versions that the server may be set to offer.
 const VERSIONS: [NfsVersion; 5] =
     [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
 
@@ -64,16 +64,8 @@ pub struct Host {
 }
 
 impl ServerSettings {
-    /// Zero and empty leave things as they are.
-    pub fn new(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Self {
-        Self { threads, versions: versions.to_vec(), udp, transfer_max_bytes }
-    }
-
     /// The words of rpc.nfsd that start it so.
-    ///
-    /// The program of nfs-utils 1.3 offers each transport that it isn't told to leave out, and has
-    /// no words for the others.
-    pub fn words(&self, threads: u32, only_leaves_out: bool) -> Vec<String> {
+    pub fn words(&self, threads: u32, transports: TransportWords) -> Vec<String> {
         let mut words = vec!["rpc.nfsd".to_owned()];
         if !self.versions.is_empty() {
             // A minor version alone leaves the others of v4 as they were.
@@ -82,7 +74,7 @@ impl ServerSettings {
                 let offered = self.versions.contains(&version);
                 let name = version.name();
                 match (offered, version) {
-                    // Old and new programs part over v2: most can't even be told about it.
+                    // Old and new programs differ in v2: most refuse any word about it.
                     (false, NfsVersion::V2) => {}
                     (true, _) => words.extend(["-V".to_owned(), name.to_owned()]),
                     (false, _) if version.minor().is_some() && !has_v4 => {}
@@ -93,61 +85,68 @@ impl ServerSettings {
                 words.extend(["-N".to_owned(), "4".to_owned()]);
             }
         }
-        let transports: &[&str] = match (self.udp, only_leaves_out) {
-            (false, true) => &["--no-udp"],
-            (false, false) => &["--no-udp", "--tcp"],
-            (true, true) => &[],
-            (true, false) => &["--udp", "--tcp"],
+        let transports: &[&str] = match (self.udp, transports) {
+            (false, TransportWords::LeaveOut) => &["--no-udp"],
+            (false, TransportWords::OfferAndLeaveOut) => &["--no-udp", "--tcp"],
+            (true, TransportWords::LeaveOut) => &[],
+            (true, TransportWords::OfferAndLeaveOut) => &["--udp", "--tcp"],
         };
-        words.extend(transports.iter().map(|&word| word.to_owned()));
+        for word in transports {
+            words.push((*word).to_owned());
+        }
         words.push(threads.to_string());
         words
     }
 
     /// Only the number of threads is new to a server that is so.
     pub fn is_live_change(&self, state: &State) -> bool {
-        let versions = self.versions.is_empty()
-            || VERSIONS
-                .iter()
-                .all(|version| state.offers(*version) == self.versions.contains(version));
-        let transfer =
-            self.transfer_max_bytes == 0 || self.transfer_max_bytes == state.transfer_max_bytes;
-        state.threads > 0 && versions && transfer && self.udp == state.udp
+        // The kernel refuses to change anything else while threads run.
+        if state.threads == 0 || self.udp != state.udp {
+            return false;
+        }
+        if self.transfer_max_bytes != 0 && self.transfer_max_bytes != state.transfer_max_bytes {
+            return false;
+        }
+        self.versions.is_empty()
+            || VERSIONS.iter().all(|it| state.offers(*it) == self.versions.contains(it))
     }
 }
 
 impl State {
     /// Reads it from the kernel.
     pub fn now() -> Self {
-        let read = |name: &str| {
-            let text = fs::read_to_string(Path::new(NFSD_FOLDER).join(name)).unwrap_or_default();
-            text.trim().to_owned()
-        };
         Self {
-            threads: read("threads").parse().unwrap_or(0),
-            versions: read("versions"),
-            udp: read("portlist").lines().any(|line| line.starts_with("udp")),
-            transfer_max_bytes: read("max_block_size").parse().unwrap_or(0),
+            threads: read_file("threads").parse().unwrap_or(0),
+            versions: read_file("versions"),
+            // A line for each socket, such as `udp 2049`.
+            udp: read_file("portlist").lines().any(|line| line.starts_with("udp")),
+            transfer_max_bytes: read_file("max_block_size").parse().unwrap_or(0),
         }
     }
 
     /// It offers a version. **Source:** nfsd(7), `versions`: `+4` alone has all minor versions that
     /// aren't taken away.
     pub fn offers(&self, version: NfsVersion) -> bool {
-        let has = |word: &str| self.versions.split_ascii_whitespace().any(|found| found == word);
         match version {
-            NfsVersion::V4_0 => has("+4") && !has("-4.0"),
-            other => has(&format!("+{}", other.name())),
+            NfsVersion::V4_0 => self.has_word("+4") && !self.has_word("-4.0"),
+            other => self.has_word(&format!("+{}", other.name())),
         }
+    }
+
+    fn has_word(&self, word: &str) -> bool {
+        self.versions.split_ascii_whitespace().any(|found| found == word)
     }
 
     /// Returns the settings that make a server as this one is.
     fn wanted(&self) -> ServerSettings {
-        ServerSettings::new(self.threads, &self.offered(), self.udp, self.transfer_max_bytes)
+        let &Self { threads, udp, transfer_max_bytes, .. } = self;
+        ServerSettings { threads, versions: self.offered(), udp, transfer_max_bytes }
     }
 
     fn offered(&self) -> Vec<NfsVersion> {
-        VERSIONS.into_iter().filter(|version| self.offers(*version)).collect()
+        let mut offered = VERSIONS.to_vec();
+        offered.retain(|version| self.offers(*version));
+        offered
     }
 }
 
@@ -159,15 +158,29 @@ impl Host {
             is_mounted: mounts::at(Path::new(NFSD_FOLDER)).is_some(),
             has_clients: state.threads > 0 && grace::has_clients(),
             state,
-            mountd: runs("rpc.mountd"),
+            mountd: processes::is_running("rpc.mountd"),
         }
     }
 }
 
-/// The program here can be told to leave a transport out, but not to offer one.
-pub fn only_leaves_out(runner: &Runner) -> bool {
-    let said = runner.output(&["rpc.nfsd", "--udp", "--tcp", "--help"], SOON);
-    said.is_ok_and(|said| said.stderr.contains("unrecognized option"))
+/// Options for transports that the rpc.nfsd of this host has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransportWords {
+    /// Both to offer a transport and to leave one out.
+    #[default]
+    OfferAndLeaveOut,
+    /// Only to leave one out: the program of nfs-utils 1.3 offers each that is not left out.
+    LeaveOut,
+}
+
+impl TransportWords {
+    /// Finds out by `--help`, which starts nothing: getopt refuses unknown words before it.
+    pub fn find(runner: &Runner) -> Self {
+        match runner.output(&["rpc.nfsd", "--udp", "--tcp", "--help"], SOON) {
+            Ok(output) if output.stderr.contains("unrecognized option") => Self::LeaveOut,
+            _ => Self::OfferAndLeaveOut,
+        }
+    }
 }
 
 /// Files that rpcbind leaves when it ends; the last two lie in a folder of its own user.
@@ -196,7 +209,8 @@ pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
     // Clients that have something to reclaim do so from the server as it was; no run waits for
     // that.
     if state.threads > 0 && !has_clients {
-        grace::pass(runner, true)?;
+        grace::end_early(runner);
+        return grace::await_end();
     }
     Ok(())
 }
@@ -206,12 +220,16 @@ pub fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError> {
 /// # Errors
 /// As [`restore`], and where clients go on reclaiming what they had open.
 pub fn restart(runner: &mut Runner) -> Result<(), LabError> {
+    // Before it stops: the list of clients is gone with the server.
     let (state, has_clients) = (State::now(), grace::has_clients());
     if state.threads == 0 {
         return Ok(());
     }
     stop_and_start(runner, &state, &state)?;
-    grace::pass(runner, !has_clients)
+    if !has_clients {
+        grace::end_early(runner);
+    }
+    grace::await_end()
 }
 
 fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), LabError> {
@@ -220,8 +238,7 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
         runner.write(&file("max_block_size"), &state.transfer_max_bytes.to_string())?;
     }
     if state.threads > 0 {
-        let words = state.wanted().words(state.threads, only_leaves_out(runner));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = state.wanted().words(state.threads, TransportWords::find(runner));
         runner.run(&words, SOON)?;
     }
     Ok(())
@@ -232,8 +249,8 @@ pub fn file(name: &str) -> PathBuf {
     Path::new(NFSD_FOLDER).join(name)
 }
 
-fn runs(program: &str) -> bool {
-    processes::names().any(|name| name == program)
+fn read_file(name: &str) -> String {
+    fs::read_to_string(file(name)).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -256,10 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn an_old_program_is_told_only_what_to_leave_out() {
-        let words = |udp, is_old| ServerSettings::new(0, &[V3], udp, 0).words(4, is_old).join(" ");
-        assert_eq!(words(true, true), "rpc.nfsd -V 3 -N 4 4");
-        assert_eq!(words(false, true), "rpc.nfsd -V 3 -N 4 --no-udp 4");
-        assert_eq!(words(true, false), "rpc.nfsd -V 3 -N 4 --udp --tcp 4");
+    fn an_old_program_gets_only_words_to_leave_out() {
+        let words = |udp, transports| {
+            let settings =
+                ServerSettings { threads: 0, versions: vec![V3], udp, transfer_max_bytes: 0 };
+            settings.words(4, transports).join(" ")
+        };
+        assert_eq!(words(true, TransportWords::LeaveOut), "rpc.nfsd -V 3 -N 4 4");
+        assert_eq!(words(false, TransportWords::LeaveOut), "rpc.nfsd -V 3 -N 4 --no-udp 4");
+        let both = words(true, TransportWords::OfferAndLeaveOut);
+        assert_eq!(both, "rpc.nfsd -V 3 -N 4 --udp --tcp 4");
     }
 }

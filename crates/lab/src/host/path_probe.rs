@@ -34,9 +34,9 @@ const USUAL_BYTES: [u32; 3] = [1_500, 576, 128];
 pub enum Outcome {
     /// The other host has answered.
     Arrived,
-    /// Nothing came back.
+    /// There was no answer.
     Unanswered,
-    /// It left this host by an interface with a smaller MTU, or a router said so of its own.
+    /// It left this host by an interface with a smaller MTU, or a router reported such an interface.
     TooLarge,
 }
 
@@ -69,14 +69,20 @@ pub fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
 /// # Errors
 /// Where the name of the other host has no address.
 pub fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, LabError> {
-    let unresolved = |why: &dyn std::fmt::Display| {
-        let Peer { name, address } = peer;
-        LabError::Refused(format!("the address of {name}, `{address}`, can't be used: {why}"))
-    };
-    let host = peer.address.trim_matches(['[', ']']);
-    let mut addresses = (host, PORT).to_socket_addrs().map_err(|error| unresolved(&error))?;
-    let address = addresses.next().ok_or_else(|| unresolved(&"it names no host"))?;
-    probe(address, bytes).map_err(|error| unresolved(&error))
+    match resolve_and_probe(&peer.address, bytes) {
+        Ok(outcome) => Ok(outcome),
+        Err(why) => {
+            let Peer { name, address } = peer;
+            let what = format!("the address of {name}, `{address}`, can't be used: {why}");
+            Err(LabError::Refused(what))
+        }
+    }
+}
+
+fn resolve_and_probe(address: &str, bytes: u32) -> io::Result<Outcome> {
+    let mut addresses = (address.trim_matches(['[', ']']), PORT).to_socket_addrs()?;
+    let Some(address) = addresses.next() else { return Err(io::Error::other("it names no host")) };
+    probe(address, bytes)
 }
 
 fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
@@ -96,21 +102,26 @@ fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
     let payload = vec![0; (bytes as usize).saturating_sub(headers)];
     for wait_ms in WAITS_MS {
         socket.set_read_timeout(Some(Duration::from_millis(wait_ms)))?;
-        let answer = socket.send(&payload).and_then(|_| socket.recv(&mut [0; 16]));
-        match answer {
+        match exchange(&socket, &payload) {
             Ok(_) => return Ok(Outcome::Arrived),
+            // The ICMP message "port unreachable" of the other host.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 return Ok(Outcome::Arrived);
             }
             Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
                 return Ok(Outcome::TooLarge);
             }
-            // Nothing came in time, or the way is not there yet: a link that was just changed may
+            // There was no answer in time, or the way is not there yet: a link that was just changed may
             // need a moment.
             Err(_) => {}
         }
     }
     Ok(Outcome::Unanswered)
+}
+
+fn exchange(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
+    socket.send(payload)?;
+    socket.recv(&mut [0; 16])
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub(super) fn read(readings: &mut Readings) {
         readings.counter("udp.receive_buffer_errors", net.udp_rcvbuf_errors);
         readings.counter("ip.reassembly_failures", net.ip_reasm_fails);
     }
-    if let Some(count) =
-        std::fs::read_to_string("/proc/net/netstat").ok().as_deref().and_then(dsacked)
+    if let Ok(text) = std::fs::read_to_string("/proc/net/netstat")
+        && let Some(count) = dsacked(&text)
     {
         readings.counter("tcp.segments_arrived_twice", count);
     }
@@ -64,16 +64,18 @@ fn read_kernel(readings: &mut Readings, kernel: &KernelStats) {
 }
 
 fn read_cpu(readings: &mut Readings, name: &str, time: &CpuTime) {
-    let mut state = |state: &str, ms: u64| {
+    // Time of guests is part of `user` and `nice` already, and isn't counted again.
+    for (state, ms) in [
+        ("user", time.user_ms()),
+        ("nice", time.nice_ms()),
+        ("system", time.system_ms()),
+        ("idle", time.idle_ms()),
+        ("iowait", time.iowait_ms().unwrap_or(0)),
+        ("irq", time.irq_ms().unwrap_or(0) + time.softirq_ms().unwrap_or(0)),
+        ("steal", time.steal_ms().unwrap_or(0)),
+    ] {
         readings.counter(format!("{name}.{state}_ns"), ms * NS_PER_MS);
-    };
-    state("user", time.user_ms());
-    state("nice", time.nice_ms());
-    state("system", time.system_ms());
-    state("idle", time.idle_ms());
-    state("iowait", time.iowait_ms().unwrap_or(0));
-    state("irq", time.irq_ms().unwrap_or(0) + time.softirq_ms().unwrap_or(0));
-    state("steal", time.steal_ms().unwrap_or(0));
+    }
 }
 
 fn read_disk(readings: &mut Readings, disk: &DiskStat) {
@@ -121,8 +123,11 @@ fn read_pressure(readings: &mut Readings) {
 /// `/proc/net/netstat` has two lines for each group, first the names and then the values. Kernels
 /// before 5.9 count the reports only, not the segments in them.
 fn dsacked(netstat: &str) -> Option<u64> {
-    let mut groups = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-    let (names, values) = (groups.next()?, groups.next()?);
+    let mut groups = Vec::new();
+    for line in netstat.lines() {
+        groups.extend(line.strip_prefix("TcpExt: "));
+    }
+    let [names, values, ..] = groups[..] else { return None };
     let mut reports = None;
     for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
         match name {

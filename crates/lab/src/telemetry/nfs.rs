@@ -18,15 +18,18 @@ const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";
 
 pub(super) fn read(readings: &mut Readings) {
-    let is_nfs = |kind: &str| kind == "nfs" || kind == "nfs4";
     if let Ok(text) = fs::read_to_string(mountstats::PATH)
         && text.contains("with fstype nfs")
     {
         read_transports(readings, &text);
-        let mounts = Process::myself().and_then(|process| process.mountstats());
-        for mount in mounts.into_iter().flatten().filter(|mount| is_nfs(&mount.fs)) {
-            if let Some(statistics) = &mount.statistics {
-                read_mount(readings, &mount.mount_point.display().to_string(), statistics);
+        if let Ok(process) = Process::myself()
+            && let Ok(mounts) = process.mountstats()
+        {
+            for mount in mounts {
+                let is_nfs = mount.fs == "nfs" || mount.fs == "nfs4";
+                if let (true, Some(statistics)) = (is_nfs, &mount.statistics) {
+                    read_mount(readings, &mount.mount_point.display().to_string(), statistics);
+                }
             }
         }
     }
@@ -37,39 +40,54 @@ pub(super) fn read(readings: &mut Readings) {
 
 fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatistics) {
     let bytes = &statistics.bytes;
-    let mut counter = |name: &str, value| readings.counter(format!("nfs.{point}.{name}"), value);
-    counter("read_bytes", bytes.normal_read);
-    counter("write_bytes", bytes.normal_write);
-    counter("direct_read_bytes", bytes.direct_read);
-    counter("direct_write_bytes", bytes.direct_write);
-    counter("server_read_bytes", bytes.server_read);
-    counter("server_write_bytes", bytes.server_write);
+    for (name, value) in [
+        ("read_bytes", bytes.normal_read),
+        ("write_bytes", bytes.normal_write),
+        ("direct_read_bytes", bytes.direct_read),
+        ("direct_write_bytes", bytes.direct_write),
+        ("server_read_bytes", bytes.server_read),
+        ("server_write_bytes", bytes.server_write),
+    ] {
+        readings.counter(format!("nfs.{point}.{name}"), value);
+    }
     for (op, done) in &statistics.per_op_stats {
         if done.operations == 0 {
             continue;
         }
-        counter(&format!("{op}.ops"), done.operations);
-        counter(&format!("{op}.transmissions"), done.transmissions);
-        counter(&format!("{op}.major_timeouts"), done.major_timeouts);
-        counter(&format!("{op}.sent_bytes"), done.bytes_sent);
-        counter(&format!("{op}.received_bytes"), done.bytes_recv);
-        counter(&format!("{op}.queue_ns"), done.cum_queue_time.as_millis() as u64 * NS_PER_MS);
-        counter(&format!("{op}.rtt_ns"), done.cum_resp_time.as_millis() as u64 * NS_PER_MS);
-        counter(&format!("{op}.exe_ns"), done.cum_total_req_time.as_millis() as u64 * NS_PER_MS);
+        // Sums over all calls: waiting for a slot, on the wire with the server, and all of it.
+        for (name, value) in [
+            ("ops", done.operations),
+            ("transmissions", done.transmissions),
+            ("major_timeouts", done.major_timeouts),
+            ("sent_bytes", done.bytes_sent),
+            ("received_bytes", done.bytes_recv),
+            ("queue_ns", done.cum_queue_time.as_millis() as u64 * NS_PER_MS),
+            ("rtt_ns", done.cum_resp_time.as_millis() as u64 * NS_PER_MS),
+            ("exe_ns", done.cum_total_req_time.as_millis() as u64 * NS_PER_MS),
+        ] {
+            readings.counter(format!("nfs.{point}.{op}.{name}"), value);
+        }
     }
 }
 
 /// Connections of each mount, and what they counted: procfs leaves these lines out.
 fn read_transports(readings: &mut Readings, text: &str) {
     for mount in mountstats::of(text) {
-        let transports = mount.lines.iter().filter(|(name, _)| *name == "xprt");
-        let counts: Vec<[u64; 3]> = transports.map(|(_, line)| transport_counts(line)).collect();
-        let point = mount.point;
-        readings.gauge(format!("nfs.{point}.connections"), counts.len() as u64);
-        for (column, name) in ["sends", "bad_xids", "backlog"].into_iter().enumerate() {
-            let sum = counts.iter().map(|counts| counts[column]).sum();
-            readings.counter(format!("nfs.{point}.{name}"), sum);
+        let mut connections = 0;
+        let mut sums = [0_u64; 3];
+        for (name, line) in &mount.lines {
+            if *name == "xprt" {
+                connections += 1;
+                for (sum, count) in sums.iter_mut().zip(transport_counts(line)) {
+                    *sum += count;
+                }
+            }
         }
+        let (point, [sends, bad_xids, backlog]) = (mount.point, sums);
+        readings.gauge(format!("nfs.{point}.connections"), connections);
+        readings.counter(format!("nfs.{point}.sends"), sends);
+        readings.counter(format!("nfs.{point}.bad_xids"), bad_xids);
+        readings.counter(format!("nfs.{point}.backlog"), backlog);
     }
 }
 
@@ -81,8 +99,13 @@ fn transport_counts(line: &str) -> [u64; 3] {
         Some("tcp" | "rdma") => [5, 7, 9],
         _ => return [0; 3],
     };
-    let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
-    columns.map(|column| values.get(column).copied().unwrap_or(0))
+    // A field that isn't there, or is no number, counts as 0.
+    let fields: Vec<&str> = fields.collect();
+    let mut counts = [0; 3];
+    for (count, column) in counts.iter_mut().zip(columns) {
+        *count = fields.get(column).copied().unwrap_or_default().parse().unwrap_or(0);
+    }
+    counts
 }
 
 fn read_server(readings: &mut Readings, text: &str) {
@@ -96,17 +119,25 @@ fn read_server(readings: &mut Readings, text: &str) {
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         let Some(kind) = fields.next() else { continue };
-        let mut values = fields.map(|field| field.parse::<u64>().unwrap_or(0));
-        if let Some((_, names)) = LINES.iter().find(|(known, _)| *known == kind) {
-            for (name, value) in names.iter().zip(values) {
-                readings.counter(format!("nfsd.{name}"), value);
+        let mut values: Vec<u64> = Vec::new();
+        for field in fields {
+            values.push(field.parse().unwrap_or(0));
+        }
+        for (known, names) in LINES {
+            if known == kind {
+                for (name, value) in names.iter().zip(&values) {
+                    readings.counter(format!("nfsd.{name}"), *value);
+                }
             }
-        } else if kind == "th" {
-            readings.gauge("nfsd.threads", values.next().unwrap_or(0));
+        }
+        if kind == "th" {
+            readings.gauge("nfsd.threads", values.first().copied().unwrap_or(0));
         } else if kind.starts_with("proc") {
             // The first number says how many follow; those of v4 are named by their op number.
-            for (number, calls) in values.skip(1).enumerate().filter(|(_, calls)| *calls > 0) {
-                readings.counter(format!("nfsd.{kind}.{number}"), calls);
+            for (number, calls) in values.iter().skip(1).enumerate() {
+                if *calls > 0 {
+                    readings.counter(format!("nfsd.{kind}.{number}"), *calls);
+                }
             }
         }
     }

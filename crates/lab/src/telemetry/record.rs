@@ -1,7 +1,7 @@
 //! Readings side by side: a row for each time becomes a series for each metric.
 //!
-//! A metric that some reading lacks, as of an interface that came later, has no series: a gap
-//! can't be told from zero afterwards.
+//! A metric that some reading lacks, as of an interface that was added later, has no series: a gap
+//! looks like zero afterwards.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,12 +35,15 @@ impl Record {
     /// Keeps what is whole and, of counters, what moved.
     pub(super) fn into_telemetry(self, host: &str) -> Telemetry {
         let rows = self.times_ns.len();
-        let metrics = self.series.into_iter().filter_map(|(name, (kind, values))| {
-            let moved = values.iter().any(|value| *value != values[0]);
-            let told = if kind == MetricKind::Counter { moved } else { true };
-            (values.len() == rows && told).then_some(Metric { name, kind, values })
-        });
-        Telemetry { host: host.to_owned(), metrics: metrics.collect(), times_ns: self.times_ns }
+        let mut metrics = Vec::new();
+        for (name, (kind, values)) in self.series {
+            let has_moved = values.iter().any(|value| *value != values[0]);
+            // A gauge that never moves has a value; a counter that never moves has nothing to show.
+            if values.len() == rows && (has_moved || kind == MetricKind::Gauge) {
+                metrics.push(Metric { name, kind, values });
+            }
+        }
+        Telemetry { host: host.to_owned(), metrics, times_ns: self.times_ns }
     }
 }
 
