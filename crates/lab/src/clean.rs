@@ -44,9 +44,9 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     for entry in log.open_entries().to_vec().into_iter().rev() {
         let mut undo = entry.undo;
         if entry.boot != boot {
-            // Mounts, mappings, sysctls, rules and programs were the kernel's, and went with it: what
-            // a setting is now was made by another, and is left alone. Files and marks on devices
-            // outlive a boot.
+            // Mounts, mappings, sysctls, rules and programs were the kernel's, and went with it:
+            // what a setting is now was made by another, and is left alone. Files and marks on
+            // devices outlive a boot.
             undo.retain(crate::undo::Undo::outlives_boot);
         }
         let outcome = restore_entry(&mut runner, &mut log, entry.id, &undo);
@@ -56,7 +56,8 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     Ok(cleaned)
 }
 
-/// Removes the acknowledgement journals of agents that were killed, where no agent goes on with them.
+/// Removes the acknowledgement journals of agents that were killed, where no agent goes on with
+/// them.
 ///
 /// A soak takes no lock of the host, and it replaces an agent that was killed within seconds: until
 /// then no process has the file open, so that its age alone says that it is forgotten.

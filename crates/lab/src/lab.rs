@@ -157,7 +157,8 @@ impl Lab {
         LabError::join(errors)
     }
 
-    /// Drops what this host holds in memory of its files, and reports what it held before and after.
+    /// Drops what this host holds in memory of its files, and reports what it held before and
+    /// after.
     ///
     /// Mounting again is no matter of one host: see [`crate::redo_from`].
     ///

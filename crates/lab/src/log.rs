@@ -3,7 +3,8 @@
 //! Principal type: [`UndoLog`]. One line of JSON per change, synced before the change is made, and
 //! another when it was undone. One process at a time holds the log; the lock is that of an open
 //! file, which the programs that it waits for hold with it, so that the process that gets it next
-//! knows that none of them is still at work. A last line that is cut off belongs to a change that never began.
+//! knows that none of them is still at work. A last line that is cut off belongs to a change that
+//! never began.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};

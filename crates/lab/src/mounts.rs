@@ -42,7 +42,8 @@ pub fn named(point: &Path) -> Option<Mount> {
     Some(Mount::from(mount))
 }
 
-/// Returns all mounts of this process's namespace, the oldest first; none where `/proc` has no list.
+/// Returns all mounts of this process's namespace, the oldest first; none where `/proc` has no
+/// list.
 pub(crate) fn all() -> Vec<MountInfo> {
     let Ok(process) = Process::myself() else { return Vec::new() };
     match process.mountinfo() {

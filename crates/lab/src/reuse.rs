@@ -1,4 +1,5 @@
-//! Steps that may be kept on several hosts between two runs. Pure: nothing is requested of any host.
+//! Steps that may be kept on several hosts between two runs. Pure: nothing is requested of any
+//! host.
 //!
 //! On one host things build on each other, so what is kept is a beginning of what was done there. A
 //! mount builds on the host that serves it, too: where anything changes there, all are mounted

@@ -77,7 +77,8 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
         Undo::Mapped { name } => parsed(Path::new(name), check_object_name(name)),
         Undo::Wipe { device, .. } => check_device(device, None),
         Undo::Works { directory, campaign } => {
-            // It begins the names of the directories that are removed: an empty one would begin all.
+            // It begins the names of the directories that are removed: an empty one would begin
+            // all.
             if campaign.is_empty() || campaign.contains(is_no_letter_of_names) {
                 return Err(refuse(directory, "its campaign has no name"));
             }

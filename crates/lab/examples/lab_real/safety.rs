@@ -102,7 +102,8 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     lab.undo_all().unwrap();
 }
 
-/// An ext4 on a device that the command line didn't allow survives whatever stands in the options of mkfs.
+/// An ext4 on a device that the command line didn't allow survives whatever stands in the options
+/// of mkfs.
 fn no_option_formats_another_device() {
     let host = Host::new();
     let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));

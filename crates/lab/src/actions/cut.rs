@@ -1,7 +1,8 @@
 //! Loses all that leaves an interface from a port, as a fault of a soak.
 //!
 //! The cut affects what leaves from the port of NFS and nothing else, so that the connection by
-//! which the host is reached to end it remains open. **Source:** tc-prio(8), tc-netem(8), tc-u32(8).
+//! which the host is reached to end it remains open. **Source:** tc-prio(8), tc-netem(8),
+//! tc-u32(8).
 
 use std::path::PathBuf;
 

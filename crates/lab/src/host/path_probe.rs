@@ -36,7 +36,8 @@ pub enum Outcome {
     Arrived,
     /// There was no answer.
     Unanswered,
-    /// It left this host by an interface with a smaller MTU, or a router reported such an interface.
+    /// It left this host by an interface with a smaller MTU, or a router reported such an
+    /// interface.
     TooLarge,
 }
 
@@ -111,8 +112,8 @@ fn probe(address: SocketAddr, bytes: u32) -> io::Result<Outcome> {
             Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
                 return Ok(Outcome::TooLarge);
             }
-            // There was no answer in time, or the way is not there yet: a link that was just changed may
-            // need a moment.
+            // There was no answer in time, or the way is not there yet: a link that was just
+            // changed may need a moment.
             Err(_) => {}
         }
     }
