@@ -58,7 +58,7 @@ checks! {
     segments_that_a_full_queue_drops_are_reported: 100 s, {
         let text = write_over("tbf rate 400mbit burst 128kb limit 128kb")?;
         ensure!(text.contains("tcp-retransmits"), "no caveat about retransmissions:\n{text}");
-        ensure!(text.contains("RetransSegs of /proc/net/snmp"), "no source:\n{text}");
+        ensure!(text.contains("tcpi_total_retrans of TCP_INFO"), "no source:\n{text}");
         Ok(())
     };
     nothing_is_reported_where_nothing_is_dropped: 100 s, {

@@ -7,13 +7,13 @@ mod load;
 mod mount;
 mod processors;
 
-use engine::backend::{Recovered, Tally};
+use engine::backend::{Recovered, Tally, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, NfsTarget, OpError, Opens, Pass, PassResult, Proto, RunSpec,
-    Stable, Workload,
+    Caveat, CaveatCode, Durability, Fact, NfsTarget, OpError, Opens, Pass, PassResult, Proto,
+    RunSpec, Stable, Telemetry, Workload,
 };
 
 use crate::accounting;
@@ -87,33 +87,105 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
 
 /// Doubts about TCP: segments that it had to send again while it carried the pass.
 ///
-/// The counters are those of the host, since the kernel's client has no others: what other programs
-/// send is in them, and the evidence says so. A segment that arrived twice was not lost: TCP probes
-/// for a lost tail as soon as an answer is late, as on a loopback whose receiver waits for a
-/// processor.
+/// Where connections are our own, `tcp` has their counters. Those of the host are the only ones of
+/// the kernel's client: what other programs send is in them, and the evidence says so. A segment
+/// that arrived twice was not lost: TCP probes for a lost tail as soon as an answer is late, as on
+/// a loopback whose receiver waits for a processor.
 pub fn about_segments(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
+    tcp: &TcpCounters,
 ) -> Option<Caveat> {
     let has_server = spec.target.server_host().is_some() || mount.is_some_and(Mount::is_nfs);
     if !has_server || spec.nfs().proto == Proto::Udp {
         return None;
     }
-    let telemetry = result.telemetry.first()?;
-    let twice = telemetry.risen("tcp.segments_arrived_twice");
-    let again = telemetry.risen("tcp.segments_retransmitted").saturating_sub(twice);
-    let sent = telemetry.risen("tcp.segments_sent");
-    let share = again as f64 / sent.max(1) as f64;
-    (again > SEGMENTS_AGAIN_MAX && share > SEGMENTS_AGAIN_SHARE_MAX).then(|| {
-        CaveatCode::TcpRetransmits.because(format!(
-            "{again} of {sent} segments of all connections of this host were sent again ({} %, at \
-             most {} %; RetransSegs of /proc/net/snmp, less {twice} that arrived twice by \
-             TCPDSACKRecvSegs of /proc/net/netstat)",
+    let segments = if tcp.connections > 0 {
+        Segments::of_connections(tcp)
+    } else {
+        Segments::of_host(result.telemetry.first()?)
+    };
+    segments.caveat()
+}
+
+/// Segments that were sent, and those of them that were sent again.
+struct Segments {
+    sent: u64,
+    retransmitted: u64,
+    arrived_twice: u64,
+    /// The connections that sent them.
+    senders: String,
+    /// Sources of the counters: of segments sent again, and of those that arrived twice.
+    sources: [&'static str; 2],
+}
+
+impl Segments {
+    fn of_connections(tcp: &TcpCounters) -> Self {
+        let mut senders = format!("{} connections of this client", tcp.connections);
+        if tcp.uncounted > 0 {
+            senders = format!("{senders} ({} more were not counted)", tcp.uncounted);
+        }
+        Self {
+            sent: tcp.segments_sent,
+            retransmitted: tcp.segments_retransmitted,
+            arrived_twice: tcp.segments_arrived_twice,
+            senders,
+            sources: ["tcpi_total_retrans of TCP_INFO", "tcpi_dsack_dups"],
+        }
+    }
+
+    fn of_host(telemetry: &Telemetry) -> Self {
+        Self {
+            sent: telemetry.risen("tcp.segments_sent"),
+            retransmitted: telemetry.risen("tcp.segments_retransmitted"),
+            arrived_twice: telemetry.risen("tcp.segments_arrived_twice"),
+            senders: "all connections of this host".to_owned(),
+            sources: ["RetransSegs of /proc/net/snmp", "TCPDSACKRecvSegs of /proc/net/netstat"],
+        }
+    }
+
+    fn caveat(&self) -> Option<Caveat> {
+        let Self { sent, arrived_twice, senders, sources: [source, twice_source], .. } = self;
+        let again = self.retransmitted.saturating_sub(*arrived_twice);
+        let share = again as f64 / (*sent).max(1) as f64;
+        if again <= SEGMENTS_AGAIN_MAX || share <= SEGMENTS_AGAIN_SHARE_MAX {
+            return None;
+        }
+        Some(CaveatCode::TcpRetransmits.because(format!(
+            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; {source}, \
+             less {arrived_twice} that arrived twice by {twice_source})",
             three_digits(share * 100.0),
             SEGMENTS_AGAIN_SHARE_MAX * 100.0,
-        ))
-    })
+        )))
+    }
+}
+
+/// Below this share of the time in which connections of our own had data to send, a pass tells
+/// nothing about what limits sending: as one that reads, whose sender is the server.
+pub const SENDING_SHARE_MIN: f64 = 0.1;
+
+/// Says what limited our own connections while they had data to send: the server's window (the
+/// server took it slowly), the buffer of this end, or else the congestion window and the line.
+pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
+    let TcpCounters { connections, busy_us, bytes_retransmitted, .. } = *tcp;
+    let sent_share = busy_us as f64 * 1e3 / (result.window_ns as f64 * f64::from(connections));
+    // No connection, or no window, makes no number.
+    if !sent_share.is_finite() || sent_share < SENDING_SHARE_MIN {
+        return None;
+    }
+    let percent = |us: u64| format!("{:.0} %", 100.0 * us as f64 / busy_us as f64);
+    let value = format!(
+        "{} busy over {connections} connections, of that {} limited by the server's window and {} \
+         by the send buffer; {} sent again",
+        Nanos(busy_us.saturating_mul(1_000)),
+        percent(tcp.receiver_limited_us),
+        percent(tcp.send_buffer_limited_us),
+        Size(bytes_retransmitted),
+    );
+    let source = "TCP_INFO (tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited, \
+                  tcpi_bytes_retrans)";
+    Some(Fact::new("target", format!("{}: TCP sending", result.pass), value, source))
 }
 
 /// Doubts about what went wrong on the way and was made good.

@@ -241,7 +241,8 @@ impl<'a> Trial<'a> {
             .map(|(after, before)| after - before);
         // Counting the directory calls the server too: its counters are read first.
         let server = counts_before.get().zip(self.server_counts()).filter(|_| is_local_server);
-        Ok(Worked { pass, share, measured, facts: Vec::new(), server })
+        let facts = caveats::sending_limits(&measured.result, &measured.tally.tcp);
+        Ok(Worked { pass, share, measured, facts: facts.into_iter().collect(), server })
     }
 
     /// Holds the pass that was worked last against every witness, and raises its caveats; `others`
@@ -391,7 +392,7 @@ impl<'a> Trial<'a> {
         }
         caveats.extend(caveats::about_cache(spec, result, self.mount.as_ref()));
         caveats.extend(caveats::about_mount(result, self.mount.as_ref()));
-        caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref()));
+        caveats.extend(caveats::about_segments(spec, result, self.mount.as_ref(), &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory_bytes();
         caveats.extend(caveats::about_server_cache(spec, result, self.mount.as_ref(), memory));

@@ -30,6 +30,7 @@ use workload::Mismatches;
 use crate::clock::Clock;
 use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
+pub use nfs_client::TcpCounters;
 
 /// The target is gone, with the reason in a sentence; nothing more can be executed.
 ///
@@ -108,6 +109,8 @@ pub struct Tally {
     pub mismatches: Mismatches,
     /// The first reply that refused or misunderstood a call, where ops are calls.
     pub bad_reply: Option<BadReply>,
+    /// What TCP did on connections of our own while they were measured.
+    pub tcp: TcpCounters,
 }
 
 /// A reply that brought neither a result nor an error of NFS.

@@ -457,6 +457,7 @@ impl Measured {
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;
         all.bad_reply = all.bad_reply.or(tally.bad_reply);
+        all.tcp.add(&tally.tcp);
     }
 
     fn add_report(&mut self, report: WorkerReport) {

@@ -99,6 +99,11 @@ impl Rig {
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
+        // Sockets that were lost on the way are counted beside the last one.
+        if spec.nfs().proto == Proto::Tcp {
+            assert!(u64::from(tally.tcp.connections) > tally.recovered.reconnects, "{tally:?}");
+            assert!(tally.tcp.segments_sent > 0 && tally.tcp.uncounted == 0, "{tally:?}");
+        }
         let bytes = u64::from(spec.files) * FILE_BYTES;
         let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
         // What was refused and made again went over the wire twice, but never less than once.

@@ -27,7 +27,7 @@ use crate::link::{Broken, Link};
 use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
 use crate::service::NFS;
-use crate::transport::{Opening, Transport, open_transport};
+use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport};
 
 pub(crate) use client4::{Client4, Granted};
 pub(crate) use control::Control;
@@ -84,6 +84,7 @@ pub struct Connection {
     renewal: Renewal,
     /// The server does not know the session or the client any more.
     forgotten: bool,
+    tcp: TcpMeter,
 }
 
 /// The destination of connections of a mount.
@@ -129,6 +130,7 @@ impl Connection {
             slots: options.slots,
             renewal: Renewal::default(),
             forgotten: false,
+            tcp: TcpMeter::default(),
         })
     }
 
@@ -335,6 +337,23 @@ impl Connection {
     /// Returns what went over the wire so far, and what it took.
     pub fn counters(&self) -> &Counters {
         self.link.session.counters()
+    }
+
+    /// Starts the counters of TCP over. A system call: not for the measured path.
+    pub fn begin_tcp_counters(&mut self) {
+        self.tcp = TcpMeter::begin_at(&self.link.transport);
+    }
+
+    /// Returns what TCP did since [`Connection::begin_tcp_counters`], on the sockets that were
+    /// replaced since, too. A system call: not for the measured path.
+    pub fn tcp_counters(&self) -> TcpCounters {
+        self.tcp.counters(&self.link.transport)
+    }
+
+    /// Goes on over another socket.
+    fn replace_transport(&mut self, transport: Transport) {
+        self.tcp.note_replaced(&self.link.transport);
+        self.link.transport = transport;
     }
 
     /// Returns the address of the server.

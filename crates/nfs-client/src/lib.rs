@@ -34,4 +34,4 @@ pub use options::{
     TRANSFER_BYTES_DEFAULT,
 };
 pub use scratch::Scratch;
-pub use transport::Tls;
+pub use transport::{TcpCounters, Tls};

@@ -2,7 +2,9 @@
 
 use agent::caveats::{
     IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
+    sending_limits,
 };
+use engine::backend::TcpCounters;
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
@@ -106,7 +108,7 @@ fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option
         ],
     };
     let result = PassResult { telemetry: vec![counted], ..crate::figures::result() };
-    about_segments(spec, &result, None).map(|caveat| {
+    about_segments(spec, &result, None, &TcpCounters::default()).map(|caveat| {
         assert_eq!(caveat.code.code(), "tcp-retransmits");
         caveat.evidence
     })
@@ -136,6 +138,88 @@ fn what_tcp_sends_again_for_others_accuses_nobody() {
     let mut over_udp = served;
     over_udp.target.nfs_mut().unwrap().settings.proto = Proto::Udp;
     assert_eq!(segments(&over_udp, 1_200_000, 115_191), None);
+}
+
+/// Returns the evidence of a pass over connections of our own, while the host sent a lot again.
+fn own_segments(spec: &RunSpec, tcp: TcpCounters) -> Option<String> {
+    let metric = |name: &str, risen: u64| Metric {
+        name: name.to_owned(),
+        kind: MetricKind::Counter,
+        values: vec![5, 5 + risen],
+    };
+    let of_host = Telemetry {
+        host: "client".to_owned(),
+        times_ns: vec![0, 1],
+        metrics: vec![
+            metric("tcp.segments_sent", 1_200_000),
+            metric("tcp.segments_retransmitted", 115_191),
+        ],
+    };
+    let result = PassResult { telemetry: vec![of_host], ..crate::figures::result() };
+    about_segments(spec, &result, None, &tcp).map(|caveat| {
+        assert_eq!(caveat.code.code(), "tcp-retransmits");
+        caveat.evidence
+    })
+}
+
+#[test]
+fn segments_of_our_own_connections_are_told() {
+    let [served, _] = served_and_local();
+    let tcp = TcpCounters {
+        connections: 2,
+        segments_sent: 10_000,
+        segments_retransmitted: SEGMENTS_AGAIN_MAX + 4,
+        segments_arrived_twice: 3,
+        ..TcpCounters::default()
+    };
+    let told = own_segments(&served, tcp).expect("tcp-retransmits");
+    let begin = "65 of 10000 segments of 2 connections of this client were sent again (0.650 %, ";
+    assert!(told.starts_with(begin), "{told}");
+    let end = "TCP_INFO, less 3 that arrived twice by tcpi_dsack_dups)";
+    assert!(told.ends_with(end), "{told}");
+    let told = own_segments(&served, TcpCounters { uncounted: 1, ..tcp }).unwrap();
+    assert!(told.contains("of this client (1 more were not counted) were"), "{told}");
+}
+
+#[test]
+fn what_the_host_sends_again_for_others_does_not_accuse_our_own_connections() {
+    let [served, _] = served_and_local();
+    let clean = TcpCounters { connections: 1, segments_sent: 1_200_000, ..TcpCounters::default() };
+    assert_eq!(own_segments(&served, clean), None);
+    let few = TcpCounters { segments_retransmitted: 1_200, ..clean };
+    assert_eq!(own_segments(&served, few), None);
+    let by_chance =
+        TcpCounters { segments_sent: 10_000, segments_retransmitted: SEGMENTS_AGAIN_MAX, ..clean };
+    assert_eq!(own_segments(&served, by_chance), None);
+    // Without a connection that was counted there are the host's counters only.
+    let uncounted = TcpCounters { connections: 0, uncounted: 1, ..clean };
+    assert!(own_segments(&served, uncounted).unwrap().contains("all connections of this host"));
+}
+
+#[test]
+fn the_limit_of_sending_is_a_fact_where_much_was_sent() {
+    let window_ns = 1_000_000_000;
+    let result = PassResult { pass: Pass::Write, window_ns, ..crate::figures::result() };
+    let tcp = TcpCounters {
+        connections: 2,
+        busy_us: 1_000_000,
+        receiver_limited_us: 900_000,
+        send_buffer_limited_us: 50_000,
+        bytes_retransmitted: 4_096,
+        ..TcpCounters::default()
+    };
+    let fact = sending_limits(&result, &tcp).expect("a fact");
+    assert_eq!(fact.name, "write: TCP sending");
+    assert_eq!(
+        fact.value,
+        "1.00 s busy over 2 connections, of that 90 % limited by the server's window and 5 % by \
+         the send buffer; 4 KiB sent again"
+    );
+    assert!(fact.source.starts_with("TCP_INFO "), "{}", fact.source);
+    // Requests to read are small, and without connections nothing was sent.
+    assert_eq!(sending_limits(&result, &TcpCounters { busy_us: 199_000, ..tcp }), None);
+    assert_eq!(sending_limits(&result, &TcpCounters::default()), None);
+    assert_eq!(sending_limits(&PassResult { window_ns: 0, ..result }, &tcp).map(drop), None);
 }
 
 const MIB: u64 = 1 << 20;

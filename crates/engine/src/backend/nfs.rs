@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::{ClientResult, Completion, Op};
 use nfs_client::proto::client::Event;
-use nfs_client::{Connection, Scratch};
+use nfs_client::{Connection, Scratch, TcpCounters};
 
 use super::{Backend, Lost, Recovered, Tally, wait_time};
 use crate::clock::Clock;
@@ -45,12 +45,13 @@ pub struct Nfs {
 
 impl Nfs {
     /// Makes a backend on an open connection.
-    pub fn new(connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(mut connection: Connection, set: NfsFiles, clock: Arc<dyn Clock>) -> Self {
         let timeout_ns = set.timeout_ns;
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
         let transfers = Transfers::new(depth, connection.free_slots(), opens);
         let (common, scratch) = (Common::new(set), Scratch::new());
+        connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
 
@@ -125,8 +126,10 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
     // What a server took only in part was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
     let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
+    let mut tcp = TcpCounters::default();
     for connection in connections {
         let counters = connection.counters();
+        tcp.add(&connection.tcp_counters());
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
         recovered.add(&Recovered {
@@ -146,6 +149,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
         syncs_without_commit: common.syncs_without_commit,
         mismatches: common.mismatches,
         bad_reply: common.bad_reply,
+        tcp,
     }
 }
 

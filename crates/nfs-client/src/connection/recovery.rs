@@ -170,7 +170,7 @@ impl Connection {
             .join_again(&mut control, former)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
         let fresh = control.into_connection().link;
-        self.link.transport = fresh.transport;
+        self.replace_transport(fresh.transport);
         self.link.session.resume(now_ns, &fresh.session);
         self.forgotten = false;
         Ok(())
@@ -220,7 +220,7 @@ impl Connection {
         };
         match attempt {
             Attempt::Open(transport) => {
-                self.link.transport = transport;
+                self.replace_transport(transport);
                 self.link.session.reconnected(now_ns);
                 Ok(true)
             }

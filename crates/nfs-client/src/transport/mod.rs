@@ -6,6 +6,7 @@
 
 mod deadline;
 mod open;
+mod tcp_counters;
 mod tls;
 
 use std::io::{self, IoSlice};
@@ -17,6 +18,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 pub(crate) use open::{
     Attempt, Opening, Route, begin_opening, connect_socket, continue_opening, open_transport,
 };
+pub use tcp_counters::TcpCounters;
+pub(crate) use tcp_counters::TcpMeter;
 pub use tls::Tls;
 pub(crate) use tls::{Refused, TlsStream, offers_starttls, refuses_certificate};
 

@@ -72,7 +72,8 @@ impl Many {
         let count = connections.len();
         let mut depths = Vec::with_capacity(count);
         let mut entries = Vec::with_capacity(count);
-        for (number, connection) in connections.into_iter().enumerate() {
+        for (number, mut connection) in connections.into_iter().enumerate() {
+            connection.begin_tcp_counters();
             // Opens belong to the client that made them: the first one.
             let opens = if number < set.own { Opens::Own } else { Opens::OfAnother };
             let depth = depth_on(&connection, depth);
