@@ -29,6 +29,7 @@ use crate::scratch::Scratch;
 use crate::service::NFS;
 use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport};
 
+use client4::SessionUser;
 pub(crate) use client4::{Client4, Granted};
 pub(crate) use control::Control;
 pub(crate) use recovery::RENEWAL_SLOTS;
@@ -78,6 +79,8 @@ pub struct Connection {
     connecting: Option<OwnedFd>,
     /// The client of version 4 that this connection belongs to.
     client: Option<Arc<Client4>>,
+    /// Keeps the session of v4.1 from being destroyed as unused.
+    session_user: Option<Arc<SessionUser>>,
     identity: Option<Identity>,
     /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
     slots: usize,
@@ -126,6 +129,7 @@ impl Connection {
             trouble: None,
             connecting: None,
             client: None,
+            session_user: None,
             identity: if version.is_stateful() { options.identity.clone() } else { None },
             slots: options.slots,
             renewal: Renewal::default(),

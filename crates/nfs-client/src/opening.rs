@@ -61,9 +61,14 @@ fn join_connection(
     of_mount: &Arc<Client4>,
     options: &ConnectionOptions,
 ) -> Result<Arc<Client4>, CallFailure> {
+    of_mount.destroy_unused(control)?;
     let client = match &options.identity {
         None => Arc::clone(of_mount),
-        Some(identity) => Arc::new(Client4::introduce(control, &identity.machine_name)?),
+        Some(identity) => {
+            let client = Arc::new(Client4::introduce(control, &identity.machine_name)?);
+            of_mount.add_other(&client);
+            client
+        }
     };
     client.join(control)?;
     Ok(client)

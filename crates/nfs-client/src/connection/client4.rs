@@ -3,11 +3,13 @@
 //! [`Client4`] is introduced once; each connection of it then joins: in v4.0 by an owner range of
 //! its own, in v4.1 and later by a session of its own. The server forgets a client whose lease is
 //! not renewed: whatever a connection does renews it, and a connection that is idle does so by
-//! itself. Everything here blocks and belongs to set-up and recovery.
+//! itself. Sessions end when their connections are gone, by the next connection that is opened or
+//! by the unmount, and the client ends after all of its sessions. Everything here blocks and belongs
+//! to set-up, recovery and the end.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use nfs_proto::client::{Binding, Event, ProtocolVersion};
@@ -15,7 +17,7 @@ use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
     self, Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, List, NetAddress, Op,
-    OpCode, OpOk, StateProtection, attribute, exchange,
+    OpCode, OpOk, SessionId, StateProtection, attribute, direction, exchange,
 };
 use nfs_proto::{CallError, DecodeError, Status};
 
@@ -46,7 +48,7 @@ pub(crate) struct Client4 {
 }
 
 /// The part that changes over the life of a client.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Record {
     client: ClientId,
     /// Sequence number of the next session.
@@ -55,7 +57,22 @@ struct Record {
     complete: bool,
     connections: u64,
     lease: Duration,
+    /// Sessions that were made and not destroyed.
+    sessions: Vec<OpenSession>,
+    /// Further clients of the same mount, whose connections have identities of their own.
+    others: Vec<Arc<Client4>>,
 }
+
+/// A session that the server holds for this client.
+#[derive(Debug)]
+struct OpenSession {
+    session: SessionId,
+    user: Weak<SessionUser>,
+}
+
+/// Proof that a connection uses its session, for as long as it is there.
+#[derive(Debug)]
+pub(crate) struct SessionUser;
 
 /// The limits that the server granted a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +96,8 @@ impl Client4 {
             complete: false,
             connections: 0,
             lease: Duration::from_secs(90),
+            sessions: Vec::new(),
+            others: Vec::new(),
         };
         let client = Self {
             version: control.version(),
@@ -99,6 +118,9 @@ impl Client4 {
             (set_client_id(control, owner)?, 0)
         };
         (record.client, record.sequence, record.complete) = (client, sequence, false);
+        // A server that has forgotten the client has none of its sessions, and may give their ids
+        // to others.
+        record.sessions.clear();
         Ok(())
     }
 
@@ -147,6 +169,11 @@ impl Client4 {
             // CREATE_SESSION has a sequence number of its own for each client, so that a retry
             // makes no second session: RFC 8881 section 18.36.4.
             record.sequence += 1;
+            let user = Arc::new(SessionUser);
+            let (session, weak_user) = (binding.session, Arc::downgrade(&user));
+            record.sessions.retain(|open| open.session != session);
+            record.sessions.push(OpenSession { session, user: weak_user });
+            control.set_session_user(user);
             granted.read_bytes = payload_bytes(channel.response_bytes_max);
             granted.write_bytes = payload_bytes(channel.request_bytes_max);
         }
@@ -175,28 +202,107 @@ impl Client4 {
         self.lock_record().lease / 3
     }
 
+    /// Adds a client whose end is a matter of this one, the mount's.
+    pub(crate) fn add_other(&self, client: &Arc<Self>) {
+        if self.version.has_sessions() {
+            self.lock_record().others.push(Arc::clone(client));
+        }
+    }
+
+    /// Destroys the sessions whose connections are gone, and the further clients that have no
+    /// other. Servers bound both, so that what a pass leaves would be missing in the next one.
+    pub(crate) fn destroy_unused(&self, control: &mut Control) -> Result<(), CallFailure> {
+        let mut record = self.lock_record();
+        record.destroy_unused_sessions(control)?;
+        let mut index = 0;
+        while let Some(other) = record.others.get(index) {
+            if other.destroy_if_unused(control)? {
+                record.others.swap_remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys the client where none of its connections is there any more, and says whether it
+    /// did.
+    fn destroy_if_unused(&self, control: &mut Control) -> Result<bool, CallFailure> {
+        let mut record = self.lock_record();
+        if record.sessions.iter().any(OpenSession::is_used) {
+            return Ok(false);
+        }
+        record.destroy_unused_sessions(control)?;
+        destroy_client(control, record.client)?;
+        Ok(true)
+    }
+
     /// Takes leave of the server, which forgets the client then.
     pub(crate) fn leave(&self, control: &mut Control) -> Result<(), CallFailure> {
         if !self.version.has_sessions() {
             return Ok(());
         }
+        self.destroy_unused(control)?;
+        // The session of the connection that says all this is the last one. A client is only
+        // destroyed once it has no session: RFC 8881 section 18.50.3.
         let session = control.session().session_id();
-        let client = self.lock_record().client;
-        control.compound(&[Op::DestroySession { session }], |event| {
+        let mut record = self.lock_record();
+        record.sessions.retain(|open| open.session != session);
+        ignore_refusal(control.compound(&[Op::DestroySession { session }], |event| {
             check_result(event, OpCode::DestroySession)
-        })?;
-        let destroyed = control.compound(&[Op::DestroyClientid { client }], |event| {
-            check_result(event, OpCode::DestroyClientid)
-        });
-        match destroyed {
-            // Other connections had sessions; the server forgets them with the lease.
-            Err(failure) if failure.status() == Some(Status::ClientIdBusy) => Ok(()),
-            result => result,
-        }
+        }))?;
+        destroy_client(control, record.client)
     }
 
     fn lock_record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Record {
+    /// Destroys the sessions whose connections are gone.
+    fn destroy_unused_sessions(&mut self, control: &mut Control) -> Result<(), CallFailure> {
+        while let Some(index) = self.sessions.iter().position(|open| !open.is_used()) {
+            destroy_session(control, self.sessions[index].session)?;
+            self.sessions.swap_remove(index);
+        }
+        Ok(())
+    }
+}
+
+impl OpenSession {
+    fn is_used(&self) -> bool {
+        self.user.strong_count() > 0
+    }
+}
+
+/// Destroys a session that another connection had. That takes a connection that is bound to it:
+/// RFC 8881 sections 18.34 and 18.37.3.
+fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), CallFailure> {
+    let bind = Op::BindConnToSession { session, direction: direction::FORE, rdma: false };
+    ignore_refusal(
+        control.compound(&[bind], |event| check_result(event, OpCode::BindConnToSession)),
+    )?;
+    ignore_refusal(control.compound(&[Op::DestroySession { session }], |event| {
+        check_result(event, OpCode::DestroySession)
+    }))
+}
+
+/// Destroys a client that has no session any more.
+fn destroy_client(control: &mut Control, client: ClientId) -> Result<(), CallFailure> {
+    // Where connections are in use yet, their sessions are, too: CLIENTID_BUSY. The server forgets
+    // all of it with the lease.
+    ignore_refusal(control.compound(&[Op::DestroyClientid { client }], |event| {
+        check_result(event, OpCode::DestroyClientid)
+    }))
+}
+
+/// Passes over a server's refusal to forget something: it has forgotten it already, as after a
+/// restart, or will do so with the lease. A server that does not answer is a failure.
+fn ignore_refusal(result: Result<(), CallFailure>) -> Result<(), CallFailure> {
+    match result {
+        Err(failure) if failure.status().is_some() => Ok(()),
+        result => result,
     }
 }
 

@@ -16,6 +16,7 @@ use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
+use super::client4::SessionUser;
 use super::{Connection, ConnectionOptions, Target, target_of};
 use crate::error::{CallFailure, ConnectionError, MountError, Silence};
 use crate::interrupt::POLL_INTERVAL;
@@ -65,6 +66,11 @@ impl Control {
     /// Returns how many calls the connection can have in flight.
     pub(crate) fn slots(&mut self) -> usize {
         self.session().free_slots() + self.session().in_flight()
+    }
+
+    /// Notes that the connection uses its session from now on.
+    pub(super) fn set_session_user(&mut self, user: Arc<SessionUser>) {
+        self.connection.session_user = Some(user);
     }
 
     pub(crate) fn server(&self) -> SocketAddr {

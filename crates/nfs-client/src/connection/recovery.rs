@@ -169,9 +169,10 @@ impl Connection {
         client
             .join_again(&mut control, former)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
-        let fresh = control.into_connection().link;
-        self.replace_transport(fresh.transport);
-        self.link.session.resume(now_ns, &fresh.session);
+        let Self { link, session_user, .. } = control.into_connection();
+        self.replace_transport(link.transport);
+        self.session_user = session_user;
+        self.link.session.resume(now_ns, &link.session);
         self.forgotten = false;
         Ok(())
     }
