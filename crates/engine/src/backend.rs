@@ -109,7 +109,7 @@ pub struct Tally {
     pub mismatches: Mismatches,
     /// The first reply that refused or misunderstood a call, where ops are calls.
     pub bad_reply: Option<BadReply>,
-    /// What TCP did on connections of our own while they were measured.
+    /// Counts of TCP on connections of our own while they were measured.
     pub tcp: TcpCounters,
 }
 

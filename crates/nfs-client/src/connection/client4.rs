@@ -4,7 +4,7 @@
 //! its own, in v4.1 and later by a session of its own. The server forgets a client whose lease is
 //! not renewed: whatever a connection does renews it, and a connection that is idle does so by
 //! itself. Sessions end when their connections are gone, by the next connection that is opened or
-//! by the unmount, and the client ends after all of its sessions. Everything here blocks and belongs
+//! by the unmount, and the client ends after all of its sessions. All of this blocks and belongs
 //! to set-up, recovery and the end.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
 

@@ -1,6 +1,6 @@
 //! Counters that the kernel keeps of each TCP connection.
 //!
-//! [`TcpMeter`] reads them before and after what is measured, never in between: a reading is a
+//! [`TcpMeter`] reads them before and after what is measured, never during it: a reading is a
 //! system call that locks the socket. The kernel appends fields to its structure and never moves
 //! any, so each field is taken from its offset, and a kernel that has not all of them has none.
 //! **Source:** `struct tcp_info` of linux/tcp.h, tcp(7), RFC 4898 (`tcpEStatsPerf`).
