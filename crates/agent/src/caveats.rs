@@ -1,30 +1,30 @@
 //! Caveats about one pass of one trial, each with its numbers and their source.
 //!
-//! Doubts that need several trials (too few, too wide, outliers) are raised by `stats`.
+//! Caveats that need several trials (too few, too wide, outliers) are raised by `stats`.
 
-mod course;
 mod load;
 mod mount;
 mod processors;
+mod timeline;
 
 use engine::backend::{Recovered, Tally, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, Fact, NfsTarget, OpError, Opens, Pass, PassResult, Proto,
+    Caveat, CaveatCode, Durability, Fact, OpError, Opens, Pass, PassResult, Proto,
     RunSpec, Stable, Telemetry, Workload,
 };
 
 use crate::accounting;
 
-pub use course::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
+pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
-/// somebody else is a fifth of it.
+/// another process is a fifth of it.
 pub const WINDOW_MIN_NS: u64 = 20_000_000;
 
 /// Below this share of bytes read from storage the page cache had its hand in the figure.
@@ -41,10 +41,10 @@ pub const SEGMENTS_AGAIN_MAX: u64 = 64;
 /// segments a round trip at one in a thousand.
 pub const SEGMENTS_AGAIN_SHARE_MAX: f64 = 0.001;
 
-/// Doubts about whether the pass did what it says.
+/// Raises caveats about whether the pass did what it reports.
 pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
     let mut caveats = accounting::caveats(&result.cross_checks);
-    let mismatches = errors_of(result, |error| error == OpError::MISMATCH);
+    let mismatches = count_errors(result, OpError::MISMATCH);
     if mismatches > 0 {
         let found = tally.mismatches;
         let ops = result.ops() + result.errors();
@@ -70,22 +70,22 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
     caveats
 }
 
-/// Doubts about how the figure came about.
+/// Raises caveats about how the figure was measured.
 pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
-    [
-        too_short(result),
-        unsynchronised(spec, result),
-        processors::about_processors(spec, result),
-        course::stalled(spec, result),
-        processors::shared_host(spec, result),
-        not_durable(spec, result.pass),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let mut caveats = Vec::new();
+    caveats.extend(too_short(result));
+    // Passes in which workers are idle by design can't be synchronised.
+    if !spec.stands_idle(result.pass) {
+        caveats.extend(result.unsynchronised(spec.workers));
+    }
+    caveats.extend(processors::about_processors(spec, result));
+    caveats.extend(timeline::stalled(spec, result));
+    caveats.extend(processors::shared_host(spec, result));
+    caveats.extend(not_durable(spec, result.pass));
+    caveats
 }
 
-/// Doubts about TCP: segments that it had to send again while it carried the pass.
+/// Raises a caveat about TCP: segments that it had to send again while it carried the pass.
 ///
 /// Where connections are our own, `tcp` has their counters. Those of the host are the only ones of
 /// the kernel's client: what other programs send is in them, and the evidence says so. A segment
@@ -188,7 +188,7 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     Some(Fact::new("target", format!("{}: TCP sending", result.pass), value, source))
 }
 
-/// Doubts about what went wrong on the way and was made good.
+/// Raises caveats about calls that failed at first and succeeded when they were sent again.
 pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } = *recovered;
     let mut caveats = Vec::new();
@@ -202,7 +202,7 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     }
     if reconnects > 0 || resent_bytes > 0 {
         caveats.push(CaveatCode::Recovered.because(format!(
-            "{reconnects} connections made anew, {replays} calls sent again over them, {} written \
+            "{reconnects} reconnects, {replays} calls sent again over them, {} written \
              more than once (counted by the client)",
             Size(resent_bytes)
         )));
@@ -210,36 +210,45 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     caveats
 }
 
-/// Doubts about where the data came from.
+/// Raises a caveat where the page cache served the data instead of storage.
 pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
-    let mount = mount.filter(|_| spec.target.is_local())?;
-    let stored = result.storage_read_bytes?;
-    if result.pass == Pass::Stat {
-        return (stored == 0 && result.ops() > 0).then(|| {
-            CaveatCode::Cached.because(format!(
-                "0 B came from storage (read_bytes of /proc/self/io) for {} stats on {}",
-                result.ops(),
-                mount.file_system,
-            ))
-        });
-    }
-    let reads = result.kinds.iter().filter(|kind| kind.kind.reads_data());
-    let read: u64 = reads.map(|kind| kind.bytes).sum();
-    if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
+    if !spec.target.is_local() {
         return None;
     }
-    Some(CaveatCode::Cached.because(format!(
-        "{} came from storage (read_bytes of /proc/self/io) for {} read on {}",
-        Size(stored),
-        Size(read),
-        mount.file_system,
-    )))
+    let file_system = &mount?.file_system;
+    let stored = result.storage_read_bytes?;
+    let source = "read from storage (read_bytes of /proc/self/io)";
+    let evidence = if result.pass == Pass::Stat {
+        // Attributes have no size to compare: only a pass that read nothing at all is suspect.
+        if stored > 0 || result.ops() == 0 {
+            return None;
+        }
+        format!("0 B were {source} for {} stats on {file_system}", result.ops())
+    } else {
+        let read = read_bytes(result);
+        if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
+            return None;
+        }
+        format!("{} were {source} for {} read on {file_system}", Size(stored), Size(read))
+    };
+    Some(CaveatCode::Cached.because(evidence))
 }
 
-/// Notes that a server whose memory nobody sees may have answered reads from it: all that is read
-/// was written there before, by this very trial.
+/// Returns the bytes that ops read in the window.
+fn read_bytes(result: &PassResult) -> u64 {
+    let mut read = 0_u64;
+    for kind in &result.kinds {
+        if kind.kind.reads_data() {
+            read = read.saturating_add(kind.bytes);
+        }
+    }
+    read
+}
+
+/// Notes that a server whose memory can't be observed may have answered reads from it: all that is
+/// read was written there before, by this very trial.
 ///
-/// Where hosts are set up, the controller looks at the server's disks itself. `memory_bytes` is
+/// Where hosts are set up, the controller reads the counters of the server's disks itself. `memory_bytes` is
 /// that of this host, which is the server's where it is here.
 pub fn about_server_cache(
     spec: &RunSpec,
@@ -249,49 +258,61 @@ pub fn about_server_cache(
 ) -> Option<Caveat> {
     let is_ours = spec.target.is_embedded() || spec.lab.is_some();
     let has_server = spec.target.nfs().is_some() || mount.is_some_and(Mount::is_nfs);
-    let reads = result.kinds.iter().any(|kind| kind.kind.reads_data() && kind.bytes > 0);
-    if is_ours || !has_server || !reads {
+    if is_ours || !has_server || read_bytes(result) == 0 {
         return None;
     }
-    let is_here = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
-    let told = (spec.server_memory_bytes > 0).then_some(spec.server_memory_bytes);
-    let set = Size(spec.set_bytes());
-    let evidence = match told.or(memory_bytes.filter(|_| is_here)) {
-        Some(memory) if spec.set_bytes() >= memory => return None,
+    let set_bytes = spec.set_bytes();
+    let set = Size(set_bytes);
+    // The plan may name the server's memory; a server on this host has this host's.
+    let memory = match (spec.server_memory_bytes, spec.target.nfs()) {
+        (0, Some(nfs)) if nfs.is_loopback() => memory_bytes,
+        (0, _) => None,
+        (given, _) => Some(given),
+    };
+    let evidence = match memory {
+        Some(memory) if set_bytes >= memory => return None,
         Some(memory) => format!("{set} of files, and the server has {} of memory", Size(memory)),
-        None => format!("{set} of files, and nobody knows how much memory the server has"),
+        None => format!("{set} of files, and the size of the server's memory is not known"),
     };
     Some(CaveatCode::MayBeServerCached.because(evidence))
 }
 
-/// The errors of a pass in one phrase: `100 failed ops (100 x ENOSPC)`.
+/// Describes the errors of a pass in one phrase: `100 failed ops (100 x ENOSPC on write)`.
 pub fn errors_in_words(result: &PassResult) -> String {
-    let kinds = result.kinds.iter().flat_map(|kind| {
-        kind.errors.iter().map(move |(error, count)| format!("{count} x {error} on {}", kind.kind))
-    });
-    format!("{} failed ops ({})", result.errors(), kinds.collect::<Vec<_>>().join(", "))
+    let mut errors = Vec::new();
+    for kind in &result.kinds {
+        for (error, count) in &kind.errors {
+            errors.push(format!("{count} x {error} on {}", kind.kind));
+        }
+    }
+    format!("{} failed ops ({})", result.errors(), errors.join(", "))
 }
 
-fn errors_of(result: &PassResult, wanted: impl Fn(OpError) -> bool) -> u64 {
-    let errors = result.kinds.iter().flat_map(|kind| &kind.errors);
-    errors.filter(|(error, _)| wanted(*error)).map(|(_, count)| count).sum()
+fn count_errors(result: &PassResult, wanted: OpError) -> u64 {
+    let mut total = 0_u64;
+    for kind in &result.kinds {
+        for (error, count) in &kind.errors {
+            if *error == wanted {
+                total = total.saturating_add(*count);
+            }
+        }
+    }
+    total
 }
 
 fn too_short(result: &PassResult) -> Option<Caveat> {
-    (result.window_ns < WINDOW_MIN_NS).then(|| {
-        CaveatCode::TooShort.because(format!(
-            "measured for {}, at least {} wanted",
-            Nanos(result.window_ns),
-            Nanos(WINDOW_MIN_NS)
-        ))
-    })
+    if result.window_ns >= WINDOW_MIN_NS {
+        return None;
+    }
+    Some(CaveatCode::TooShort.because(format!(
+        "measured for {}, at least {} wanted",
+        Nanos(result.window_ns),
+        Nanos(WINDOW_MIN_NS)
+    )))
 }
 
-fn unsynchronised(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    result.unsynchronised(spec.workers).filter(|_| !spec.stands_idle(result.pass))
-}
-
-/// Doubts about the host itself; `emulator` is what [`lab::facts::emulated`] says.
+/// Raises a caveat where the processor is emulated; `emulator` is what [`lab::facts::emulated`]
+/// returns.
 pub fn about_host(emulator: Option<&str>) -> Option<Caveat> {
     let emulator = emulator?;
     Some(CaveatCode::Emulated.because(format!("the processor is a {emulator} (/proc/cpuinfo)")))
@@ -305,10 +326,17 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
         Pass::Mix => spec.read_percent < 100,
         _ => pass.opens() != Opens::Nothing && pass.kinds().iter().any(|kind| kind.writes_data()),
     };
-    let answered_safe =
-        spec.target.nfs().is_some_and(|nfs| nfs.settings.stable != Stable::Unstable);
-    // bonnie++ syncs whatever it is requested.
-    let syncs_unasked = spec.workload == Workload::Bonniexx;
-    (writes && !answered_safe && !syncs_unasked && spec.durability == Durability::None)
-        .then(|| CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
+    if !writes || spec.durability != Durability::None {
+        return None;
+    }
+    // Data of a WRITE that asks for more than UNSTABLE is durable when it is answered, and bonnie++
+    // syncs on its own. **Source:** RFC 1813, section 3.3.7.
+    let is_stable = match spec.target.nfs() {
+        Some(nfs) => nfs.settings.stable != Stable::Unstable,
+        None => false,
+    };
+    if is_stable || spec.workload == Workload::Bonniexx {
+        return None;
+    }
+    Some(CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
 }

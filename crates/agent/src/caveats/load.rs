@@ -14,99 +14,142 @@ use workload::opmix::call_shares;
 /// **Source:** SPECstorage Solution 2020, run rules: 95 % of the requested rate over all.
 pub const LOAD_SHARE_MIN: f64 = 0.95;
 
-/// So many points a share of ops may lie off.
+/// Percentage points by which a share of ops may lie off.
 ///
 /// **Source:** SPEC SFS 3.0, what makes a run invalid: 1.5 points.
 pub const SHARE_POINTS_MAX: f64 = 1.5;
 
-/// Chance alone leads so many standard deviations astray once in some 700 times.
+/// Standard deviations that are allowed for: chance exceeds them once in some 700 times.
 const SIGMAS: f64 = 3.0;
 
-/// Doubts about the load: whether what was done is what was requested.
+/// Raises caveats about the load: whether what was done is what was requested.
 pub fn about_load(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
-    below_offered(spec, result).into_iter().chain(off_shares(spec, result)).collect()
+    let mut caveats = Vec::new();
+    caveats.extend(check_rate(spec, result));
+    caveats.extend(check_shares(spec, result));
+    caveats
 }
 
-fn below_offered(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let rate = spec.load.rate_per_s;
-    if rate == 0 || spec.workload.is_external() {
+/// Load that a pass should have done, in ops.
+struct ExpectedLoad {
+    span_s: f64,
+    scheduled: f64,
+    /// Ops fewer than scheduled that chance explains.
+    chance: f64,
+    /// Ops of the window that were started after its end, and don't count for it.
+    late: u64,
+    /// Ops that were scheduled in the warm-up and done in the window in place of its own.
+    carried_over: u64,
+    unanswered: u64,
+}
+
+impl ExpectedLoad {
+    fn of(spec: &RunSpec, result: &PassResult) -> Self {
+        let workers = f64::from(spec.workers);
+        // The ops that were really scheduled, where they were counted: chance has no part in that
+        // number, and each worker may have one op whose end is not seen.
+        if let Some(offered) = result.scope.offered
+            && offered.span_ns > 0
+        {
+            return Self {
+                span_s: offered.span_ns as f64 / 1e9,
+                scheduled: offered.scheduled_ops as f64,
+                chance: workers,
+                late: result.scope.overdue_ops(),
+                carried_over: offered.carried_over_ops,
+                unanswered: offered.unanswered_ops,
+            };
+        }
+        let span_s = result.window_ns as f64 / 1e9;
+        let scheduled = spec.load.rate_per_s as f64 * span_s;
+        let chance = match spec.load.arrivals {
+            // The variance of a Poisson count is its mean.
+            Arrivals::Poisson => SIGMAS * scheduled.sqrt(),
+            // The last op of each worker may be scheduled just after the end.
+            Arrivals::Constant => workers,
+        };
+        Self { span_s, scheduled, chance, late: 0, carried_over: 0, unanswered: 0 }
+    }
+}
+
+/// Raises a caveat where less was done than the offered load.
+fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    if spec.load.rate_per_s == 0 || spec.workload.is_external() {
         return None;
     }
-    // What really fell due, where that was counted: chance has no part in it then.
-    let counted = result.scope.offered.filter(|offered| offered.span_ns > 0);
-    let (span_s, due, late, chance);
-    let mut carried_over = 0;
-    if let Some(offered) = counted {
-        (span_s, due) = (offered.span_ns as f64 / 1e9, offered.scheduled_ops as f64);
-        (late, chance) = (result.scope.overdue_ops(), f64::from(spec.workers));
-        carried_over = offered.carried_over_ops;
-    } else {
-        span_s = result.window_ns as f64 / 1e9;
-        due = rate as f64 * span_s;
-        late = 0;
-        chance = match spec.load.arrivals {
-            Arrivals::Poisson => SIGMAS * due.sqrt(),
-            // The last op may be due just after the end.
-            Arrivals::Constant => f64::from(spec.workers),
-        };
-    }
+    let load = ExpectedLoad::of(spec, result);
+    let ExpectedLoad { span_s, scheduled, chance, late, carried_over, unanswered } = load;
     // An op that was answered with an error was carried all the same: that it failed is a caveat of
-    // its own. What fell due in the warm-up and was done in the window was done in others' place.
-    let answered = result.ops() + result.answered_errors();
-    let done = (answered.saturating_sub(late) + carried_over) as f64;
-    (done < due * LOAD_SHARE_MIN - chance).then(|| {
-        let unanswered = counted.map_or(0, |offered| offered.unanswered_ops);
-        let rest = match (late, unanswered) {
-            (0, 0) => String::new(),
-            (late, 0) => format!("; {late} ops were started after the window had ended"),
-            (late, unanswered) => format!(
-                "; {late} ops were started after the window had ended, and {unanswered} not at \
-                 all: they stand among the response times with the time that they had waited"
-            ),
-        };
-        CaveatCode::BelowOffered.because(format!(
-            "{} op/s were answered of {} op/s offered ({:.0} %){rest}",
-            three_digits(done / span_s),
-            three_digits(due / span_s),
-            done / due * 100.0
-        ))
-    })
-}
-
-/// The kinds of op whose shares were requested, in percent.
-fn shares_asked(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
-    match pass {
-        Pass::Mix => vec![(OpKind::Read, spec.read_percent.into())],
-        Pass::OpMix => {
-            let shares = call_shares(&spec.op_mix).into_iter();
-            shares.map(|(kind, share)| (kind, f64::from(share) / 100.0)).collect()
-        }
-        _ => Vec::new(),
+    // its own.
+    let answered = result.ops().saturating_add(result.answered_errors());
+    let done = answered.saturating_sub(late).saturating_add(carried_over) as f64;
+    if done >= scheduled * LOAD_SHARE_MIN - chance {
+        return None;
     }
-}
-
-/// The share that lies farthest off, where one lies too far.
-fn off_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let all = result.ops() as f64;
-    let off = |(kind, requested): (OpKind, f64)| {
-        let of_kind = result.kinds.iter().filter(|known| known.kind == kind);
-        let done: u64 = of_kind.map(|kind| kind.done).sum();
-        let found = done as f64 / all * 100.0;
-        let chance = SIGMAS * (requested * (100.0 - requested) / all).sqrt();
-        let points = (found - requested).abs();
-        (all > 0.0 && points > SHARE_POINTS_MAX + chance)
-            .then_some((kind, requested, found, points))
+    let rest = match (late, unanswered) {
+        (0, 0) => String::new(),
+        (late, 0) => format!("; {late} ops were started after the window had ended"),
+        (late, unanswered) => format!(
+            "; {late} ops were started after the window had ended, and {unanswered} not at \
+             all: they stand among the response times with the time that they had waited"
+        ),
     };
-    let found = shares_asked(spec, result.pass).into_iter().filter_map(off);
-    let (kind, requested, found, _) = found.max_by(|a, b| a.3.total_cmp(&b.3))?;
-    Some(CaveatCode::MixShares.because(format!(
-        "{found:.1} % of {} ops were {kind}, {requested:.1} % were asked for",
-        result.ops()
+    Some(CaveatCode::BelowOffered.because(format!(
+        "{} op/s were answered of {} op/s offered ({:.0} %){rest}",
+        three_digits(done / span_s),
+        three_digits(scheduled / span_s),
+        done / scheduled * 100.0
     )))
 }
 
-/// Doubts about the data: whether it was as large on its way as it says, and whether it left the
-/// memory of this host. `memory_bytes` is that of this host.
+/// Returns the kinds of op whose shares were requested, in percent.
+fn requested_shares(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
+    let mut shares = Vec::new();
+    match pass {
+        Pass::Mix => shares.push((OpKind::Read, spec.read_percent.into())),
+        Pass::OpMix => {
+            for (kind, share) in call_shares(&spec.op_mix) {
+                shares.push((kind, f64::from(share) / 100.0));
+            }
+        }
+        _ => {}
+    }
+    shares
+}
+
+/// Raises a caveat about the share that lies farthest off, where one lies too far.
+fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let all = result.ops();
+    if all == 0 {
+        return None;
+    }
+    let mut farthest = None;
+    let mut points_max = 0.0;
+    for (kind, requested) in requested_shares(spec, result.pass) {
+        let mut done = 0_u64;
+        for recorded in &result.kinds {
+            if recorded.kind == kind {
+                done = done.saturating_add(recorded.done);
+            }
+        }
+        let found = done as f64 / all as f64 * 100.0;
+        // Each op is drawn by itself: a share of n draws has a standard deviation of
+        // sqrt(p (1 - p) / n), here in percentage points.
+        let chance = SIGMAS * (requested * (100.0 - requested) / all as f64).sqrt();
+        let points = (found - requested).abs();
+        if points > SHARE_POINTS_MAX + chance && points >= points_max {
+            points_max = points;
+            farthest = Some((kind, requested, found));
+        }
+    }
+    let (kind, requested, found) = farthest?;
+    Some(CaveatCode::MixShares.because(format!(
+        "{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested"
+    )))
+}
+
+/// Raises caveats about the data: whether it was as large on its way as it was written, and whether
+/// it left the memory of this host. `memory_bytes` is that of this host.
 pub fn about_data(
     spec: &RunSpec,
     result: &PassResult,
@@ -116,11 +159,13 @@ pub fn about_data(
     if result.bytes() == 0 || spec.workload.is_external() {
         return Vec::new();
     }
-    let fits = fits_memory(spec, result, mount, memory_bytes);
-    compressible(spec, mount).into_iter().chain(fits).collect()
+    let mut caveats = Vec::new();
+    caveats.extend(check_compressible(spec, mount));
+    caveats.extend(check_memory(spec, result, mount, memory_bytes));
+    caveats
 }
 
-fn compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
+fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     let data = spec.data;
     let what = match data.fill {
         Fill::Zeros => "every byte is zero".to_owned(),
@@ -131,45 +176,53 @@ fn compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     };
     let path = match spec.target.row().keeps {
         Keeps::Nothing(_) => return None,
-        // A server tells nobody what it does with data.
+        // No call of NFS reports what a server does with data.
         Keeps::FilesOnServer => "an NFS server's file system may compress".to_owned(),
-        Keeps::FilesHere => compressing(mount?)?,
+        Keeps::FilesHere => find_compression(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }
 
-/// Why a mount may store less than was written.
-fn compressing(mount: &Mount) -> Option<String> {
+/// Says why a mount may store less than was written.
+fn find_compression(mount: &Mount) -> Option<String> {
     let file_system = mount.file_system.as_str();
-    let requested = mount.options.split(',').find(|option| option.starts_with("compress"));
-    match (file_system, requested) {
-        ("btrfs" | "f2fs" | "bcachefs" | "ubifs", Some(option)) => {
-            Some(format!("{file_system} is mounted with {option}"))
+    match file_system {
+        "btrfs" | "f2fs" | "bcachefs" | "ubifs" => {
+            for option in mount.options.split(',') {
+                if option.starts_with("compress") {
+                    return Some(format!("{file_system} is mounted with {option}"));
+                }
+            }
+            None
         }
-        ("zfs" | "ntfs3", _) => Some(format!("{file_system} compresses where it is told to")),
-        ("nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "ceph" | "lustre" | "9p", _) => {
+        // Properties of a data set or a folder, which no mount option shows.
+        "zfs" | "ntfs3" => Some(format!("{file_system} compresses where it is configured to")),
+        "nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "ceph" | "lustre" | "9p" => {
             Some(format!("what is behind {file_system} may compress"))
         }
         _ => None,
     }
 }
 
-/// Says by the sizes alone whether the data fits memory: nothing counts what came from elsewhere.
-fn fits_memory(
+/// Compares sizes alone where no counter says what was read from storage: data that fits memory may
+/// never have left it.
+fn check_memory(
     spec: &RunSpec,
     result: &PassResult,
     mount: Option<&Mount>,
     memory_bytes: Option<u64>,
 ) -> Option<Caveat> {
-    let counted = |mount: &&Mount| mount.counts_storage_reads() || mount.is_nfs();
-    let mount = mount.filter(|mount| !counted(mount))?;
-    let memory = memory_bytes.filter(|memory| spec.set_bytes() < *memory)?;
-    (result.pass.reads() && !spec.direct).then(|| {
-        CaveatCode::FitsMemory.because(format!(
-            "{} of files on {}, {} of memory (/proc/meminfo)",
-            Size(spec.set_bytes()),
-            mount.file_system,
-            Size(memory)
-        ))
-    })
+    let (mount, memory) = (mount?, memory_bytes?);
+    if mount.counts_storage_reads() || mount.is_nfs() {
+        return None;
+    }
+    if spec.set_bytes() >= memory || !result.pass.reads() || spec.direct {
+        return None;
+    }
+    Some(CaveatCode::FitsMemory.because(format!(
+        "{} of files on {}, {} of memory (/proc/meminfo)",
+        Size(spec.set_bytes()),
+        mount.file_system,
+        Size(memory)
+    )))
 }

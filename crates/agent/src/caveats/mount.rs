@@ -1,83 +1,108 @@
 //! Caveats about a directory that the kernel's NFS client has mounted, from what it counts.
 //!
-//! The counters are those of the whole mount: whoever else uses it meanwhile is in them, which can
-//! hide a cached read but never make one up.
+//! The counters are those of the whole mount: other processes that use it meanwhile are in them,
+//! which can hide a cached read but never make one up.
 
 use lab::mounts::Mount;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Pass, PassResult, Telemetry};
 
-use super::STORAGE_SHARE_MIN;
+use super::{STORAGE_SHARE_MIN, read_bytes};
 
 /// Procedures that ask a server for names and attributes.
-const ASKING: [&str; 6] = ["GETATTR", "LOOKUP", "ACCESS", "READDIRPLUS", "READDIR", "OPEN"];
+const ATTRIBUTE_PROCEDURES: [&str; 6] = ["GETATTR", "LOOKUP", "ACCESS", "READDIRPLUS", "READDIR", "OPEN"];
 
-/// So many transmissions more than calls may be calls that are still on their way.
+/// Transmissions beyond the number of calls that may be calls in flight.
 pub const IN_FLIGHT_MAX: u64 = 64;
 
-/// Doubts about what came over the wire, where the directory lies on a mount of NFS.
+/// Raises caveats about what was sent over the wire, where the directory lies on a mount of NFS.
 pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
-    let Some(mount) = mount.filter(|mount| mount.is_nfs()) else { return Vec::new() };
-    let Some(telemetry) = result.telemetry.first() else { return Vec::new() };
-    let counted = Counted { telemetry, point: &mount.mount_point };
-    [cached(result, &counted), retransmitted(&counted)].into_iter().flatten().collect()
+    let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first()) else {
+        return Vec::new();
+    };
+    if !mount.is_nfs() {
+        return Vec::new();
+    }
+    let counters = MountCounters { telemetry, point: &mount.mount_point };
+    let mut caveats = Vec::new();
+    caveats.extend(check_cached(result, &counters));
+    caveats.extend(check_retransmissions(&counters));
+    caveats
 }
 
 /// Counters of the kernel for one mount, over a pass.
-struct Counted<'a> {
+struct MountCounters<'a> {
     telemetry: &'a Telemetry,
     point: &'a str,
 }
 
-impl Counted<'_> {
+impl MountCounters<'_> {
     fn risen(&self, name: &str) -> u64 {
         self.telemetry.risen(&format!("nfs.{}.{name}", self.point))
     }
 
-    /// The sum over all procedures.
-    fn of_all_ops(&self, name: &str) -> u64 {
+    /// Adds a counter of every procedure, whose metric is `nfs.<mount point>.<procedure>.<name>`.
+    fn sum_procedures(&self, name: &str) -> u64 {
         let start = format!("nfs.{}.", self.point);
-        let of_mount = self.telemetry.metrics.iter().filter_map(|metric| {
-            let (op, what) = metric.name.strip_prefix(&start)?.split_once('.')?;
-            (!op.is_empty() && what == name).then_some(metric)
-        });
-        of_mount.map(model::Metric::risen).sum()
+        let mut total = 0_u64;
+        for metric in &self.telemetry.metrics {
+            let Some(rest) = metric.name.strip_prefix(&start) else { continue };
+            // Counters of the mount itself have no procedure.
+            if let Some((procedure, counter)) = rest.split_once('.')
+                && !procedure.is_empty()
+                && counter == name
+            {
+                total = total.saturating_add(metric.risen());
+            }
+        }
+        total
     }
 }
 
-fn cached(result: &PassResult, counted: &Counted<'_>) -> Option<Caveat> {
-    let source = "/proc/self/mountstats";
-    if result.pass == Pass::Stat {
-        let requested: u64 = ASKING.iter().map(|op| counted.risen(&format!("{op}.ops"))).sum();
-        return (requested == 0 && result.ops() > 0).then(|| {
-            CaveatCode::Cached.because(format!(
-                "no name or attribute was asked of the server ({source}) for {} stats",
-                result.ops()
-            ))
-        });
-    }
-    let reads = result.kinds.iter().filter(|kind| kind.kind.reads_data());
-    let read: u64 = reads.map(|kind| kind.bytes).sum();
-    let wire = counted.risen("server_read_bytes");
-    if read == 0 || wire as f64 >= read as f64 * STORAGE_SHARE_MIN {
+/// Raises a caveat where the client's page cache answered what should have gone to the server.
+fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Caveat> {
+    let evidence = if result.pass == Pass::Stat {
+        let mut requested = 0_u64;
+        for procedure in ATTRIBUTE_PROCEDURES {
+            requested = requested.saturating_add(counters.risen(&format!("{procedure}.ops")));
+        }
+        // One call may bring the attributes of many files (READDIRPLUS), so that only none at all
+        // proves that the cache answered.
+        if requested > 0 || result.ops() == 0 {
+            return None;
+        }
+        format!(
+            "no name or attribute was requested from the server (/proc/self/mountstats) for {} \
+             stats",
+            result.ops()
+        )
+    } else {
+        let read = read_bytes(result);
+        let wire = counters.risen("server_read_bytes");
+        if read == 0 || wire as f64 >= read as f64 * STORAGE_SHARE_MIN {
+            return None;
+        }
+        format!(
+            "{} were read from the server (bytes of /proc/self/mountstats) for {} read",
+            Size(wire),
+            Size(read)
+        )
+    };
+    Some(CaveatCode::Cached.because(evidence))
+}
+
+/// Raises a caveat where the kernel's client sent calls again.
+fn check_retransmissions(counters: &MountCounters<'_>) -> Option<Caveat> {
+    let calls = counters.sum_procedures("ops");
+    let major = counters.sum_procedures("major_timeouts");
+    // A call that is in flight at either reading is sent but not yet done: up to `IN_FLIGHT_MAX`
+    // transmissions more than calls prove nothing, but a timeout does.
+    let again = counters.sum_procedures("transmissions").saturating_sub(calls);
+    if major == 0 && again <= IN_FLIGHT_MAX {
         return None;
     }
-    Some(CaveatCode::Cached.because(format!(
-        "{} came from the server (bytes of {source}) for {} read",
-        Size(wire),
-        Size(read)
+    Some(CaveatCode::Retransmits.because(format!(
+        "{again} of {calls} calls of the kernel's client were sent again, {major} timed out \
+         (/proc/self/mountstats)"
     )))
-}
-
-fn retransmitted(counted: &Counted<'_>) -> Option<Caveat> {
-    let calls = counted.of_all_ops("ops");
-    // A call that is on its way at either reading is sent but not yet done, so times count, too.
-    let major = counted.of_all_ops("major_timeouts");
-    let again = counted.of_all_ops("transmissions").saturating_sub(calls);
-    (major > 0 || again > IN_FLIGHT_MAX).then(|| {
-        CaveatCode::Retransmits.because(format!(
-            "{again} of {calls} calls of the kernel's client were sent again, {major} timed out \
-             (/proc/self/mountstats)"
-        ))
-    })
 }

@@ -2,12 +2,12 @@
 //!
 //! A worker that is ready and waits for a processor makes a rate too low, but that alone does not
 //! say whose limit it is. The client is saturated where its own processor use is at its limit:
-//! its threads had all that they could have, or a quota held them back. Otherwise somebody else
-//! had the processors, and the caveat names who: a server on this host, other processes, or the
+//! its threads had all that they could have, or a quota held them back. Otherwise others had the
+//! processors, and the caveat names who: a server on this host, other processes, or the
 //! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, NfsTarget, PassResult, ProcessorWait, RunSpec, Target};
+use model::{Caveat, CaveatCode, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
 
 /// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -31,7 +31,14 @@ pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Ca
     if matches!(spec.target, Target::Null | Target::Memory) || spec.workload.is_external() {
         return None;
     }
-    used_all(spec, result).or_else(|| held_back(result)).or_else(|| contended(spec, result))
+    // The clearest reason first: one caveat is enough, and a saturated client also waits.
+    if let Some(caveat) = check_saturated(spec, result) {
+        return Some(caveat);
+    }
+    if let Some(caveat) = check_quota(result) {
+        return Some(caveat);
+    }
+    check_contention(spec, result)
 }
 
 /// Notes that a server shares this host, with what that cost where workers waited for it.
@@ -42,80 +49,92 @@ pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat>
     }
     let mut evidence = format!("the server is {}", nfs.host);
     if let Some(wait) = long_wait(result) {
-        evidence = format!("{evidence}; {}", describe_wait(wait, Taken::of(result)));
+        evidence = format!("{evidence}; {}", describe_wait(wait, ProcessorUsage::of(result)));
     }
     Some(CaveatCode::SharedHost.because(evidence))
 }
 
-/// On a directory the workers' time is the file system's own, on the null target all there is.
-fn used_all(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+/// Raises a caveat where the client's threads had all processor time that they could use.
+fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    // On a directory the workers' time is the file system's own, on the null target all there is.
     spec.target.nfs()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // A worker is one thread, so it can't use more than one processor.
     let busy_max = (spec.workers as usize).min(cores);
     let available = result.window_ns as f64 * busy_max as f64;
     let share = result.client_cpu_ns as f64 / available.max(1.0);
-    (share > CLIENT_CPU_SHARE_MAX).then(|| {
-        CaveatCode::ClientSaturated.because(format!(
-            "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
-            Nanos(result.client_cpu_ns),
-            Nanos(result.window_ns),
-            spec.workers,
-            three_digits(share * 100.0),
-        ))
-    })
+    if share <= CLIENT_CPU_SHARE_MAX {
+        return None;
+    }
+    Some(CaveatCode::ClientSaturated.because(format!(
+        "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
+        Nanos(result.client_cpu_ns),
+        Nanos(result.window_ns),
+        spec.workers,
+        three_digits(share * 100.0),
+    )))
 }
 
-/// A quota is a limit of the client's own: its control group may not use more.
-fn held_back(result: &PassResult) -> Option<Caveat> {
+/// Raises a caveat where a quota of its control group held the client back: that is a limit of the
+/// client's own.
+fn check_quota(result: &PassResult) -> Option<Caveat> {
     let wait = result.scope.processor_wait?;
-    (wait.held_share() > PROCESSOR_WAIT_SHARE_MAX).then(|| {
-        CaveatCode::ClientSaturated.because(format!(
-            "a quota of its control group held the client back for {} of {} ({} %, at most {} %; \
-             cpu.stat)",
-            Nanos(wait.held_ns),
-            Nanos(wait.of_ns),
-            three_digits(wait.held_share() * 100.0),
-            PROCESSOR_WAIT_SHARE_MAX * 100.0,
-        ))
-    })
+    if wait.held_share() <= PROCESSOR_WAIT_SHARE_MAX {
+        return None;
+    }
+    Some(CaveatCode::ClientSaturated.because(format!(
+        "a quota of its control group held the client back for {} of {} ({} %, at most {} %; \
+         cpu.stat)",
+        Nanos(wait.held_ns),
+        Nanos(wait.of_ns),
+        three_digits(wait.held_share() * 100.0),
+        PROCESSOR_WAIT_SHARE_MAX * 100.0,
+    )))
 }
 
-/// Ready workers waited: for each other where the client had all processors, else for whoever
-/// had them.
-fn contended(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+/// Raises a caveat where ready workers waited: for each other where the client had all processors,
+/// else for other processes or machines.
+fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let wait = long_wait(result)?;
-    let taken = Taken::of(result);
-    let by_client = taken.is_some_and(|taken| taken.client > ALL_PROCESSORS_SHARE);
-    if by_client {
-        let evidence = describe_wait(wait, taken);
+    let usage = ProcessorUsage::of(result);
+    let shares_host = match spec.target.nfs() {
+        Some(nfs) => nfs.is_loopback(),
+        None => false,
+    };
+    let evidence = describe_wait(wait, usage);
+    let Some(usage) = usage else {
+        // Over a short pass the others can't be named, and ready threads also wait where the kernel
+        // has not yet spread them over the processors.
+        let is_short = match result.telemetry.first() {
+            Some(host) => host.span_ns() < COUNTED_NS_MIN,
+            None => false,
+        };
+        if is_short || shares_host {
+            return None;
+        }
+        return Some(CaveatCode::ProcessorContention.because(evidence));
+    };
+    if usage.client > ALL_PROCESSORS_SHARE {
         return Some(CaveatCode::ClientSaturated.because(evidence));
     }
-    let shares_host = spec.target.nfs().is_some_and(NfsTarget::is_loopback);
-    let Some(taken) = taken else {
-        // Over a short pass nobody can be named, and ready threads also wait where the kernel has
-        // not yet spread them over the processors.
-        let is_short = result.telemetry.first().is_some_and(|host| host.span_ns() < COUNTED_NS_MIN);
-        let is_contended = !is_short && !shares_host;
-        return is_contended.then(|| contention(wait, None));
-    };
-    // A server on this host that is not ours is one of the other processes.
-    let has_foreign_server = shares_host && taken.server.is_none();
-    let others = if has_foreign_server { 0.0 } else { taken.others };
-    (others + taken.stolen > OTHERS_SHARE_MAX).then(|| contention(wait, Some(taken)))
+    // A server on this host that is not ours is one of the other processes, and expected there.
+    let has_foreign_server = shares_host && usage.server.is_none();
+    let others = if has_foreign_server { 0.0 } else { usage.others };
+    if others + usage.stolen <= OTHERS_SHARE_MAX {
+        return None;
+    }
+    Some(CaveatCode::ProcessorContention.because(evidence))
 }
 
-fn contention(wait: ProcessorWait, taken: Option<Taken>) -> Caveat {
-    CaveatCode::ProcessorContention.because(describe_wait(wait, taken))
-}
-
-/// The time that ready workers waited, where it is long enough to matter.
+/// Returns the time that ready workers waited, where it is long enough to matter.
 fn long_wait(result: &PassResult) -> Option<ProcessorWait> {
-    result.scope.processor_wait.filter(|wait| wait.share() > PROCESSOR_WAIT_SHARE_MAX)
+    let wait = result.scope.processor_wait?;
+    (wait.share() > PROCESSOR_WAIT_SHARE_MAX).then_some(wait)
 }
 
-/// Who had the processors of this host, as shares of all of them.
+/// Shares of all processors of this host, by who used them.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct ProcessorUsage {
     /// By this program without its server.
     client: f64,
     /// By the server in this process; `None` where there is none.
@@ -127,33 +146,45 @@ struct Taken {
     processors: u64,
 }
 
-impl Taken {
-    /// Reads them from what the kernel counted of the whole host; `None` where it was not read, or
+impl ProcessorUsage {
+    /// Reads them from the kernel's counters of the whole host; `None` where they were not read, or
     /// over too short a time.
     fn of(result: &PassResult) -> Option<Self> {
         let host = result.telemetry.first()?;
-        let sum = |states: &[&str]| -> u64 {
-            states.iter().map(|state| host.risen(&format!("cpu.{state}_ns"))).sum()
-        };
-        let busy_ns = sum(&["user", "nice", "system", "irq"]);
-        let stolen_ns = sum(&["steal"]);
-        let total_ns = busy_ns + stolen_ns + sum(&["idle", "iowait"]);
+        let busy_ns = sum_states(host, &["user", "nice", "system", "irq"]);
+        let stolen_ns = sum_states(host, &["steal"]);
+        let idle_ns = sum_states(host, &["idle", "iowait"]);
+        let total_ns = busy_ns.saturating_add(stolen_ns).saturating_add(idle_ns);
         if host.span_ns() < COUNTED_NS_MIN || total_ns == 0 {
             return None;
         }
-        let share = |ns: u64| ns as f64 / total_ns as f64;
-        let ours_ns = result.client_cpu_ns + result.server_cpu_ns.unwrap_or(0);
+        let server_ns = result.server_cpu_ns.unwrap_or(0);
+        let ours_ns = result.client_cpu_ns.saturating_add(server_ns);
         Some(Self {
-            client: share(result.client_cpu_ns),
-            server: result.server_cpu_ns.map(share),
-            others: share(busy_ns.saturating_sub(ours_ns)),
-            stolen: share(stolen_ns),
+            client: result.client_cpu_ns as f64 / total_ns as f64,
+            server: result.server_cpu_ns.map(|ns| ns as f64 / total_ns as f64),
+            // What is busy and not ours; the two are read a moment apart, so it may seem negative.
+            others: busy_ns.saturating_sub(ours_ns) as f64 / total_ns as f64,
+            stolen: stolen_ns as f64 / total_ns as f64,
             processors: (total_ns as f64 / host.span_ns() as f64).round() as u64,
         })
     }
 }
 
-fn describe_wait(wait: ProcessorWait, taken: Option<Taken>) -> String {
+/// Adds the time that all processors spent in some states.
+fn sum_states(host: &Telemetry, states: &[&str]) -> u64 {
+    let mut total_ns = 0_u64;
+    for state in states {
+        total_ns = total_ns.saturating_add(host.risen(&format!("cpu.{state}_ns")));
+    }
+    total_ns
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn describe_wait(wait: ProcessorWait, usage: Option<ProcessorUsage>) -> String {
     let waited = format!(
         "ready workers waited for a processor for {} of {} ({} %, at most {} %; \
          /proc/thread-self/schedstat)",
@@ -162,24 +193,24 @@ fn describe_wait(wait: ProcessorWait, taken: Option<Taken>) -> String {
         three_digits(wait.share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
     );
-    let Some(taken) = taken else { return waited };
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let server = taken.server.map_or_else(String::new, |server| {
-        format!(", the server in this process {}", percent(server))
-    });
+    let Some(usage) = usage else { return waited };
+    let server = match usage.server {
+        Some(server) => format!(", the server in this process {}", percent(server)),
+        None => String::new(),
+    };
     format!(
         "{waited}; of {} processors the client had {}{server}, other processes {}, the hypervisor \
          {} (/proc/stat)",
-        taken.processors,
-        percent(taken.client),
-        percent(taken.others),
-        percent(taken.stolen),
+        usage.processors,
+        percent(usage.client),
+        percent(usage.others),
+        percent(usage.stolen),
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{Metric, MetricKind, Pass, Scope, Telemetry, Workload};
+    use model::{Metric, MetricKind, NfsTarget, Pass, Scope, Workload};
 
     use super::*;
 
@@ -222,10 +253,10 @@ mod tests {
         // 37 % of a core, and other processes on both: not the client's limit.
         let busy = waiting(0.18, None, 0.98, 0.0);
         assert_eq!(code(&far, &busy), Some(CaveatCode::ProcessorContention));
-        let said = about_processors(&far, &busy).unwrap().evidence;
+        let evidence = about_processors(&far, &busy).unwrap().evidence;
         assert!(
-            said.contains("of 2 processors the client had 18 %, other processes 80 %"),
-            "{said}"
+            evidence.contains("of 2 processors the client had 18 %, other processes 80 %"),
+            "{evidence}"
         );
         // Its workers had all of both processors, and waited for each other.
         let directory = RunSpec {
@@ -250,7 +281,7 @@ mod tests {
         assert_eq!(code(&near, &hogged), Some(CaveatCode::ProcessorContention));
         let stolen = waiting(0.30, Some(0.30), 0.60, 0.40);
         assert_eq!(code(&near, &stolen), Some(CaveatCode::ProcessorContention));
-        // A server of somebody else on this host is among the other processes.
+        // A foreign server on this host is among the other processes.
         let theirs = waiting(0.40, None, 0.95, 0.0);
         assert_eq!(code(&near, &theirs), None);
         assert_eq!(shared_host(&nfs("192.0.2.1", 1), &shared), None);
@@ -267,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_accused_over_a_pass_too_short_to_tell_or_by_processors_that_were_idle() {
+    fn short_passes_and_idle_processors_raise_no_caveat() {
         let far = nfs("192.0.2.1", 4);
         let mut short = waiting(0.3, None, 0.9, 0.0);
         short.telemetry[0].times_ns = vec![0, COUNTED_NS_MIN - 1];
@@ -279,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_them_is_not_told_where_nothing_was_counted() {
+    fn the_evidence_names_no_shares_where_nothing_was_counted() {
         let mut unknown = waiting(0.1, None, 0.9, 0.0);
         unknown.telemetry.clear();
         let caveat = about_processors(&nfs("192.0.2.1", 1), &unknown).unwrap();
