@@ -244,7 +244,7 @@ impl<'a> Plans<'a> {
         ensure!(facts.contains("rsize=4096"), "{}: {facts}", granted["state"]);
         let reason = rounded.to_string();
         ensure!(rounded["state"].to_string().contains("failed"), "{reason}");
-        ensure!(reason.contains("not in force") && reason.contains("4096"), "{reason}");
+        ensure!(reason.contains("not effective") && reason.contains("4096"), "{reason}");
         self.await_restored()
     }
 

@@ -1,6 +1,6 @@
 //! Issued = accounted = at the target, or the trial is invalid.
 //!
-//! Each cross_check is one comparison of what the recorder says with what somebody else counted:
+//! Each cross-check is one comparison of what the recorder counted with an independent count:
 //! the backend, the kernel, the server, or the files themselves. fio's nfs engine loses writes at
 //! depth 32 and exits with 0; this is the page that must not let it pass.
 
@@ -14,7 +14,7 @@ use model::{Caveat, CaveatCode, CrossCheck, OpKind, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
 
-/// Who else counted.
+/// Independent counts of a pass.
 #[derive(Clone, Debug)]
 pub struct CrossCheckSources {
     /// The backends of all workers, or the kernel for their threads.
@@ -30,7 +30,7 @@ pub struct CrossCheckSources {
 }
 
 impl Default for CrossCheckSources {
-    /// Nobody counted, and nobody else works.
+    /// No independent counts, and no other agents.
     fn default() -> Self {
         let (tally, inventory, server) = (Tally::default(), None, None);
         Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
@@ -50,7 +50,7 @@ pub fn done(result: &PassResult) -> Vec<Done> {
     OpKind::ALL.iter().map(of_kind).filter(|done| done.ops + done.failed > 0).collect()
 }
 
-/// Compares the recorder with every witness there is.
+/// Compares the recorder with every cross-check source there is.
 pub fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
@@ -85,7 +85,7 @@ fn at_least(cross_check: CrossCheck, repeats: bool) -> CrossCheck {
     CrossCheck { expected, found: found.min(expected), source: format!("{source}, at least") }
 }
 
-/// Raises a caveat for each cross_check that does not hold.
+/// Raises a caveat for each cross-check that does not hold.
 pub fn caveats(cross_checks: &[CrossCheck]) -> Vec<Caveat> {
     let untrue =
         cross_checks.iter().filter(|cross_check| cross_check.expected != cross_check.found);

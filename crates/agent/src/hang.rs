@@ -1,7 +1,7 @@
 //! Ends waits for a mount that doesn't answer: unmounts it by force, or gives the agent up.
 //!
 //! Principal type: [`HangGuard`], a thread beside the agent's own. A thread that waits for a dead
-//! NFS server sleeps in the kernel (state `D`): it can't be joined, and sees no wish to stop. So
+//! NFS server sleeps in the kernel (state `D`): it can't be joined, and sees no request to stop. So
 //! this one looks from outside. It touches no path, since that would wait, too, and only mounts
 //! of ours are unmounted. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
 
@@ -38,7 +38,7 @@ pub type GiveUp = fn(&str);
 pub(crate) struct Watched {
     /// A mount of ours; `None` where the files lie on another's.
     point: Option<PathBuf>,
-    /// Ticks of silence that are a hang; `None` while nobody wants to stop.
+    /// Ticks of silence that are a hang; `None` until the trial is to stop.
     silence_ticks: Option<u64>,
     stop: Stop,
 }
@@ -184,7 +184,7 @@ fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
 }
 
 impl Silence {
-    /// Counts one more tick, or begins again where an answer came or nobody waits.
+    /// Counts one more tick, or begins again where an answer arrived or no thread waits.
     fn count(&mut self, is_ours: bool, waiting: BTreeMap<u32, u64>, answers: u64) {
         let is_silent = if is_ours {
             // Threads wake up to send again: what counts is whether the server answers.

@@ -52,7 +52,7 @@ const LOOK_NS: u64 = 500_000_000;
 pub struct Agent {
     /// The clock of every worker.
     pub clock: Arc<dyn Clock>,
-    /// Set by whoever wants everything to stop.
+    /// Set by the caller to stop everything.
     pub stop: Arc<AtomicBool>,
     /// Directory of this host's undo log.
     pub state_dir: PathBuf,
@@ -108,7 +108,7 @@ pub struct ServerCounts {
 
 /// Obeys the controller at the other end until it is gone, then leaves the host as it was.
 ///
-/// What could not be put back is returned, a sentence each.
+/// What could not be restored is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let host = ThisHost::new(&agent.state_dir, &agent.stop);
     let guard = HangGuard::start(agent.give_up);
@@ -184,7 +184,7 @@ impl Held<'_> {
             Order::Release => {
                 self.guard.watch(self.watched.clone());
                 if let Some(trial) = &mut self.trial {
-                    trial.let_go();
+                    trial.close_handles();
                 }
                 Report::Released
             }
@@ -230,7 +230,7 @@ impl Held<'_> {
             self.guard.watch(self.watched.clone());
         }
         let trial = self.trial.take();
-        // The host is put back whatever becomes of the trial.
+        // The host is restored whatever becomes of the trial.
         let ended = panicked::catch(|| trial.map_or(Ok(()), Trial::end));
         // What a change may take is bounded where it is made.
         let _ = self.guard.release();

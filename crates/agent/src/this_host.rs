@@ -15,7 +15,7 @@ use model::EffectiveSettings;
 /// This host, as far as a controller changes it.
 pub(crate) struct ThisHost<'a> {
     state_dir: &'a Path,
-    /// Gives up a change that is under way.
+    /// Gives up a change that is in flight.
     stop: &'a Arc<AtomicBool>,
     lab: Option<Lab>,
 }
@@ -59,8 +59,8 @@ impl<'a> ThisHost<'a> {
         Report::Disturbed(done.map_err(|error| error.to_string()))
     }
 
-    /// Obeys what came while workers work: that can only disturb them.
-    pub(crate) fn hear(&mut self, end: &AgentEnd) {
+    /// Obeys orders that arrive while workers work: those can only disturb them.
+    pub(crate) fn receive_disturbances(&mut self, end: &AgentEnd) {
         while let Some(order) = end.try_disturbance() {
             end.report(self.disturb(order));
         }
@@ -80,7 +80,7 @@ impl<'a> ThisHost<'a> {
     fn clean(&mut self) -> Report {
         self.lab = None;
         match lab::clean(self.state_dir) {
-            Ok(cleaned) => Report::Cleaned(cleaned.into_iter().map(told).collect()),
+            Ok(cleaned) => Report::Cleaned(cleaned.into_iter().map(report_change).collect()),
             Err(error) => Report::Failed(error.to_string()),
         }
     }
@@ -98,6 +98,6 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
     }
 }
 
-fn told(Cleaned { campaign, what, outcome }: Cleaned) -> RestoredChange {
+fn report_change(Cleaned { campaign, what, outcome }: Cleaned) -> RestoredChange {
     RestoredChange { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
 }

@@ -1,7 +1,7 @@
 //! One trial on this host: a target, and the passes on it.
 //!
 //! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
-//! may work on the same files at the same moment. [`Trial::account`] calls every witness and raises
+//! may work on the same files at the same moment. [`Trial::account`] calls every cross-check source and raises
 //! every caveat. The order matters: the server's counters are read before the directory is counted,
 //! and the directory once all agents have ended.
 
@@ -46,8 +46,8 @@ pub(crate) struct Trial<'a> {
     worked: Option<Worked>,
     /// Parts of the file set that this host may have in its page cache.
     cached: Vec<InventoryScope>,
-    /// The file that a soak's books are in, where they are to outlive this process.
-    books: Option<PathBuf>,
+    /// The acknowledgement journal of a soak, where it is to outlive this process.
+    ack_journal: Option<PathBuf>,
 }
 
 /// A pass whose workers have ended.
@@ -61,17 +61,19 @@ pub(crate) struct Worked {
     pub(crate) server: Option<(ServerCounts, ServerCounts)>,
 }
 
-/// Tells the controller that all is open, and waits to be told when to start.
+/// Reports to the controller that all is open, and waits for the order to start.
 pub(crate) struct Gate<'a> {
     agent: &'a Agent,
     end: &'a AgentEnd,
-    /// The order that came in place of a start.
+    /// The order that was received in place of a start.
     instead: Option<Order>,
 }
 
 impl Gate<'_> {
-    /// When to start; `None` where nobody should. Clocks are told meanwhile: what was told right
-    /// before the start says best when that is.
+    /// Waits for the instant to start; `None` where the pass is not to start.
+    ///
+    /// The controller reads this host's clock meanwhile: a reading right before the start maps its
+    /// instant best.
     pub(crate) fn pass(&mut self) -> Option<u64> {
         self.end.report(Report::Armed);
         loop {
@@ -98,8 +100,8 @@ impl<'a> Trial<'a> {
         let spec = &assignment.spec;
         let pattern = engine::target::pattern_of(spec, assignment.seed, &assignment.work_name);
         let mut pattern = pattern.made_before(before);
-        let books = books_of(agent, &assignment);
-        if let Some(path) = &books {
+        let ack_journal = journal_path(agent, &assignment);
+        if let Some(path) = &ack_journal {
             let journal = match assignment.journal {
                 JournalLocation::Inherited => engine::ack_journal::continue_journal(path, spec),
                 _ => engine::ack_journal::begin_journal(path, spec),
@@ -131,10 +133,21 @@ impl<'a> Trial<'a> {
         let is_only_ours = spec.workload.is_external() || assignment.share.count >= spec.workers;
         let cached = vec![whose(is_only_ours, assignment.share, spec)];
         let worked = None;
-        Ok(Self { agent, assignment, stop, target, mount, external, clocks, worked, cached, books })
+        Ok(Self {
+            agent,
+            assignment,
+            stop,
+            target,
+            mount,
+            external,
+            clocks,
+            worked,
+            cached,
+            ack_journal,
+        })
     }
 
-    /// Settings of the target that are in force.
+    /// Settings of the target that are effective.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = self.target.facts();
         facts.extend(self.mount.iter().flat_map(Mount::facts));
@@ -215,7 +228,7 @@ impl<'a> Trial<'a> {
             observe: &mut |sample| {
                 calendar.look(|| clocks(self.agent));
                 end.report(Report::Progress(sample));
-                host.hear(end);
+                host.receive_disturbances(end);
             },
             client_cpu_ns: &client_cpu,
         };
@@ -225,7 +238,7 @@ impl<'a> Trial<'a> {
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.caveat());
-            // It is told already.
+            // These steps are reported; the comparison over the whole trial begins again after them.
             self.clocks.set(clocks(self.agent));
         }
         result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
@@ -245,7 +258,7 @@ impl<'a> Trial<'a> {
         Ok(Worked { pass, share, measured, facts: facts.into_iter().collect(), server })
     }
 
-    /// Holds the pass that was worked last against every witness, and raises its caveats; `others`
+    /// Holds the pass that was worked last against every cross-check source, and raises its caveats; `others`
     /// is what other agents did, where this one counts for all.
     pub(crate) fn account(&mut self, others: &[Done]) -> Report {
         let Some(worked) = self.worked.take() else {
@@ -274,14 +287,14 @@ impl<'a> Trial<'a> {
             result.cross_checks = accounting::cross_checks(spec, &result, &sources);
             result.caveats.extend(caveats::about_recovery(&tally.recovered));
         }
-        self.book(&mut result, &tally);
+        self.add_journal(&mut result, &tally);
         self.caveat(&mut result, share, &ending, &tally);
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
 
-    /// Tells what became of what a soak wrote so far, and what it took.
-    fn book(&self, result: &mut PassResult, tally: &Tally) {
+    /// Adds the state of what a soak wrote so far, and the recovery work of the client.
+    fn add_journal(&self, result: &mut PassResult, tally: &Tally) {
         let Assignment { spec, share, .. } = &self.assignment;
         let Some(journal) = self.target.journal().filter(|_| spec.soak.is_some()) else { return };
         result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
@@ -301,13 +314,13 @@ impl<'a> Trial<'a> {
         let Assignment { spec, share, .. } = &self.assignment;
         let whose = match pass {
             _ if self.is_alone() => InventoryScope::All,
-            // The numbers of a mix belong to nobody: the first one counts for all.
+            // Files of a mix belong to no share: the first agent counts for all.
             Pass::OpMix if share.first == 0 => InventoryScope::All,
             Pass::OpMix => return None,
             _ => InventoryScope::OfShare(*share, spec.workers),
         };
         // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
-        // stopped: whoever did that wants an end.
+        // stopped: counting a million files would delay the end.
         let countable = pass.writes() && !matches!(ending, Ending::Lost(_) | Ending::Stopped);
         let inventory = if countable { self.target.inventory(whose) } else { Ok(None) };
         let uncounted = inventory.as_ref().err().map(|error| {
@@ -323,11 +336,11 @@ impl<'a> Trial<'a> {
     }
 
     /// Holds nothing open until the next pass.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn close_handles(&mut self) {
         self.target.close_handles();
     }
 
-    /// Takes what was joined for its own: whoever made it is lost.
+    /// Adopts the directory that it joined: the agent that made it is lost.
     pub(crate) fn inherit(&mut self) {
         self.target.adopt_directory();
     }
@@ -336,8 +349,8 @@ impl<'a> Trial<'a> {
     pub(crate) fn end(self) -> Result<(), TargetError> {
         // What was made is removed even where a clean-up fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
-        // Whoever has none left anew has nothing to remove.
-        let _ = self.books.as_deref().map(std::fs::remove_file);
+        // Where it was never written there is nothing to remove.
+        let _ = self.ack_journal.as_deref().map(std::fs::remove_file);
         self.target.remove().and(cleaned)
     }
 
@@ -363,7 +376,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Drops from the page cache what this agent put there in its trial. Where several share a
-    /// host, each does that before any of them starts; so nobody has to drop what all did.
+    /// host, each does that before any of them starts; so none has to drop the files of the others.
     pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), TargetError> {
         let spec = &self.assignment.spec;
         let lab = spec.lab.as_ref().map(|lab| lab.invalidation >= Invalidation::Files);
@@ -401,7 +414,7 @@ impl<'a> Trial<'a> {
         result.caveats.extend(caveats);
     }
 
-    /// Compares the clocks with what they said the last time.
+    /// Compares the clocks with their last readings.
     fn calendar(&self) -> Option<Caveat> {
         let now = clocks(self.agent);
         let before = self.clocks.replace(now);
@@ -433,8 +446,8 @@ fn whose(is_all: bool, share: Share, spec: &RunSpec) -> InventoryScope {
     if is_all { InventoryScope::All } else { InventoryScope::OfShare(share, spec.workers) }
 }
 
-/// The file that books are in which are to outlive this process.
-fn books_of(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
+/// Returns the path of an acknowledgement journal that is to outlive this process.
+fn journal_path(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
     let Assignment { journal, work_name, share, .. } = assignment;
     let name = format!("{}{work_name}-{}", lab::ACK_JOURNAL_PREFIX, share.first);
     (*journal != JournalLocation::InMemory).then(|| agent.state_dir.join(name))

@@ -11,7 +11,7 @@ use rig::{Rig, codes, metadata, nfs, server, stream};
 
 #[test]
 fn cached_is_raised_where_memory_answers_and_only_there() {
-    memory_is_told_from_storage();
+    memory_is_reported_from_storage();
     names_that_were_just_made_are_in_memory_and_nfs_has_no_cache();
     reads_over_nfs_never_come_from_this_host();
     a_file_just_written_is_in_memory_until_it_is_dropped();
@@ -22,7 +22,7 @@ fn on_storage() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn memory_is_told_from_storage() {
+fn memory_is_reported_from_storage() {
     let (memory, storage) = (tempfile::tempdir_in("/dev/shm").unwrap(), on_storage());
     for (path, invalidate, direct, cached) in [
         (memory.path(), true, false, true),

@@ -44,7 +44,7 @@ enum State {
     /// It has a trial, and nothing to do.
     Free,
     /// It has an order and has not answered; its workers may wait to start meanwhile.
-    Asked {
+    Busy {
         /// They do, and go on waiting when it has answered.
         is_armed: bool,
     },
@@ -55,8 +55,8 @@ enum State {
 }
 
 impl Member {
-    const fn is_asked(&self) -> bool {
-        matches!(self.state, State::Asked { .. })
+    const fn is_busy(&self) -> bool {
+        matches!(self.state, State::Busy { .. })
     }
 
     const fn has_trial(&self) -> bool {
@@ -64,9 +64,9 @@ impl Member {
     }
 }
 
-/// Hears each report of an agent as it comes; gives back what is its answer. Whoever keeps an
-/// answer for itself has requested that agent again.
-pub(crate) type Hear<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
+/// Handles each report of an agent as it arrives, and returns the one that is its answer. A handler
+/// that keeps an answer has sent that agent another order.
+pub(crate) type HandleReport<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
 
 impl<'s> AgentGroup<'s> {
     /// The agents of a run, none of which has a trial yet.
@@ -205,7 +205,7 @@ impl<'s> AgentGroup<'s> {
             Some(host) => walk.hosts.send(host, order).map_err(TrialError::Failed),
             None => walk.agent.send(order).map_err(TrialError::from),
         };
-        member.state = if sent.is_ok() { State::Asked { is_armed } } else { State::Away };
+        member.state = if sent.is_ok() { State::Busy { is_armed } } else { State::Away };
         sent
     }
 
@@ -218,7 +218,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         who: Range<usize>,
-        hear: &mut Hear<'_>,
+        handle: &mut HandleReport<'_>,
     ) -> Result<Vec<Option<Report>>, TrialError> {
         let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
         let mut missing = who.len();
@@ -239,7 +239,7 @@ impl<'s> AgentGroup<'s> {
                     };
                     let Some(report) = received else { break };
                     is_quiet = false;
-                    *answer = hear(walk, index, report);
+                    *answer = handle(walk, index, report);
                     if answer.is_none() {
                         self.members[index].state = before;
                     }
@@ -263,7 +263,7 @@ impl<'s> AgentGroup<'s> {
         Ok(answers)
     }
 
-    /// Says whether an agent that is gone was to be killed; nobody waits for it then.
+    /// Says whether an agent that is gone was to be killed; it is not waited for then.
     fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
         let note_if_killed = member.host.as_ref().is_some_and(|host| walk.hosts.note_killed(host));
@@ -331,7 +331,7 @@ impl<'s> AgentGroup<'s> {
         };
         match received {
             Some(Report::Armed) => member.state = State::Armed,
-            Some(Report::Clock(_)) if member.state == (State::Asked { is_armed: true }) => {
+            Some(Report::Clock(_)) if member.state == (State::Busy { is_armed: true }) => {
                 member.state = State::Armed;
             }
             Some(Report::Progress(_)) | None => {}
@@ -353,7 +353,7 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Compares the clocks of all hosts with this one's: the shortest exchange of each counts. Each
-    /// host is asked again as soon as it has answered, and no more often than it takes to know its
+    /// host is requested again as soon as it has answered, and no more often than it takes to know its
     /// clock as well as ever.
     ///
     /// # Errors
@@ -380,7 +380,7 @@ impl<'s> AgentGroup<'s> {
                 return Some(report);
             }
             sent[index] = received;
-            // One that is lost has answered all that it ever will; who asks it next is told why.
+            // One that is lost has answered all that it ever will; the next order to it returns the reason.
             walk.hosts.send(&hosts[index], Order::Clock).is_err().then_some(report)
         })?;
         for (index, report) in last.into_iter().enumerate() {
@@ -402,7 +402,7 @@ impl<'s> AgentGroup<'s> {
     /// Looks whether all hosts are there, those that serve, too.
     fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
-            // Whether one is killed is heard where its answer would be.
+            // Whether one is killed is received where its answer would be.
             let host = member.host.as_ref().filter(|host| !walk.hosts.is_kill_planned(host));
             if let Some(host) = host {
                 walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
@@ -416,7 +416,7 @@ impl<'s> AgentGroup<'s> {
         let Some(lab) = self.lab else { return Ok(()) };
         let served = walk.hosts.look_at(&lab.server.name);
         served.map_err(|why| {
-            // Whoever waits for a server that is gone waits for long.
+            // A client that waits for a server that is gone would not answer for long.
             self.leave(walk);
             TrialError::Failed(why)
         })

@@ -42,7 +42,7 @@ impl AppliedSteps {
             for Difference { name, requested, found, source } in &effective.differences {
                 let host = &step.host;
                 sentences.push(format!(
-                    "{name} on host {host}: asked for {requested}, found {found} ({source})"
+                    "{name} on host {host}: requested {requested}, found {found} ({source})"
                 ));
             }
         }

@@ -40,7 +40,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Makes a sample of an answer that came between two instants.
+    /// Makes a sample of an answer that was received between two instants.
     pub fn of(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
         let wall_ns = sent.wall_ns.saturating_add(half_ns);
@@ -277,20 +277,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_three_times_as_fast_is_doubted() {
+    fn a_clock_that_runs_three_times_as_fast_is_caveated() {
         let mut drift = Drift::begin(sample(1_000_000_000, 50_000_000_000));
         assert_eq!(drift.caveat("web"), None);
         drift.go_on(sample(3_000_000_000, 56_000_000_000));
         let caveat = drift.caveat("web").unwrap();
         assert_eq!(caveat.code, CaveatCode::ClockRate);
-        let said =
+        let evidence =
             "the clock of host web ran at 3.000000 ± 0.001000 of the controller's over 2.00 s";
-        assert_eq!(caveat.evidence, said);
+        assert_eq!(caveat.evidence, evidence);
         assert_eq!(drift.facts("web")[1].value, "3.000000 ± 0.001000");
     }
 
     #[test]
-    fn what_the_round_trip_explains_is_no_doubt() {
+    fn what_the_round_trip_explains_is_no_caveat() {
         // 5 % too fast over 20 ms, with 2 ms that may be wrong: 10 %.
         let mut drift = Drift::begin(sample(1_000_000_000, 0));
         drift.go_on(sample(1_020_000_000, 21_000_000));

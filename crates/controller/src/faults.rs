@@ -138,7 +138,7 @@ impl FaultSchedule {
         for Open { index, phase, .. } in std::mem::take(&mut self.open) {
             let event = &mut self.events[index];
             let Phase::Killed(host) = phase else {
-                event.failed = Some("nobody knows whether it was undone".to_owned());
+                event.failed = Some("its host did not report whether it was undone".to_owned());
                 continue;
             };
             match walk.hosts.killed_at_ns(&host) {

@@ -1,6 +1,6 @@
 //! Agents by the name of their host, started when a run first wants them.
 //!
-//! A host that can't be reached, or whose agent was lost, stays lost until the campaign's end:
+//! A host that can't be reached, or whose agent was lost, remains lost until the campaign's end:
 //! each run that wants it fails with the same sentence. What was applied there is undone by the
 //! agent itself, or by `dfsbench clean`.
 
@@ -47,14 +47,14 @@ pub struct Hosts<'a> {
 pub(crate) struct Disturbed {
     /// Name of the host.
     pub(crate) host: String,
-    /// When the answer came, by this host's clock.
+    /// When the answer was received, by this host's clock.
     pub(crate) at_ns: u64,
     /// Settings that are effective; or why it can't be done.
     pub(crate) answer: Result<EffectiveSettings, String>,
 }
 
 impl<'a> Hosts<'a> {
-    /// No agent yet. `read_clocks` reads this host's clocks; `opening` is what an agent is told
+    /// No agent yet. `read_clocks` reads this host's clocks; `opening` is sent to an agent
     /// before its host is changed.
     pub fn new(
         launch: &'a mut Launch<'a>,
@@ -190,8 +190,8 @@ impl<'a> Hosts<'a> {
         self.receive_answer(host, &answer)
     }
 
-    /// Gives each of several hosts an order that has one answer, and waits for all of them: what
-    /// came of each, as [`Hosts::ask`] has it.
+    /// Gives each of several hosts an order that has one answer, and waits for all of them; returns
+    /// the result of each, as [`Hosts::ask`] does.
     pub(crate) fn ask_each<T>(
         &mut self,
         requests: Vec<(&str, Request<T>)>,
@@ -313,7 +313,7 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Says whether the agent of a host was to be killed, and nobody has come in its place.
+    /// Says whether the agent of a host was to be killed, and has not been replaced.
     pub(crate) fn is_kill_planned(&self, host: &str) -> bool {
         self.planned_kills.contains_key(host)
     }
@@ -355,7 +355,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Wants what is under way on a host to end.
+    /// Wants what is in flight on a host to end.
     pub(crate) fn cancel(&mut self, host: &str) {
         if let Ok(agent) = self.agent(host) {
             agent.cancel();

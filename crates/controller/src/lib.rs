@@ -66,12 +66,12 @@ pub struct Walk<'a> {
     pub agent: &'a mut dyn Transport,
     /// The agents of the hosts that are set up.
     pub hosts: Hosts<'a>,
-    /// Set by whoever wants the campaign to stop.
+    /// Set by the caller to stop the campaign.
     pub stop: &'a AtomicBool,
-    /// Waits until an agent may have said something: until the wakeup rings, a tenth of a second at
+    /// Waits until an agent may have sent something: until the wakeup notifies, a tenth of a second at
     /// most.
     pub wait: &'a dyn Fn(&Wakeup),
-    /// Hears what happens.
+    /// Receives the events of the campaign.
     pub observe: &'a mut dyn FnMut(Event<'_>),
     /// Tells the calendar time in milliseconds since 1970 UTC.
     pub now_unix_ms: &'a dyn Fn() -> u64,
@@ -136,7 +136,7 @@ pub enum Event<'a> {
     },
     /// A run will not be tried again.
     RunGivenUp(&'a RunSpec),
-    /// Something could not be put back; in a sentence.
+    /// Something could not be restored; in a sentence.
     Left(&'a str),
 }
 
@@ -246,7 +246,7 @@ pub fn ceiling(walk: &mut Walk<'_>) -> Result<Option<Ceiling>, ControllerError> 
     }))
 }
 
-/// Makes one trial of a run that belongs to no campaign: nobody hears of it.
+/// Makes one trial of a run that belongs to no campaign: its events are dropped.
 ///
 /// # Errors
 /// When the agent is gone.
@@ -257,7 +257,7 @@ pub fn once(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerErro
 /// Makes every trial of the plan and stores each; `campaign` is the header, without runs.
 ///
 /// # Errors
-/// When the results can't be kept or the agent is gone. What was stored until then stays.
+/// When the results can't be kept or the agent is gone. What was stored until then is kept.
 pub fn walk(
     walk: &mut Walk<'_>,
     store: &mut Store,
@@ -268,7 +268,7 @@ pub fn walk(
 }
 
 /// Makes the trials that a stored campaign of the same plan lacks, in the order in which they would
-/// have been made. Trials that were stopped are made anew, failed ones are not.
+/// have been made. Trials that were stopped are made again, failed ones are not.
 ///
 /// # Errors
 /// As [`walk`].

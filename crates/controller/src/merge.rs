@@ -1,6 +1,6 @@
 //! One pass out of what many agents made of it: as if all workers had been on one host.
 //!
-//! [`merge`] takes what each agent told and how its clock maps to the controller's. Counts and
+//! [`merge`] takes what each agent reported and how its clock maps to the controller's. Counts and
 //! histograms add up exactly. What had been done at an instant of another host (the first end, the
 //! last start) is read off each agent's timeline, along a straight line between two of its points.
 //! Pure: nothing is requested here.
@@ -8,9 +8,9 @@
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, IntervalStats, Kept,
-    KindResult, Offered, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint,
-    WarmedUp, Work, WorkingSet,
+    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
+    PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
+    WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -31,15 +31,14 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Its span, by the controller's clock.
+    /// Returns its span by the controller's clock.
     fn span(&self) -> Span {
-        let Span { first_start_ns, last_start_ns, first_end_ns, last_end_ns } = self.end.span;
-        let here = |ns| self.clock.here_ns(ns);
+        let own = &self.end.span;
         Span {
-            first_start_ns: here(first_start_ns),
-            last_start_ns: here(last_start_ns),
-            first_end_ns: here(first_end_ns),
-            last_end_ns: here(last_end_ns),
+            first_start_ns: self.clock.here_ns(own.first_start_ns),
+            last_start_ns: self.clock.here_ns(own.last_start_ns),
+            first_end_ns: self.clock.here_ns(own.first_end_ns),
+            last_end_ns: self.clock.here_ns(own.last_end_ns),
         }
     }
 
@@ -47,39 +46,46 @@ impl Part {
     fn done_at(&self, here_ns: u64) -> Work {
         let Span { first_start_ns, first_end_ns, last_end_ns, .. } = self.end.span;
         let result = &self.end.result;
-        let point = |at_ns, done| TimelinePoint { at_ns, done };
         let first_done = Work { ops: result.first_done_ops, bytes: result.first_done_bytes };
         let all = Work { ops: result.ops(), bytes: result.bytes() };
-        // What is known exactly stands among what was seen from time to time.
-        let known = [
-            point(first_start_ns, Work::default()),
-            point(first_end_ns, first_done),
-            point(last_end_ns, all),
+        // The timeline is sampled ten times a second. Three points are known exactly and stand
+        // among them: without them a short pass would have no point at all.
+        let mut points = vec![
+            TimelinePoint { at_ns: first_start_ns, done: Work::default() },
+            TimelinePoint { at_ns: first_end_ns, done: first_done },
+            TimelinePoint { at_ns: last_end_ns, done: all },
         ];
-        let within = |seen: &&TimelinePoint| (first_start_ns..last_end_ns).contains(&seen.at_ns);
-        let seen = self.end.timeline.iter().filter(within).copied();
-        let mut points: Vec<TimelinePoint> = known.into_iter().chain(seen).collect();
+        for sampled in &self.end.timeline {
+            if (first_start_ns..last_end_ns).contains(&sampled.at_ns) {
+                points.push(*sampled);
+            }
+        }
+        // Of two points at one instant the larger one is the later.
         points.sort_by_key(|point| (point.at_ns, point.done.ops));
-        along(&points, self.clock.there_ns(here_ns))
+        interpolate(&points, self.clock.there_ns(here_ns))
     }
 }
 
-/// Returns the work until an instant, between the last point before it and the first one after.
-fn along(points: &[TimelinePoint], at_ns: u64) -> Work {
+/// Returns the work until an instant, on the line between the last point before it and the first
+/// one after.
+fn interpolate(points: &[TimelinePoint], at_ns: u64) -> Work {
     let after = points.partition_point(|point| point.at_ns <= at_ns);
-    let (Some(from), to) = (after.checked_sub(1).map(|at| points[at]), points.get(after)) else {
-        return Work::default();
-    };
-    let Some(to) = to else { return from.done };
-    let between = |from_amount: u64, to_amount: u64| {
-        let rise = u128::from(to_amount.saturating_sub(from_amount));
-        let part = rise * u128::from(at_ns - from.at_ns) / u128::from(to.at_ns - from.at_ns);
-        from_amount + part as u64
-    };
+    let Some(before) = after.checked_sub(1) else { return Work::default() };
+    let from = points[before];
+    let Some(to) = points.get(after) else { return from.done };
+    // The points differ in time, since the instant lies between them: the span is not 0.
+    let (passed_ns, span_ns) = (at_ns - from.at_ns, to.at_ns - from.at_ns);
     Work {
-        ops: between(from.done.ops, to.done.ops),
-        bytes: between(from.done.bytes, to.done.bytes),
+        ops: from.done.ops + share_of(from.done.ops, to.done.ops, passed_ns, span_ns),
+        bytes: from.done.bytes + share_of(from.done.bytes, to.done.bytes, passed_ns, span_ns),
     }
+}
+
+/// Returns how much of the rise between two amounts has been done after a part of the span; never
+/// more than the rise, so that adding it to the first amount can't overflow.
+fn share_of(from: u64, to: u64, passed_ns: u64, span_ns: u64) -> u64 {
+    let rise = u128::from(to.saturating_sub(from));
+    (rise * u128::from(passed_ns) / u128::from(span_ns)) as u64
 }
 
 /// Puts the parts of a pass together; `planned_ns` is when all were to begin to count, and
@@ -90,14 +96,12 @@ pub(crate) fn merge(
     planned_ns: u64,
     round_trip_ns: u64,
 ) -> PassEnd {
-    let spans: Vec<Span> = parts.iter().map(Part::span).collect();
-    let span = Span {
-        first_start_ns: spans.iter().map(|span| span.first_start_ns).min().unwrap_or(0),
-        last_start_ns: spans.iter().map(|span| span.last_start_ns).max().unwrap_or(0),
-        first_end_ns: spans.iter().map(|span| span.first_end_ns).min().unwrap_or(0),
-        last_end_ns: spans.iter().map(|span| span.last_end_ns).max().unwrap_or(0),
-    };
-    let pass = parts.first().map_or(Pass::Read, |part| part.end.result.pass);
+    let mut spans = Vec::with_capacity(parts.len());
+    for part in &parts {
+        spans.push(part.span());
+    }
+    let span = enclose(&spans);
+    let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {
         window_ns: span.last_end_ns.saturating_sub(span.first_start_ns),
         common_window_ns: span.first_end_ns.saturating_sub(span.last_start_ns),
@@ -106,6 +110,8 @@ pub(crate) fn merge(
         ..PassResult::new(pass)
     };
     let mut common = Work::default();
+    // The common window lies between the last start and the first end: only there all workers of
+    // all hosts were busy, so only that part of the work shows the rate under the whole load.
     for (part, own) in parts.iter().zip(&spans) {
         let first_done = part.done_at(span.first_end_ns);
         let before = part.done_at(span.last_start_ns.min(span.first_end_ns));
@@ -113,21 +119,33 @@ pub(crate) fn merge(
             ops: first_done.ops.saturating_sub(before.ops),
             bytes: first_done.bytes.saturating_sub(before.bytes),
         };
-        result.first_done_ops += first_done.ops;
-        result.first_done_bytes += first_done.bytes;
+        result.first_done_ops = result.first_done_ops.saturating_add(first_done.ops);
+        result.first_done_bytes = result.first_done_bytes.saturating_add(first_done.bytes);
         common.add(both);
         result.hosts.push(host_result(part, *own, planned_ns, both));
     }
     result.scope = scopes(&parts, pass, common);
-    let (caveats, broken, facts) = told(&mut parts);
-    result.caveats = caveats;
+    result.caveats = merge_caveats(&parts);
+    let broken = merge_broken(&parts);
+    let facts = take_facts(&mut parts);
     add_up(&mut result, parts);
-    judge(spec, &mut result, round_trip_ns);
+    add_caveats(spec, &mut result, round_trip_ns);
     PassEnd { result, facts, broken, span, timeline: Vec::new() }
 }
 
+/// Returns the smallest span that holds all others, with the last start and the first end of all.
+fn enclose(spans: &[Span]) -> Span {
+    let mut all = spans.first().copied().unwrap_or_default();
+    for span in spans {
+        all.first_start_ns = all.first_start_ns.min(span.first_start_ns);
+        all.last_start_ns = all.last_start_ns.max(span.last_start_ns);
+        all.first_end_ns = all.first_end_ns.min(span.first_end_ns);
+        all.last_end_ns = all.last_end_ns.max(span.last_end_ns);
+    }
+    all
+}
+
 fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostResult {
-    let since = |ns: u64| ns.wrapping_sub(planned_ns).cast_signed();
     let result = &part.end.result;
     HostResult {
         host: part.host.clone(),
@@ -136,30 +154,37 @@ fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostRes
         bytes: result.bytes(),
         failed: result.errors(),
         common,
-        start_ns: since(own.first_start_ns),
-        end_ns: since(own.last_end_ns),
+        // Signed: a host may start before the planned instant, by as much as its clock is wrong.
+        start_ns: own.first_start_ns.wrapping_sub(planned_ns).cast_signed(),
+        end_ns: own.last_end_ns.wrapping_sub(planned_ns).cast_signed(),
         error_ns: part.clock.error_ns(),
         cpu_ns: result.client_cpu_ns,
         times: ClientTimes::of(&result.service_time()),
     }
 }
 
-/// Adds up what counts add up of.
+/// Adds up the counts of all parts.
 fn add_up(result: &mut PassResult, parts: Vec<Part>) {
-    result.storage_read_bytes =
-        parts.iter().map(|part| part.end.result.storage_read_bytes).sum::<Option<u64>>();
-    result.server_cpu_ns = parts.iter().find_map(|part| part.end.result.server_cpu_ns);
+    // Bytes from storage are known only where every host counts them: a sum of some would seem to
+    // say that the others read from their caches.
+    result.storage_read_bytes = Some(0);
     for Part { host, end, .. } in parts {
         let part = end.result;
-        result.client_cpu_ns += part.client_cpu_ns;
+        result.storage_read_bytes = match (result.storage_read_bytes, part.storage_read_bytes) {
+            (Some(all), Some(more)) => Some(all.saturating_add(more)),
+            _ => None,
+        };
+        // The server in a process is that of one agent.
+        result.server_cpu_ns = result.server_cpu_ns.or(part.server_cpu_ns);
+        result.client_cpu_ns = result.client_cpu_ns.saturating_add(part.client_cpu_ns);
+        result.add_intervals(&part);
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
-        add_intervals(&mut result.intervals, &part.intervals);
-        add_truths(&mut result.cross_checks, part.cross_checks);
+        add_cross_checks(&mut result.cross_checks, part.cross_checks);
         result.clients.extend(part.clients);
-        for mut seen in part.telemetry {
-            seen.host.clone_from(&host);
-            result.telemetry.push(seen);
+        for mut telemetry in part.telemetry {
+            telemetry.host.clone_from(&host);
+            result.telemetry.push(telemetry);
         }
     }
     result.clients.sort_by_key(|client| client.client);
@@ -172,31 +197,22 @@ fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
             None => all.push(*sample),
             Some(known) => {
                 known.at_ns = known.at_ns.max(sample.at_ns);
-                known.ops += sample.ops;
-                known.bytes += sample.bytes;
+                known.ops = known.ops.saturating_add(sample.ops);
+                known.bytes = known.bytes.saturating_add(sample.bytes);
             }
         }
     }
 }
 
-/// Adds what each interval looked like.
-fn add_intervals(all: &mut Vec<IntervalStats>, more: &[IntervalStats]) {
-    for (index, interval) in more.iter().enumerate() {
-        match all.get_mut(index) {
-            None => all.push(*interval),
-            Some(known) => known.add(interval),
-        }
-    }
-}
-
-/// Adds what was counted in the same way. Whoever found something else has said so by itself.
-fn add_truths(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
+/// Adds what was counted in the same way. A difference on one host is a caveat of that host, so
+/// that it does not get lost where two of them cancel out here.
+fn add_cross_checks(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
     for cross_check in more {
         match all.iter_mut().find(|known| known.source == cross_check.source) {
             None => all.push(cross_check),
             Some(known) => {
-                known.expected += cross_check.expected;
-                known.found += cross_check.found;
+                known.expected = known.expected.saturating_add(cross_check.expected);
+                known.found = known.found.saturating_add(cross_check.found);
             }
         }
     }
@@ -204,86 +220,113 @@ fn add_truths(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
 
 /// Adds up the offered load and the files touched of all hosts.
 fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
-    let scopes: Vec<&Scope> = parts.iter().map(|part| &part.end.result.scope).collect();
     let mut all = Scope { common: Some(common), ..Scope::default() };
+    let Some((first, others)) = parts.split_first() else { return all };
+    let first = &first.end.result.scope;
     // Where workers choose from all files, those of one host are not those of another.
     if !pass.is_timed() && pass != Pass::Seeks {
-        all.working_set = sum_of(scopes.iter().map(|scope| scope.working_set), |all, more| {
-            let WorkingSet { files, bytes, unit_bytes } = more;
-            all.files += files;
-            all.bytes += bytes;
-            all.unit_bytes = all.unit_bytes.max(unit_bytes);
-        });
+        all.working_set = first.working_set;
     }
-    all.offered = sum_of(scopes.iter().map(|scope| scope.offered), |all, more: Offered| {
-        all.scheduled_ops += more.scheduled_ops;
-        all.span_ns = all.span_ns.max(more.span_ns);
-        all.late_ops += more.late_ops;
-        all.unanswered_ops += more.unanswered_ops;
-        all.carried_over_ops += more.carried_over_ops;
-    });
-    all.stalls = sum_of(scopes.iter().map(|scope| scope.stalls), |all, more: Stalls| {
-        all.count = all.count.saturating_add(more.count);
-        if more.longest.lasts_ns > all.longest.lasts_ns {
-            all.longest = more.longest;
-        }
-    });
-    all.recovery = sum_of(scopes.iter().map(|scope| scope.recovery), Recovery::add);
-    all.kept = sum_of(scopes.iter().map(|scope| scope.kept.clone()), |all, more: Kept| {
-        all.add(&more);
-    });
-    all.processor_wait = sum_of(scopes.iter().map(|s| s.processor_wait), ProcessorWait::add);
-    for scope in scopes {
-        all.slots += scope.slots;
-        WarmedUp::merge_all(&mut all.warmup, &scope.warmup);
+    all.offered = first.offered;
+    all.stalls = first.stalls;
+    all.recovery = first.recovery;
+    all.kept.clone_from(&first.kept);
+    all.processor_wait = first.processor_wait;
+    all.slots = first.slots;
+    WarmedUp::merge_all(&mut all.warmup, &first.warmup);
+    for part in others {
+        let more = &part.end.result.scope;
+        // A sum stands only where all have something to add: it is dropped at the first that lacks
+        // it, and never begins again.
+        add_known(&mut all.working_set, more.working_set, add_working_set);
+        add_known(&mut all.offered, more.offered, add_offered);
+        add_known(&mut all.stalls, more.stalls, add_stalls);
+        add_known(&mut all.recovery, more.recovery, Recovery::add);
+        add_known(&mut all.kept, more.kept.as_ref(), Kept::add);
+        add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
+        all.slots = all.slots.saturating_add(more.slots);
+        WarmedUp::merge_all(&mut all.warmup, &more.warmup);
     }
     all
 }
 
-/// The sum, where all have something to add.
-fn sum_of<T>(mut of_each: impl Iterator<Item = Option<T>>, add: impl Fn(&mut T, T)) -> Option<T> {
-    let first = of_each.next()??;
-    of_each.try_fold(first, |mut all, more| {
-        add(&mut all, more?);
-        Some(all)
-    })
+/// Adds to a sum, or drops it where there is nothing to add.
+fn add_known<T, M>(all: &mut Option<T>, more: Option<M>, add: fn(&mut T, M)) {
+    match (all.as_mut(), more) {
+        (Some(all), Some(more)) => add(all, more),
+        _ => *all = None,
+    }
 }
 
-/// Takes what the agents say in words. What all of them caveat is doubted once, without names.
-fn told(parts: &mut [Part]) -> (Vec<Caveat>, Option<Broken>, Vec<Fact>) {
-    let mut facts = Vec::new();
-    let mut broken = None;
-    for part in &mut *parts {
-        facts.extend(on_host(&part.host, std::mem::take(&mut part.end.facts)));
-        broken = match (broken, part.end.broken.take()) {
-            (Some(Broken::Failed(why)), _) => Some(Broken::Failed(why)),
-            (_, Some(Broken::Failed(why))) => {
-                Some(Broken::Failed(format!("host {}: {why}", part.host)))
-            }
-            (first, other) => first.or(other),
-        };
+fn add_working_set(all: &mut WorkingSet, more: WorkingSet) {
+    let WorkingSet { files, bytes, unit_bytes } = more;
+    all.files = all.files.saturating_add(files);
+    all.bytes = all.bytes.saturating_add(bytes);
+    all.unit_bytes = all.unit_bytes.max(unit_bytes);
+}
+
+fn add_offered(all: &mut Offered, more: Offered) {
+    all.scheduled_ops = all.scheduled_ops.saturating_add(more.scheduled_ops);
+    all.span_ns = all.span_ns.max(more.span_ns);
+    all.late_ops = all.late_ops.saturating_add(more.late_ops);
+    all.unanswered_ops = all.unanswered_ops.saturating_add(more.unanswered_ops);
+    all.carried_over_ops = all.carried_over_ops.saturating_add(more.carried_over_ops);
+}
+
+fn add_stalls(all: &mut Stalls, more: Stalls) {
+    all.count = all.count.saturating_add(more.count);
+    if more.longest.lasts_ns > all.longest.lasts_ns {
+        all.longest = more.longest;
     }
+}
+
+/// Takes the facts of all agents, under the names of their hosts.
+fn take_facts(parts: &mut [Part]) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for part in parts {
+        facts.extend(on_host(&part.host, std::mem::take(&mut part.end.facts)));
+    }
+    facts
+}
+
+/// Returns why the pass is broken: a failure says more than that others were stopped for it.
+fn merge_broken(parts: &[Part]) -> Option<Broken> {
+    let mut broken = None;
+    for part in parts {
+        match &part.end.broken {
+            Some(Broken::Failed(why)) => {
+                return Some(Broken::Failed(format!("host {}: {why}", part.host)));
+            }
+            Some(Broken::Stopped) => broken = Some(Broken::Stopped),
+            None => {}
+        }
+    }
+    broken
+}
+
+/// Returns the caveats of all agents: one that all of them raise once and without a host, others
+/// with the name of theirs.
+fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = Vec::new();
-    for part in &*parts {
+    for part in parts {
         for caveat in &part.end.result.caveats {
-            // Whether all were busy at the same time only the whole can tell.
+            // Whether all were busy at the same time only the whole can show, see `add_caveats`.
             if caveat.code == CaveatCode::Unsynchronised || caveats.contains(caveat) {
                 continue;
             }
-            let is_everybodys = parts.iter().all(|p| p.end.result.caveats.contains(caveat));
-            let evidence = format!("host {}: {}", part.host, caveat.evidence);
-            caveats.push(if is_everybodys {
+            let is_common = parts.iter().all(|other| other.end.result.caveats.contains(caveat));
+            caveats.push(if is_common {
                 caveat.clone()
             } else {
-                caveat.code.because(evidence)
+                caveat.code.because(format!("host {}: {}", part.host, caveat.evidence))
             });
         }
     }
-    (caveats, broken, facts)
+    caveats
 }
 
-/// Doubts that only the whole can raise.
-fn judge(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
+/// Adds the caveats that only the whole can raise.
+fn add_caveats(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
     if !spec.stands_idle(result.pass) {
         result.caveats.extend(result.unsynchronised(spec.all_workers()));
     }

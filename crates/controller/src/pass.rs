@@ -1,7 +1,7 @@
 //! One pass of a group: prepared, armed, started at one instant, accounted for, and put together.
 //!
 //! Every agent has done one step before any begins the next. Where there are several, their clocks
-//! are held against ours right before and after, and the instant at which all start lies as far
+//! are compared with ours right before and after, and the instant at which all start lies as far
 //! ahead as every message surely arrives by. One agent starts at once, and needs no clock.
 
 use fleet::{Done, Order, PassEnd, Report, request};
@@ -15,10 +15,11 @@ use crate::trial_error::TrialError;
 use crate::{Event, Walk, setting_up, watching};
 
 /// The least that the start lies ahead of the last message before it, in nanoseconds: longer than a
-/// host that does other things, too, keeps somebody waiting.
+/// busy host takes to schedule a thread.
 const LEAD_MIN_NS: u64 = 10_000_000;
 
-/// So many of the largest round trips it lies ahead.
+/// Number of the largest round trips that it lies ahead: one brings the order, and the others are
+/// for a message that is queued.
 const LEAD_ROUND_TRIPS: u64 = 4;
 
 /// One pass of a run that a group makes.
@@ -27,15 +28,15 @@ pub(crate) struct OnePass<'p, 's> {
     pub(crate) spec: &'s RunSpec,
     /// The pass that is made.
     pub(crate) pass: Pass,
-    /// Who makes it.
+    /// The agents that make it.
     pub(crate) group: &'p mut AgentGroup<'s>,
-    /// Somebody wants to hear of it.
+    /// Its progress is passed on to the observer.
     pub(crate) is_observed: bool,
     /// The disturbances meanwhile.
     pub(crate) fault_schedule: FaultSchedule,
 }
 
-/// When all start, by this host's clock, and what that was reckoned with.
+/// Instant at which all start, by this host's clock, and the samples that it was computed from.
 struct Start {
     at_ns: u64,
     /// A sample of each clock; none where one agent works alone.
@@ -44,7 +45,7 @@ struct Start {
 }
 
 impl OnePass<'_, '_> {
-    /// Makes it; `facts` are told what hosts had in memory.
+    /// Makes the pass, and adds to `facts` what hosts had in memory.
     ///
     /// # Errors
     /// When a host is lost or an agent could not obey; the group is to be settled then.
@@ -55,7 +56,9 @@ impl OnePass<'_, '_> {
     ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
         self.group.ask_first(walk, |_| request::prepare(pass))?;
-        if let Some(lab) = spec.lab.as_deref().filter(|_| pass.reads()) {
+        if let Some(lab) = spec.lab.as_deref()
+            && pass.reads()
+        {
             facts.extend(setting_up::before_reading(walk, spec, lab, pass)?);
         }
         if let Some(lab) = &spec.lab {
@@ -64,14 +67,14 @@ impl OnePass<'_, '_> {
         self.fault_schedule.make_ready(walk, self.group.hosts());
         self.arm(walk)?;
         let mut start = self.start(walk)?;
-        let worked = self.worked(walk, start.at_ns);
+        let worked = self.await_workers(walk, start.at_ns);
         let gone = self.group.remove_killed(walk);
         let all_ended = worked.is_ok();
         let (events, seen) = std::mem::take(&mut self.fault_schedule).finish(walk, all_ended);
         facts.extend(seen);
         let mut done = worked?;
         for index in gone {
-            // What one that was killed did itself nobody knows.
+            // The counts of a killed agent died with it: the pass is that of the others.
             done.remove(index);
             if index < start.clocks.len() {
                 start.clocks.remove(index);
@@ -79,12 +82,12 @@ impl OnePass<'_, '_> {
         }
         if done.is_empty() {
             return Err(TrialError::Failed(
-                "no agent is left that could tell of its work".to_owned(),
+                "no agent is left that could report its work".to_owned(),
             ));
         }
         let done: Vec<Vec<Done>> = done.into_iter().flatten().collect();
         let ends = self.account(walk, &done)?;
-        let mut end = self.put_together(walk, ends, &start)?;
+        let mut end = self.merge_ends(walk, ends, &start)?;
         end.result.fault_events = events;
         if let Some(lab) = &spec.lab {
             let seen = watching::end(walk, lab, &mut end.result);
@@ -93,49 +96,67 @@ impl OnePass<'_, '_> {
         Ok(end)
     }
 
-    /// Has all workers open what they need; where they only read, it may be another's.
+    /// Has all workers open what they need; where they only read, it may be the files of another.
     fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let pass = self.pass;
-        let places = if pass.writes() { 0 } else { self.spec.placement.neighbour };
-        let shares: Vec<_> =
-            (0..self.group.len()).map(|index| self.group.neighbour(index, places)).collect();
+        // A pass that writes must write the files of its own share: the next pass may read them.
+        let distance = if pass.writes() { 0 } else { self.spec.placement.neighbour };
+        let mut shares = Vec::with_capacity(self.group.len());
+        for index in 0..self.group.len() {
+            shares.push(self.group.neighbour(index, distance));
+        }
         self.group.ask_all(walk, |index| request::arm(pass, shares[index]))?;
         Ok(())
     }
 
-    /// Lets all workers start at one instant.
+    /// Orders all workers to start at one instant.
+    ///
+    /// All of them wait by now, each for an instant of its own host's clock. That instant lies so
+    /// far ahead that the order reaches the slowest agent before it, and so near that no clock runs
+    /// off meanwhile; an agent that gets its order too late starts at once, and is seen as skew.
     fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, TrialError> {
         let clocks = self.clocks(walk)?;
-        let round_trip_ns = 2 * clocks.iter().map(|clock| clock.error_ns).max().unwrap_or(0);
+        let mut error_ns = 0;
+        for clock in &clocks {
+            error_ns = clock.error_ns.max(error_ns);
+        }
+        // A sample is wrong by half of its round trip at most.
+        let round_trip_ns = error_ns.saturating_mul(2);
         let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
         let at_ns = walk.hosts.now_ns().saturating_add(lead_ns);
         for index in 0..self.group.len() {
+            // An agent alone gets an instant that has passed, and starts at once.
             let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
             self.group.send(walk, index, Order::Go { start_ns })?;
         }
-        // One agent starts at once.
         let at_ns = if self.group.is_alone() { walk.hosts.now_ns() } else { at_ns };
         Ok(Start { at_ns, clocks, round_trip_ns })
     }
 
-    /// A sample of each clock, no older than it may be; none where one agent works alone.
+    /// Returns a sample of each clock, no older than it may be; none where one agent works alone.
     fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
         if self.group.is_alone() {
             return Ok(Vec::new());
         }
         let oldest_ns = walk.hosts.now_ns().saturating_sub(FRESH_NS);
-        let known = self.group.hosts().map(|host| walk.hosts.clock(host));
-        let known: Option<Vec<Sample>> =
-            known.map(|sample| sample.filter(|sample| sample.taken_ns() > oldest_ns)).collect();
-        match known {
-            Some(fresh) => Ok(fresh),
-            None => self.group.samples(walk),
+        let mut fresh = Vec::with_capacity(self.group.len());
+        for host in self.group.hosts() {
+            if let Some(sample) = walk.hosts.clock(host)
+                && sample.taken_ns() > oldest_ns
+            {
+                fresh.push(sample);
+            }
         }
+        // One that is too old is reason to read all again: that takes no longer than to read one.
+        if fresh.len() < self.group.len() {
+            return self.group.samples(walk);
+        }
+        Ok(fresh)
     }
 
-    /// Waits until the workers of all agents have ended; what each agent did, but for those that
-    /// were killed as was planned.
-    fn worked(
+    /// Waits until the workers of all agents have ended, and returns what each agent did; `None`
+    /// for those that were killed as was planned.
+    fn await_workers(
         &mut self,
         walk: &mut Walk<'_>,
         started_ns: u64,
@@ -149,14 +170,21 @@ impl OnePass<'_, '_> {
         let hosts: Vec<String> = self.group.hosts().map(str::to_owned).collect();
         let answers = self.group.answers_of_each(walk, all, &mut |walk, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
+            // Agents report ten times a second, which is often enough to begin and end faults.
             fault_schedule.look(walk);
-            if let Some(host) = hosts.get(index).filter(|_| is_observed && !alone) {
+            if !is_observed {
+                return None;
+            }
+            if let Some(host) = hosts.get(index)
+                && !alone
+            {
                 (walk.observe)(Event::HostProgress { host, sample });
             }
-            live.ops += sample.ops;
-            live.bytes += sample.bytes;
-            // The pace is that of the first one.
-            if index == 0 && is_observed {
+            live.ops = live.ops.saturating_add(sample.ops);
+            live.bytes = live.bytes.saturating_add(sample.bytes);
+            // The observer gets one sample of all whenever the first agent reports: samples of the
+            // others come at other instants and have no order among each other.
+            if index == 0 {
                 let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
                 (walk.observe)(Event::Progress(so_far));
                 (live.ops, live.bytes) = (0, 0);
@@ -166,50 +194,79 @@ impl OnePass<'_, '_> {
         let (_, go) = request::go(0).into_parts();
         let mut done = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
-            let read = |report| self.group.read_answer(walk, index, &go, report);
-            done.push(answer.map(read).transpose()?);
+            done.push(match answer {
+                Some(report) => Some(self.group.read_answer(walk, index, &go, report)?),
+                None => None,
+            });
         }
         Ok(done)
     }
 
-    /// Has all agents count and tell; the first one, for all where only one can.
+    /// Has each agent count what its ops left and report the pass; files that belong to no one
+    /// agent are counted by the first, which therefore needs to know what the others did.
     fn account(
         &mut self,
         walk: &mut Walk<'_>,
         done: &[Vec<Done>],
     ) -> Result<Vec<PassEnd>, TrialError> {
-        let others = |index| if index == 0 { done[1..].concat() } else { Vec::new() };
-        self.group.ask_all(walk, |index| request::account(others(index)))
+        let others = done.get(1..).unwrap_or_default().concat();
+        self.group.ask_all(walk, |index| {
+            request::account(if index == 0 { others.clone() } else { Vec::new() })
+        })
     }
 
-    /// Makes one pass of what all agents told.
-    fn put_together(
+    /// Makes one pass of what all agents reported.
+    fn merge_ends(
         &mut self,
         walk: &mut Walk<'_>,
-        mut ends: Vec<PassEnd>,
+        ends: Vec<PassEnd>,
         start: &Start,
     ) -> Result<PassEnd, TrialError> {
+        // An agent that was killed while it counted has no answer, and those of the others would
+        // stand at its index.
+        if ends.len() != self.group.len() {
+            let missing = format!(
+                "{} of {} agents reported their work (hint: plan the kill to fall within the pass)",
+                ends.len(),
+                self.group.len()
+            );
+            return Err(TrialError::Failed(missing));
+        }
         if self.group.is_alone() {
-            let mut end = ends.remove(0);
-            if let Some(host) = self.group.hosts().next() {
-                end.result.telemetry.iter_mut().for_each(|seen| host.clone_into(&mut seen.host));
-            }
-            return Ok(end);
+            return self.name_host(ends);
         }
         let after = self.group.samples(walk)?;
-        let parts = ends.into_iter().zip(self.group.hosts_and_shares()).enumerate();
-        let parts = parts.map(|(index, (end, (host, share)))| Part {
-            host: host.to_owned(),
-            workers: share.count,
-            end,
-            // There is a sample of each agent that is left, before as after.
-            clock: Mapping { before: start.clocks[index], after: after[index] },
-        });
+        let mut parts = Vec::with_capacity(ends.len());
+        for (index, (end, (host, share))) in
+            ends.into_iter().zip(self.group.hosts_and_shares()).enumerate()
+        {
+            let (Some(before), Some(after)) = (start.clocks.get(index), after.get(index)) else {
+                return Err(TrialError::Failed(format!("host {host}: its clock is not known")));
+            };
+            // A sample before and one after: instants between them are interpolated, so that a
+            // clock that runs fast or slow is not a skew of its host.
+            let clock = Mapping { before: *before, after: *after };
+            parts.push(Part { host: host.to_owned(), workers: share.count, end, clock });
+        }
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
-        Ok(merge(self.spec, parts.collect(), planned_ns, start.round_trip_ns))
+        Ok(merge(self.spec, parts, planned_ns, start.round_trip_ns))
     }
 
-    /// Leaves the hosts that work: whoever waits for a server that is gone waits for long.
+    /// Returns the only agent's pass, whose telemetry gets the name of its host.
+    fn name_host(&self, ends: Vec<PassEnd>) -> Result<PassEnd, TrialError> {
+        let Some(mut end) = ends.into_iter().next() else {
+            return Err(TrialError::Failed("the agent did not report its pass".to_owned()));
+        };
+        if let Some(host) = self.group.hosts().next() {
+            for telemetry in &mut end.result.telemetry {
+                host.clone_into(&mut telemetry.host);
+            }
+        }
+        Ok(end)
+    }
+
+    /// Leaves the hosts that work, and returns why: their agents wait for a server that is gone, and
+    /// would not answer for long.
     fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
         self.group.leave(walk);
         TrialError::Failed(why)

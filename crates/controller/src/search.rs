@@ -1,7 +1,7 @@
 //! Raises the load on a server until it gives in, see [`stats::breaking`].
 //!
 //! Each load is a run of the campaign, stored with its trials like any other, so that whatever ends
-//! the search, all that was measured stays. What a load is, only the caller knows.
+//! the search, all that was measured is kept. What a load is, only the caller knows.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -69,11 +69,11 @@ impl<'a> Keeping<'a> {
 }
 
 /// Searches for the load under which a server gives in; `at` makes the run with a load. Where the
-/// search names another load in the end, somebody stopped it.
+/// search names another load in the end, it was stopped.
 ///
 /// # Errors
 /// When a run can't be made, the results can't be kept, or the agent is gone. What was stored until
-/// then stays.
+/// then is kept.
 pub fn search(
     walk: &mut Walk<'_>,
     keeping: &mut Keeping<'_>,

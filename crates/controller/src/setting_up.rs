@@ -1,6 +1,6 @@
 //! Sets up the hosts of a run around its trial and its passes.
 //!
-//! Settings that are not in force become caveats of every pass, or fail a trial that is strict. To
+//! Settings that are not effective become caveats of every pass, or fail a trial that is strict. To
 //! be forgotten by remounting, a tail of the applied_steps is undone and applied again.
 
 use fleet::request;
@@ -11,7 +11,7 @@ use crate::Walk;
 use crate::applied_steps::on_host;
 use crate::host_setup::{bring_to, undo_to};
 
-/// Brings the hosts to what a run wants; tells what is in force, and the caveats for each pass.
+/// Brings the hosts to what a run wants; tells what is effective, and the caveats for each pass.
 ///
 /// # Errors
 /// When a host can't be reached or set up, or a strict run does not get what it requested.
@@ -28,7 +28,7 @@ pub(crate) fn before_trial(
         trial.facts.extend(applied_steps.facts());
         let differences = applied_steps.differences();
         if lab.strict && !differences.is_empty() {
-            return Err(format!("not in force: {}", differences.join("; ")));
+            return Err(format!("not effective: {}", differences.join("; ")));
         }
         Ok(applied_steps.caveats())
     })

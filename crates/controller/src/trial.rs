@@ -1,4 +1,4 @@
-//! One trial: begin, its passes in their order, end; whatever happens the site is removed.
+//! One trial: begin, its passes in their order, end; the target is cleaned up in any case.
 //!
 //! A trial is made by a [`AgentGroup`] of one agent or of many. A failure ends the
 //! trial and is kept in it, a lost host too; only the agent of this very host that is gone, or
@@ -28,7 +28,7 @@ pub(crate) fn run(
     make(walk, spec, position, true)
 }
 
-/// Makes a trial that nobody hears of.
+/// Makes a trial whose events are dropped.
 pub(crate) fn unobserved(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
     make(walk, spec, 0, false)
 }
@@ -54,7 +54,7 @@ fn make(
         Ok(()) => {}
         Err(TrialError::CampaignOver(error)) => return Err(error),
         Err(TrialError::Failed(why)) => {
-            // Preparations that somebody stopped did not fail.
+            // Preparations that were stopped did not fail.
             let stopped = walk.stop.load(Relaxed);
             trial.state = if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
         }
@@ -64,7 +64,7 @@ fn make(
 
 /// Ends what agents do for a trial whose controller panicked, removes what they made and undoes
 /// what was done to hosts, so that the next trial finds all as it should be. Each step is made
-/// whatever became of the others. Answers that got lost in between are found as answers to another
+/// whatever became of the others. Answers that got lost meanwhile are found as answers to another
 /// order, and cost their host its agent, which then undoes by itself what it did.
 fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> TrialError {
     let settled = panicked::catch(|| group.settle(walk).map_err(TrialError::CampaignOver));
@@ -119,7 +119,7 @@ fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
     walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
 }
 
-/// Has each agent make or join the site; the settings in force.
+/// Has each agent make or join the site; the settings effective.
 fn begin(
     walk: &mut Walk<'_>,
     group: &mut AgentGroup<'_>,
@@ -135,7 +135,7 @@ fn begin(
         request::begin(Assignment {
             share: shares[index],
             joins: index > 0,
-            journal: host.map_or(JournalLocation::InMemory, |host| books_of(spec, &host.name)),
+            journal: host.map_or(JournalLocation::InMemory, |host| ack_journal(spec, &host.name)),
             ..assignment(spec, seed, workplace)
         })
     })?;
@@ -159,7 +159,7 @@ struct Workplace<'a> {
 
 /// The trial as it is handed to an agent that works alone.
 ///
-/// What is scheduled when is drawn for each trial anew, so that trials are samples of what was
+/// What is scheduled when is drawn for each trial again, so that trials are samples of what was
 /// requested for and not one sample measured again.
 fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
     Assignment {
@@ -175,7 +175,7 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
 }
 
 /// Returns the journal of a host's agent, which outlives the agent when that is killed.
-fn books_of(spec: &RunSpec, host: &str) -> JournalLocation {
+fn ack_journal(spec: &RunSpec, host: &str) -> JournalLocation {
     let is_killed =
         |one: &Disturbance| one.fault == FaultKind::ClientKill && one.host.as_deref() == Some(host);
     let soak = spec.soak.as_deref();
@@ -291,7 +291,7 @@ fn passes<'s>(
     Ok(())
 }
 
-/// How a trial ended that could not be made; what somebody stopped did not fail.
+/// How a trial ended that could not be made; a trial that was stopped did not fail.
 fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
     if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }

@@ -1,7 +1,7 @@
 //! Watches the hosts of a run that don't do its work while those that do it work.
 //!
 //! The agent that works watches its own host. What the server did meanwhile tells what only both
-//! sides together can: whether what was read came from its disk.
+//! sides together can: whether its disk or its memory served what was read.
 
 use fleet::request;
 use model::units::Size;
@@ -21,7 +21,7 @@ pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
     walk.hosts.ask(host, request::watch())
 }
 
-/// Ends it, and adds to a pass what was seen and what that makes doubtful.
+/// Ends it, and adds to a pass what was seen and what that makes caveatful.
 ///
 /// # Errors
 /// When the host is lost.
@@ -45,7 +45,7 @@ fn bystander(lab: &LabSpec) -> Option<&str> {
     lab.leaves_server().then_some(lab.server.name.as_str())
 }
 
-/// Doubts about where the server had from what the kernel's server sent.
+/// Caveats about where the server had from what the kernel's server sent.
 pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     let served = server.risen("nfsd.read_bytes");
     let disks = server.metrics.iter().filter(|metric| is_of_whole_disk(&metric.name, server));

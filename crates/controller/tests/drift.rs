@@ -53,7 +53,7 @@ fn server(port: u16, time_ns: u64) -> Server {
     Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
 }
 
-/// What is said of the drift of five trials, each on the server as it is then.
+/// What is stated of the drift of five trials, each on the server as it is then.
 fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut times_ns = times_ns.into_iter();
     let first = server(0, times_ns.next()?);
@@ -114,7 +114,7 @@ fn a_server_that_ages_from_trial_to_trial_is_a_drift_and_a_steady_one_is_none() 
     // A machine that is busy anyway may let a trial be slower than the one after it, or five trials
     // fall in order: by chance, and not each time.
     let aging = || drift([1, 6, 12, 24, 48].map(|ms| ms * 1_000_000));
-    let said = (0..10).find_map(|_| aging()).expect("drift");
-    assert!(said.starts_with("5 trials fall by "), "{said}");
+    let stated = (0..10).find_map(|_| aging()).expect("drift");
+    assert!(stated.starts_with("5 trials fall by "), "{stated}");
     assert!((0..10).any(|_| drift([12_000_000; 5]).is_none()));
 }

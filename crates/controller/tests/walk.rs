@@ -20,7 +20,7 @@ struct Scripted<F> {
     script: F,
     trials: usize,
     answers: VecDeque<Report>,
-    /// What is told of the pass that was made last.
+    /// What is reported of the pass that was made last.
     ran: Option<Report>,
     orders: Vec<String>,
 }
@@ -34,11 +34,11 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Scripted<F> {
 impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.trials += usize::from(matches!(order, Order::Begin(_)));
-        let told = (self.script)(self.trials, &order);
+        let reported = (self.script)(self.trials, &order);
         let answer = match &order {
-            Order::Begin(_) => told.unwrap_or_else(|| Report::Begun(Vec::new())),
+            Order::Begin(_) => reported.unwrap_or_else(|| Report::Begun(Vec::new())),
             Order::Prepare(_) => Report::Prepared,
-            Order::Arm { pass, .. } => match told {
+            Order::Arm { pass, .. } => match reported {
                 Some(ran @ Report::Ran(_)) => {
                     self.ran = Some(ran);
                     Report::Armed
@@ -51,8 +51,8 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
             },
             Order::Go { start_ns: 0 } => Report::Worked { done: Vec::new(), is_broken: false },
             Order::Account { .. } => self.ran.take().expect("a pass was made"),
-            Order::End { inherits: false } => told.unwrap_or(Report::Ended),
-            order => panic!("nobody asked for {order:?}"),
+            Order::End { inherits: false } => reported.unwrap_or(Report::Ended),
+            order => panic!("unexpected order {order:?}"),
         };
         self.answers.push_back(answer);
         match order {
@@ -102,7 +102,7 @@ fn plan(text: &str) -> Plan {
     planned::plan(&format!("{head}{text}"))
 }
 
-/// Walks the plan over an agent and returns what was stored, with the events that were heard.
+/// Walks the plan over an agent and returns what was stored, with the events that were received.
 fn walked(
     plan: &Plan,
     agent: &mut dyn Transport,
@@ -141,7 +141,7 @@ fn walked(
     (store.load(id).unwrap(), events)
 }
 
-/// Goes on with a stored campaign over an agent that does what it is told, and returns what is
+/// Goes on with a stored campaign over an agent that does what it is reported, and returns what is
 /// stored then, with the number of trials that were made.
 fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
@@ -329,9 +329,9 @@ fn preparations_that_were_stopped_did_not_fail() {
 #[test]
 fn preflight_wants_one_target_that_works() {
     let plan = plan("[[workload]]\nkind = \"stream\"\nbackends = [\"posix\"]\n");
-    for (works, expected) in [(true, None), (false, Some("nobody home"))] {
+    for (works, expected) in [(true, None), (false, Some("no server"))] {
         let mut agent = Scripted::new(|_, order: &Order| match order {
-            Order::Begin(_) if !works => Some(Report::Failed("nobody home".into())),
+            Order::Begin(_) if !works => Some(Report::Failed("no server".into())),
             _ => None,
         });
         let stop = AtomicBool::new(false);

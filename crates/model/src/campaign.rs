@@ -226,8 +226,10 @@ impl PassResult {
     }
 
     /// Ops that count for the rate: all but `Sync`.
+    ///
+    /// Sums saturate, here and below: an agent or a file may report any numbers.
     pub fn ops(&self) -> u64 {
-        self.rated().map(|kind| kind.done).sum()
+        self.rated().fold(0, |sum, kind| sum.saturating_add(kind.done))
     }
 
     /// Returns how many ops of an open loop the target carried in the measured window, and no more
@@ -240,20 +242,30 @@ impl PassResult {
         // A queue that the warm-up left takes the place of ops of the window; what the window
         // leaves is done after it, and is none of its own.
         let in_time = self.ops().saturating_sub(self.scope.overdue_ops());
-        Some((in_time + offered.carried_over_ops).min(offered.scheduled_ops))
+        Some(in_time.saturating_add(offered.carried_over_ops).min(offered.scheduled_ops))
+    }
+
+    /// Adds the statistics of each interval of another host's part of the pass.
+    pub fn add_intervals(&mut self, other: &Self) {
+        for (index, interval) in other.intervals.iter().enumerate() {
+            match self.intervals.get_mut(index) {
+                None => self.intervals.push(*interval),
+                Some(known) => known.add(interval),
+            }
+        }
     }
 
     /// Bytes that ops moved.
     pub fn bytes(&self) -> u64 {
-        self.rated().map(|kind| kind.bytes).sum()
+        self.rated().fold(0, |sum, kind| sum.saturating_add(kind.bytes))
     }
 
     /// Returns how many ops the target answered with an error.
     pub fn answered_errors(&self) -> u64 {
-        let mut answered = 0;
+        let mut answered = 0_u64;
         for (error, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
             if *error != OpError::LOST {
-                answered += count;
+                answered = answered.saturating_add(*count);
             }
         }
         answered
@@ -261,7 +273,11 @@ impl PassResult {
 
     /// Ops that failed, `Sync` included.
     pub fn errors(&self) -> u64 {
-        self.kinds.iter().flat_map(|kind| &kind.errors).map(|(_, count)| count).sum()
+        let mut failed = 0_u64;
+        for (_, count) in self.kinds.iter().flat_map(|kind| &kind.errors) {
+            failed = failed.saturating_add(*count);
+        }
+        failed
     }
 
     /// The caveat that `workers` were not all busy for most of the window, where they were not.
@@ -336,14 +352,14 @@ impl KindResult {
     }
 
     fn merge(&mut self, more: Self) {
-        self.issued += more.issued;
-        self.done += more.done;
-        self.bytes += more.bytes;
+        self.issued = self.issued.saturating_add(more.issued);
+        self.done = self.done.saturating_add(more.done);
+        self.bytes = self.bytes.saturating_add(more.bytes);
         self.service_time.merge(&more.service_time);
         self.response_time.merge(&more.response_time);
         for (error, count) in more.errors {
             match self.errors.iter_mut().find(|(seen, _)| *seen == error) {
-                Some((_, total)) => *total += count,
+                Some((_, total)) => *total = total.saturating_add(count),
                 None => self.errors.push((error, count)),
             }
         }

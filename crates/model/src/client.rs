@@ -95,9 +95,9 @@ pub struct ClientResult {
 impl ClientResult {
     /// Adds what the same client did in another trial.
     pub fn merge(&mut self, other: &Self) {
-        self.ops += other.ops;
-        self.bytes += other.bytes;
-        self.failed += other.failed;
+        self.ops = self.ops.saturating_add(other.ops);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.failed = self.failed.saturating_add(other.failed);
         self.times.merge(&other.times);
     }
 }

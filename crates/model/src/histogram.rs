@@ -118,10 +118,12 @@ impl Histogram {
             self.make_room(lowest, buckets.last().unwrap_or(lowest));
         }
         for (bucket, count) in other.occupied() {
-            *self.bucket_mut(bucket) += count;
+            // Another host's counts may be any numbers: too many stay at the most that fits.
+            let sum = self.bucket_mut(bucket);
+            *sum = sum.saturating_add(count);
         }
-        self.count += other.count;
-        self.sum += other.sum;
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -206,9 +208,9 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         // The first bucket at which so many values have been passed holds the value of that rank.
-        let mut seen = 0;
+        let mut seen = 0_u64;
         for (bucket, count) in self.occupied() {
-            seen += count;
+            seen = seen.saturating_add(count);
             if seen >= rank {
                 return middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
             }
@@ -373,7 +375,7 @@ fn unpacked(mut packed: &[u8]) -> impl Iterator<Item = (usize, u64)> + '_ {
     std::iter::from_fn(move || {
         let gap = usize::try_from(take_varint(&mut packed)?).ok()?;
         let count = u64::try_from(take_varint(&mut packed)?).ok()?;
-        bucket += gap;
+        bucket = usize::checked_add(bucket, gap)?;
         Some((bucket, count))
     })
 }

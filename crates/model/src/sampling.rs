@@ -92,17 +92,17 @@ pub struct ProcessorWait {
 impl Work {
     /// Adds what another worker did.
     pub const fn add(&mut self, more: Self) {
-        self.ops += more.ops;
-        self.bytes += more.bytes;
+        self.ops = self.ops.saturating_add(more.ops);
+        self.bytes = self.bytes.saturating_add(more.bytes);
     }
 }
 
 impl ProcessorWait {
     /// Adds what another worker waited.
     pub const fn add(&mut self, more: Self) {
-        self.waited_ns += more.waited_ns;
-        self.held_ns += more.held_ns;
-        self.of_ns += more.of_ns;
+        self.waited_ns = self.waited_ns.saturating_add(more.waited_ns);
+        self.held_ns = self.held_ns.saturating_add(more.held_ns);
+        self.of_ns = self.of_ns.saturating_add(more.of_ns);
     }
 
     /// The share that was waited, 0 to 1.

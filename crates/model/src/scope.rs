@@ -110,8 +110,8 @@ impl WarmedUp {
             match all.iter_mut().find(|known| known.kind == warm.kind) {
                 None => all.push(*warm),
                 Some(known) => {
-                    known.done += warm.done;
-                    known.bytes += warm.bytes;
+                    known.done = known.done.saturating_add(warm.done);
+                    known.bytes = known.bytes.saturating_add(warm.bytes);
                 }
             }
         }

@@ -153,13 +153,13 @@ impl IntervalStats {
     /// stands for all.
     pub fn add(&mut self, other: &Self) {
         self.at_ns = self.at_ns.max(other.at_ns);
-        self.ops += other.ops;
-        self.errors += other.errors;
+        self.ops = self.ops.saturating_add(other.ops);
+        self.errors = self.errors.saturating_add(other.errors);
         self.p50_ns = self.p50_ns.max(other.p50_ns);
         self.p99_ns = self.p99_ns.max(other.p99_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
-        self.uncommitted += other.uncommitted;
-        self.rss_bytes += other.rss_bytes;
+        self.uncommitted = self.uncommitted.saturating_add(other.uncommitted);
+        self.rss_bytes = self.rss_bytes.saturating_add(other.rss_bytes);
     }
 }
 
@@ -182,11 +182,11 @@ pub struct Recovery {
 impl Recovery {
     /// Adds what another client had to do.
     pub const fn add(&mut self, other: Self) {
-        self.retransmissions += other.retransmissions;
-        self.reconnects += other.reconnects;
-        self.replays += other.replays;
-        self.delays += other.delays;
-        self.resent_bytes += other.resent_bytes;
+        self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);
+        self.reconnects = self.reconnects.saturating_add(other.reconnects);
+        self.replays = self.replays.saturating_add(other.replays);
+        self.delays = self.delays.saturating_add(other.delays);
+        self.resent_bytes = self.resent_bytes.saturating_add(other.resent_bytes);
     }
 }
 
@@ -247,12 +247,12 @@ pub struct Kept {
 impl Kept {
     /// Adds what became of other blocks.
     pub fn add(&mut self, other: &Self) {
-        self.blocks += other.blocks;
-        self.written += other.written;
-        self.uncommitted += other.uncommitted;
-        self.lost += other.lost;
-        self.rolled_back += other.rolled_back;
-        self.torn += other.torn;
+        self.blocks = self.blocks.saturating_add(other.blocks);
+        self.written = self.written.saturating_add(other.written);
+        self.uncommitted = self.uncommitted.saturating_add(other.uncommitted);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.rolled_back = self.rolled_back.saturating_add(other.rolled_back);
+        self.torn = self.torn.saturating_add(other.torn);
         for finding in &other.findings {
             self.note(finding);
         }

@@ -1,7 +1,7 @@
 //! The files that must be in the working directory after a pass, by what its ops reported.
 //!
-//! Each pass has its own sum: files, bytes, directories and links that were there, that came and
-//! that went. What was there before follows from the run; nothing is counted twice.
+//! Each pass has its own sum: files, bytes, directories and links that were there, were
+//! created and were removed. What was there before follows from the run; nothing is counted twice.
 
 use engine::target::Inventory;
 use fleet::Done;

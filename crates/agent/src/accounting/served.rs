@@ -75,7 +75,7 @@ fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
     counted.map(|kind| started.of(kind)).sum()
 }
 
-/// Under which procedure a server counts a call; `None` where it can't be told apart.
+/// Under which procedure a server counts a call; `None` where it can't be distinguished.
 fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind> {
     use OperationKind as Kind;
     if version.major() < 4 {

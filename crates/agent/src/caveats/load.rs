@@ -143,9 +143,11 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         }
     }
     let (kind, requested, found) = farthest?;
-    Some(CaveatCode::MixShares.because(format!(
-        "{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested"
-    )))
+    Some(
+        CaveatCode::MixShares.because(format!(
+            "{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested"
+        )),
+    )
 }
 
 /// Raises caveats about the data: whether it was as large on its way as it was written, and whether

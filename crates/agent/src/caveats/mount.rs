@@ -10,7 +10,8 @@ use model::{Caveat, CaveatCode, Pass, PassResult, Telemetry};
 use super::{STORAGE_SHARE_MIN, read_bytes};
 
 /// Procedures that ask a server for names and attributes.
-const ATTRIBUTE_PROCEDURES: [&str; 6] = ["GETATTR", "LOOKUP", "ACCESS", "READDIRPLUS", "READDIR", "OPEN"];
+const ATTRIBUTE_PROCEDURES: [&str; 6] =
+    ["GETATTR", "LOOKUP", "ACCESS", "READDIRPLUS", "READDIR", "OPEN"];
 
 /// Transmissions beyond the number of calls that may be calls in flight.
 pub const IN_FLIGHT_MAX: u64 = 64;

@@ -24,7 +24,7 @@ impl DeadMount {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        // Whoever looks at the mount waits for a first message that never comes.
+        // A thread that looks at the mount waits for a first message that never comes.
         let script = "exec 9<>/dev/fuse && mount -i -t fuse \
                       -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && exec sleep 600";
         let mut command = Command::new("sh");
@@ -45,7 +45,7 @@ impl DeadMount {
         self.folder.path()
     }
 
-    /// Looks for a file on it, in a thread; what came of it is sent.
+    /// Looks for a file on it, in a thread; the error is sent.
     fn look_for_file(&self) -> mpsc::Receiver<io::ErrorKind> {
         let path = self.point().join("file");
         let (found, finding) = channel();
@@ -99,13 +99,13 @@ fn a_wait_for_a_mount_that_never_answers_is_ended_by_force() {
 }
 
 #[test]
-fn a_wish_to_stop_ends_the_wait_where_nothing_else_would() {
+fn a_request_to_stop_ends_the_wait_where_nothing_else_would() {
     let Some(mount) = DeadMount::new() else { return };
     let guard = HangGuard::start(None);
     let stop = Arc::new(AtomicBool::new(false));
     guard.watch(Some(watched(mount.point(), None, &stop)));
     let finding = mount.look_for_file();
-    assert!(finding.recv_timeout(TICK * 4).is_err(), "nobody wanted to stop");
+    assert!(finding.recv_timeout(TICK * 4).is_err(), "the trial was not to stop");
     stop.store(true, Relaxed);
     finding.recv_timeout(PATIENCE).expect("the wait was ended");
     assert!(guard.release().is_some());
@@ -115,7 +115,7 @@ fn a_wish_to_stop_ends_the_wait_where_nothing_else_would() {
 fn only_a_wait_without_an_answer_is_silence() {
     let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
     let mut silence = Silence::default();
-    // Nobody waits, however little the server says.
+    // No thread waits, however rarely the server answers.
     silence.count(true, BTreeMap::new(), 5);
     silence.count(true, BTreeMap::new(), 5);
     assert_eq!(silence.ticks, 0);
@@ -124,8 +124,8 @@ fn only_a_wait_without_an_answer_is_silence() {
     silence.count(true, wait(2), 5);
     assert_eq!(silence.ticks, 2);
     silence.count(true, wait(2), 6);
-    assert_eq!(silence.ticks, 0, "an answer came");
-    // Of another's mount nobody knows what it answers: there only the same wait counts.
+    assert_eq!(silence.ticks, 0, "an answer arrived");
+    // Answers on a foreign mount are not counted: there only the same wait counts.
     silence.count(false, wait(3), 0);
     assert_eq!(silence.ticks, 0);
     silence.count(false, wait(3), 0);

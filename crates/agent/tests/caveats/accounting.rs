@@ -1,4 +1,4 @@
-//! Every workload is accounted for exactly, by every witness there is.
+//! Every workload is accounted for exactly, by every cross-check source there is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -262,15 +262,15 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             let server = Some((ServerCounts::default(), ServerCounts::default()));
             let sources = CrossCheckSources { server, ..CrossCheckSources::default() };
             let cross_checks = accounting::cross_checks(&spec, &result, &sources);
-            let is_doubted = !accounting::caveats(&cross_checks).is_empty();
+            let is_caveated = !accounting::caveats(&cross_checks).is_empty();
             // Attributes ride along with many operations of version 4: its backend alone counts.
             let rides = matches!(
                 kind,
                 OpKind::Null | OpKind::Getattr | OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf
             );
             // What no backend executes never reaches a server.
-            let stays = *kind == OpKind::Execute || (rides && version.major() == 4);
-            assert_eq!(is_doubted, !stays, "{kind} of version {version}: {cross_checks:?}");
+            let is_kept = *kind == OpKind::Execute || (rides && version.major() == 4);
+            assert_eq!(is_caveated, !is_kept, "{kind} of version {version}: {cross_checks:?}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
         measure(target, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     let sources = CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() };
     let cross_checks = accounting::cross_checks(&spec, &measured.result, &sources);
-    assert!(cross_checks.len() >= 2, "nobody else counted: {cross_checks:?}");
+    assert!(cross_checks.len() >= 2, "no independent counts: {cross_checks:?}");
     accounting::caveats(&cross_checks).iter().map(|caveat| caveat.code).collect()
 }
 
@@ -59,7 +59,7 @@ fn ops_that_were_lost_are_missed() {
 }
 
 #[test]
-fn a_file_that_nobody_made_is_noticed() {
+fn a_foreign_file_is_noticed() {
     let directory = on_storage();
     let mut rig = Rig::new();
     let spec = metadata(directory.path(), 100);
@@ -159,7 +159,7 @@ fn a_stopped_pass_is_interrupted() {
 }
 
 #[test]
-fn a_transfer_size_that_the_server_refuses_is_not_in_force() {
+fn a_transfer_size_that_the_server_refuses_is_not_effective() {
     let small = server(ServerConfig {
         faults: FaultPlan {
             read_bytes_max: Some(32 << 10),
@@ -178,10 +178,10 @@ fn a_transfer_size_that_the_server_refuses_is_not_in_force() {
 #[test]
 fn posix_has_no_depth() {
     let directory = on_storage();
-    for (queue_depth, doubted) in [(4, true), (1, false)] {
+    for (queue_depth, caveated) in [(4, true), (1, false)] {
         let spec = RunSpec { queue_depth, ..stream(directory.path()) };
         let found = Rig::new().first_pass(&spec);
-        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), doubted);
+        assert_eq!(found.contains(&CaveatCode::OptionNotEffective), caveated);
     }
 }
 
@@ -202,12 +202,12 @@ fn a_refused_ring_falls_back_to_posix() {
 }
 
 #[test]
-fn nobody_waited_for_the_data() {
+fn the_data_was_not_waited_for() {
     let directory = on_storage();
-    for (durability, doubted) in [(Durability::None, true), (Durability::Sync, false)] {
+    for (durability, caveated) in [(Durability::None, true), (Durability::Sync, false)] {
         let spec = RunSpec { durability, ..stream(directory.path()) };
         let found = Rig::new().first_pass(&spec);
-        assert_eq!(found.contains(&CaveatCode::NotDurable), doubted);
+        assert_eq!(found.contains(&CaveatCode::NotDurable), caveated);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Doubts that are a rule over the figures of a pass, at both sides of their bound.
+//! Caveats that are a rule over the figures of a pass, at both sides of their bound.
 
 use std::path::Path;
 
@@ -22,16 +22,16 @@ pub(crate) fn result() -> PassResult {
     }
 }
 
-fn doubted(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
+fn caveated(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
     caveats::about_figures(spec, result).iter().any(|caveat| caveat.code == code)
 }
 
 #[test]
-fn a_short_pass_is_doubted() {
+fn a_short_pass_is_caveated() {
     let spec = stream(Path::new("/"));
     for (window_ns, expected) in [(19_000_000, true), (20_000_000, false)] {
         let result = PassResult { window_ns, ..result() };
-        assert_eq!(doubted(&spec, &result, CaveatCode::TooShort), expected);
+        assert_eq!(caveated(&spec, &result, CaveatCode::TooShort), expected);
     }
     let directory = tempfile::tempdir().unwrap();
     let found = Rig::new().first_pass(&metadata(directory.path(), 1));
@@ -39,38 +39,38 @@ fn a_short_pass_is_doubted() {
 }
 
 #[test]
-fn workers_out_of_step_are_doubted() {
+fn workers_out_of_step_are_caveated() {
     let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
-        assert_eq!(doubted(&spec, &result, CaveatCode::Unsynchronised), expected);
+        assert_eq!(caveated(&spec, &result, CaveatCode::Unsynchronised), expected);
         // Who has no file is not late.
         let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
         let sequential = PassResult { pass: Pass::Write, ..result.clone() };
-        assert!(!doubted(&idle, &sequential, CaveatCode::Unsynchronised));
+        assert!(!caveated(&idle, &sequential, CaveatCode::Unsynchronised));
         // One worker is always in step with itself.
-        assert!(!doubted(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
+        assert!(!caveated(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
     }
 }
 
 #[test]
-fn a_client_without_time_left_is_doubted_on_nfs_only() {
+fn a_client_without_time_left_is_caveated_on_nfs_only() {
     let server = server(ServerConfig::default());
     let busy = PassResult { client_cpu_ns: 960_000_000, ..result() };
-    assert!(doubted(&nfs(&server), &busy, CaveatCode::ClientSaturated));
-    assert!(!doubted(&nfs(&server), &result(), CaveatCode::ClientSaturated));
-    assert!(!doubted(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
+    assert!(caveated(&nfs(&server), &busy, CaveatCode::ClientSaturated));
+    assert!(!caveated(&nfs(&server), &result(), CaveatCode::ClientSaturated));
+    assert!(!caveated(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
 }
 
 #[test]
 fn a_server_on_this_host_is_noted() {
     let server = server(ServerConfig::default());
     let near = nfs(&server);
-    assert!(doubted(&near, &result(), CaveatCode::SharedHost));
+    assert!(caveated(&near, &result(), CaveatCode::SharedHost));
     let Target::Nfs(mut target) = near.target.clone() else { unreachable!() };
     target.host = "192.0.2.1".into();
     let far = RunSpec { target: Target::Nfs(target), ..near };
-    assert!(!doubted(&far, &result(), CaveatCode::SharedHost));
+    assert!(!caveated(&far, &result(), CaveatCode::SharedHost));
 }
 
 /// A second in which so many ops of each kind were done, of 4 KiB each.
@@ -92,7 +92,7 @@ fn has(caveats: &[Caveat], code: CaveatCode) -> bool {
 }
 
 #[test]
-fn a_load_that_was_not_met_is_doubted() {
+fn a_load_that_was_not_met_is_caveated() {
     let mut spec = RunSpec { workload: Workload::Mixed, ..stream(Path::new("/")) };
     spec.read_percent = 100;
     spec.load.rate_per_s = 10_000;
@@ -109,7 +109,7 @@ fn a_load_that_was_not_met_is_doubted() {
 }
 
 #[test]
-fn shares_that_are_off_are_doubted() {
+fn shares_that_are_off_are_caveated() {
     let mut spec = RunSpec { workload: Workload::OpMix, ..stream(Path::new("/")) };
     spec.op_mix.shares = vec![(OpKind::Read, 5_000), (OpKind::Lookup, 5_000)];
     let off = |spec: &RunSpec, pass, reads, lookups| {
@@ -127,7 +127,7 @@ fn shares_that_are_off_are_doubted() {
 }
 
 #[test]
-fn data_that_shrinks_on_its_way_is_doubted() {
+fn data_that_shrinks_on_its_way_is_caveated() {
     let mount = |file_system: &str, options: &str| Mount {
         file_system: file_system.into(),
         source: "s".into(),
@@ -142,7 +142,7 @@ fn data_that_shrinks_on_its_way_is_doubted() {
     zeros.data.fill = Fill::Zeros;
     let mut half = random.clone();
     half.data.compress_percent = 50;
-    let doubted = |spec: &RunSpec, mount: &Mount| {
+    let caveated = |spec: &RunSpec, mount: &Mount| {
         has(&caveats::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
     };
     for (mount, expected) in [
@@ -153,9 +153,9 @@ fn data_that_shrinks_on_its_way_is_doubted() {
         (mount("ext4", "rw"), false),
         (mount("tmpfs", "rw"), false),
     ] {
-        assert_eq!(doubted(&zeros, &mount), expected, "{mount:?}");
-        assert_eq!(doubted(&half, &mount), expected, "{mount:?}");
-        assert!(!doubted(&random, &mount), "{mount:?}");
+        assert_eq!(caveated(&zeros, &mount), expected, "{mount:?}");
+        assert_eq!(caveated(&half, &mount), expected, "{mount:?}");
+        assert!(!caveated(&random, &mount), "{mount:?}");
     }
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
@@ -190,7 +190,7 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
 }
 
 #[test]
-fn speeds_of_an_emulated_processor_are_doubted() {
+fn speeds_of_an_emulated_processor_are_caveated() {
     let caveat = caveats::about_host(Some("QEMU Virtual CPU")).unwrap();
     assert_eq!(caveat.code, CaveatCode::Emulated);
     assert!(caveat.evidence.contains("QEMU Virtual CPU"));

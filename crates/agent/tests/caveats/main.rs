@@ -7,9 +7,9 @@ mod stamps;
 
 mod accounting;
 mod causes;
-mod course;
 mod figures;
 mod mount;
 mod offered;
 mod page;
 mod panics;
+mod timeline;

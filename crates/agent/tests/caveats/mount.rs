@@ -1,4 +1,4 @@
-//! Doubts about mounts of the kernel's NFS client, from counters as it keeps them.
+//! Caveats about mounts of the kernel's NFS client, from counters as it keeps them.
 
 use agent::caveats::{
     IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
@@ -67,7 +67,7 @@ fn what_did_not_come_over_the_wire_was_cached() {
 }
 
 #[test]
-fn calls_that_were_sent_again_are_told() {
+fn calls_that_were_sent_again_are_reported() {
     let wire = ("server_read_bytes", 100);
     let sent = |again| [wire, ("READ.ops", 10), ("READ.transmissions", 10 + again)];
     assert_eq!(codes(READ, 100, &sent(IN_FLIGHT_MAX)), [""; 0]);
@@ -115,17 +115,20 @@ fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option
 }
 
 #[test]
-fn segments_that_tcp_sent_again_are_told() {
+fn segments_that_tcp_sent_again_are_reported() {
     let [served, _] = served_and_local();
-    // What a shaped link did to a run that nothing was said of.
-    let told = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
-    assert!(told.starts_with("115191 of 1200000 segments "), "{told}");
-    assert!(told.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp, "), "{told}");
+    // What a shaped link did to a run that nothing was stated of.
+    let reported = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
+    assert!(reported.starts_with("115191 of 1200000 segments "), "{reported}");
+    assert!(
+        reported.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp, "),
+        "{reported}"
+    );
     assert!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX + 1).is_some());
 }
 
 #[test]
-fn what_tcp_sends_again_for_others_accuses_nobody() {
+fn what_tcp_sends_again_for_others_raises_no_caveat() {
     let [served, local] = served_and_local();
     // A few by chance, or a share that costs nothing.
     assert_eq!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX), None);
@@ -133,7 +136,7 @@ fn what_tcp_sends_again_for_others_accuses_nobody() {
     // Tail probes on a loopback (66 of 4,264 were seen), all of which arrived twice.
     assert!(segments_arrived(&served, 4_264, 66, 0).is_some());
     assert_eq!(segments_arrived(&served, 4_264, 66, 66), None);
-    // Whoever does not use TCP is not slowed down by it.
+    // A client that does not use TCP is not slowed down by it.
     assert_eq!(segments(&local, 1_200_000, 115_191), None);
     let mut over_udp = served;
     over_udp.target.nfs_mut().unwrap().settings.proto = Proto::Udp;
@@ -224,7 +227,7 @@ fn the_limit_of_sending_is_a_fact_where_much_was_sent() {
 
 const MIB: u64 = 1 << 20;
 
-/// What is said of a pass that read a set of 64 MiB, on a host that has so many MiB of memory.
+/// What is stated of a pass that read a set of 64 MiB, on a host that has so many MiB of memory.
 fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
     let spec = RunSpec { file_size_bytes: 64 * MIB, files: 1, ..spec.clone() };
     let read = KindResult {
@@ -239,22 +242,22 @@ fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
     let result = PassResult { pass: Pass::Read, kinds: vec![read], ..crate::figures::result() };
     let written = PassResult { kinds: Vec::new(), ..result.clone() };
     assert_eq!(about_server_cache(&spec, &written, None, Some(host_mib * MIB)), None);
-    let told = about_server_cache(&spec, &result, None, Some(host_mib * MIB));
-    told.map(|caveat| caveat.evidence)
+    let reported = about_server_cache(&spec, &result, None, Some(host_mib * MIB));
+    reported.map(|caveat| caveat.evidence)
 }
 
 #[test]
 fn what_a_server_may_have_in_memory_is_noted() {
     let [served, _] = served_and_local();
     let unknown = read_back(&served, 1).unwrap();
-    assert!(unknown.ends_with("nobody knows how much memory the server has"), "{unknown}");
-    let told = RunSpec { server_memory_bytes: 65 * MIB, ..served };
+    assert!(unknown.ends_with("the size of the server's memory is not known"), "{unknown}");
+    let reported = RunSpec { server_memory_bytes: 65 * MIB, ..served };
     assert_eq!(
-        read_back(&told, 1).unwrap(),
+        read_back(&reported, 1).unwrap(),
         "64 MiB of files, and the server has 65 MiB of memory"
     );
     // A server on this host has the memory of this host.
-    let mut here = told;
+    let mut here = reported;
     here.server_memory_bytes = 0;
     here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
     assert!(read_back(&here, 1_000).unwrap().contains("has 1000 MiB of memory"));
@@ -263,8 +266,8 @@ fn what_a_server_may_have_in_memory_is_noted() {
 #[test]
 fn a_server_that_has_less_memory_than_files_is_not_suspected() {
     let [served, local] = served_and_local();
-    let told = RunSpec { server_memory_bytes: 64 * MIB, ..served.clone() };
-    assert_eq!(read_back(&told, 1_000), None);
+    let reported = RunSpec { server_memory_bytes: 64 * MIB, ..served.clone() };
+    assert_eq!(read_back(&reported, 1_000), None);
     let mut here = served.clone();
     here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
     assert_eq!(read_back(&here, 64), None);

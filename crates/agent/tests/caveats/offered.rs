@@ -19,14 +19,14 @@ fn slow(time_ns: u64) -> Server {
     faulty(FaultPlan { service_time, ..FaultPlan::default() })
 }
 
-/// What is said of a pass with this code.
-fn said(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
+/// What is stated of a pass with this code.
+fn stated(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
     let mut rig = Rig::new();
     rig.begin(spec);
     let end = rig.run(pass);
     assert_eq!(end.broken, None);
-    let told = |caveat: Caveat| (caveat.code == code).then_some(caveat.evidence);
-    end.result.caveats.into_iter().find_map(told)
+    let reported = |caveat: Caveat| (caveat.code == code).then_some(caveat.evidence);
+    end.result.caveats.into_iter().find_map(reported)
 }
 
 fn mix(on: RunSpec, read_percent: u32, load: Load) -> RunSpec {
@@ -46,7 +46,7 @@ fn a_server_slower_than_the_load_is_below_what_was_offered() {
     let load = Load { rate_per_s: 1_000, arrivals: Arrivals::Constant, ..Load::default() };
     let offered = |server: &Server| {
         let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
-        said(&spec, Pass::Mix, CaveatCode::BelowOffered)
+        stated(&spec, Pass::Mix, CaveatCode::BelowOffered)
     };
     // One call at a time, each of which takes 10 ms: a hundred a second at most.
     let below = offered(&slow(10_000_000)).expect("below-offered");
@@ -60,7 +60,7 @@ fn a_server_slower_than_the_load_is_below_what_was_offered() {
 }
 
 #[test]
-fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_what_falls_due_later() {
+fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_later_ops() {
     let load = Load { rate_per_s: 1_000, arrivals: Arrivals::Constant, ..Load::default() };
     let pass = |server: &Server, warmup_ms: u64| {
         let load = Load { warmup_ms, ..load };
@@ -72,7 +72,7 @@ fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_what_falls_due_later()
     // A call takes 10 ms: after 400 ms of warm-up some 360 ops wait, 3.6 s of work.
     let slow = slow(10_000_000);
     let result = pass(&slow, 400);
-    assert_eq!(result.ops(), 0, "nothing that fell due in the window was done");
+    assert_eq!(result.ops(), 0, "nothing that was scheduled in the window was done");
     let (offered, carried) = (result.scope.offered.unwrap(), result.carried_ops().unwrap());
     assert_eq!(carried, offered.carried_over_ops);
     assert!((1..=31).contains(&carried), "{carried} ops in 300 ms, 10 ms each");
@@ -113,21 +113,21 @@ fn a_mix_of_which_a_server_refuses_one_kind_has_other_shares() {
     }];
     let load = Load { ops_max: 500, ..Load::default() };
     let shares =
-        |server: &Server| said(&mix(nfs(server), 10, load), Pass::Mix, CaveatCode::MixShares);
+        |server: &Server| stated(&mix(nfs(server), 10, load), Pass::Mix, CaveatCode::MixShares);
     // Fewer than the hundred errors that end a pass.
     let off = shares(&faulty(FaultPlan { errors, ..FaultPlan::default() })).expect("mix-shares");
-    assert!(off.starts_with("0.0 % of ") && off.ends_with("10.0 % were asked for"), "{off}");
+    assert!(off.starts_with("0.0 % of ") && off.ends_with("10.0 % were requested"), "{off}");
     assert_eq!(shares(&server(ServerConfig::default())), None);
 }
 
 #[test]
-fn zeros_are_doubted_where_something_may_compress_them() {
+fn zeros_are_caveated_where_something_may_compress_them() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let server = server(ServerConfig::default());
     let local = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
     let remote = RunSpec { file_size_bytes: 1 << 20, ..nfs(&server) };
     let null = RunSpec::null(Workload::Stream);
-    for (spec, fill, doubted) in [
+    for (spec, fill, caveated) in [
         (&remote, Fill::Zeros, true),
         (&remote, Fill::Random, false),
         (&local, Fill::Random, false),
@@ -135,8 +135,8 @@ fn zeros_are_doubted_where_something_may_compress_them() {
     ] {
         let mut spec = spec.clone();
         spec.data.fill = fill;
-        let found = said(&spec, Pass::Write, CaveatCode::Compressible);
-        assert_eq!(found.is_some(), doubted, "{} {fill}: {found:?}", spec.target_name);
+        let found = stated(&spec, Pass::Write, CaveatCode::Compressible);
+        assert_eq!(found.is_some(), caveated, "{} {fill}: {found:?}", spec.target_name);
     }
 }
 

@@ -35,7 +35,7 @@ fn is_smooth(caveats: &[Caveat]) -> bool {
 }
 
 #[test]
-fn nothing_is_said_where_nothing_went_wrong() {
+fn no_caveat_where_nothing_went_wrong() {
     for proto in [Proto::Tcp, Proto::Udp] {
         let settings = NfsSettings { proto, ..NfsSettings::default() };
         let caveats = written(FaultPlan::default(), settings);
@@ -52,24 +52,24 @@ fn what_a_server_takes_in_two_parts_was_not_lost() {
 }
 
 #[test]
-fn lost_answers_over_udp_are_asked_for_again_and_told() {
+fn lost_answers_over_udp_are_requested_again_and_reported() {
     let faults = FaultPlan { seed: 3, drop_reply: PartsPerMillion(50_000), ..FaultPlan::default() };
     let settings = NfsSettings { proto: Proto::Udp, timeo_ms: 100, ..NfsSettings::default() };
     let caveats = written(faults, settings);
-    let told = evidence(&caveats, CaveatCode::Retransmits).expect("retransmits");
-    assert!(told.contains("sent again (counted by the client)"), "{told}");
+    let reported = evidence(&caveats, CaveatCode::Retransmits).expect("retransmits");
+    assert!(reported.contains("sent again (counted by the client)"), "{reported}");
 }
 
 #[test]
-fn a_connection_that_is_closed_again_and_again_is_told() {
+fn a_connection_that_is_closed_again_and_again_is_reported() {
     let faults = FaultPlan { close_after_calls: Some(20), ..FaultPlan::default() };
     let caveats = written(faults, NfsSettings::default());
-    let told = evidence(&caveats, CaveatCode::Recovered).expect("recovered");
-    assert!(!told.starts_with("0 connections"), "{told}");
+    let reported = evidence(&caveats, CaveatCode::Recovered).expect("recovered");
+    assert!(!reported.starts_with("0 connections"), "{reported}");
 }
 
 #[test]
-fn a_server_that_puts_calls_off_is_told() {
+fn a_server_that_puts_calls_off_is_reported() {
     let faults = FaultPlan {
         seed: 1,
         errors: vec![ErrorFault {
@@ -80,6 +80,6 @@ fn a_server_that_puts_calls_off_is_told() {
         ..FaultPlan::default()
     };
     let caveats = written(faults, NfsSettings::default());
-    let told = evidence(&caveats, CaveatCode::ServerBusy).expect("server-busy");
-    assert!(told.contains("\"later\""), "{told}");
+    let reported = evidence(&caveats, CaveatCode::ServerBusy).expect("server-busy");
+    assert!(reported.contains("\"later\""), "{reported}");
 }

@@ -20,7 +20,7 @@ pub struct Rig {
     thread: Option<JoinHandle<Vec<String>>>,
     stop: Arc<AtomicBool>,
     share: Share,
-    /// Wishes to stop as soon as a pass tells of its progress.
+    /// Stops as soon as a pass reports its progress.
     pub stops_at_progress: bool,
 }
 
@@ -142,7 +142,7 @@ impl Rig {
         answer
     }
 
-    /// Begins a trial, makes its first pass, and returns what was doubted.
+    /// Begins a trial, makes its first pass, and returns what was caveated.
     pub fn first_pass(&mut self, spec: &RunSpec) -> Vec<CaveatCode> {
         self.begin(spec);
         let end = self.run(spec.passes()[0]);

@@ -60,12 +60,12 @@ fn a_flipped_bit_is_found_on_posix_and_uring() {
         let spec = on_directory(backend, folder.path());
         assert_eq!(found(&spec, |_| ()), None, "{backend:?}");
         let file = |work: &str| folder.path().join(work).join("f00000001");
-        let said = found(&spec, |work| flip(&file(work), 70_001)).unwrap();
-        assert!(said.starts_with("1 of 64 ops "), "{said}");
-        assert!(said.contains("f00000001 at 70001: 0x"), "{said}");
+        let stated = found(&spec, |work| flip(&file(work), 70_001)).unwrap();
+        assert!(stated.starts_with("1 of 64 ops "), "{stated}");
+        assert!(stated.contains("f00000001 at 70001: 0x"), "{stated}");
         // In the stamp itself.
-        let said = found(&spec, |work| flip(&file(work), 65_536 + 20)).unwrap();
-        assert!(said.contains("f00000001 at 65536: checksum 0x"), "{said}");
+        let stated = found(&spec, |work| flip(&file(work), 65_536 + 20)).unwrap();
+        assert!(stated.contains("f00000001 at 65536: checksum 0x"), "{stated}");
     }
 }
 
@@ -73,7 +73,7 @@ fn a_flipped_bit_is_found_on_posix_and_uring() {
 fn a_block_in_the_wrong_place_is_found_though_it_is_intact() {
     let folder = tempfile::tempdir().unwrap();
     let spec = on_directory(BackendKind::Posix, folder.path());
-    let said = found(&spec, |work| {
+    let stated = found(&spec, |work| {
         let work = folder.path().join(work);
         let mut block = [0; 4096];
         let open = |name| OpenOptions::new().read(true).write(true).open(work.join(name)).unwrap();
@@ -83,8 +83,8 @@ fn a_block_in_the_wrong_place_is_found_though_it_is_intact() {
         open("f00000001").write_all_at(&block, 8192).unwrap();
     })
     .unwrap();
-    assert!(said.contains("f00000000 at 4096: the block written at 8192"), "{said}");
-    assert!(said.contains("f00000001 at 8192: a block of file number 0"), "{said}");
+    assert!(stated.contains("f00000000 at 4096: the block written at 8192"), "{stated}");
+    assert!(stated.contains("f00000001 at 8192: a block of file number 0"), "{stated}");
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn a_rewrite_that_was_lost_is_found_though_the_old_block_is_intact() {
     open().write_all_at(&old, 12_288).unwrap();
     let caveats = rig.run(Pass::Reread).result.caveats;
     let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch).unwrap();
-    let said = &caveat.evidence;
-    assert!(said.contains("f00000001 at 12288: generation 1, written 2 or later"), "{said}");
+    let stated = &caveat.evidence;
+    assert!(stated.contains("f00000001 at 12288: generation 1, written 2 or later"), "{stated}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_flipped_bit_is_found_over_nfs() {
             target.settings.version = version;
         }
         assert_eq!(found(&spec, |_| ()), None, "{version}");
-        let said = found(&spec, |work| flip_over_nfs(&server, work, 70_001)).unwrap();
-        assert!(said.contains("f00000001 at 70001: 0x"), "{version}: {said}");
+        let stated = found(&spec, |work| flip_over_nfs(&server, work, 70_001)).unwrap();
+        assert!(stated.contains("f00000001 at 70001: 0x"), "{version}: {stated}");
     }
 }

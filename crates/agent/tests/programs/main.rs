@@ -37,7 +37,7 @@ fn reason(end: &PassEnd) -> &str {
 }
 
 #[test]
-fn tar_of_a_generated_tree_is_timed_and_nothing_stays() {
+fn tar_of_a_generated_tree_is_timed_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "tar -cf copy.tar tree");
     spec.command.setup = words("dfsbench:tree files=300");
@@ -151,7 +151,7 @@ fn a_target_without_a_path_is_a_row_with_a_reason() {
 }
 
 #[test]
-fn dd_and_fio_write_and_read_the_bytes_that_were_asked_for() {
+fn dd_and_fio_write_and_read_the_bytes_that_were_requested() {
     for workload in [Workload::Dd, Workload::Fio] {
         let folder = tempfile::tempdir().unwrap();
         let spec = tool(folder.path(), workload, &[Pass::Write, Pass::Read]);
@@ -205,13 +205,17 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
             let PassEnd { result, broken, .. } = rig.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
-            // bonnie++ syncs what it wrote although nobody requested that.
+            // bonnie++ syncs what it wrote although that was not requested.
             let syncs = result.kinds.iter().any(|kind| kind.kind == OpKind::Sync);
-            let unasked = workload == Workload::Bonniexx && pass.writes();
-            assert_eq!(syncs, unasked, "{workload} {pass}");
-            let told = result.caveats.iter().map(|caveat| caveat.code).collect::<Vec<_>>();
-            assert_eq!(told.contains(&CaveatCode::OptionNotEffective), unasked, "{told:?}");
-            assert!(!told.contains(&CaveatCode::NotDurable) || !unasked, "{told:?}");
+            let unrequested = workload == Workload::Bonniexx && pass.writes();
+            assert_eq!(syncs, unrequested, "{workload} {pass}");
+            let reported = result.caveats.iter().map(|caveat| caveat.code).collect::<Vec<_>>();
+            assert_eq!(
+                reported.contains(&CaveatCode::OptionNotEffective),
+                unrequested,
+                "{reported:?}"
+            );
+            assert!(!reported.contains(&CaveatCode::NotDurable) || !unrequested, "{reported:?}");
         }
     }
 }

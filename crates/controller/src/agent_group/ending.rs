@@ -1,8 +1,8 @@
 //! How a trial ends on its agents: all at one moment, and whatever became of some of them.
 //!
-//! After any failure a group is settled: whoever works is told to end, and whoever does not answer
-//! in time is left. At the end of a trial whoever has one removes what it made; but nobody is
-//! waited for without a limit.
+//! After any failure a group is settled: agents that work are ordered to end, and those that don't
+//! answer in time are left. At the end of a trial each agent that has one removes what it made; but
+//! none is waited for without a limit.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ use crate::{ControllerError, Walk};
 /// server take a good part of it.
 const END_WITHIN_NS: u64 = 1_800_000_000_000;
 
-/// How long agents have to end what is under way when others can't go on, in nanoseconds.
+/// How long agents have to end what is in flight when others can't go on, in nanoseconds.
 const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 
 impl AgentGroup<'_> {
-    /// Wants those that have not answered to end what is under way.
+    /// Wants those that have not answered to end what is in flight.
     pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
-        for member in self.members.iter().filter(|member| member.is_asked()) {
+        for member in self.members.iter().filter(|member| member.is_busy()) {
             match &member.host {
                 Some(host) => walk.hosts.cancel(host),
                 None => walk.agent.cancel(),
@@ -32,7 +32,7 @@ impl AgentGroup<'_> {
         }
     }
 
-    /// Has all agents end what is under way after something went wrong, so that they are free.
+    /// Has all agents end what is in flight after something went wrong, so that they are free.
     ///
     /// # Errors
     /// When the agent of this process is gone.
@@ -41,12 +41,12 @@ impl AgentGroup<'_> {
         self.disarm(walk)?;
         let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
         let mut rounds = Rounds::of(self, walk, 0..self.len());
-        while self.members.iter().any(Member::is_asked) {
+        while self.members.iter().any(Member::is_busy) {
             // What went wrong first says more.
-            let (is_quiet, _) = self.hear_asked(walk, &rounds.next(walk), None)?;
+            let (is_quiet, _) = self.hear_requested(walk, &rounds.next(walk), None)?;
             self.disarm(walk)?;
             if walk.hosts.now_ns() > until_ns {
-                self.leave_asked(walk);
+                self.leave_requested(walk);
             }
             if is_quiet {
                 rounds.wait(walk);
@@ -56,12 +56,12 @@ impl AgentGroup<'_> {
     }
 
     /// Takes what has come from those of a round that have yet to answer: whether nothing has, and
-    /// what the first said that is lost, could not obey, or gave no such answer as is expected;
+    /// the reason of the first that is lost, could not obey, or gave no such answer as is expected;
     /// without one any answer will do.
     ///
     /// # Errors
     /// When the agent of this process is gone.
-    fn hear_asked(
+    fn hear_requested(
         &mut self,
         walk: &mut Walk<'_>,
         round: &Round,
@@ -69,7 +69,7 @@ impl AgentGroup<'_> {
     ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
         let (mut is_quiet, mut refused) = (true, Ok(()));
         for &index in &round.who {
-            while self.members[index].is_asked() {
+            while self.members[index].is_busy() {
                 let received = self.try_receive(walk, index);
                 let read = match (received, expected) {
                     (Ok(Some(Report::Progress(_))), _) => Ok(Some(())),
@@ -103,18 +103,18 @@ impl AgentGroup<'_> {
     }
 
     /// Leaves the hosts that take too long to end their trial, and names the first of them.
-    fn give_up_asked(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
-        let requested = self.members.iter().find(|member| member.is_asked());
+    fn give_up_requested(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+        let requested = self.members.iter().find(|member| member.is_busy());
         let Some(host) = requested.and_then(|member| member.host.clone()) else { return Ok(()) };
-        self.leave_asked(walk);
+        self.leave_requested(walk);
         let limit = Nanos(END_WITHIN_NS);
         let why = format!("host {host}: it still removes its files after {limit}");
         Err(TrialError::Failed(format!("{why}, and is left to it")))
     }
 
     /// Leaves the hosts that don't answer.
-    fn leave_asked(&mut self, walk: &mut Walk<'_>) {
-        for member in self.members.iter_mut().filter(|member| member.is_asked()) {
+    fn leave_requested(&mut self, walk: &mut Walk<'_>) {
+        for member in self.members.iter_mut().filter(|member| member.is_busy()) {
             if let Some(host) = &member.host {
                 walk.hosts.leave_one(host);
                 member.state = State::Away;
@@ -122,8 +122,8 @@ impl AgentGroup<'_> {
         }
     }
 
-    /// Ends the trial of all agents that have one, those that joined first; whoever is last
-    /// inherits where the first one is lost.
+    /// Ends the trial of all agents that have one, those that joined first; the last one
+    /// inherits the directory where the first one is lost.
     ///
     /// # Errors
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
@@ -151,12 +151,12 @@ impl AgentGroup<'_> {
         }
         let until_ns = walk.hosts.now_ns().saturating_add(END_WITHIN_NS);
         let mut rounds = Rounds::of(self, walk, who.clone());
-        while self.members[who.clone()].iter().any(Member::is_asked) {
+        while self.members[who.clone()].iter().any(Member::is_busy) {
             let round = rounds.next(walk);
-            let (is_quiet, refused) = self.hear_asked(walk, &round, Some(&answer))?;
+            let (is_quiet, refused) = self.hear_requested(walk, &round, Some(&answer))?;
             ended = ended.and(refused);
             if walk.hosts.now_ns() > until_ns {
-                ended = ended.and(self.give_up_asked(walk));
+                ended = ended.and(self.give_up_requested(walk));
             }
             if round.is_of_all {
                 ended = ended.and(self.look_at_server(walk));

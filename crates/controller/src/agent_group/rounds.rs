@@ -1,8 +1,8 @@
 //! Whom to listen to next while many agents work.
 //!
 //! A thousand agents answer at about the same moment, and to look at each of them for each answer
-//! would take a million looks. So only those are listened to whose wakeup has rung; now and then it
-//! is everybody's turn, since whoever is silent doesn't ring, nor does whoever has no wakeup.
+//! would take a million looks. So only those are listened to whose wakeup has notified; now and then it
+//! is everybody's turn, since an agent that is lost notifies of nothing, and some have no wakeup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::AgentGroup;
 use crate::Walk;
 
-/// How often all agents are looked at, whether they have rung or not, in nanoseconds.
+/// How often all agents are looked at, whether they have notified or not, in nanoseconds.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
 /// Whom to listen to, round by round: those that rang, and all of them now and then.
@@ -20,7 +20,7 @@ pub(super) struct Rounds {
     by_number: BTreeMap<u32, usize>,
     /// When all were listened to last; `None` before that.
     all_ns: Option<u64>,
-    /// Since the last round somebody has waited.
+    /// The caller has waited since the last round.
     has_waited: bool,
 }
 
@@ -47,10 +47,10 @@ impl Rounds {
     pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
         let rang: BTreeSet<u32> = walk.hosts.wakeup().take_notified();
         let now_ns = walk.hosts.now_ns();
-        let is_due = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
-        // Where nobody has rung for as long as one waits, there may be some that never do.
+        let is_overdue = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
+        // Where no agent has notified for as long as one waits, there may be some that never do.
         let is_in_vain = std::mem::take(&mut self.has_waited) && rang.is_empty();
-        let is_of_all = is_in_vain || self.all_ns.is_none_or(is_due);
+        let is_of_all = is_in_vain || self.all_ns.is_none_or(is_overdue);
         if !is_of_all {
             let who = rang.iter().filter_map(|number| self.by_number.get(number));
             return Round { who: who.copied().collect(), is_of_all };
@@ -59,7 +59,7 @@ impl Rounds {
         Round { who: self.who.clone().collect(), is_of_all }
     }
 
-    /// Waits until somebody rings, for a while at most.
+    /// Waits until an agent notifies, for a while at most.
     pub(super) fn wait(&mut self, walk: &Walk<'_>) {
         (walk.wait)(walk.hosts.wakeup());
         self.has_waited = true;

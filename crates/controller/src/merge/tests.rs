@@ -14,8 +14,8 @@ type Did = (usize, OpKind, u64, bool);
 fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
     let mut kinds: Vec<KindResult> = Vec::new();
     for &(_, kind, time_ns, failed) in did {
-        let place = kinds.iter().position(|known| known.kind == kind);
-        let place = place.unwrap_or_else(|| {
+        let index = kinds.iter().position(|known| known.kind == kind);
+        let index = index.unwrap_or_else(|| {
             kinds.push(KindResult {
                 kind,
                 issued: 0,
@@ -27,7 +27,7 @@ fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
             });
             kinds.len() - 1
         });
-        let known = &mut kinds[place];
+        let known = &mut kinds[index];
         known.issued += 1;
         if failed {
             let error = OpError(time_ns as u32 % 3);
@@ -77,6 +77,49 @@ fn op() -> impl Strategy<Value = Did> {
     let kind = prop::sample::select(vec![OpKind::Read, OpKind::Write, OpKind::Sync]);
     let time_ns = prop_oneof![0..100_u64, 1_000..1_000_000_u64, any::<u64>()];
     (0..7_usize, kind, time_ns, prop::bool::weighted(0.1))
+}
+
+#[test]
+fn numbers_that_no_agent_can_have_counted_are_merged_without_overflow() {
+    let mut times = model::Histogram::sparse();
+    times.record_n(u64::MAX, u64::MAX);
+    let most = Work { ops: u64::MAX, bytes: u64::MAX };
+    let mut parts = Vec::new();
+    for index in 0..3 {
+        let kind = KindResult {
+            kind: OpKind::Write,
+            issued: u64::MAX,
+            done: u64::MAX,
+            bytes: u64::MAX,
+            errors: vec![(OpError(5), u64::MAX), (OpError(6), u64::MAX)],
+            service_time: times.clone(),
+            response_time: times.clone(),
+        };
+        let mut part = part(index, vec![kind]);
+        let result = &mut part.end.result;
+        result.client_cpu_ns = u64::MAX;
+        result.storage_read_bytes = Some(u64::MAX);
+        (result.first_done_ops, result.first_done_bytes) = (u64::MAX, u64::MAX);
+        let sample = IntervalSample { at_ns: u64::MAX, ops: u64::MAX, bytes: u64::MAX };
+        result.samples = vec![sample];
+        result.scope.slots = u32::MAX;
+        result.scope.warmup =
+            vec![WarmedUp { kind: OpKind::Write, done: u64::MAX, bytes: u64::MAX }];
+        part.end.timeline = vec![TimelinePoint { at_ns: 500, done: most }];
+        let span = &mut part.end.span;
+        (span.first_end_ns, span.last_end_ns) = (u64::MAX, u64::MAX);
+        parts.push(part);
+    }
+    let merged = merge(&RunSpec::null(Workload::Mixed), parts, u64::MAX, u64::MAX).result;
+    assert_eq!((merged.ops(), merged.bytes(), merged.errors()), (u64::MAX, u64::MAX, u64::MAX));
+    assert_eq!(merged.storage_read_bytes, Some(u64::MAX));
+    assert!(merged.kinds[0].service_time.quantile(0.5) > 0);
+}
+
+#[test]
+fn a_pass_without_agents_is_empty() {
+    let merged = merge(&RunSpec::null(Workload::Mixed), Vec::new(), 0, 0).result;
+    assert_eq!((merged.ops(), merged.window_ns, merged.hosts.len()), (0, 0, 0));
 }
 
 proptest! {

@@ -1,12 +1,12 @@
 //! Trials that several agents make at one moment, each a real one with a clock of its own: what
 //! they count together, when they start, and what becomes of one that is lost.
 
-#[path = "../nobody/mod.rs"]
-mod nobody;
+#[path = "../no_agent/mod.rs"]
+mod no_agent;
 #[path = "../planned/mod.rs"]
 mod planned;
 mod rig;
-#[path = "../nobody/walked.rs"]
+#[path = "../no_agent/walked.rs"]
 mod walked;
 
 use std::fs;

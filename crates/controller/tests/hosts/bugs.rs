@@ -1,5 +1,5 @@
 //! What no agent should answer, and a controller that panics: a trial fails and says why, hosts are
-//! put back, and the campaign goes on.
+//! restored, and the campaign goes on.
 
 use model::{CampaignState, Invalidation, LabSpec, TrialState};
 
@@ -46,7 +46,7 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
 }
 
 #[test]
-fn an_undoing_that_is_answered_wrongly_is_told_and_ends_nothing() {
+fn an_undoing_that_is_answered_wrongly_is_reported_and_ends_nothing() {
     let rig = Rig::new(Script { wrong: Some(("c", "UndoLast")), ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);

@@ -2,8 +2,8 @@
 //! undone in which order, what is redone between runs, and what becomes of failures and losses.
 
 mod bugs;
-#[path = "../nobody/mod.rs"]
-mod nobody;
+#[path = "../no_agent/mod.rs"]
+mod no_agent;
 #[path = "../planned/mod.rs"]
 mod planned;
 mod rig;
@@ -15,7 +15,7 @@ use model::{
     TrialState,
 };
 
-use rig::{Rig, Script, told};
+use rig::{Rig, Script, reported};
 
 /// A server with so many threads that a client mounts.
 fn network(threads: u32) -> LabSpec {
@@ -72,9 +72,9 @@ fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
         let trial = &run.trials[0];
         assert_eq!(trial.state, TrialState::Done);
         assert!(trial.passes.iter().all(|pass| pass.caveats.is_empty()), "{:?}", trial.passes);
-        assert_eq!(told(trial, "s", "nfsd"), Some("as asked"));
-        assert_eq!(told(trial, "c", "nfs-mount"), Some("as asked"));
-        assert!(told(trial, "c", "clock offset").is_some(), "{:?}", trial.facts);
+        assert_eq!(reported(trial, "s", "nfsd"), Some("as requested"));
+        assert_eq!(reported(trial, "c", "nfs-mount"), Some("as requested"));
+        assert!(reported(trial, "c", "clock offset").is_some(), "{:?}", trial.facts);
     }
 }
 
@@ -91,7 +91,7 @@ fn a_further_client_changes_exports_and_mounts_alone() {
     let lines = ["s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"];
     assert_eq!(lines.map(count), [1, 1, 1, 3, 3]);
     assert_eq!(["d + nfs-mount", "d - nfs-mount", "c - nfs-mount"].map(count), [1, 1, 3]);
-    // Whoever serves goes on until those who mount have left.
+    // The server goes on until the clients have left.
     let last = |line: &str| log.iter().rposition(|other| other == line).unwrap();
     assert!(last("c - nfs-mount") < last("s - export") && last("s - export") < last("s - nfsd"));
 }
@@ -110,15 +110,15 @@ fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
 }
 
 #[test]
-fn what_is_not_in_force_is_a_doubt_or_fails_a_strict_run() {
+fn what_is_not_effective_is_a_caveat_or_fails_a_strict_run() {
     let rig = Rig::new(Script { differing: Some(("s", "nfsd")), ..Script::default() });
     let strict = LabSpec { strict: true, ..network(8) };
     let (campaign, _) = rig.walk(&[network(8), strict]);
-    let said = "threads on host s: asked for 8, found 4 (/proc/fs/nfsd/threads)";
+    let stated = "threads on host s: requested 8, found 4 (/proc/fs/nfsd/threads)";
     for pass in &campaign.runs[0].trials[0].passes {
-        assert_eq!(pass.caveats, [CaveatCode::OptionNotEffective.because(said)]);
+        assert_eq!(pass.caveats, [CaveatCode::OptionNotEffective.because(stated)]);
     }
-    let failed = TrialState::Failed(format!("not in force: {said}"));
+    let failed = TrialState::Failed(format!("not effective: {stated}"));
     assert_eq!(campaign.runs[1].trials[0].state, failed);
     assert!(campaign.runs[1].trials[0].passes.is_empty());
 }
@@ -163,13 +163,13 @@ fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
     let (campaign, _) = Rig::new(Script::default()).walk(&[network(8), network(16)]);
     let [first, second] = [0, 1].map(|run: usize| &campaign.runs[run].trials[0]);
     for host in ["s", "c"] {
-        assert_eq!(told(first, host, "kernel"), Some("Linux 6.12"));
-        assert_eq!(told(second, host, "kernel"), None);
+        assert_eq!(reported(first, host, "kernel"), Some("Linux 6.12"));
+        assert_eq!(reported(second, host, "kernel"), None);
     }
 }
 
 #[test]
-fn a_host_that_is_lost_fails_its_runs_and_the_others_are_put_back() {
+fn a_host_that_is_lost_fails_its_runs_and_the_others_are_restored() {
     let rig = Rig::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8), network(16), disk("c")]);
     assert_eq!(left, [""; 0]);
@@ -193,7 +193,7 @@ fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
 }
 
 #[test]
-fn a_host_that_can_not_be_reached_is_asked_once() {
+fn a_host_that_can_not_be_reached_is_tried_once() {
     let rig = Rig::new(Script { unreachable: Some("c"), ..Script::default() });
     let (campaign, _) = rig.walk(&[network(8), network(16)]);
     for run in &campaign.runs {
@@ -205,18 +205,18 @@ fn a_host_that_can_not_be_reached_is_asked_once() {
 }
 
 #[test]
-fn what_can_not_be_undone_is_told_and_the_other_hosts_are_put_back() {
+fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
     let rig = Rig::new(Script { sticking: Some(("s", "export")), ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert_eq!(left, ["host s: export is busy"]);
-    // Its agent tries once more when it is left.
+    // Its agent tries again when it is left.
     let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
     assert_eq!(rig.log()[5..], end);
 }
 
 #[test]
-fn a_clock_at_another_rate_is_a_doubt_of_every_pass() {
+fn a_clock_at_another_rate_is_a_caveat_of_every_pass() {
     let rig = Rig::new(Script { clock: Some(("c", 3)), ..Script::default() });
     let (campaign, _) = rig.walk(&[network(8), disk("s")]);
     let [fast, good] = [0, 1].map(|run| &campaign.runs[run].trials[0]);
@@ -226,9 +226,9 @@ fn a_clock_at_another_rate_is_a_doubt_of_every_pass() {
         assert_eq!(caveat.code, CaveatCode::ClockRate);
         assert!(caveat.evidence.starts_with("the clock of host c ran at 3.0000"), "{caveat:?}");
     }
-    assert!(told(fast, "c", "clock rate").is_some_and(|rate| rate.starts_with("3.0000")));
+    assert!(reported(fast, "c", "clock rate").is_some_and(|rate| rate.starts_with("3.0000")));
     assert!(good.passes.iter().all(|pass| pass.caveats.is_empty()), "{:?}", good.passes);
-    assert!(told(good, "s", "clock rate").is_some_and(|rate| rate.starts_with("1.0000")));
+    assert!(reported(good, "s", "clock rate").is_some_and(|rate| rate.starts_with("1.0000")));
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_remount_undoes_and_redoes_just_what_it_has_to() {
 }
 
 #[test]
-fn a_wish_to_stop_puts_everything_back() {
+fn a_request_to_stop_restores_everything() {
     let rig = Rig::new(Script { stops_at: Some("c trial"), ..Script::default() });
     let (campaign, left) = rig.walk(&[network(8), network(16)]);
     assert_eq!(left, [""; 0]);

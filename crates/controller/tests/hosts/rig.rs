@@ -15,7 +15,7 @@ use model::{
 use plan::Plan;
 use results::Store;
 
-use crate::nobody::Nobody;
+use crate::no_agent::NoAgent;
 use crate::planned;
 
 /// What goes otherwise than it should; names of hosts and of actions.
@@ -39,7 +39,7 @@ pub struct Script {
     pub wrong: Option<(&'static str, &'static str)>,
     /// The controller panics when a pass begins: of how many.
     pub panics: u32,
-    /// Somebody wants to stop once a line is in the log.
+    /// Stops the campaign once a line is in the log.
     pub stops_at: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ impl World {
         self.log.borrow_mut().push(line);
     }
 
-    /// Time passes whenever somebody looks at the clock.
+    /// Time passes at each reading of the clock.
     fn read(&self, rate: u64) -> ClockReading {
         self.now_ns.set(self.now_ns.get() + 1_000);
         let now_ns = self.now_ns.get();
@@ -114,7 +114,7 @@ impl Rig {
         let read_clocks = || self.world.read(1);
         let mut campaign = Walk {
             plan: &plan,
-            agent: &mut Nobody,
+            agent: &mut NoAgent,
             hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
             stop: &self.stop,
             wait: &|_| (),
@@ -245,7 +245,7 @@ impl Played {
             source: "/proc/fs/nfsd/threads".into(),
         };
         Report::Applied(EffectiveSettings {
-            facts: vec![Fact::new("server", name, "as asked", "script")],
+            facts: vec![Fact::new("server", name, "as requested", "script")],
             differences: differs.then_some(difference).into_iter().collect(),
         })
     }
@@ -265,14 +265,14 @@ impl Played {
 impl Transport for Played {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.check_alive()?;
-        let answer = self.obey(order).expect("nobody asks for that");
+        let answer = self.obey(order).expect("an order that has an answer");
         self.answers.push_back(answer);
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
         self.check_alive()?;
-        self.answers.pop_front().ok_or_else(|| Gone("nothing was asked".to_owned()))
+        self.answers.pop_front().ok_or_else(|| Gone("nothing was requested".to_owned()))
     }
 
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
@@ -293,8 +293,8 @@ impl Drop for Played {
     }
 }
 
-/// What a trial was told of a host.
-pub fn told<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
+/// What a trial was reported of a host.
+pub fn reported<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
     let fact = trial.facts.iter().find(|fact| fact.scope == host && fact.name == name)?;
     Some(&fact.value)
 }

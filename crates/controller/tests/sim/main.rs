@@ -1,12 +1,12 @@
-//! Thousands of agents that a seed makes up, and what a group of them is said to have done held
+//! Thousands of agents that a seed makes up, and what a group of them is stated to have done held
 //! against what it did.
 //!
 //! Each has a clock of its own, ways of its own to the controller, and its own pace. No test waits:
 //! time passes when a message comes.
 #![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
 
-#[path = "../nobody/mod.rs"]
-mod nobody;
+#[path = "../no_agent/mod.rs"]
+mod no_agent;
 #[path = "../planned/mod.rs"]
 mod planned;
 mod world;
@@ -18,19 +18,19 @@ use std::sync::atomic::AtomicBool;
 use controller::{Hosts, Launched, Walk, leave, walk};
 use fleet::Opening;
 use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
-use nobody::Nobody;
+use no_agent::NoAgent;
 use results::Store;
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
-/// A campaign of one trial by all agents of a world: its pass, and what really happened.
+/// A campaign of one trial by all agents of a world: its pass, and what really was done.
 fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
     let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
     (trial.passes.remove(0), cross_checks)
 }
 
-/// A campaign of one trial by all agents of a world: all that is stored, and what really happened.
+/// A campaign of one trial by all agents of a world: all that is stored, and what really was done.
 fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
@@ -50,7 +50,7 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     let read_clocks = || world.read();
     let mut campaign = Walk {
         plan: &plan,
-        agent: &mut Nobody,
+        agent: &mut NoAgent,
         hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
         wait: &|_| world.pass(),
@@ -72,7 +72,7 @@ fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
     all.clone().max().unwrap() - all.min().unwrap()
 }
 
-/// Holds what is told of a pass against what happened; clocks may be wrong by their bounds and no
+/// Holds what is reported of a pass against what was done; clocks may be wrong by their bounds and no
 /// more.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
@@ -84,22 +84,22 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
         times.record_n(cross_check.op_ns, cross_check.ops);
     }
     assert_eq!(pass.service_time(), times);
-    // Instants are right to within what is said of them. One clock gains on another by 200
+    // Instants are right to within what is stated of them. One clock gains on another by 200
     // millionths at most between two samples that are some seconds apart, and along a straight
     // line: what is left of it is rounding.
     let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
     assert!(error_ns < 5_000_000, "{error_ns} ns");
     let (first, first_true) = (&pass.hosts[0], &cross_checks[0]);
     for (host, cross_check) in pass.hosts.iter().zip(cross_checks) {
-        let told = host.start_ns - first.start_ns;
+        let reported = host.start_ns - first.start_ns;
         let really = cross_check.start_ns.cast_signed() - first_true.start_ns.cast_signed();
         let bound_ns = host.error_ns + first.error_ns + 1_000;
-        assert!(told.abs_diff(really) <= bound_ns, "{}: {told} ns, {really} ns", host.host);
+        assert!(reported.abs_diff(really) <= bound_ns, "{}: {reported} ns, {really} ns", host.host);
         let took = cross_check.end_ns - cross_check.start_ns;
         assert!(host.busy_ns().abs_diff(took) <= 2 * host.error_ns + 1_000, "{}", host.host);
         assert_eq!((host.ops, host.failed), (cross_check.ops, 0));
     }
-    let near = |told: u64, really: u64| told.abs_diff(really) <= 2 * error_ns + 1_000;
+    let near = |reported: u64, really: u64| reported.abs_diff(really) <= 2 * error_ns + 1_000;
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(near(pass.start_skew_ns, skew_ns), "{} ns, {skew_ns} ns", pass.start_skew_ns);
     let ends = || cross_checks.iter().map(|cross_check| cross_check.end_ns);
@@ -142,7 +142,7 @@ fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
 }
 
 #[test]
-fn whoever_starts_late_since_a_message_was_lost_is_named() {
+fn an_agent_that_starts_late_since_a_message_was_lost_is_named() {
     let mut late = 0;
     for seed in 1..=20 {
         let nature =
@@ -155,25 +155,25 @@ fn whoever_starts_late_since_a_message_was_lost_is_named() {
             .max_by_key(|(_, cross_check)| cross_check.start_ns)
             .unwrap();
         let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
-        let said = skewed(&pass);
+        let stated = skewed(&pass);
         if skew_ns > 100_000_000 {
             late += 1;
-            assert!(said[0].starts_with(&format!("host c{} started ", last.0)), "{said:?}");
+            assert!(stated[0].starts_with(&format!("host c{} started ", last.0)), "{stated:?}");
         } else {
-            assert!(skew_ns < 5_000_000 && said.is_empty(), "{skew_ns} ns, {said:?}");
+            assert!(skew_ns < 5_000_000 && stated.is_empty(), "{skew_ns} ns, {stated:?}");
         }
     }
     assert!(late > 0, "no order to go was lost in any of the worlds");
 }
 
 #[test]
-fn whoever_never_removes_what_it_made_is_left_to_it_in_the_end() {
+fn an_agent_that_never_removes_what_it_made_is_left_to_it_in_the_end() {
     let nature =
         Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
     let (trial, _) = trial(nature);
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
-    let said = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
-    assert_eq!(why, said);
+    let stated = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
+    assert_eq!(why, stated);
     // What was measured is kept.
     assert_eq!(trial.passes[0].hosts.len(), 20);
 }

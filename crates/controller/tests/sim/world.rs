@@ -3,7 +3,7 @@
 //! [`World`] holds the clock of the controller, and what is on its way to it. An order is worked
 //! out when it is sent: when it arrives, what the agent's own clock shows then, when the answer
 //! comes. Delays vary from message to message and differ between the two directions; a message that
-//! is lost comes later, as TCP has it, and none overtakes another. What really happened is kept in
+//! is lost comes later, as TCP has it, and none overtakes another. What really was done is kept in
 //! [`CrossCheck`], by the controller's clock.
 
 use std::cell::{Cell, RefCell};
@@ -48,8 +48,8 @@ pub struct World {
     nature: Nature,
     now_ns: Cell<u64>,
     random: RefCell<SplitMix64>,
-    /// What is under way to the controller: when it comes, in which order it was sent, from whom.
-    under_way: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
+    /// What is in flight to the controller: when it comes, in which order it was sent, from whom.
+    in_flight: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
     sent: Cell<u64>,
     agents: RefCell<Vec<Agent>>,
 }
@@ -112,7 +112,7 @@ impl World {
             nature,
             now_ns: Cell::new(1_000 * MS),
             random: RefCell::new(random),
-            under_way: RefCell::default(),
+            in_flight: RefCell::default(),
             sent: Cell::new(0),
             agents,
         })
@@ -122,14 +122,14 @@ impl World {
         ClockReading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
     }
 
-    /// What really happened.
+    /// What really was done.
     pub fn cross_checks(&self) -> Vec<CrossCheck> {
         self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
 
-    /// Lets time pass until the next message comes; a while, where none is under way.
+    /// Lets time pass until the next message comes; a while, where none is in flight.
     pub fn pass(&self) {
-        let next = self.under_way.borrow_mut().pop();
+        let next = self.in_flight.borrow_mut().pop();
         let Some(Reverse((at_ns, _, index))) = next else {
             return self.now_ns.set(self.now_ns.get() + 100 * MS);
         };
@@ -166,7 +166,7 @@ impl World {
         agent.arrived_ns.1 = comes_ns;
         agent.coming.push_back(report);
         self.sent.set(self.sent.get() + 1);
-        self.under_way.borrow_mut().push(Reverse((comes_ns, self.sent.get(), index)));
+        self.in_flight.borrow_mut().push(Reverse((comes_ns, self.sent.get(), index)));
     }
 
     fn take(&self, index: usize) -> Option<Report> {
@@ -199,15 +199,15 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
             (agent.cross_check.start_ns, agent.cross_check.end_ns) = (start_ns, end_ns);
             return (Report::Worked { done: vec![done], is_broken: false }, end_ns + 5 * US);
         }
-        Order::Account { .. } => Report::Ran(Box::new(told(agent))),
+        Order::Account { .. } => Report::Ran(Box::new(reported(agent))),
         Order::End { .. } => Report::Ended,
-        other => Report::Failed(format!("nobody asks for that: {other:?}")),
+        other => Report::Failed(format!("unexpected order {other:?}")),
     };
     (report, soon_ns)
 }
 
 /// What an agent tells of its pass, by its own clock.
-fn told(agent: &Agent) -> PassEnd {
+fn reported(agent: &Agent) -> PassEnd {
     let CrossCheck { start_ns, end_ns, ops, op_ns, .. } = agent.cross_check;
     let mut times = Histogram::sparse();
     times.record_n(op_ns, ops);

@@ -1,4 +1,4 @@
-//! Causes planted in the course of a pass: a server that stands still, processors that others
+//! Causes planted during a pass: a server that stands still, processors that others
 //! take, a worker that lags, a clock that is set; and a clean pass, which is silent.
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn await_reads(server: &Server) {
         std::thread::park_timeout(Duration::from_millis(5));
         reads()
     });
-    assert!(waited, "nobody reads");
+    assert!(waited, "no reader");
 }
 
 /// A mix over NFS, in which the server stands still for a time, half a second after its start.
@@ -85,9 +85,9 @@ fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
     let found = mixed(&spec, &server, Some(Duration::from_millis(1_800)));
-    let said = evidence(&found.caveats, CaveatCode::Stalled).expect("stalled");
-    assert!(said.starts_with("1 x no op ended for 1.00 s or more; "), "{said}");
-    assert!(said.contains(" at 2 of 2 workers"), "{said}");
+    let stated = evidence(&found.caveats, CaveatCode::Stalled).expect("stalled");
+    assert!(stated.starts_with("1 x no op ended for 1.00 s or more; "), "{stated}");
+    assert!(stated.contains(" at 2 of 2 workers"), "{stated}");
     let longest = found.scope.stalls.unwrap().longest;
     assert!((SECOND..5 * SECOND / 2).contains(&longest.lasts_ns), "{longest:?}");
     assert!(longest.at_ns < 4 * SECOND, "{longest:?}");
@@ -100,7 +100,7 @@ fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
 }
 
 #[test]
-fn a_pass_at_an_even_pace_is_steady_and_stalls_nobody() {
+fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
@@ -133,10 +133,10 @@ fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
     };
     let config = ServerConfig { faults, ..ServerConfig::default() };
     // A machine that is busy anyway stalls both, at times of its own.
-    assert!((0..5).any(|_| estimate_is_near_the_truth(&config)));
+    assert!((0..5).any(|_| estimate_is_near_the_planted_value(&config)));
 }
 
-fn estimate_is_near_the_truth(config: &ServerConfig) -> bool {
+fn estimate_is_near_the_planted_value(config: &ServerConfig) -> bool {
     let [closed_server, open_server] = [server(config.clone()), server(config.clone())];
     let stall = Some(Duration::from_secs(1));
     let think = Load { think_time_ns: 20_000_000, ..Load::default() };
@@ -226,15 +226,15 @@ fn processors_that_others_take_are_missed() {
     let hogs = Hogs::start();
     let caveats = rig.run(Pass::Mix).result.caveats;
     drop(hogs);
-    let said = evidence(&caveats, CaveatCode::ProcessorContention).expect("processor-contention");
-    assert!(said.starts_with("ready workers waited for a processor for "), "{said}");
-    assert!(said.contains(" other processes ") && said.contains("(/proc/stat)"), "{said}");
+    let stated = evidence(&caveats, CaveatCode::ProcessorContention).expect("processor-contention");
+    assert!(stated.starts_with("ready workers waited for a processor for "), "{stated}");
+    assert!(stated.contains(" other processes ") && stated.contains("(/proc/stat)"), "{stated}");
     assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none());
-    // Somebody who pauses is let in when he wants; on a machine that is busy anyway not always.
+    // A thread that pauses gets a processor when it asks for one; on a machine that is busy anyway not always.
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
-    let calm = mix(stream(directory.path()), 300, load);
+    let quiet = mix(stream(directory.path()), 300, load);
     let is_silent = |_| {
-        rig.begin(&calm);
+        rig.begin(&quiet);
         let caveats = rig.run(Pass::Mix).result.caveats;
         evidence(&caveats, CaveatCode::ProcessorContention).is_none()
     };
@@ -242,14 +242,14 @@ fn processors_that_others_take_are_missed() {
 }
 
 #[test]
-fn waits_within_a_tenth_are_no_doubt() {
-    let doubted = |waited_ns| {
+fn waits_within_a_tenth_are_no_caveat() {
+    let caveated = |waited_ns| {
         let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
         let caveats = caveats::about_figures(&stream(Path::new("/")), &result);
         evidence(&caveats, CaveatCode::ProcessorContention).is_some()
     };
-    assert!(doubted(101_000_000) && !doubted(100_000_000));
+    assert!(caveated(101_000_000) && !caveated(100_000_000));
 }
 
 /// A system clock whose time of day is off.
@@ -280,16 +280,16 @@ fn a_clock_of_the_day_that_is_set_is_noted_once() {
     let spec = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
     let mut rig = Rig::on(Arc::clone(&clock) as Arc<dyn Clock>);
     rig.begin(&spec);
-    let mut said = |ahead_ns| {
+    let mut stated = |ahead_ns| {
         clock.ahead_ns.store(ahead_ns, Relaxed);
         let caveats = rig.run(Pass::Write).result.caveats;
         evidence(&caveats, CaveatCode::Clock).map(str::to_owned)
     };
-    assert_eq!(said(0), None);
-    let ahead = said(HOUR).unwrap();
+    assert_eq!(stated(0), None);
+    let ahead = stated(HOUR).unwrap();
     assert!(ahead.contains(" ahead in "), "{ahead}");
-    assert_eq!(said(HOUR), None);
-    assert!(said(0).unwrap().contains(" back in "));
+    assert_eq!(stated(HOUR), None);
+    assert!(stated(0).unwrap().contains(" back in "));
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_clock_that_is_slewed_is_not_noted() {
 }
 
 #[test]
-fn a_clean_pass_raises_no_doubt() {
+fn a_clean_pass_raises_no_caveat() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 100 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 1_000, load) };

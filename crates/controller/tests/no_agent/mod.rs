@@ -2,16 +2,16 @@
 
 use fleet::{Gone, Order, Report, Transport};
 
-/// Nobody wants it: an order to it is a fault.
-pub struct Nobody;
+/// Agent that gets no orders: one to it is a bug.
+pub struct NoAgent;
 
-impl Transport for Nobody {
+impl Transport for NoAgent {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         panic!("{order:?}");
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
-        Err(Gone("nobody is there".to_owned()))
+        Err(Gone("no agent is there".to_owned()))
     }
 
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {

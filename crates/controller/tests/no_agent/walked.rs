@@ -1,4 +1,4 @@
-//! A campaign that several agents make together in one directory, whoever starts them.
+//! A campaign that several agents make together in one directory, however they are started.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 use results::Store;
 
-use crate::nobody::Nobody;
+use crate::no_agent::NoAgent;
 use crate::planned;
 
 /// A plan on this directory whose runs are made by so many hosts.
@@ -44,7 +44,7 @@ pub fn walked(
     let mut begun_ns = 0;
     let mut campaign = Walk {
         plan,
-        agent: &mut Nobody,
+        agent: &mut NoAgent,
         hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
         stop: &AtomicBool::new(false),
         wait: &|wakeup| wakeup.wait(Duration::from_millis(100)),
