@@ -12,8 +12,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, Fact, OpError, Opens, Pass, PassResult, Proto,
-    RunSpec, Stable, Telemetry, Workload,
+    Caveat, CaveatCode, Durability, Fact, OpError, Opens, Pass, PassResult, Proto, RunSpec, Stable,
+    Telemetry, Workload,
 };
 
 use crate::accounting;

@@ -166,7 +166,7 @@ fn own_segments(spec: &RunSpec, tcp: TcpCounters) -> Option<String> {
 }
 
 #[test]
-fn segments_of_our_own_connections_are_told() {
+fn segments_of_our_own_connections_are_reported() {
     let [served, _] = served_and_local();
     let tcp = TcpCounters {
         connections: 2,
@@ -175,13 +175,13 @@ fn segments_of_our_own_connections_are_told() {
         segments_arrived_twice: 3,
         ..TcpCounters::default()
     };
-    let told = own_segments(&served, tcp).expect("tcp-retransmits");
+    let reported = own_segments(&served, tcp).expect("tcp-retransmits");
     let begin = "65 of 10000 segments of 2 connections of this client were sent again (0.650 %, ";
-    assert!(told.starts_with(begin), "{told}");
+    assert!(reported.starts_with(begin), "{reported}");
     let end = "TCP_INFO, less 3 that arrived twice by tcpi_dsack_dups)";
-    assert!(told.ends_with(end), "{told}");
-    let told = own_segments(&served, TcpCounters { uncounted: 1, ..tcp }).unwrap();
-    assert!(told.contains("of this client (1 more were not counted) were"), "{told}");
+    assert!(reported.ends_with(end), "{reported}");
+    let reported = own_segments(&served, TcpCounters { uncounted: 1, ..tcp }).unwrap();
+    assert!(reported.contains("of this client (1 more were not counted) were"), "{reported}");
 }
 
 #[test]

@@ -8,12 +8,12 @@
 mod command;
 mod full;
 mod many;
-#[path = "../../../controller/tests/nobody/mod.rs"]
-mod nobody;
+#[path = "../../../controller/tests/no_agent/mod.rs"]
+mod no_agent;
 #[path = "../../../controller/tests/planned/mod.rs"]
 mod planned;
 mod rig;
-#[path = "../../../controller/tests/nobody/walked.rs"]
+#[path = "../../../controller/tests/no_agent/walked.rs"]
 mod walked;
 
 use std::path::Path;
