@@ -248,8 +248,8 @@ fn read_bytes(result: &PassResult) -> u64 {
 /// Notes that a server whose memory can't be observed may have answered reads from it: all that is
 /// read was written there before, by this very trial.
 ///
-/// Where hosts are set up, the controller reads the counters of the server's disks itself. `memory_bytes` is
-/// that of this host, which is the server's where it is here.
+/// Where hosts are set up, the controller reads the counters of the server's disks itself.
+/// `memory_bytes` is that of this host, which is the server's where it is here.
 pub fn about_server_cache(
     spec: &RunSpec,
     result: &PassResult,

@@ -1,9 +1,9 @@
 //! One trial on this host: a target, and the passes on it.
 //!
 //! A pass is prepared, worked and accounted for, each by an order of its own, since other agents
-//! may work on the same files at the same moment. [`Trial::account`] calls every cross-check source and raises
-//! every caveat. The order matters: the server's counters are read before the directory is counted,
-//! and the directory once all agents have ended.
+//! may work on the same files at the same moment. [`Trial::account`] calls every cross-check source
+//! and raises every caveat. The order matters: the server's counters are read before the directory
+//! is counted, and the directory once all agents have ended.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -238,7 +238,8 @@ impl<'a> Trial<'a> {
         let result = &mut measured.result;
         if calendar.has_stepped() {
             result.caveats.extend(calendar.caveat());
-            // These steps are reported; the comparison over the whole trial begins again after them.
+            // These steps are reported; the comparison over the whole trial begins again after
+            // them.
             self.clocks.set(clocks(self.agent));
         }
         result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
@@ -258,8 +259,8 @@ impl<'a> Trial<'a> {
         Ok(Worked { pass, share, measured, facts: facts.into_iter().collect(), server })
     }
 
-    /// Holds the pass that was worked last against every cross-check source, and raises its caveats; `others`
-    /// is what other agents did, where this one counts for all.
+    /// Holds the pass that was worked last against every cross-check source, and raises its
+    /// caveats; `others` is what other agents did, where this one counts for all.
     pub(crate) fn account(&mut self, others: &[Done]) -> Report {
         let Some(worked) = self.worked.take() else {
             return Report::Failed("no pass has been worked".to_owned());

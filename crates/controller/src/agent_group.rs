@@ -353,8 +353,8 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Compares the clocks of all hosts with this one's: the shortest exchange of each counts. Each
-    /// host is requested again as soon as it has answered, and no more often than it takes to know its
-    /// clock as well as ever.
+    /// host is requested again as soon as it has answered, and no more often than it takes to know
+    /// its clock as well as ever.
     ///
     /// # Errors
     /// When one is lost.
@@ -380,7 +380,8 @@ impl<'s> AgentGroup<'s> {
                 return Some(report);
             }
             sent[index] = received;
-            // One that is lost has answered all that it ever will; the next order to it returns the reason.
+            // One that is lost has answered all that it ever will; the next order to it returns the
+            // reason.
             walk.hosts.send(&hosts[index], Order::Clock).is_err().then_some(report)
         })?;
         for (index, report) in last.into_iter().enumerate() {

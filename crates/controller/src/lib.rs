@@ -68,8 +68,8 @@ pub struct Walk<'a> {
     pub hosts: Hosts<'a>,
     /// Set by the caller to stop the campaign.
     pub stop: &'a AtomicBool,
-    /// Waits until an agent may have sent something: until the wakeup notifies, a tenth of a second at
-    /// most.
+    /// Waits until an agent may have sent something: until the wakeup notifies, a tenth of a second
+    /// at most.
     pub wait: &'a dyn Fn(&Wakeup),
     /// Receives the events of the campaign.
     pub observe: &'a mut dyn FnMut(Event<'_>),

@@ -265,8 +265,8 @@ impl OnePass<'_, '_> {
         Ok(end)
     }
 
-    /// Leaves the hosts that work, and returns why: their agents wait for a server that is gone, and
-    /// would not answer for long.
+    /// Leaves the hosts that work, and returns why: their agents wait for a server that is gone,
+    /// and would not answer for long.
     fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
         self.group.leave(walk);
         TrialError::Failed(why)

@@ -25,7 +25,8 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if stalls.count == 0 {
         return None;
     }
-    // A stall is seen between two readings of the workers' counters, so its length is a lower bound.
+    // A stall is seen between two readings of the workers' counters, so its length is a lower
+    // bound.
     let longest = stalls.longest;
     Some(CaveatCode::Stalled.because(format!(
         "{} x no op ended for {} or more; the longest time was {} or more, from {} on, at {} of {} \

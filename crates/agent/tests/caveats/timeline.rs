@@ -230,7 +230,8 @@ fn processors_that_others_take_are_missed() {
     assert!(stated.starts_with("ready workers waited for a processor for "), "{stated}");
     assert!(stated.contains(" other processes ") && stated.contains("(/proc/stat)"), "{stated}");
     assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none());
-    // A thread that pauses gets a processor when it asks for one; on a machine that is busy anyway not always.
+    // A thread that pauses gets a processor when it asks for one; on a machine that is busy anyway
+    // not always.
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
     let quiet = mix(stream(directory.path()), 300, load);
     let is_silent = |_| {

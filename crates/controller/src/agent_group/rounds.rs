@@ -1,8 +1,9 @@
 //! Whom to listen to next while many agents work.
 //!
 //! A thousand agents answer at about the same moment, and to look at each of them for each answer
-//! would take a million looks. So only those are listened to whose wakeup has notified; now and then it
-//! is everybody's turn, since an agent that is lost notifies of nothing, and some have no wakeup.
+//! would take a million looks. So only those are listened to whose wakeup has notified; now and
+//! then it is everybody's turn, since an agent that is lost notifies of nothing, and some have no
+//! wakeup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

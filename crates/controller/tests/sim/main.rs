@@ -72,8 +72,8 @@ fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
     all.clone().max().unwrap() - all.min().unwrap()
 }
 
-/// Holds what is reported of a pass against what was done; clocks may be wrong by their bounds and no
-/// more.
+/// Holds what is reported of a pass against what was done; clocks may be wrong by their bounds and
+/// no more.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
     // What counts adds up exactly.
