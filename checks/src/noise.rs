@@ -1,6 +1,6 @@
 //! Bytes that neither repeat nor compress, for the files that peers read.
 //!
-//! Principal type: [`Noise`], an endless stream. The same every time: a check that fails can be
+//! Principal type: `Noise`, an endless stream. The same every time: a check that fails can be
 //! repeated.
 //!
 //! **Source:** Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"

@@ -1,7 +1,7 @@
 //! How far the workers of a pass are together, and what each had done by then.
 //!
 //! [`PassState`] goes through three stages: some worker has not started yet, all are busy, one has
-//! done all its ops. Each worker compares one byte after each reap and takes a [`Marks`] when it
+//! done all its ops. Each worker compares one byte after each reap and takes a `Marks` when it
 //! has changed, at most a batch late, at the start as at the end.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};

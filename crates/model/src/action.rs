@@ -1,7 +1,7 @@
 //! Actions on a host, as data: planned, shown, sent to it, applied, checked and undone.
 //!
 //! Nothing here acts. Actions of a host build on each other: the last applied is the first undone.
-//! Each is a struct, and [`for_each_action`] lists them; what `lab` does for one stands in a file
+//! Each is a struct, and `for_each_action` lists them; what `lab` does for one stands in a file
 //! of its own there. Every name that an action makes up (mount points, arrays, mappings, files)
 //! starts with or lies under a name of dfsbench, so that ours can be distinguished from others.
 
