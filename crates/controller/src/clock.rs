@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_three_times_as_fast_is_caveated() {
+    fn a_clock_that_runs_three_times_as_fast_raises_a_caveat() {
         let mut drift = Drift::begin(sample(1_000_000_000, 50_000_000_000));
         assert_eq!(drift.caveat("web"), None);
         drift.go_on(sample(3_000_000_000, 56_000_000_000));

@@ -262,7 +262,7 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             let server = Some((ServerCounts::default(), ServerCounts::default()));
             let sources = CrossCheckSources { server, ..CrossCheckSources::default() };
             let cross_checks = accounting::cross_checks(&spec, &result, &sources);
-            let is_caveated = !accounting::caveats(&cross_checks).is_empty();
+            let raises_a_caveat = !accounting::caveats(&cross_checks).is_empty();
             // Attributes ride along with many operations of version 4: its backend alone counts.
             let rides = matches!(
                 kind,
@@ -270,7 +270,7 @@ fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
             );
             // What no backend executes never reaches a server.
             let is_kept = *kind == OpKind::Execute || (rides && version.major() == 4);
-            assert_eq!(is_caveated, !is_kept, "{kind} of version {version}: {cross_checks:?}");
+            assert_eq!(raises_a_caveat, !is_kept, "{kind} of version {version}: {cross_checks:?}");
         }
     }
 }

@@ -22,16 +22,16 @@ pub(crate) fn result() -> PassResult {
     }
 }
 
-fn caveated(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
+fn has_caveat(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
     caveats::about_figures(spec, result).iter().any(|caveat| caveat.code == code)
 }
 
 #[test]
-fn a_short_pass_is_caveated() {
+fn a_short_pass_raises_a_caveat() {
     let spec = stream(Path::new("/"));
     for (window_ns, expected) in [(19_000_000, true), (20_000_000, false)] {
         let result = PassResult { window_ns, ..result() };
-        assert_eq!(caveated(&spec, &result, CaveatCode::TooShort), expected);
+        assert_eq!(has_caveat(&spec, &result, CaveatCode::TooShort), expected);
     }
     let directory = tempfile::tempdir().unwrap();
     let found = Rig::new().first_pass(&metadata(directory.path(), 1));
@@ -39,38 +39,38 @@ fn a_short_pass_is_caveated() {
 }
 
 #[test]
-fn workers_out_of_step_are_caveated() {
+fn workers_out_of_step_raise_a_caveat() {
     let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
-        assert_eq!(caveated(&spec, &result, CaveatCode::Unsynchronised), expected);
+        assert_eq!(has_caveat(&spec, &result, CaveatCode::Unsynchronised), expected);
         // Who has no file is not late.
         let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
         let sequential = PassResult { pass: Pass::Write, ..result.clone() };
-        assert!(!caveated(&idle, &sequential, CaveatCode::Unsynchronised));
+        assert!(!has_caveat(&idle, &sequential, CaveatCode::Unsynchronised));
         // One worker is always in step with itself.
-        assert!(!caveated(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
+        assert!(!has_caveat(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
     }
 }
 
 #[test]
-fn a_client_without_time_left_is_caveated_on_nfs_only() {
+fn a_client_without_time_left_raises_a_caveat_on_nfs_only() {
     let server = server(ServerConfig::default());
     let busy = PassResult { client_cpu_ns: 960_000_000, ..result() };
-    assert!(caveated(&nfs(&server), &busy, CaveatCode::ClientSaturated));
-    assert!(!caveated(&nfs(&server), &result(), CaveatCode::ClientSaturated));
-    assert!(!caveated(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
+    assert!(has_caveat(&nfs(&server), &busy, CaveatCode::ClientSaturated));
+    assert!(!has_caveat(&nfs(&server), &result(), CaveatCode::ClientSaturated));
+    assert!(!has_caveat(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
 }
 
 #[test]
 fn a_server_on_this_host_is_noted() {
     let server = server(ServerConfig::default());
     let near = nfs(&server);
-    assert!(caveated(&near, &result(), CaveatCode::SharedHost));
+    assert!(has_caveat(&near, &result(), CaveatCode::SharedHost));
     let Target::Nfs(mut target) = near.target.clone() else { unreachable!() };
     target.host = "192.0.2.1".into();
     let far = RunSpec { target: Target::Nfs(target), ..near };
-    assert!(!caveated(&far, &result(), CaveatCode::SharedHost));
+    assert!(!has_caveat(&far, &result(), CaveatCode::SharedHost));
 }
 
 /// A second in which so many ops of each kind were done, of 4 KiB each.
@@ -92,7 +92,7 @@ fn has(caveats: &[Caveat], code: CaveatCode) -> bool {
 }
 
 #[test]
-fn a_load_that_was_not_met_is_caveated() {
+fn a_load_that_was_not_met_raises_a_caveat() {
     let mut spec = RunSpec { workload: Workload::Mixed, ..stream(Path::new("/")) };
     spec.read_percent = 100;
     spec.load.rate_per_s = 10_000;
@@ -109,7 +109,7 @@ fn a_load_that_was_not_met_is_caveated() {
 }
 
 #[test]
-fn shares_that_are_off_are_caveated() {
+fn shares_that_are_off_raise_a_caveat() {
     let mut spec = RunSpec { workload: Workload::OpMix, ..stream(Path::new("/")) };
     spec.op_mix.shares = vec![(OpKind::Read, 5_000), (OpKind::Lookup, 5_000)];
     let off = |spec: &RunSpec, pass, reads, lookups| {
@@ -127,7 +127,7 @@ fn shares_that_are_off_are_caveated() {
 }
 
 #[test]
-fn data_that_shrinks_on_its_way_is_caveated() {
+fn data_that_shrinks_on_its_way_raises_a_caveat() {
     let mount = |file_system: &str, options: &str| Mount {
         file_system: file_system.into(),
         source: "s".into(),
@@ -153,9 +153,9 @@ fn data_that_shrinks_on_its_way_is_caveated() {
         (mount("ext4", "rw"), false),
         (mount("tmpfs", "rw"), false),
     ] {
-        assert_eq!(caveated(&zeros, &mount), expected, "{mount:?}");
-        assert_eq!(caveated(&half, &mount), expected, "{mount:?}");
-        assert!(!caveated(&random, &mount), "{mount:?}");
+        assert_eq!(has_caveat(&zeros, &mount), expected, "{mount:?}");
+        assert_eq!(has_caveat(&half, &mount), expected, "{mount:?}");
+        assert!(!has_caveat(&random, &mount), "{mount:?}");
     }
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
@@ -190,7 +190,7 @@ fn files_that_fit_in_memory_are_noted_where_nothing_counts_reads() {
 }
 
 #[test]
-fn speeds_of_an_emulated_processor_are_caveated() {
+fn speeds_of_an_emulated_processor_raise_a_caveat() {
     let caveat = caveats::about_host(Some("QEMU Virtual CPU")).unwrap();
     assert_eq!(caveat.code, CaveatCode::Emulated);
     assert!(caveat.evidence.contains("QEMU Virtual CPU"));

@@ -63,7 +63,7 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
     result.cross_checks.push(CrossCheck {
         source: "files".into(),
         expected: result.ops(),
-        found: result.ops() + index as u64,
+        found: result.ops().saturating_add(index as u64),
     });
     Part {
         host: format!("c{index}"),
