@@ -22,7 +22,7 @@ pub(crate) fn result() -> PassResult {
     }
 }
 
-fn has_caveat(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
+fn raises_code(spec: &RunSpec, result: &PassResult, code: CaveatCode) -> bool {
     caveats::about_figures(spec, result).iter().any(|caveat| caveat.code == code)
 }
 
@@ -31,7 +31,7 @@ fn a_short_pass_raises_a_caveat() {
     let spec = stream(Path::new("/"));
     for (window_ns, expected) in [(19_000_000, true), (20_000_000, false)] {
         let result = PassResult { window_ns, ..result() };
-        assert_eq!(has_caveat(&spec, &result, CaveatCode::TooShort), expected);
+        assert_eq!(raises_code(&spec, &result, CaveatCode::TooShort), expected);
     }
     let directory = tempfile::tempdir().unwrap();
     let found = Rig::new().first_pass(&metadata(directory.path(), 1));
@@ -43,13 +43,13 @@ fn workers_out_of_step_raise_a_caveat() {
     let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
-        assert_eq!(has_caveat(&spec, &result, CaveatCode::Unsynchronised), expected);
+        assert_eq!(raises_code(&spec, &result, CaveatCode::Unsynchronised), expected);
         // Who has no file is not late.
         let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
         let sequential = PassResult { pass: Pass::Write, ..result.clone() };
-        assert!(!has_caveat(&idle, &sequential, CaveatCode::Unsynchronised));
+        assert!(!raises_code(&idle, &sequential, CaveatCode::Unsynchronised));
         // One worker is always in step with itself.
-        assert!(!has_caveat(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
+        assert!(!raises_code(&stream(Path::new("/")), &result, CaveatCode::Unsynchronised));
     }
 }
 
@@ -57,20 +57,20 @@ fn workers_out_of_step_raise_a_caveat() {
 fn a_client_without_time_left_raises_a_caveat_on_nfs_only() {
     let server = server(ServerConfig::default());
     let busy = PassResult { client_cpu_ns: 960_000_000, ..result() };
-    assert!(has_caveat(&nfs(&server), &busy, CaveatCode::ClientSaturated));
-    assert!(!has_caveat(&nfs(&server), &result(), CaveatCode::ClientSaturated));
-    assert!(!has_caveat(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
+    assert!(raises_code(&nfs(&server), &busy, CaveatCode::ClientSaturated));
+    assert!(!raises_code(&nfs(&server), &result(), CaveatCode::ClientSaturated));
+    assert!(!raises_code(&stream(Path::new("/")), &busy, CaveatCode::ClientSaturated));
 }
 
 #[test]
 fn a_server_on_this_host_is_noted() {
     let server = server(ServerConfig::default());
     let near = nfs(&server);
-    assert!(has_caveat(&near, &result(), CaveatCode::SharedHost));
+    assert!(raises_code(&near, &result(), CaveatCode::SharedHost));
     let Target::Nfs(mut target) = near.target.clone() else { unreachable!() };
     target.host = "192.0.2.1".into();
     let far = RunSpec { target: Target::Nfs(target), ..near };
-    assert!(!has_caveat(&far, &result(), CaveatCode::SharedHost));
+    assert!(!raises_code(&far, &result(), CaveatCode::SharedHost));
 }
 
 /// A second in which so many ops of each kind were done, of 4 KiB each.
@@ -142,7 +142,7 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
     zeros.data.fill = Fill::Zeros;
     let mut half = random.clone();
     half.data.compress_percent = 50;
-    let caveated = |spec: &RunSpec, mount: &Mount| {
+    let raises_compressible = |spec: &RunSpec, mount: &Mount| {
         has(&caveats::about_data(spec, &written, Some(mount), None), CaveatCode::Compressible)
     };
     for (mount, expected) in [
@@ -153,9 +153,9 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
         (mount("ext4", "rw"), false),
         (mount("tmpfs", "rw"), false),
     ] {
-        assert_eq!(has_caveat(&zeros, &mount), expected, "{mount:?}");
-        assert_eq!(has_caveat(&half, &mount), expected, "{mount:?}");
-        assert!(!has_caveat(&random, &mount), "{mount:?}");
+        assert_eq!(raises_compressible(&zeros, &mount), expected, "{mount:?}");
+        assert_eq!(raises_compressible(&half, &mount), expected, "{mount:?}");
+        assert!(!raises_compressible(&random, &mount), "{mount:?}");
     }
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };

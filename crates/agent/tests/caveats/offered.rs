@@ -127,7 +127,7 @@ fn zeros_raise_a_caveat_where_something_may_compress_them() {
     let local = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
     let remote = RunSpec { file_size_bytes: 1 << 20, ..nfs(&server) };
     let null = RunSpec::null(Workload::Stream);
-    for (spec, fill, has_caveat) in [
+    for (spec, fill, raises_caveat) in [
         (&remote, Fill::Zeros, true),
         (&remote, Fill::Random, false),
         (&local, Fill::Random, false),
@@ -136,7 +136,7 @@ fn zeros_raise_a_caveat_where_something_may_compress_them() {
         let mut spec = spec.clone();
         spec.data.fill = fill;
         let found = stated(&spec, Pass::Write, CaveatCode::Compressible);
-        assert_eq!(found.is_some(), has_caveat, "{} {fill}: {found:?}", spec.target_name);
+        assert_eq!(found.is_some(), raises_caveat, "{} {fill}: {found:?}", spec.target_name);
     }
 }
 
