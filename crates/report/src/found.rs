@@ -8,12 +8,12 @@ mod ladder;
 mod ramp;
 mod soak;
 
-use model::Question;
+use model::{PassResult, Question};
 use serde_json::Value;
 
 use crate::document::Table;
 use crate::picture::Picture;
-use crate::sheet::Sheet;
+use crate::sheet::{Row, Sheet};
 
 /// The answer to a campaign's question.
 #[derive(Debug, Default)]
@@ -39,4 +39,10 @@ pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
         Question::Soak(asked) => Some(soak::found(sheet.campaign, asked)),
         Question::Ladder(asked) => Some(ladder::found(sheet, asked)),
     }
+}
+
+/// The result of a row's pass in one of its trials.
+pub(crate) fn trial_result<'r>(row: &'r Row<'_>, trial_index: u32) -> Option<&'r PassResult> {
+    let trial = row.run.trials.iter().find(|trial| trial.index == trial_index)?;
+    trial.passes.iter().find(|result| result.pass == row.judged.pass)
 }

@@ -8,11 +8,11 @@ mod words;
 
 use model::question::ladder::{Ladder, Layer};
 use model::units::three_digits;
-use model::{Pass, PassResult, ProcessorWait, Verdict};
+use model::{Pass, ProcessorWait, Verdict};
 use serde_json::{Value, json};
-use stats::ladder::{LayerAnalysis, Limit, Measured, analyze_layers};
+use stats::ladder::{LayerAnalysis, Measured, analyze_layers};
 
-use super::Found;
+use super::{Found, trial_result};
 use crate::document::{Cell, Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 use crate::show;
@@ -32,47 +32,49 @@ struct PassLayers<'s, 'a> {
 pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
     let words = Words::of(sheet, asked);
     let passes = analyze_passes(sheet, asked);
-    let mut sentences: Vec<String> = passes.iter().flat_map(|c| words.answer(c)).collect();
-    sentences.extend(words.caveats(sheet, &passes));
-    sentences.extend(words.open());
-    Found {
-        title: "What limits it",
-        sentences,
-        tables: passes.iter().map(|ladder| layer_table(&words, ladder)).collect(),
-        pictures: passes.iter().filter_map(|ladder| picture::waterfall(&words, ladder)).collect(),
-        json: json!({
-            "layers": asked.layers,
-            "missing": asked.missing,
-            "passes": passes.iter().map(|ladder| pass_json(&words, ladder)).collect::<Vec<_>>(),
-        }),
+    let mut found = Found { title: "What limits it", ..Found::default() };
+    let mut json_passes = Vec::new();
+    for ladder in &passes {
+        found.sentences.push(words.answer(ladder));
+        found.tables.push(layer_table(&words, ladder));
+        found.pictures.extend(picture::waterfall(&words, ladder));
+        json_passes.push(pass_json(&words, ladder));
     }
+    found.sentences.extend(words.caveats(sheet, &passes));
+    found.sentences.extend(words.open());
+    found.json = json!({
+        "layers": asked.layers,
+        "missing": asked.missing,
+        "passes": json_passes,
+    });
+    found
 }
 
 /// The passes that the way in question has, those with bytes first, each with its layers.
 fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<PassLayers<'s, 'a>> {
     let mut passes: Vec<PassLayers<'s, 'a>> = Vec::new();
-    for (name, pass, rows) in sheet.groups() {
-        let layer_of = |row: &&'s Row<'a>| {
-            let of_target = |placed: &&model::question::ladder::Placed| {
-                placed.target == row.run.spec.target_name
-            };
-            asked.layers.iter().position(|placed| of_target(&placed))
-        };
-        let mut placed: Vec<(usize, &'s Row<'a>)> =
-            rows.into_iter().filter_map(|row| Some((layer_of(&row)?, row))).collect();
-        placed.sort_by_key(|(place, _)| *place);
-        let is_whole = placed.last().is_some_and(|(place, _)| place + 1 == asked.layers.len());
-        if !is_whole {
+    for (name, pass, group) in sheet.groups() {
+        // The layers stand in the order of the ladder, whatever the order of their runs was.
+        let mut rows: Vec<(Layer, &'s Row<'a>)> = Vec::new();
+        let mut measured: Vec<Measured> = Vec::new();
+        for placed in &asked.layers {
+            for row in &group {
+                if row.run.spec.target_name == placed.target {
+                    rows.push((placed.layer, row));
+                    measured.extend(measure_row(placed.layer, row));
+                }
+            }
+        }
+        // A pass that the last layer does not make has no whole data path to explain.
+        let (Some((top, _)), Some(wanted)) = (rows.last(), asked.layers.last()) else { continue };
+        if *top != wanted.layer {
             continue;
         }
-        let rows: Vec<_> =
-            placed.into_iter().map(|(place, row)| (asked.layers[place].layer, row)).collect();
-        let measured: Vec<Measured> =
-            rows.iter().filter_map(|(layer, row)| measure_row(*layer, row)).collect();
-        let has_top = rows.last().is_some_and(|(layer, _)| {
-            measured.last().is_some_and(|measured| measured.layer == *layer)
-        });
-        let analysis = analyze_layers(&measured).filter(|_| has_top);
+        // Without a figure of the last layer there is nothing that the others could be parts of.
+        let analysis = match measured.last() {
+            Some(last) if last.layer == *top => analyze_layers(&measured),
+            _ => None,
+        };
         let name = if pass == Pass::OpMix { "empty call".to_owned() } else { name };
         passes.push(PassLayers { pass, name, rows, measured, analysis });
     }
@@ -93,16 +95,24 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
         Layer::Null | Layer::Memory if !is_paced => Waits::ForProcessor,
         _ => Waits::ForOthersToo,
     };
-    let mut found = Measured { layer, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
-    for point in judged.points.iter().filter(|point| point.used && point.per_s > 0.0) {
-        let trial = row.run.trials.iter().find(|trial| trial.index == point.trial_index);
-        let result = trial.and_then(|t| t.passes.iter().find(|p| p.pass == judged.pass));
-        found.times_ns.push(1e9 * at_once / point.per_s);
-        found.waits.push(result.map_or(0.0, |result| waiting_share_of_pass(waits, result)));
-        let told = result.and_then(|result| result.scope.processor_wait);
-        found.held.push(told.map_or(0.0, ProcessorWait::held_share));
+    let mut measured = Measured { layer, times_ns: vec![], waits: vec![], held: vec![] };
+    for point in &judged.points {
+        if !point.used || point.per_s <= 0.0 {
+            continue;
+        }
+        // Where the kernel reported no waiting, all of the time counts as work.
+        let (mut waiting, mut held) = (0.0, 0.0);
+        if let Some(result) = trial_result(row, point.trial_index)
+            && let Some(wait) = result.scope.processor_wait
+        {
+            waiting = waiting_share(waits, wait, result.client_cpu_ns);
+            held = wait.held_share();
+        }
+        measured.times_ns.push(1e9 * at_once / point.per_s);
+        measured.waits.push(waiting);
+        measured.held.push(held);
     }
-    (!found.times_ns.is_empty()).then_some(found)
+    if measured.times_ns.is_empty() { None } else { Some(measured) }
 }
 
 /// The resource that idle work waits for.
@@ -114,26 +124,25 @@ enum Waits {
     ForOthersToo,
 }
 
-fn waiting_share_of_pass(waits: Waits, result: &PassResult) -> f64 {
-    let told = result.scope.processor_wait;
-    told.map_or(0.0, |told| waiting_share(waits, told, result.client_cpu_ns))
-}
-
 /// The share of its time in which a pass was ready and waited for a processor.
 ///
 /// Work that only computes waits for nothing else: for all but its processor time. Of a pass no
-/// longer than a few periods of a quota the kernel tells too little, since it counts a pause when
+/// longer than a few periods of a quota the kernel reports too little, since it counts a pause when
 /// that is over.
-fn waiting_share(waits: Waits, mut told: ProcessorWait, cpu_ns: u64) -> f64 {
+fn waiting_share(waits: Waits, mut wait: ProcessorWait, cpu_ns: u64) -> f64 {
     if waits == Waits::ForProcessor {
-        told.waited_ns = told.waited_ns.max(told.of_ns.saturating_sub(cpu_ns));
+        wait.waited_ns = wait.waited_ns.max(wait.of_ns.saturating_sub(cpu_ns));
     }
-    told.share()
+    wait.share()
 }
 
 fn share_of(ladder: &PassLayers<'_, '_>, wanted: Layer) -> Option<f64> {
-    let shares = &ladder.analysis.as_ref()?.shares;
-    shares.iter().find(|(layer, _)| *layer == wanted).and_then(|(_, share)| *share)
+    for (layer, share) in &ladder.analysis.as_ref()?.shares {
+        if *layer == wanted {
+            return *share;
+        }
+    }
+    None
 }
 
 fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
@@ -146,57 +155,69 @@ fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
         ("CPU", Role::Number),
         ("adds", Role::Number),
     ];
-    let row = |(layer, row): &(Layer, &Row<'_>)| {
-        let judged = &row.judged;
-        let name = words.layer(*layer);
-        let Some(rate) = &judged.rate else {
-            // Why is told in the sentences above the table.
-            let missing = row.missing();
-            let short = missing.split(':').next().unwrap_or_default().to_owned();
-            let mut cells = vec![Cell::text(name), Cell::text(short)];
-            cells.resize(columns.len(), Cell::text(""));
-            return cells;
-        };
-        let ops = judged.ops_per_s.map(|ops| stats::Rate::Ops(ops.median).to_string());
-        let [p50, ..] = show::times(&judged.service_time);
-        let share = share_of(ladder, *layer).map(show::percent);
-        let server = judged.cpu.and_then(|cpu| cpu.server);
-        let server = server.map(|server| format!("+{}", three_digits(server)));
-        let or_none = |text: Option<String>| Cell::text(text.unwrap_or_else(|| "–".to_owned()));
-        vec![
-            Cell::text(name),
-            Cell::text(judged.shown(rate.median).to_string()),
-            Cell::text(show::spread(rate)),
-            or_none(ops),
-            Cell::text(p50),
-            Cell::of_two(show::cpu(judged), server),
-            or_none(share),
-        ]
-    };
+    let mut rows = Vec::new();
+    for (layer, row) in &ladder.rows {
+        let mut cells = layer_cells(words.layer(*layer), row, share_of(ladder, *layer));
+        cells.resize(columns.len(), Cell::text(""));
+        rows.push(cells);
+    }
     let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
+    let waited = match &ladder.analysis {
+        Some(analysis) => format!(
+            "The workers of the last layer were ready and waited for a processor for {} of their \
+             time. ",
+            show::percent(analysis.waited)
+        ),
+        None => String::new(),
+    };
     Table {
         caption: ladder.name.clone(),
         columns: Column::all(&columns),
-        rows: TableRow::all(ladder.rows.iter().map(row)),
+        rows: TableRow::all(rows.into_iter()),
         reading: vec![format!(
             "adds: of the working time per {unit} of the last layer, what a layer takes beyond its \
-             slowest part; 0 % is hidden behind something slower, – is no part of the way. {}CPU: \
-             of the client, and + of a server in this process.",
-            ladder.analysis.as_ref().map_or_else(String::new, |analysis| format!(
-                "The workers of the last layer were ready and waited for a processor for {} of \
-                 their time. ",
-                show::percent(analysis.waited)
-            ))
+             slowest part; 0 % is hidden behind something slower, – is no part of the way. \
+             {waited}CPU: of the client, and + of a server in this process."
         )],
         ..Table::default()
     }
 }
 
+/// The cells of one layer; of one without a figure only its name and the short reason.
+fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
+    const NONE: &str = "–";
+    let judged = &row.judged;
+    let Some(rate) = &judged.rate else {
+        // The sentences above the table have the whole reason.
+        let missing = row.missing();
+        return vec![Cell::text(name), Cell::text(missing.split(':').next().unwrap_or_default())];
+    };
+    let ops = match &judged.ops_per_s {
+        Some(ops) => stats::Rate::Ops(ops.median).to_string(),
+        None => NONE.to_owned(),
+    };
+    let mut server = None;
+    if let Some(cpu) = judged.cpu.and_then(|cpu| cpu.server) {
+        server = Some(format!("+{}", three_digits(cpu)));
+    }
+    let [p50, ..] = show::times(&judged.service_time);
+    vec![
+        Cell::text(name),
+        Cell::text(judged.shown(rate.median).to_string()),
+        Cell::text(show::spread(rate)),
+        Cell::text(ops),
+        Cell::text(p50),
+        Cell::of_two(show::cpu(judged), server),
+        Cell::text(share.map_or_else(|| NONE.to_owned(), show::percent)),
+    ]
+}
+
 /// All of one pass for programs.
 fn pass_json(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Value {
-    let layer = |(layer, row): &(Layer, &Row<'_>)| {
+    let mut layers = Vec::new();
+    for (layer, row) in &ladder.rows {
         let figures = ladder.measured.iter().find(|measured| measured.layer == *layer);
-        json!({
+        layers.push(json!({
             "layer": layer,
             "target": row.run.spec.target_name,
             "per_s": row.judged.rate.map(|rate| rate.median),
@@ -206,27 +227,33 @@ fn pass_json(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Value {
             "times_ns": figures.map(|figures| &figures.times_ns),
             "processor_wait_shares": figures.map(|figures| &figures.waits),
             "share": share_of(ladder, *layer),
-        })
+        }));
+    }
+    // A consumer finds every key, also of a pass that can't be analyzed.
+    let Some(analysis) = &ladder.analysis else {
+        return json!({
+            "pass": ladder.pass, "layers": layers, "limit": null, "limit_is": null,
+            "is_sure": false, "confidence": null, "gain": null, "gain_interval": null,
+            "next": null, "processor_wait_share": null, "is_held_back": false, "votes": null,
+        });
     };
-    let analysis = ladder.analysis.as_ref();
+    let mut votes = Vec::new();
+    for (limit, share) in &analysis.votes {
+        votes.push(json!({ "limit": words::code(*limit), "share": share }));
+    }
     json!({
         "pass": ladder.pass,
-        "layers": ladder.rows.iter().map(layer).collect::<Vec<_>>(),
-        "limit": analysis.map(|analysis| words::code(analysis.limit)),
-        "limit_is": analysis.map(|analysis| words.limit(analysis.limit)),
-        "is_sure": analysis.is_some_and(LayerAnalysis::is_sure),
-        "confidence": analysis.map(|analysis| analysis.confidence),
-        "gain": analysis.map(|analysis| analysis.gain),
-        "gain_interval": analysis.map(|analysis| analysis.gain_interval),
-        "next": analysis.and_then(|analysis| analysis.next).map(words::code),
-        "processor_wait_share": analysis.map(|analysis| analysis.waited),
-        "is_held_back": analysis.is_some_and(|analysis| analysis.is_held),
-        "votes": analysis.map(|analysis| {
-            let vote = |(limit, share): &(Limit, f64)| json!({
-                "limit": words::code(*limit), "share": share
-            });
-            analysis.votes.iter().map(vote).collect::<Vec<_>>()
-        }),
+        "layers": layers,
+        "limit": words::code(analysis.limit),
+        "limit_is": words.limit(analysis.limit),
+        "is_sure": analysis.is_sure(),
+        "confidence": analysis.confidence,
+        "gain": analysis.gain,
+        "gain_interval": analysis.gain_interval,
+        "next": analysis.next.map(words::code),
+        "processor_wait_share": analysis.waited,
+        "is_held_back": analysis.is_held,
+        "votes": votes,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::watched::Watched;
 
 /// Intervals from which on a line says something.
 const INTERVALS_MIN: usize = 3;
-/// Rows that are drawn; more are read by nobody, and JSON has them all.
+/// Rows that are drawn; nothing is gained by more, and JSON has them all.
 const ROWS_MAX: usize = 24;
 /// Trials of a row that are drawn.
 const TRIALS_MAX: usize = 20;
@@ -40,7 +40,10 @@ const WATCHES: [Watch; 3] = [
 /// The section, where any trial has several intervals.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
-    let all = sheet.rows.iter().filter(|row| !trial_lines(row).is_empty()).count();
+    let mut all = 0;
+    for row in &sheet.rows {
+        all += usize::from(!trial_lines(row).is_empty());
+    }
     html! {
         @if !drawn.is_empty() {
             section aria-labelledby="series" {
@@ -66,11 +69,14 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let rows = sheet.rows.iter().map(|row| (row, trial_lines(row))).filter(|(_, l)| !l.is_empty());
-    let figures = rows.take(ROWS_MAX).enumerate();
-    figures
-        .map(|(number, (row, lines))| draw_series(number, sheet.name(row), row, &lines))
-        .collect()
+    let mut drawn = Vec::new();
+    for row in &sheet.rows {
+        let lines = trial_lines(row);
+        if drawn.len() < ROWS_MAX && !lines.is_empty() {
+            drawn.push(draw_series(drawn.len(), sheet.name(row), row, &lines));
+        }
+    }
+    drawn
 }
 
 /// One trial: the end of each interval, and the rate in it.
@@ -79,22 +85,30 @@ struct Line {
     stall: Option<Stall>,
 }
 
-fn of_row<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a PassResult> {
-    let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
-    passes.filter(|result| result.pass == row.judged.pass)
+/// The results of a row's pass, a trial after the other.
+fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
+    let mut results = Vec::new();
+    for trial in &row.run.trials {
+        results.extend(trial.passes.iter().filter(|result| result.pass == row.judged.pass));
+    }
+    results
 }
 
 fn trial_lines(row: &Row<'_>) -> Vec<Line> {
-    let told = of_row(row).filter(|result| result.samples.len() >= INTERVALS_MIN);
-    told.take(TRIALS_MAX).map(Line::of).collect()
+    let mut lines = Vec::new();
+    for result in pass_results(row) {
+        if lines.len() < TRIALS_MAX && result.samples.len() >= INTERVALS_MIN {
+            lines.push(Line::of(result));
+        }
+    }
+    lines
 }
 
 impl Line {
     fn of(result: &PassResult) -> Self {
         let mut begins_ns = 0;
         let mut points = Vec::with_capacity(result.samples.len());
-        for sample in merge_intervals(result) {
-            let (at_ns, ops, bytes) = sample;
+        for (at_ns, ops, bytes) in merge_intervals(result) {
             let lasts_ns = at_ns.saturating_sub(begins_ns);
             let amount = if result.pass.is_byte_rate() { bytes } else { ops };
             // What is left at the end may be too short for a rate.
@@ -103,8 +117,11 @@ impl Line {
             }
             begins_ns = at_ns;
         }
-        let stalls = result.scope.stalls.filter(|stalls| stalls.count > 0);
-        Self { points, stall: stalls.map(|stalls| stalls.longest) }
+        let stall = match result.scope.stalls {
+            Some(stalls) if stalls.count > 0 => Some(stalls.longest),
+            _ => None,
+        };
+        Self { points, stall }
     }
 
     fn ends_ns(&self) -> u64 {
@@ -115,36 +132,44 @@ impl Line {
 /// The intervals of a pass, several taken together where there are thousands: end, ops and bytes.
 fn merge_intervals(result: &PassResult) -> Vec<(u64, u64, u64)> {
     let together = result.samples.len().div_ceil(INTERVALS_MAX).max(1);
-    let sum = |samples: &[model::IntervalSample]| {
-        let at_ns = samples.last().map_or(0, |sample| sample.at_ns);
-        let [ops, bytes] = samples.iter().fold([0, 0_u64], |[ops, bytes], sample| {
-            [sample.ops.saturating_add(ops), sample.bytes.saturating_add(bytes)]
-        });
-        (at_ns, ops, bytes)
-    };
-    result.samples.chunks(together).map(sum).collect()
+    let mut merged = Vec::new();
+    for samples in result.samples.chunks(together) {
+        let (mut end_ns, mut ops, mut bytes) = (0, 0_u64, 0_u64);
+        for sample in samples {
+            end_ns = sample.at_ns;
+            ops = ops.saturating_add(sample.ops);
+            bytes = bytes.saturating_add(sample.bytes);
+        }
+        merged.push((end_ns, ops, bytes));
+    }
+    merged
 }
 
 fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Picture {
-    let (rates, said) = rate_track(lines, row.judged.pass);
-    let ends_ns = lines.iter().map(Line::ends_ns).max().unwrap_or(0).max(1);
-    let mut watched = of_row(row).map(|result| &result.telemetry);
-    let watched =
-        watched.find(|hosts| hosts.iter().any(|host| host.times_ns.len() > INTERVALS_MIN));
-    let hosts = watched.into_iter().flatten().take(HOSTS_MAX).flat_map(host_tracks);
-    let tracks: Vec<Track> = std::iter::once(rates).chain(hosts).collect();
-    let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
-    let below = top(tracks.len());
+    let (rates, described) = rate_track(lines, row.judged.pass);
+    let mut ends_ns = 1;
+    for line in lines {
+        ends_ns = ends_ns.max(line.ends_ns());
+    }
+    let mut tracks = vec![rates];
+    // Trials repeat the same work, so the hosts of one of them stand for all.
+    for result in pass_results(row) {
+        if result.telemetry.iter().any(|host| host.times_ns.len() > INTERVALS_MIN) {
+            for host in result.telemetry.iter().take(HOSTS_MAX) {
+                tracks.extend(host_tracks(host));
+            }
+            break;
+        }
+    }
+    let (drawn, below) = Track::draw_all(&tracks, ends_ns);
     let id = format!("series-{number}");
     let (title, description) = (format!("{id}-title"), format!("{id}-desc"));
     let svg = html! {
         svg.chart role="img" width="100%" height=(below + 12.0)
             aria-labelledby=(title) aria-describedby=(description) {
             title id=(title) { (name) ": rate in each interval" }
-            desc id=(description) { (said) }
-            @for (number, track) in tracks.iter().enumerate() {
-                (track.draw(top(number), ends_ns))
-            }
+            desc id=(description) { (described) }
+            (drawn)
             text.tick x="0" y=(below + 8.0) { "0" }
             text.tick x="100%" y=(below + 8.0) text-anchor="end" { (Nanos(ends_ns)) }
         }
@@ -154,45 +179,50 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
 
 /// The track of the rates, and what it shows in words.
 fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
-    let rates = lines.iter().flat_map(|line| &line.points).map(|(_, rate)| *rate);
-    let (least, most) = rates
-        .fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-    let shown = |rate| stats::Rate::of_pass(pass, rate);
-    let trials = counted(lines.len(), "trial");
-    let said = format!("from {} to {} in {trials}", shown(least), shown(most));
-    let bands = lines.iter().filter_map(|line| line.stall).map(|stall| {
-        (stall.at_ns, stall.lasts_ns, format!("no op ended for {}", Nanos(stall.lasts_ns)))
-    });
-    let track = Track {
-        label: format!("rate, 0 to {}", shown(most)),
-        lines: lines.iter().map(|line| line.points.clone()).collect(),
-        bands: bands.collect(),
-        most,
-        height: RATE,
-    };
-    (track, said)
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    let mut track =
+        Track { label: String::new(), lines: vec![], bands: vec![], most, height: RATE };
+    for line in lines {
+        for (_, rate) in &line.points {
+            (least, most) = (least.min(*rate), most.max(*rate));
+        }
+        track.lines.push(line.points.clone());
+        if let Some(stall) = line.stall {
+            let why = format!("no op ended for {}", Nanos(stall.lasts_ns));
+            track.bands.push((stall.at_ns, stall.lasts_ns, why));
+        }
+    }
+    track.most = most;
+    let (least, most) = (stats::Rate::of_pass(pass, least), stats::Rate::of_pass(pass, most));
+    track.label = format!("rate, 0 to {most}");
+    (track, format!("from {least} to {most} in {}", counted(lines.len(), "trial")))
 }
 
 /// The tracks of a host; what did not move has none.
 fn host_tracks(host: &Telemetry) -> Vec<Track> {
-    let spans: Vec<(u64, Watched)> = (1..host.times_ns.len())
-        .map(|end| {
-            let mut watched = Watched::default();
-            watched.add(host, end - 1, end);
-            (host.times_ns[end], watched)
-        })
-        .collect();
-    let track = |(name, unit, value): &Watch| {
-        let line: Vec<(u64, f64)> = spans.iter().map(|(at, span)| (*at, value(span))).collect();
-        let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        let top = if *unit == "%" { 100.0 } else { most };
-        (most > 0.0).then(|| Track {
-            label: format!("{name} on {}, at most {most:.1} {unit}", host.host),
-            lines: vec![line],
-            bands: Vec::new(),
-            most: top,
-            height: HOST,
-        })
-    };
-    WATCHES.iter().filter_map(track).collect()
+    // Counters only rise: a span is what lies between two readings of them.
+    let mut spans = Vec::new();
+    for end in 1..host.times_ns.len() {
+        let mut watched = Watched::default();
+        watched.add(host, end - 1, end);
+        spans.push((host.times_ns[end], watched));
+    }
+    let mut tracks = Vec::new();
+    for (name, unit, value) in &WATCHES {
+        let (mut line, mut most) = (Vec::new(), 0.0_f64);
+        for (at_ns, watched) in &spans {
+            most = most.max(value(watched));
+            line.push((*at_ns, value(watched)));
+        }
+        if most > 0.0 {
+            tracks.push(Track {
+                label: format!("{name} on {}, at most {most:.1} {unit}", host.host),
+                lines: vec![line],
+                bands: Vec::new(),
+                most: if *unit == "%" { 100.0 } else { most },
+                height: HOST,
+            });
+        }
+    }
+    tracks
 }

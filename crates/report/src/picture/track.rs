@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 /// The ground, in its own units: it is stretched.
 const WIDTH: f64 = 1_000.0;
@@ -28,13 +28,20 @@ pub struct Track {
 }
 
 impl Track {
-    /// Pixels that it takes.
-    pub fn whole_height(&self) -> f64 {
-        LABEL + self.height + GAP
+    /// Draws tracks below each other, over the time up to `ends_ns`; returns the pixel below them,
+    /// too.
+    pub fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
+        let mut top = 0.0;
+        let mut drawn = String::new();
+        for track in tracks {
+            drawn.push_str(&track.draw(top, ends_ns).into_string());
+            top += LABEL + track.height + GAP;
+        }
+        (PreEscaped(drawn), top)
     }
 
-    /// Draws it with its top at a pixel, over the time up to `ends_ns`.
-    pub fn draw(&self, top: f64, ends_ns: u64) -> Markup {
+    /// Draws it with its top at a pixel.
+    fn draw(&self, top: f64, ends_ns: u64) -> Markup {
         let height = self.height;
         html! {
             text.tick x="0" y=(top + LABEL - 5.0) { (self.label) }

@@ -11,16 +11,16 @@ use super::words::Words;
 use crate::picture::{About, Picture, STRIP, Strip, Tick, panel, percent};
 use crate::show;
 
-/// Draws it; `None` where nothing can be told.
+/// Draws it; `None` where nothing could be analyzed.
 pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
     let analysis = ladder.analysis.as_ref()?;
     let mut strips = Vec::new();
-    let mut said = Vec::new();
+    let mut shares = Vec::new();
     let mut before = 0.0;
     for (layer, share) in &analysis.shares {
         let Some(share) = *share else { continue };
         let (name, limit) = (words.layer(*layer), Limit::Layer(*layer));
-        said.push(format!("{name} {}", show::percent(share)));
+        shares.push(format!("{name} {}", show::percent(share)));
         let is_limit = limit == analysis.limit;
         strips.push(Strip {
             name,
@@ -30,13 +30,13 @@ pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Optio
         });
         before += share;
     }
-    let tick = |at: u32| (f64::from(at), format!("{at}"));
-    let ticks: Vec<Tick> = [0, 25, 50, 75, 100].map(tick).to_vec();
+    let ticks: Vec<Tick> =
+        [0_u32, 25, 50, 75, 100].map(|at| (f64::from(at), at.to_string())).into();
     let unit = if ladder.pass.is_byte_rate() { "byte" } else { "call" };
     let about = About {
         id: format!("waterfall-{}", ladder.name.replace(' ', "-")),
         title: format!("What each layer adds: {}", ladder.name),
-        description: format!("Shares of the time per {unit}: {}.", said.join(", ")),
+        description: format!("Shares of the time per {unit}: {}.", shares.join(", ")),
         unit: "%",
     };
     let id = about.id.clone();

@@ -9,7 +9,7 @@ use model::units::{Size, three_digits};
 use stats::ladder::{LayerAnalysis, Limit};
 
 use super::PassLayers;
-use crate::sheet::{Row, Sheet};
+use crate::sheet::Sheet;
 use crate::show;
 
 /// How the layers of one campaign are called.
@@ -17,7 +17,7 @@ pub(super) struct Words<'s> {
     asked: &'s Ladder,
     top: Option<Layer>,
     has_whole: bool,
-    /// The transfer size of the way in question, where it was asked for.
+    /// The transfer size of the way in question, where one was requested.
     transfer: Option<String>,
     /// All that speaks TCP here does so on this host.
     is_loopback: bool,
@@ -33,25 +33,25 @@ pub(super) const fn code(limit: Limit) -> &'static str {
 
 impl<'s> Words<'s> {
     pub(super) fn of(sheet: &Sheet<'_>, asked: &'s Ladder) -> Self {
-        let has = |layer| asked.layers.iter().any(|placed| placed.layer == layer);
-        let top = asked.layers.last();
-        let is_top = |row: &&Row<'_>| top.is_some_and(|t| t.target == row.run.spec.target_name);
-        let row = sheet.rows.iter().find(is_top);
-        let transfer = row.and_then(|row| row.run.spec.transfer_size_bytes);
-        let is_loopback = sheet.rows.iter().all(|row| match &row.run.spec.target {
-            Target::Tcp(tcp) => tcp.embedded || model::NfsTarget::new(&tcp.host, "/").is_loopback(),
-            _ => true,
-        });
-        Self {
-            asked,
-            top: top.map(|placed| placed.layer),
-            has_whole: has(Layer::Whole),
-            transfer: transfer.map(|bytes| Size(bytes.into()).to_string()),
-            is_loopback,
+        let mut words =
+            Self { asked, top: None, has_whole: false, transfer: None, is_loopback: true };
+        words.has_whole = words.has_layer(Layer::Whole);
+        if let Some(top) = asked.layers.last() {
+            words.top = Some(top.layer);
+            let row = sheet.rows.iter().find(|row| row.run.spec.target_name == top.target);
+            let bytes = row.and_then(|row| row.run.spec.transfer_size_bytes);
+            words.transfer = bytes.map(|bytes| Size(bytes.into()).to_string());
         }
+        for row in &sheet.rows {
+            if let Target::Tcp(tcp) = &row.run.spec.target {
+                words.is_loopback &=
+                    tcp.embedded || model::NfsTarget::new(&tcp.host, "/").is_loopback();
+            }
+        }
+        words
     }
 
-    fn has(&self, layer: Layer) -> bool {
+    fn has_layer(&self, layer: Layer) -> bool {
         self.asked.layers.iter().any(|placed| placed.layer == layer)
     }
 
@@ -68,7 +68,7 @@ impl<'s> Words<'s> {
             Layer::Server => "the server, our client",
             Layer::Loopback => "mounted on the server",
             Layer::Network => "mounted by the client",
-            Layer::Tunnel if !self.has(Layer::Network) => "through a tunnel, our client",
+            Layer::Tunnel if !self.has_layer(Layer::Network) => "through a tunnel, our client",
             Layer::Tunnel => "mounted through a tunnel",
             Layer::Whole => "same, server's transfer size",
         };
@@ -100,28 +100,32 @@ impl<'s> Words<'s> {
             Layer::Server if self.asked.network_unknown => "the server or the network to it",
             Layer::Server | Layer::Whole => "the server",
             Layer::Loopback => "the kernel's client and server on one host",
-            Layer::Network if self.has(Layer::Server) => "the kernel's client",
+            Layer::Network if self.has_layer(Layer::Server) => "the kernel's client",
             Layer::Network => "the server, the network or the kernel's client",
             Layer::Tunnel => "the tunnel",
         };
         name.to_owned()
     }
 
-    /// Describes the bottleneck of a pass in two sentences.
-    pub(super) fn answer(&self, ladder: &PassLayers<'_, '_>) -> Vec<String> {
+    /// Describes the bottleneck of a pass.
+    pub(super) fn answer(&self, ladder: &PassLayers<'_, '_>) -> String {
         let name = &ladder.name;
         let Some(analysis) = &ladder.analysis else {
-            let why = ladder.rows.iter().rev().find_map(|(_, row)| row.judged.reason());
-            let why = why.unwrap_or("fewer than two layers have a figure that counts");
-            return vec![format!("{name}: can't tell what limits: {why}.")];
+            // The reason of the outermost layer says most about the whole data path.
+            let mut why = "fewer than two layers have a figure that counts";
+            for (_, row) in &ladder.rows {
+                why = row.judged.reason().unwrap_or(why);
+            }
+            return format!("{name}: can't tell what limits: {why}.");
         };
         if !analysis.is_sure() {
-            return vec![format!("{name}: {}.", self.unsure(analysis))];
+            return format!("{name}: {}.", self.describe_doubtful(analysis));
         }
-        vec![format!("{name}: {}; {}.", self.sure(analysis), self.without(ladder, analysis))]
+        let limit = self.describe_limit(ladder, analysis);
+        format!("{name}: {limit}; {}.", self.describe_gain(ladder, analysis))
     }
 
-    fn sure(&self, analysis: &LayerAnalysis) -> String {
+    fn describe_limit(&self, ladder: &PassLayers<'_, '_>, analysis: &LayerAnalysis) -> String {
         let what = self.limit(analysis.limit);
         let Limit::Layer(limit) = analysis.limit else {
             let waited = show::percent(analysis.waited);
@@ -130,23 +134,27 @@ impl<'s> Words<'s> {
                 "{what} limit: it was ready and waited for one {waited} of the time{quota}"
             );
         };
-        let share = analysis.shares.iter().find(|(layer, _)| *layer == limit);
-        let share = share.and_then(|(_, share)| *share).unwrap_or(0.0);
+        let share = super::share_of(ladder, limit).unwrap_or(0.0);
         format!("{what} limits, with {} of the time", show::percent(share))
     }
 
-    fn without(&self, ladder: &PassLayers<'_, '_>, analysis: &LayerAnalysis) -> String {
-        let now = ladder.rows.last().and_then(|(_, row)| row.judged.rate).map_or(0.0, |r| r.median);
-        let rate = |factor: f64| stats::Rate::of_pass(ladder.pass, now * factor).to_string();
+    fn describe_gain(&self, ladder: &PassLayers<'_, '_>, analysis: &LayerAnalysis) -> String {
+        let mut per_s = 0.0;
+        if let Some((_, row)) = ladder.rows.last()
+            && let Some(rate) = &row.judged.rate
+        {
+            per_s = rate.median;
+        }
         let (lo, hi) = analysis.gain_interval;
-        let next = analysis.next.map_or_else(String::new, |next| {
-            format!(", where {} would limit next", self.limit(next))
-        });
+        let next = match analysis.next {
+            Some(next) => format!(", where {} would limit next", self.limit(next)),
+            None => String::new(),
+        };
         format!(
             "without it about {} in place of {} ({} times as much, {} to {}){next} \
              (confidence {})",
-            rate(analysis.gain),
-            rate(1.0),
+            stats::Rate::of_pass(ladder.pass, per_s * analysis.gain),
+            stats::Rate::of_pass(ladder.pass, per_s),
             three_digits(analysis.gain),
             three_digits(lo),
             three_digits(hi),
@@ -154,17 +162,17 @@ impl<'s> Words<'s> {
         )
     }
 
-    fn unsure(&self, analysis: &LayerAnalysis) -> String {
-        let vote = |(limit, share): &(Limit, f64)| {
-            format!("{} ({} of the draws)", self.limit(*limit), show::percent(*share))
-        };
-        let votes: Vec<String> = analysis.votes.iter().take(3).map(vote).collect();
+    fn describe_doubtful(&self, analysis: &LayerAnalysis) -> String {
         if analysis.confidence <= 0.0 {
             return format!(
                 "can't tell what limits from one trial of each layer, but it may be {} (hint: more \
                  --trials)",
                 self.limit(analysis.limit)
             );
+        }
+        let mut votes = Vec::new();
+        for (limit, share) in analysis.votes.iter().take(3) {
+            votes.push(format!("{} ({} of the draws)", self.limit(*limit), show::percent(*share)));
         }
         format!(
             "can't tell what limits: {} (hint: more --trials, or a quieter machine)",
@@ -176,7 +184,8 @@ impl<'s> Words<'s> {
     pub(super) fn caveats(&self, sheet: &Sheet<'_>, passes: &[PassLayers<'_, '_>]) -> Vec<String> {
         let mut caveats = Vec::new();
         for ladder in passes {
-            for (whole, part) in ladder.analysis.iter().flat_map(|analysis| &analysis.crossed) {
+            let crossed = ladder.analysis.as_ref().map_or(&[][..], |analysis| &analysis.crossed);
+            for (whole, part) in crossed {
                 caveats.push(format!(
                     "{}: `{}` was slower than `{}`, which does all that it does: caches, or a \
                      machine that others use, and the shares between the two say nothing.",
@@ -185,9 +194,10 @@ impl<'s> Words<'s> {
                     self.layer(*whole)
                 ));
             }
-            let lost =
-                |layer: &Layer| ladder.measured.iter().all(|measured| measured.layer != *layer);
-            for (layer, row) in ladder.rows.iter().filter(|(layer, _)| lost(layer)) {
+            for (layer, row) in &ladder.rows {
+                if ladder.measured.iter().any(|measured| measured.layer == *layer) {
+                    continue;
+                }
                 let why = match row.judged.reason() {
                     Some(reason) => reason.lines().next().unwrap_or_default().to_owned(),
                     None => row.codes(),

@@ -22,35 +22,31 @@ const LOW: f64 = 36.0;
 
 /// The picture, where there are intervals.
 pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
-    let segments: Vec<_> = trials
-        .iter()
-        .filter_map(|trial| {
-            let load = trial.passes.iter().find(|pass| pass.pass == Pass::Mix)?;
-            let start_ns = u64::from(trial.index) * soak.segment_ms.saturating_mul(1_000_000);
-            Some((start_ns, load))
-        })
-        .collect();
-    let intervals: Vec<IntervalStats> = segments
-        .iter()
-        .flat_map(|(start_ns, load)| {
-            load.intervals.iter().map(move |interval| IntervalStats {
-                at_ns: start_ns + interval.at_ns,
-                ..*interval
-            })
-        })
-        .collect();
+    let (mut intervals, mut events) = (Vec::new(), Vec::new());
+    for trial in trials {
+        let Some(load) = trial.passes.iter().find(|pass| pass.pass == Pass::Mix) else { continue };
+        // A segment begins where the one before should have ended, even if that was cut short.
+        let start_ns = u64::from(trial.index) * soak.segment_ms.saturating_mul(1_000_000);
+        for interval in &load.intervals {
+            intervals.push(IntervalStats { at_ns: start_ns + interval.at_ns, ..*interval });
+        }
+        for event in &load.fault_events {
+            if event.failed.is_none() {
+                events.push((start_ns, event));
+            }
+        }
+    }
     let ends_ns = intervals.last()?.at_ns;
-    let fault_events = segments.iter().flat_map(|(start_ns, load)| {
-        load.fault_events.iter().filter(|event| event.failed.is_none()).map(move |event| {
-            let ended_ns = event.ended_ns.unwrap_or(event.begun_ns);
-            let lasts_ns = ended_ns.saturating_sub(event.begun_ns).max(ends_ns / BAND_SHARE);
-            (start_ns + event.begun_ns, lasts_ns, event.fault.to_string())
-        })
-    });
-    let bands: Vec<(u64, u64, String)> = fault_events.collect();
+    let (mut bands, mut names): (Vec<(u64, u64, String)>, Vec<String>) = (vec![], vec![]);
+    for (start_ns, event) in events {
+        let ended_ns = event.ended_ns.unwrap_or(event.begun_ns);
+        let lasts_ns = ended_ns.saturating_sub(event.begun_ns).max(ends_ns / BAND_SHARE);
+        let begun_ns = start_ns + event.begun_ns;
+        names.push(format!("{} at {}", event.fault, Nanos(begun_ns)));
+        bands.push((begun_ns, lasts_ns, event.fault.to_string()));
+    }
     let tracks = draw_tracks(&merge_intervals(&intervals), &bands);
-    let top = |number: usize| -> f64 { tracks[..number].iter().map(Track::whole_height).sum() };
-    let below = top(tracks.len());
+    let (drawn, below) = Track::draw_all(&tracks, ends_ns);
     let described = format!(
         "{} over {}, with {}",
         counted(intervals.len(), "interval"),
@@ -62,24 +58,26 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
             aria-labelledby="soak-title" aria-describedby="soak-desc" {
             title id="soak-title" { "Timeline of the soak" }
             desc id="soak-desc" { (described) }
-            @for (number, track) in tracks.iter().enumerate() { (track.draw(top(number), ends_ns)) }
+            (drawn)
             text.tick x="0" y=(below + 8.0) { "0" }
             text.tick x="100%" y=(below + 8.0) text-anchor="end" { (Nanos(ends_ns)) }
         }
     };
-    let named = bands.iter().map(|(at_ns, _, fault)| format!("{fault} at {}", Nanos(*at_ns)));
-    let named = named.collect::<Vec<_>>().join(", ");
-    let notes = if named.is_empty() { Vec::new() } else { vec![format!("Bands: {named}.")] };
+    let notes =
+        if names.is_empty() { vec![] } else { vec![format!("Bands: {}.", names.join(", "))] };
     let caption = "Load, response times and failures over the measured time".to_owned();
     Some(Picture { id: "soak".to_owned(), caption, svg, notes })
 }
 
 /// Cuts off what was held up and then came all at once: it would leave the rest no height.
 fn without_burst(mut track: Track) -> Track {
-    let values: Vec<f64> = track.lines.iter().flatten().map(|(_, value)| *value).collect();
+    let [line] = track.lines.as_mut_slice() else { return track };
+    let values: Vec<f64> = line.iter().map(|(_, value)| *value).collect();
     let most = stats::median(&values).unwrap_or(0.0) * BURST_TIMES;
     if most > 0.0 && track.most > most {
-        track.lines.iter_mut().flatten().for_each(|(_, value)| *value = value.min(most));
+        for (_, value) in line {
+            *value = value.min(most);
+        }
         track.label =
             format!("throughput, 0 to {most:.0} op/s, cut off; {:.0} at most", track.most);
         track.most = most;
@@ -87,43 +85,46 @@ fn without_burst(mut track: Track) -> Track {
     track
 }
 
+/// The tracks of a soak, each with the values of all intervals.
 fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
-    let track =
-        |name: &str, unit: &str, value: &dyn Fn(u64, &IntervalStats) -> f64, height: f64| {
-            let line: Vec<(u64, f64)> = intervals
-                .iter()
-                .map(|(lasts, interval)| (interval.at_ns, value(*lasts, interval)))
-                .collect();
-            let most = line.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-            let shown =
-                if most > 0.0 && most < 10.0 { format!("{most:.1}") } else { format!("{most:.0}") };
-            Track {
-                label: format!("{name}, 0 to {shown} {unit}"),
-                lines: vec![line],
-                bands: bands.to_vec(),
-                most,
-                height,
-            }
-        };
-    let per_s = |lasts_ns: u64, count: u64| count as f64 * 1e9 / lasts_ns.max(1) as f64;
-    let ms = |ns: u64| ns as f64 / 1e6;
+    let mut lines: [Vec<(u64, f64)>; 5] = Default::default();
+    for (lasts_ns, interval) in intervals {
+        let values = [
+            interval.ops as f64 * 1e9 / (*lasts_ns).max(1) as f64,
+            interval.p99_ns as f64 / 1e6,
+            interval.errors as f64,
+            interval.uncommitted as f64,
+            interval.rss_bytes as f64 / 1_048_576.0,
+        ];
+        for (number, value) in values.into_iter().enumerate() {
+            lines[number].push((interval.at_ns, value));
+        }
+    }
+    let [ops, p99, errors, uncommitted, memory] = lines;
     vec![
-        without_burst(track(
-            "throughput",
-            "op/s",
-            &|lasts, interval| per_s(lasts, interval.ops),
-            HIGH,
-        )),
-        track("p99 of the response time", "ms", &|_, interval| ms(interval.p99_ns), HIGH),
-        track("failed ops", "per interval", &|_, interval| interval.errors as f64, LOW),
-        track("blocks not safe yet", "", &|_, interval| interval.uncommitted as f64, LOW),
-        track(
-            "memory of dfsbench",
-            "MiB",
-            &|_, interval| interval.rss_bytes as f64 / 1_048_576.0,
-            LOW,
-        ),
+        without_burst(draw_track("throughput", "op/s", ops, HIGH, bands)),
+        draw_track("p99 of the response time", "ms", p99, HIGH, bands),
+        draw_track("failed ops", "per interval", errors, LOW, bands),
+        draw_track("blocks not safe yet", "", uncommitted, LOW, bands),
+        draw_track("memory of dfsbench", "MiB", memory, LOW, bands),
     ]
+}
+
+fn draw_track(
+    name: &str,
+    unit: &str,
+    line: Vec<(u64, f64)>,
+    height: f64,
+    bands: &[(u64, u64, String)],
+) -> Track {
+    let mut most = 0.0_f64;
+    for (_, value) in &line {
+        most = most.max(*value);
+    }
+    // Below ten a whole number would hide the difference between tracks.
+    let digits = usize::from(most > 0.0 && most < 10.0);
+    let label = format!("{name}, 0 to {most:.digits$} {unit}");
+    Track { label, lines: vec![line], bands: bands.to_vec(), most, height }
 }
 
 /// Intervals with their lengths, several taken together where there are thousands.
