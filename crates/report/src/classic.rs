@@ -15,7 +15,7 @@ use model::{Pass, Workload};
 
 use crate::grid::clean;
 use crate::notes;
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::sheet::{Row, Sheet};
 
 pub use seed::render as seed;
 
@@ -56,10 +56,13 @@ impl<'a> OneRun<'a> {
     /// The runs of a sheet that this table can show.
     fn all(sheet: &'a Sheet<'a>, shows: fn(Workload) -> bool) -> Vec<Self> {
         let mut runs: Vec<Self> = Vec::new();
-        for row in sheet.rows.iter().filter(|row| shows(row.run.spec.workload)) {
-            match runs.last_mut().filter(|run| run.rows[0].run.index == row.run.index) {
-                Some(run) => run.rows.push(row),
-                None => runs.push(Self { rows: vec![row] }),
+        for row in &sheet.rows {
+            if !shows(row.run.spec.workload) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some(run) if run.first().run.index == row.run.index => run.rows.push(row),
+                _ => runs.push(Self { rows: vec![row] }),
             }
         }
         runs
@@ -84,11 +87,12 @@ impl<'a> OneRun<'a> {
         spec.set_bytes() / MIB / u64::from(spec.agents())
     }
 
-    /// Returns the settings that vary and that the table itself does not show.
-    fn title(&self, sheet: &Sheet<'_>, shown: &[&str]) -> String {
-        let values = sheet.columns.iter().zip(&self.first().values);
-        let told = values.filter(|(name, value)| !shown.contains(name) && *value != NOT_APPLICABLE);
-        told.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    /// The rate of a pass in a unit of so many bytes or ops per second; a dash without a rate.
+    fn rate_cell(&self, pass: Pass, unit: f64, digits: usize) -> String {
+        match self.per_s(pass) {
+            Some(per_s) => format!("{:.digits$}", per_s / unit),
+            None => "-".to_owned(),
+        }
     }
 }
 
@@ -102,7 +106,8 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
-        let title = run.title(sheet, &["file_size", "files"]);
+        // Settings that vary and have no column here head a table of their own.
+        let title = sheet.factors_without(run.first(), &["file_size", "files"]);
         if last.as_ref() != Some(&title) {
             if last.is_some() {
                 out.push('\n');
@@ -126,15 +131,15 @@ fn bonnie_line(run: &OneRun<'_>) -> String {
     let machine: String = clean(&spec.target_name).chars().take(MACHINE_LENGTH).collect();
     let mut line = format!("{machine:<MACHINE_LENGTH$} {:4}", spec.set_bytes() / MIB);
     for pass in BONNIE_PASSES {
-        let rate = run.per_s(pass).map_or_else(
-            || "-".to_owned(),
-            |per_s| match pass {
-                Pass::Seeks => format!("{per_s:.1}"),
-                _ => format!("{:.0}", per_s / KIB),
-            },
-        );
-        let busy = run.of(pass).and_then(|row| row.judged.cpu_percent);
-        let busy = busy.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1}"));
+        // Seeks are counted per second, all other passes in KiB per second.
+        let rate = match pass {
+            Pass::Seeks => run.rate_cell(pass, 1.0, 1),
+            _ => run.rate_cell(pass, KIB, 0),
+        };
+        let busy = match run.of(pass).and_then(|row| row.judged.cpu_percent) {
+            Some(percent) => format!("{percent:.1}"),
+            None => "-".to_owned(),
+        };
         // Writing to a String can't fail.
         let _ = write!(line, " {rate:>5} {busy:>4}");
     }
@@ -151,7 +156,7 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
-        let settings = run.title(sheet, &["file_size", "io_size"]);
+        let settings = sheet.factors_without(run.first(), &["file_size", "io_size"]);
         let comma = if settings.is_empty() { "" } else { ", " };
         let target = &run.first().run.spec.target_name;
         let title = format!("{}{comma}{}", clean(target), clean(&settings));
@@ -167,13 +172,12 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
             last = Some(title);
         }
         let spec = &run.first().run.spec;
-        let kib = |bytes: u64| bytes.div_ceil(1024);
-        let _ =
-            write!(out, "{:>10} {:>7}", kib(spec.file_size_bytes), kib(spec.io_size_bytes.into()));
+        // iozone's own table has whole KiB; sizes of less than one are rounded up to it.
+        let (size, record) =
+            (spec.file_size_bytes.div_ceil(1024), spec.io_size_bytes.div_ceil(1024));
+        let _ = write!(out, "{size:>10} {record:>7}");
         for (pass, _) in IOZONE_PASSES {
-            let rate = run.per_s(pass);
-            let rate = rate.map_or_else(|| "-".to_owned(), |per_s| format!("{:.0}", per_s / KIB));
-            let _ = write!(out, " {rate:>9}");
+            let _ = write!(out, " {:>9}", run.rate_cell(pass, KIB, 0));
         }
         out.push('\n');
     }
@@ -183,19 +187,21 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
 
 /// The caveats, the missing figures and the safety of writes, which no table drops.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
-    let rows = runs.iter().flat_map(|run| &run.rows);
     let mut lines: Vec<String> = Vec::new();
-    for row in rows {
-        let name = sheet.name(row);
-        if row.judged.rate.is_none() {
-            lines.push(format!("{name}: {}", row.missing()));
-        } else if !row.judged.caveats.is_empty() {
-            let mark = if row.counts() { "" } else { "invalid: " };
-            lines.push(format!("{name}: {mark}{}", row.codes()));
+    for run in runs {
+        for row in &run.rows {
+            let name = sheet.name(row);
+            if row.judged.rate.is_none() {
+                lines.push(format!("{name}: {}", row.missing()));
+            } else if !row.judged.caveats.is_empty() {
+                let mark = if row.counts() { "" } else { "invalid: " };
+                lines.push(format!("{name}: {mark}{}", row.codes()));
+            }
         }
     }
-    let durability = notes::durability(sheet).into_iter();
-    lines.extend(durability.map(|term| format!("{}: {}", term.name, term.lines.concat())));
+    for term in notes::durability(sheet) {
+        lines.push(format!("{}: {}", term.name, term.lines.concat()));
+    }
     if !lines.is_empty() {
         out.push('\n');
     }

@@ -4,6 +4,8 @@
 //! or target, workload or one column decide it; it is then stated once beside the table, with
 //! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
@@ -50,21 +52,18 @@ impl<'a> Sheet<'a> {
         let columns = settings.columns();
         let stated = settings.stated(&columns);
         let mut rows = Vec::new();
-        for (run, values) in campaign.runs.iter().zip(&settings.runs) {
-            let shown = |name: &&str| {
-                values.get(*name).cloned().unwrap_or_else(|| NOT_APPLICABLE.to_owned())
-            };
-            let values: Vec<String> = columns.iter().map(shown).collect();
+        for (number, run) in campaign.runs.iter().enumerate() {
+            let values = settings.values(number, &columns);
             for judged in judge::run(run) {
                 rows.push(Row { run, values: values.clone(), judged, mark: None });
             }
         }
-        let marks = marks::of(&rows);
-        for (row, mark) in rows.iter_mut().zip(marks) {
-            row.mark = mark;
+        // A mark depends on all rows of a pass, so marks are set when the rows are complete.
+        for (number, mark) in marks::of(&rows).into_iter().enumerate() {
+            rows[number].mark = mark;
         }
         let mut sheet = Self { campaign, columns, stated, rows, caveats: Vec::new() };
-        sheet.caveats = sheet.explained();
+        sheet.caveats = sheet.explain_caveats();
         sheet
     }
 
@@ -75,10 +74,15 @@ impl<'a> Sheet<'a> {
     }
 
     /// The settings that tell a row apart, but for some.
-    pub fn factors_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
-        let shown = self.columns.iter().zip(&row.values).filter(|(_, v)| *v != NOT_APPLICABLE);
-        let said = shown.filter(|(name, _)| !unsaid.contains(name));
-        said.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    pub fn factors_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
+        let mut parts = Vec::new();
+        for (number, name) in self.columns.iter().enumerate() {
+            let value = &row.values[number];
+            if value != NOT_APPLICABLE && !omitted.contains(name) {
+                parts.push(format!("{name} {value}"));
+            }
+        }
+        parts.join(", ")
     }
 
     /// The whole name of a row: `nfs stream write, workers 4`.
@@ -87,8 +91,8 @@ impl<'a> Sheet<'a> {
     }
 
     /// The name of a row, but for some settings.
-    pub fn name_without(&self, row: &Row<'_>, unsaid: &[&str]) -> String {
-        let factors = self.factors_without(row, unsaid);
+    pub fn name_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
+        let factors = self.factors_without(row, omitted);
         let comma = if factors.is_empty() { "" } else { ", " };
         format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
     }
@@ -106,28 +110,39 @@ impl<'a> Sheet<'a> {
         groups
     }
 
-    fn explained(&self) -> Vec<Explained> {
+    /// Finds the worst case of each caveat: the first row of the highest rank.
+    fn explain_caveats(&self) -> Vec<Explained> {
+        // The order of the keys is that of the report: errors before warnings, then by code.
         let mut found: BTreeMap<_, (u32, Explained)> = BTreeMap::new();
         for row in &self.rows {
             for caveat in &row.judged.caveats {
-                let badness = caveat_rank(caveat.extent, &row.judged);
-                let key = (std::cmp::Reverse(caveat.code.severity()), caveat.code);
-                let rows = found.get(&key).map_or(0, |(_, known)| known.rows) + 1;
-                let explained = || Explained {
+                let rank = caveat_rank(caveat.extent, &row.judged);
+                let mut explained = Explained {
                     code: caveat.code,
-                    rows,
+                    rows: 1,
                     place: self.name(row),
                     evidence: caveat.evidence_line(),
                 };
-                match found.get_mut(&key) {
-                    Some((worst, known)) if badness <= *worst => known.rows = rows,
-                    _ => {
-                        found.insert(key, (badness, explained()));
+                match found.entry((Reverse(caveat.code.severity()), caveat.code)) {
+                    Entry::Vacant(entry) => {
+                        entry.insert((rank, explained));
+                    }
+                    Entry::Occupied(mut entry) => {
+                        let (worst, known) = entry.get_mut();
+                        known.rows += 1;
+                        if rank > *worst {
+                            explained.rows = known.rows;
+                            (*worst, *known) = (rank, explained);
+                        }
                     }
                 }
             }
         }
-        found.into_values().map(|(_, explained)| explained).collect()
+        let mut worst_cases = Vec::with_capacity(found.len());
+        for (_, explained) in found.into_values() {
+            worst_cases.push(explained);
+        }
+        worst_cases
     }
 }
 
@@ -146,46 +161,60 @@ fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
 struct Settings {
     names: Vec<&'static str>,
     runs: Vec<BTreeMap<&'static str, String>>,
-    /// Those that some run has otherwise than a run where nobody asks for it.
-    asked_for: HashSet<&'static str>,
+    /// Settings that some run has with another value than a run that leaves them unset.
+    requested: HashSet<&'static str>,
 }
 
-/// Shows the transfer size that was granted beside the one that was asked for, where they differ.
+/// Finds the effective value of a setting at the target, as the first trial that has it read it.
+pub fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
+    for trial in &run.trials {
+        for fact in &trial.facts {
+            if fact.scope == "target" && fact.name == name {
+                return Some(&fact.value);
+            }
+        }
+    }
+    None
+}
+
+/// Shows the transfer size that was granted beside the requested one, where they differ.
 fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
-    let Some(asked) = run.spec.transfer_size_bytes else { return };
-    let asked = Size(asked.into()).to_string();
-    let effective = |name: &str| {
-        let facts = run.trials.iter().flat_map(|trial| &trial.facts);
-        let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);
-        named.next().map_or_else(|| asked.clone(), |fact| fact.value.clone())
-    };
-    let granted = match [effective("rsize"), effective("wsize")] {
-        [read, write] if read == asked && write == asked => return,
-        [read, write] if read == write => read,
-        [read, write] => format!("{read} read, {write} write"),
-    };
-    for (_, value) in settings.iter_mut().filter(|(name, _)| *name == "transfer_size") {
-        *value = format!("{asked} (granted {granted})");
+    let Some(requested) = run.spec.transfer_size_bytes else { return };
+    let requested = Size(requested.into()).to_string();
+    // A server grants the sizes of READ and WRITE separately (FSINFO: rtmax and wtmax).
+    let read = effective_value(run, "rsize").unwrap_or(&requested);
+    let write = effective_value(run, "wsize").unwrap_or(&requested);
+    if read == requested && write == requested {
+        return;
+    }
+    let mut granted = read.to_owned();
+    if read != write {
+        granted = format!("{read} read, {write} write");
+    }
+    for (name, value) in settings {
+        if *name == "transfer_size" {
+            *value = format!("{requested} (granted {granted})");
+        }
     }
 }
 
 /// Settings that lead every table.
 const LEADING: [&str; 2] = ["target", "workload"];
 
-/// Settings that follow the number of workers and hosts where nobody sets them.
+/// Settings that follow the number of workers and hosts where a plan leaves them unset.
 const FOLLOWING: [&str; 1] = ["files"];
 
 impl Settings {
     fn of(campaign: &Campaign) -> Self {
         let mut names = Vec::new();
         let mut runs = Vec::new();
-        let mut asked_for = HashSet::new();
+        let mut requested = HashSet::new();
         for run in &campaign.runs {
             let mut settings = run.spec.settings();
             show_granted(run, &mut settings);
             for (name, value) in &settings {
                 if !run.spec.is_unset(name, value) {
-                    asked_for.insert(*name);
+                    requested.insert(*name);
                 }
                 if !names.contains(name) && !LEADING.contains(name) {
                     names.push(*name);
@@ -193,56 +222,72 @@ impl Settings {
             }
             runs.push(settings.into_iter().collect());
         }
-        Self { names, runs, asked_for }
+        Self { names, runs, requested }
     }
 
-    /// Adds a column for each setting that nothing decides so far; what follows from others
-    /// comes last, so that it is them that are shown.
+    /// The values of some settings in a run, as tables show them.
+    fn values(&self, run: usize, names: &[&'static str]) -> Vec<String> {
+        let mut values = Vec::with_capacity(names.len());
+        for name in names {
+            let value = self.runs[run].get(name);
+            values.push(value.map_or(NOT_APPLICABLE, String::as_str).to_owned());
+        }
+        values
+    }
+
+    /// Adds a column for each setting that nothing decides so far.
     fn columns(&self) -> Vec<&'static str> {
         let mut columns = Vec::new();
-        let (last, first): (Vec<&str>, Vec<&str>) =
-            self.names.iter().partition(|name| FOLLOWING.contains(*name));
-        for name in first.into_iter().chain(last) {
-            if self.decided(name, &columns).is_none() {
-                columns.push(name);
+        // Settings that follow from others are judged last: by then the columns that they depend
+        // on exist, and they need none of their own.
+        for follows in [false, true] {
+            for name in &self.names {
+                if FOLLOWING.contains(name) == follows && self.decided(name, &columns).is_none() {
+                    columns.push(*name);
+                }
             }
         }
-        let place = |name: &&'static str| self.names.iter().position(|known| known == name);
-        columns.sort_by_key(place);
-        columns
+        let mut ordered = self.names.clone();
+        ordered.retain(|name| columns.contains(name));
+        ordered
     }
 
+    /// States the requested settings that have no column.
     fn stated(&self, columns: &[&'static str]) -> Vec<(&'static str, String)> {
-        let unstated = |name: &&str| !columns.contains(name) && self.asked_for.contains(name);
-        let others = self.names.iter().filter(|name| unstated(name));
-        others.map(|name| (*name, self.describe(name, columns))).collect()
+        let mut stated = Vec::new();
+        for name in &self.names {
+            if !columns.contains(name) && self.requested.contains(name) {
+                stated.push((*name, self.describe(name, columns)));
+            }
+        }
+        stated
     }
 
     /// A setting's values with what decides them, where that is simple enough to say: nothing,
     /// the target, the workload, both of them, or one column.
     fn decided(&self, name: &str, columns: &[&'static str]) -> Option<Vec<(String, String)>> {
-        let single = |key: &&'static str| self.grouped(name, &[key]);
-        self.grouped(name, &[])
-            .or_else(|| LEADING.iter().find_map(single))
-            .or_else(|| self.grouped(name, &LEADING))
-            .or_else(|| columns.iter().find_map(single))
+        let mut candidates = vec![&LEADING[..0], &LEADING[..1], &LEADING[1..], &LEADING[..]];
+        candidates.extend(columns.chunks(1));
+        // The simplest statement wins; columns come last, since a reader has to look them up.
+        candidates.into_iter().find_map(|keys| self.grouped(name, keys))
     }
 
     fn describe(&self, name: &'static str, columns: &[&'static str]) -> String {
         let mut by_value: Vec<(String, Vec<String>)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut positions: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.decided(name, columns).unwrap_or_default() {
-            let place = *places.entry(value.clone()).or_insert(by_value.len());
-            match by_value.get_mut(place) {
+            let position = *positions.entry(value.clone()).or_insert(by_value.len());
+            match by_value.get_mut(position) {
                 Some((_, keys)) => keys.push(key),
                 None => by_value.push((value, vec![key])),
             }
         }
-        let shown = by_value.iter().map(|(value, keys)| match keys.join(", ") {
-            none if none.is_empty() => value.clone(),
-            keys => format!("{value} ({keys})"),
-        });
-        shown.collect::<Vec<_>>().join(", ")
+        let mut shown = Vec::with_capacity(by_value.len());
+        for (value, keys) in by_value {
+            let keys = keys.join(", ");
+            shown.push(if keys.is_empty() { value } else { format!("{value} ({keys})") });
+        }
+        shown.join(", ")
     }
 
     /// The value of a setting for each combination of at most two keys; `None` when they don't
@@ -250,29 +295,35 @@ impl Settings {
     /// their values alone, other keys by name and value.
     fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
         debug_assert!(keys.len() <= 2, "{keys:?}");
-        let mut order = Vec::new();
-        let mut groups = HashMap::new();
+        // An array of two levels, not a list: this is tried for each pair of settings and for
+        // every run, and the matrix may have thousands of runs.
+        let mut values: HashMap<[Option<&String>; 2], &String> = HashMap::new();
+        let mut grouped = Vec::new();
         for run in &self.runs {
             let Some(value) = run.get(name) else { continue };
-            let level = |number: usize| keys.get(number).and_then(|key| run.get(key));
-            let group = (level(0), level(1));
-            match groups.get(&group) {
-                Some(known) if *known == value => {}
+            let mut levels = [None; 2];
+            for (number, key) in keys.iter().enumerate() {
+                levels[number] = run.get(key);
+            }
+            match values.insert(levels, value) {
+                Some(known) if known == value => {}
                 Some(_) => return None,
-                None => {
-                    groups.insert(group, value);
-                    order.push(group);
-                }
+                None => grouped.push((name_levels(keys, levels), value.clone())),
             }
         }
-        let part = |(key, level): (&&'static str, Option<&String>)| {
-            let level = level?;
-            Some(if LEADING.contains(key) { level.clone() } else { format!("{key} {level}") })
-        };
-        let named = |group: (Option<&String>, Option<&String>)| {
-            let parts = keys.iter().zip([group.0, group.1]).filter_map(part);
-            (parts.collect::<Vec<_>>().join(" "), groups[&group].clone())
-        };
-        Some(order.into_iter().map(named).collect())
+        Some(grouped)
     }
+}
+
+/// Names one combination of levels; a key that does not apply to the run is left out.
+fn name_levels(keys: &[&'static str], levels: [Option<&String>; 2]) -> String {
+    let mut parts = Vec::new();
+    for (number, key) in keys.iter().enumerate() {
+        match levels[number] {
+            Some(level) if LEADING.contains(key) => parts.push(level.clone()),
+            Some(level) => parts.push(format!("{key} {level}")),
+            None => {}
+        }
+    }
+    parts.join(" ")
 }

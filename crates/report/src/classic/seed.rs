@@ -16,7 +16,7 @@ use model::Pass;
 
 use super::{KIB, MIB, OneRun, write_footer};
 use crate::grid::{Align, Grid, clean, width};
-use crate::sheet::{NOT_APPLICABLE, Sheet};
+use crate::sheet::{NOT_APPLICABLE, Sheet, effective_value};
 use crate::show;
 
 /// Columns of the widest of those reports.
@@ -40,10 +40,8 @@ const OPTIONS_SHOWN: [&str; 6] =
 
 /// Writes both tables.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let moves = |run: &OneRun<'_>| {
-        run.rows.iter().any(|row| matches!(row.judged.pass, Pass::Write | Pass::Read))
-    };
-    let runs: Vec<OneRun<'_>> = OneRun::all(sheet, |_| true).into_iter().filter(moves).collect();
+    let mut runs = OneRun::all(sheet, |_| true);
+    runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
     if runs.is_empty() {
         return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
     }
@@ -61,14 +59,15 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     for run in runs {
-        let rates = [Pass::Write, Pass::Read].map(|pass| {
-            let rate = run.per_s(pass);
-            rate.map_or_else(|| "-".to_owned(), |per_s| format!("{:.0}", per_s / KIB))
-        });
+        let rates = [run.rate_cell(Pass::Write, KIB, 0), run.rate_cell(Pass::Read, KIB, 0)];
         lines.push((run.mib(), name_machine(sheet, run), rates));
     }
+    // The order is stable: machines of one size stay in the order of the matrix.
     lines.sort_by_key(|line| Reverse(line.0));
-    let name_width = lines.iter().map(|line| width(&line.1)).fold(MACHINE_LENGTH, usize::max);
+    let mut name_width = MACHINE_LENGTH;
+    for (_, name, _) in &lines {
+        name_width = name_width.max(width(name));
+    }
     let more = " ".repeat(name_width - MACHINE_LENGTH);
     let mut out = String::new();
     for head in SIZES_HEAD {
@@ -91,18 +90,17 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
 fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let mut parts = Vec::new();
     let spec = &run.first().run.spec;
-    let several = |differs: fn(&model::RunSpec, &model::RunSpec) -> bool| {
-        sheet.campaign.runs.iter().any(|other| differs(&other.spec, spec))
-    };
-    if several(|a, b| a.agents() != b.agents()) {
+    let runs = &sheet.campaign.runs;
+    if runs.iter().any(|other| other.spec.agents() != spec.agents()) {
         parts.push(show::counted(spec.agents() as usize, "client"));
     }
-    if several(|a, b| a.target_name != b.target_name) {
+    if runs.iter().any(|other| other.spec.target_name != spec.target_name) {
         parts.push(spec.target_name.clone());
     }
     for (name, value) in sheet.columns.iter().zip(&run.first().values) {
         match *name {
             _ if value == NOT_APPLICABLE || SIZES_SHOWN.contains(name) => {}
+            // Stated above as the number of clients.
             "client_hosts" => {}
             "nfsd_threads" => parts.push(format!("{value} nfsd")),
             "nfsvers" => parts.push(format!("NFSv{value}")),
@@ -132,32 +130,33 @@ fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut any = false;
     for run in runs {
         let settings: BTreeMap<_, _> = run.first().run.spec.settings().into_iter().collect();
-        let named = |name: &str| settings.get(name).cloned().unwrap_or_else(|| "-".to_owned());
-        let rate = |pass| {
-            let rate = run.per_s(pass);
-            rate.map_or_else(|| "-".to_owned(), |per_s| format!("{:.2}", per_s / MIB as f64))
-        };
         any |= settings.contains_key("nfsvers");
+        // The granted sizes decide the rates; the requested one stands in where they are unknown.
+        let transfer_size = setting(&settings, "transfer_size", "-");
+        let [read_size, write_size] = ["rsize", "wsize"]
+            .map(|name| effective_value(run.first().run, name).unwrap_or(transfer_size).to_owned());
         grid.row(&[
-            rate(Pass::Read),
-            rate(Pass::Write),
-            settings.get("nfsvers").cloned().unwrap_or_else(|| "N/A".to_owned()),
-            named("proto"),
-            effective_value(run, "rsize").unwrap_or_else(|| named("transfer_size")),
-            effective_value(run, "wsize").unwrap_or_else(|| named("transfer_size")),
-            named("timeo"),
-            named("tunnel_compression"),
+            run.rate_cell(Pass::Read, MIB as f64, 2),
+            run.rate_cell(Pass::Write, MIB as f64, 2),
+            setting(&settings, "nfsvers", "N/A").to_owned(),
+            setting(&settings, "proto", "-").to_owned(),
+            read_size,
+            write_size,
+            setting(&settings, "timeo", "-").to_owned(),
+            setting(&settings, "tunnel_compression", "-").to_owned(),
             other_options(sheet, run, &settings),
         ]);
     }
     if any { grid.render(WIDTH_MAX) } else { String::new() }
 }
 
-/// Returns a setting's effective value at the target, as a trial read it.
-fn effective_value(run: &OneRun<'_>, name: &str) -> Option<String> {
-    let facts = run.first().run.trials.iter().flat_map(|trial| &trial.facts);
-    let mut named = facts.filter(|fact| fact.scope == "target" && fact.name == name);
-    named.next().map(|fact| fact.value.clone())
+/// A setting of a run, or a stand-in where it does not apply.
+fn setting<'a>(
+    settings: &'a BTreeMap<&'static str, String>,
+    name: &str,
+    stand_in: &'a str,
+) -> &'a str {
+    settings.get(name).map_or(stand_in, String::as_str)
 }
 
 fn other_options(
@@ -165,11 +164,10 @@ fn other_options(
     run: &OneRun<'_>,
     settings: &BTreeMap<&'static str, String>,
 ) -> String {
-    let mut parts = Vec::new();
-    parts.extend(settings.get("mount_options").filter(|options| !options.is_empty()).cloned());
-    let columns = sheet.columns.iter().zip(&run.first().values);
-    let columns =
-        columns.filter(|(name, value)| !OPTIONS_SHOWN.contains(name) && *value != NOT_APPLICABLE);
-    parts.extend(columns.map(|(name, value)| format!("{name} {value}")));
+    let mut parts = vec![
+        setting(settings, "mount_options", "").to_owned(),
+        sheet.factors_without(run.first(), &OPTIONS_SHOWN),
+    ];
+    parts.retain(|part| !part.is_empty());
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
