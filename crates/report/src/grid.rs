@@ -1,7 +1,7 @@
 //! A plain text table: columns of equal width, cells of several lines, lines below a row.
 //!
 //! [`Grid`] is the principal type. Nothing depends on the terminal; control characters in names
-//! are replaced, so that a table can't move the cursor of whoever reads it.
+//! are replaced, so that a table can't move the cursor of the reader's terminal.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -32,7 +32,7 @@ enum Line {
     Title(String),
 }
 
-/// A table in the making.
+/// A table that is filled line by line.
 pub struct Grid {
     header: Vec<String>,
     align: Vec<Align>,
@@ -42,22 +42,22 @@ pub struct Grid {
 impl Grid {
     /// Starts a table with these columns.
     pub fn new(columns: &[(&str, Align)]) -> Self {
-        Self {
-            header: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            align: columns.iter().map(|(_, align)| *align).collect(),
-            lines: Vec::new(),
+        let mut grid = Self { header: Vec::new(), align: Vec::new(), lines: Vec::new() };
+        for (name, align) in columns {
+            grid.header.push((*name).to_owned());
+            grid.align.push(*align);
         }
+        grid
     }
 
     /// Adds a row with a cell for each column; `\n` starts a new line in the cell.
     pub fn row(&mut self, cells: &[String]) {
-        self.lines.push(Line::Cells(cells.iter().map(|cell| clean(cell)).collect()));
+        self.lines.push(Line::Cells(clean_all(cells)));
     }
 
     /// Adds a row whose figures are replaced by a text, which is wrapped.
     pub fn reason(&mut self, leading: &[String], text: &str) {
-        let leading = leading.iter().map(|cell| clean(cell)).collect();
-        self.lines.push(Line::Reason(leading, clean(text)));
+        self.lines.push(Line::Reason(clean_all(leading), clean(text)));
     }
 
     /// Adds a line below a row, which is wrapped.
@@ -81,14 +81,19 @@ impl Grid {
         let widths = self.widths();
         let mut out = String::new();
         push_cells(&mut out, &self.header, &self.align, &widths);
-        let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-        push_line(&mut out, &rule.join(GAP));
+        let mut rule = String::new();
+        for width in &widths {
+            rule.extend([&"─".repeat(*width), GAP]);
+        }
+        push_line(&mut out, &rule);
         for line in &self.lines {
             match line {
                 Line::Cells(cells) => push_cells(&mut out, cells, &self.align, &widths),
                 Line::Reason(leading, text) => {
-                    let indent: usize =
-                        widths[..leading.len()].iter().map(|width| width + GAP.len()).sum();
+                    // The text takes the space of all columns that follow, so it is no cell whose
+                    // width counts.
+                    let mut indent = leading.len() * GAP.len();
+                    indent += widths[..leading.len()].iter().sum::<usize>();
                     let wrapped = wrap(text, width_max.saturating_sub(indent).max(20));
                     let cells = [&leading[..], &[wrapped.join("\n")]].concat();
                     let align = [&self.align[..leading.len()], &[Align::Left]].concat();
@@ -109,14 +114,18 @@ impl Grid {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.header.iter().map(|name| width(name)).collect();
+        let mut widths = Vec::with_capacity(self.header.len());
+        for name in &self.header {
+            widths.push(width(name));
+        }
         for line in &self.lines {
-            let cells = match line {
-                Line::Cells(cells) | Line::Reason(cells, _) => cells,
-                Line::Text(_) | Line::Title(_) => continue,
-            };
-            for (known, cell) in widths.iter_mut().zip(cells) {
-                *known = cell.lines().map(text_width).fold(*known, usize::max);
+            // A reason has the first cells only; the other columns stay as wide as they are.
+            if let Line::Cells(cells) | Line::Reason(cells, _) = line {
+                for (column, cell) in cells.iter().enumerate() {
+                    for part in cell.lines() {
+                        widths[column] = widths[column].max(text_width(part));
+                    }
+                }
             }
         }
         widths
@@ -124,7 +133,10 @@ impl Grid {
 }
 
 fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usize]) {
-    let height = cells.iter().map(|cell| cell.lines().count()).max().unwrap_or(0).max(1);
+    let mut height = 1;
+    for cell in cells {
+        height = height.max(cell.lines().count());
+    }
     for number in 0..height {
         let mut line = String::new();
         for (column, cell) in cells.iter().enumerate() {
@@ -133,6 +145,8 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
             match align[column] {
                 Align::Left => line.extend([part, &space]),
                 Align::Right => {
+                    // Only a sign makes a number wider than its column: it hangs in the gap, so
+                    // that the digits stay aligned.
                     if width(part) > widths[column] && line.ends_with(GAP) {
                         line.pop();
                     }
@@ -175,6 +189,10 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+fn clean_all(cells: &[String]) -> Vec<String> {
+    cells.iter().map(|cell| clean(cell)).collect()
 }
 
 /// Replaces control characters, all but the line breaks of a cell.
