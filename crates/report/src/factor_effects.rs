@@ -79,13 +79,12 @@ impl FactorEffects {
 
     pub(crate) fn of_sheet(sheet: &Sheet<'_>) -> Self {
         let campaign = sheet.campaign;
-        let passes = sheet.groups().into_iter();
-        Self {
-            title: format!("{}: {}", campaign.name, crate::notes::title(campaign)),
-            passes: passes
-                .map(|(name, pass, rows)| PassFactors::of(name, pass, sheet, &rows))
-                .collect(),
+        let title = format!("{}: {}", campaign.name, crate::notes::title(campaign));
+        let mut passes = Vec::new();
+        for (name, pass, rows) in sheet.groups() {
+            passes.push(PassFactors::of(name, pass, sheet, &rows));
         }
+        Self { title, passes }
     }
 
     /// Says whether any kind of pass could be taken apart.
@@ -104,103 +103,95 @@ impl FactorEffects {
 
 impl PassFactors {
     fn of(name: String, pass: Pass, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
-        let (counted, left_out): (Vec<&Row<'_>>, Vec<_>) =
-            rows.iter().copied().partition(|row| row.counts());
-        let levels_of = |row: &Row<'_>| {
-            let target = std::iter::once(row.run.spec.target_name.clone());
-            target.chain(row.values.iter().cloned()).collect::<Vec<_>>()
-        };
-        let names = std::iter::once("target").chain(sheet.columns.iter().copied());
-        let mut factors: Vec<Factor> =
-            names.map(|name| Factor { name, levels: Vec::new() }).collect();
+        let mut counted = rows.to_vec();
+        counted.retain(|row| row.counts());
+        let left_out = rows.len() - counted.len();
+        let mut factors = vec![Factor { name: "target", levels: Vec::new() }];
+        factors.extend(sheet.columns.iter().map(|name| Factor { name, levels: Vec::new() }));
         let mut observations = Vec::new();
         let metric = RateMetric::of(pass, counted.iter().copied());
         for row in &counted {
-            let mut levels = Vec::with_capacity(factors.len());
-            for (factor, level) in factors.iter_mut().zip(levels_of(row)) {
+            let mut levels = vec![factors[0].number_of(&row.run.spec.target_name)];
+            for (factor, level) in factors[1..].iter_mut().zip(&row.values) {
                 // A setting that does not apply to a row makes no difference there: what does is
                 // the setting that it depends on, such as the data path. Only rows to which it
                 // applies are compared by it; the others are held to its first level.
                 let applies = level != NOT_APPLICABLE;
-                levels.push(if applies { factor.number(level) } else { 0 });
+                levels.push(if applies { factor.number_of(level) } else { 0 });
             }
-            let used = row.judged.points.iter().filter(|point| point.used);
-            observations.extend(used.map(|point| Observation {
-                levels: levels.clone(),
-                figure: metric.point(&row.judged, point.per_s),
-            }));
+            for point in &row.judged.points {
+                if point.used {
+                    let figure = metric.point(&row.judged, point.per_s);
+                    observations.push(Observation { levels: levels.clone(), figure });
+                }
+            }
         }
         drop_single(&mut factors, &mut observations);
-        let levels: usize = factors.iter().map(|factor| factor.levels.len()).sum();
-        let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
-        let effects_asked = counts.iter().map(|count| count - 1).sum::<usize>() + 1;
-        let found = match counts.len() {
+        let found = match factors.len() {
             0 if counted.is_empty() => Err(NoEffects::NothingCounts),
-            0 if !left_out.is_empty() => Err(NoEffects::OneCounts),
+            0 if left_out > 0 => Err(NoEffects::OneCounts),
             0 => Err(NoEffects::NothingVaries),
-            _ if levels > LEVELS_MAX => Err(NoEffects::TooManyLevels),
-            _ => effects(&counts, &observations).ok_or(if observations.len() > effects_asked {
-                NoEffects::NothingDiffers
-            } else {
-                NoEffects::TooFewTrials
-            }),
+            _ => find_effects(&factors, &observations),
         };
-        Self {
-            name,
-            factors,
-            trials: observations.len(),
-            left_out: left_out.len(),
-            by_bytes: metric.is_other(),
-            found,
-        }
+        let (trials, by_bytes) = (observations.len(), metric.is_other());
+        Self { name, factors, trials, left_out, by_bytes, found }
     }
-}
 
-impl PassFactors {
     /// Returns the effect of a setting's level against another one, both as tables show them;
     /// `None` where these two are not what is compared, or their ratio may be 1.
     pub(crate) fn effect_of(&self, name: &str, level: &str, against: &str) -> Option<LevelEffect> {
-        let effects = self.found.as_ref().ok()?;
+        let Ok(effects) = &self.found else { return None };
         let effect = effects.factors.iter().find(|it| self.factors[it.factor].name == name)?;
         let levels = &self.factors[effect.factor].levels;
         let number = levels.iter().position(|known| known == level)?;
         let found = effect.levels[number];
-        (levels[found.against] == against && found.is_apart()).then_some(found)
+        if levels[found.against] == against && found.is_apart() { Some(found) } else { None }
     }
 
     /// Returns the notes needed to read the ratios: nested factors, and factors that depend on
     /// each other.
     pub(crate) fn notes(&self, effects: &Effects) -> Vec<String> {
-        let nested = effects.factors.iter().filter(|effect| !effect.within.is_empty());
-        let nested = nested.map(|effect| {
-            let (name, outer) = (self.factors[effect.factor].name, self.outer(effect));
+        let mut notes = Vec::new();
+        for effect in &effects.factors {
+            if effect.within.is_empty() {
+                continue;
+            }
+            let (name, outer) = (self.factors[effect.factor].name, self.list_outer(effect));
+            // Without a pair of levels under one level of the outer factor, no interval is finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
-                return format!(
+                notes.push(format!(
                     "{name} changes with {outer} alone: what it does can't be told from what \
                      {outer} does."
-                );
+                ));
+                continue;
             }
-            format!(
+            notes.push(format!(
                 "{name} lies within {outer}: its levels are compared where {outer} is the same, \
                  and the ratio of {outer} is a mean over them."
-            )
-        });
-        nested.chain(effects.interactions.iter().map(|both| self.told(both))).collect()
+            ));
+        }
+        for interaction in &effects.interactions {
+            notes.push(self.describe_interaction(interaction));
+        }
+        notes
     }
 
     /// The factors that one lies within.
-    fn outer(&self, effect: &FactorEffect) -> String {
-        let names = effect.within.iter().map(|outer| self.factors[*outer].name.to_owned());
-        show::listed(&names.collect::<Vec<_>>())
+    fn list_outer(&self, effect: &FactorEffect) -> String {
+        let mut names = Vec::new();
+        for outer in &effect.within {
+            names.push(self.factors[*outer].name.to_owned());
+        }
+        show::listed(&names)
     }
 
     /// Says in sentences that two factors depend on each other, and how.
-    fn told(&self, interaction: &Interaction) -> String {
-        let [first, second] =
-            [interaction.factors.0, interaction.factors.1].map(|factor| &self.factors[factor]);
+    fn describe_interaction(&self, interaction: &Interaction) -> String {
+        let first = &self.factors[interaction.factors.0];
+        let second = &self.factors[interaction.factors.1];
         let p = interaction.probability;
         let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
-        let mut told = format!(
+        let mut text = format!(
             "{} and {} depend on each other: together they explain {} more (p {p}), so a ratio \
              above is a mean over the levels of the other.",
             first.name,
@@ -208,24 +199,28 @@ impl PassFactors {
             show::percent(interaction.share),
         );
         for (level, name) in second.levels.iter().enumerate() {
-            let under = interaction.within.iter().filter(|within| within.level == level);
-            let against = under.clone().map(|within| within.against).next();
-            let ratios: Vec<String> = under
-                .map(|w| format!("{:.2} with {} {}", w.ratio, first.name, first.levels[w.under]))
-                .collect();
-            if let Some(against) = against {
-                let against = &second.levels[against];
+            let mut ratios = Vec::new();
+            let mut reference = None;
+            for within in &interaction.within {
+                if within.level == level {
+                    let under = &first.levels[within.under];
+                    ratios.push(format!("{:.2} with {} {under}", within.ratio, first.name));
+                    // All ratios of one level have the same reference.
+                    reference = Some(&second.levels[within.against]);
+                }
+            }
+            if let Some(against) = reference {
                 let ratios = show::listed(&ratios);
                 // Writing to a string can't fail.
-                let _ = write!(told, " {} {name} against {against}: {ratios}.", second.name);
+                let _ = write!(text, " {} {name} against {against}: {ratios}.", second.name);
             }
         }
-        told
+        text
     }
 }
 
 impl NoEffects {
-    /// In a sentence's words.
+    /// Words the reason as a clause.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::NothingCounts => "no figure may be used",
@@ -251,11 +246,12 @@ impl NoEffects {
 
 impl Factor {
     /// The number of a level, which is new where it was not seen before.
-    fn number(&mut self, level: String) -> usize {
-        self.levels.iter().position(|known| *known == level).unwrap_or_else(|| {
-            self.levels.push(level);
-            self.levels.len() - 1
-        })
+    fn number_of(&mut self, level: &str) -> usize {
+        if let Some(number) = self.levels.iter().position(|known| known == level) {
+            return number;
+        }
+        self.levels.push(level.to_owned());
+        self.levels.len() - 1
     }
 
     /// A level, with the one that it is compared with where that is not the same for all.
@@ -268,13 +264,35 @@ impl Factor {
     }
 }
 
-/// Leaves out what has one level in this pass.
-fn drop_single(factors: &mut Vec<Factor>, observations: &mut [Observation]) {
-    let varies: Vec<bool> = factors.iter().map(|factor| factor.levels.len() > 1).collect();
-    for observation in observations {
-        let mut kept = varies.iter();
-        observation.levels.retain(|_| *kept.next().expect("a level for each factor"));
+/// Takes the rates apart over their factors, of which there is at least one.
+fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effects, NoEffects> {
+    let mut counts = Vec::with_capacity(factors.len());
+    for factor in factors {
+        counts.push(factor.levels.len());
     }
-    let mut kept = varies.iter();
-    factors.retain(|_| *kept.next().expect("as many as there are"));
+    let levels: usize = counts.iter().sum();
+    if levels > LEVELS_MAX {
+        return Err(NoEffects::TooManyLevels);
+    }
+    // The model has a mean and, for each factor, one effect less than levels: the first one is
+    // the reference. Each needs an observation, and one more leaves something for the error.
+    let effects_made = levels - factors.len() + 1;
+    match effects(&counts, observations) {
+        Some(effects) => Ok(effects),
+        None if observations.len() > effects_made => Err(NoEffects::NothingDiffers),
+        None => Err(NoEffects::TooFewTrials),
+    }
+}
+
+/// Leaves out the factors that have one level in this pass.
+fn drop_single(factors: &mut Vec<Factor>, observations: &mut [Observation]) {
+    // From the last one, so that the positions of those that are still to be judged don't change.
+    for number in (0..factors.len()).rev() {
+        if factors[number].levels.len() < 2 {
+            factors.remove(number);
+            for observation in &mut *observations {
+                observation.levels.remove(number);
+            }
+        }
+    }
 }

@@ -39,7 +39,7 @@ struct FactorPart<'a> {
     levels: Vec<LevelPart<'a>>,
 }
 
-/// A ratio that can't be told has no numbers.
+/// A level with its ratio, which is null where nothing determines it.
 #[derive(Serialize)]
 struct LevelPart<'a> {
     level: &'a str,
@@ -75,62 +75,73 @@ pub fn render(effects: &FactorEffects) -> String {
 }
 
 fn pass_part(pass: &PassFactors) -> PassPart<'_> {
-    let effects = pass.found.as_ref().ok();
-    PassPart {
+    let mut part = PassPart {
         name: &pass.name,
         trials: pass.trials,
         by_bytes: pass.by_bytes,
         rows_left_out: pass.left_out,
-        reason: pass.found.as_ref().err().map(|why| why.sentence()),
-        factors: effects.map(|effects| factor_parts(pass, effects)).unwrap_or_default(),
-        interactions: effects.map(|effects| interaction_parts(pass, effects)).unwrap_or_default(),
-        unexplained_share: effects.map(|effects| effects.unexplained),
+        reason: None,
+        factors: Vec::new(),
+        interactions: Vec::new(),
+        unexplained_share: None,
+    };
+    match &pass.found {
+        Ok(effects) => {
+            part.factors = factor_parts(pass, effects);
+            part.interactions = interaction_parts(pass, effects);
+            part.unexplained_share = Some(effects.unexplained);
+        }
+        Err(reason) => part.reason = Some(reason.sentence()),
     }
+    part
 }
 
 fn factor_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<'a>> {
-    let part = |effect: &stats::effects::FactorEffect| {
+    let mut parts = Vec::new();
+    for effect in &effects.factors {
         let factor = &pass.factors[effect.factor];
-        let levels = factor.levels.iter().zip(&effect.levels).map(|(level, found)| {
-            let known = found.interval.1.is_finite();
-            LevelPart {
+        let mut levels = Vec::new();
+        for (level, found) in factor.levels.iter().zip(&effect.levels) {
+            let mut part = LevelPart {
                 level,
                 against: &factor.levels[found.against],
-                ratio: known.then_some(found.ratio),
-                ratio_interval_lo: known.then_some(found.interval.0),
-                ratio_interval_hi: known.then_some(found.interval.1),
+                ratio: None,
+                ratio_interval_lo: None,
+                ratio_interval_hi: None,
+            };
+            // JSON has no infinity: a ratio that nothing determines is null.
+            if found.interval.1.is_finite() {
+                part.ratio = Some(found.ratio);
+                part.ratio_interval_lo = Some(found.interval.0);
+                part.ratio_interval_hi = Some(found.interval.1);
             }
-        });
-        FactorPart {
-            name: factor.name,
-            share: effect.share,
-            within: effect.within.iter().map(|outer| pass.factors[*outer].name).collect(),
-            levels: levels.collect(),
+            levels.push(part);
         }
-    };
-    effects.factors.iter().map(part).collect()
+        let mut within = Vec::new();
+        for outer in &effect.within {
+            within.push(pass.factors[*outer].name);
+        }
+        parts.push(FactorPart { name: factor.name, share: effect.share, within, levels });
+    }
+    parts
 }
 
 fn interaction_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<InteractionPart<'a>> {
-    let part = |interaction: &stats::effects::Interaction| InteractionPart {
-        factors: [interaction.factors.0, interaction.factors.1].map(|f| pass.factors[f].name),
-        share: interaction.share,
-        probability: interaction.probability,
-        within: nested_parts(pass, interaction),
-    };
-    effects.interactions.iter().map(part).collect()
-}
-
-fn nested_parts<'a>(
-    pass: &'a PassFactors,
-    interaction: &stats::effects::Interaction,
-) -> Vec<WithinPart<'a>> {
-    let [first, second] =
-        [interaction.factors.0, interaction.factors.1].map(|factor| &pass.factors[factor].levels);
-    let part = |found: &stats::effects::Within| WithinPart {
-        under: &first[found.under],
-        level: &second[found.level],
-        ratio: found.ratio,
-    };
-    interaction.within.iter().map(part).collect()
+    let mut parts = Vec::new();
+    for interaction in &effects.interactions {
+        let first = &pass.factors[interaction.factors.0];
+        let second = &pass.factors[interaction.factors.1];
+        let mut within = Vec::new();
+        for found in &interaction.within {
+            let (under, level) = (&first.levels[found.under], &second.levels[found.level]);
+            within.push(WithinPart { under, level, ratio: found.ratio });
+        }
+        parts.push(InteractionPart {
+            factors: [first.name, second.name],
+            share: interaction.share,
+            probability: interaction.probability,
+            within,
+        });
+    }
+    parts
 }

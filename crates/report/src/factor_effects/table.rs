@@ -18,7 +18,7 @@ const COLUMNS: [(&str, Role); 5] = [
 /// Columns of the picture; odd, so that a ratio of 1 has one of its own.
 const PICTURE: usize = 31;
 
-/// Arranges what governs each kind of pass.
+/// Arranges the factor effects of each kind of pass.
 pub fn document(effects: &FactorEffects, form: Form) -> Document {
     let mut document = Document {
         tool: "dfsbench factors",
@@ -70,7 +70,7 @@ fn level_figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [S
         () if hi.is_finite() => {
             return [format!("{:.3}", level.ratio), format!("{lo:.3} to {hi:.3}")];
         }
-        () if is_reference => format!("alone in its {}", pass.outer(effect)),
+        () if is_reference => format!("alone in its {}", pass.list_outer(effect)),
         () => "not separable".to_owned(),
     };
     ["–".to_owned(), why]
@@ -84,6 +84,7 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
         let reach = effects.reach();
         let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
         columns.push(Column::new(scale, Role::Words));
+        // The rows are those of all levels in the same order.
         let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
         for (cells, level) in rows.iter_mut().zip(levels) {
             cells.push(draw_interval(level, reach));
@@ -96,19 +97,22 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
 /// An interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, and 1 as a line.
 fn draw_interval(level: &LevelEffect, reach: f64) -> String {
     let (lo, hi) = level.interval;
-    let half = (PICTURE / 2) as f64;
-    let at = |ratio: f64| {
-        (half + half * ratio.ln() / reach.ln()).round().clamp(0.0, 2.0 * half) as usize
-    };
     let mut cells = [' '; PICTURE];
     cells[PICTURE / 2] = '│';
     if hi.is_finite() {
-        let (from, to) = (at(lo), at(hi));
+        let (from, to) = (cell_of(lo, reach), cell_of(hi, reach));
         cells[from..=to].fill('─');
+        // The ratio is drawn last: it may stand on an end of its interval.
         (cells[from], cells[to]) = ('├', '┤');
-        cells[at(level.ratio)] = '●';
+        cells[cell_of(level.ratio, reach)] = '●';
     }
     cells.iter().collect::<String>().trim_end().to_owned()
+}
+
+/// The cell of a ratio; ratios beyond the axis are drawn at its ends.
+fn cell_of(ratio: f64, reach: f64) -> usize {
+    let half = (PICTURE / 2) as f64;
+    (half + half * ratio.ln() / reach.ln()).round().clamp(0.0, 2.0 * half) as usize
 }
 
 fn describe_effects(pass: &PassFactors, effects: &Effects) -> Vec<String> {
