@@ -109,10 +109,12 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     std::fs::write(theirs.join("dear"), "dear").unwrap();
     assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
     assert!(theirs.join("dear").exists());
-    // Every kill may have come before there were results.
+    // Every kill may have come before there were results, and one within the milliseconds between
+    // the file's creation and the commit of its tables: SQLite leaves an empty file there.
     if rig.folder().join("r.db").exists() {
         let list = rig.run(&["list", "--results", "r.db"]);
-        assert_eq!(list.code, 0, "{list:?}");
+        let is_empty = list.code == 2 && list.stderr.contains("`r.db` is empty");
+        assert!(list.code == 0 || is_empty, "{list:?}");
     }
 }
 
