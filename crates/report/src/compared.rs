@@ -76,7 +76,7 @@ pub struct Pair {
     pub name: String,
     /// Its measures; the rate is the first.
     pub figures: Vec<Figure>,
-    /// Doubts of either side, each code once.
+    /// Caveats of either side, each code once.
     pub caveats: Vec<CaveatCode>,
 }
 
@@ -97,10 +97,10 @@ impl Compared {
     /// Matches and compares.
     pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
         let sides = [side_name(before), side_name(after)];
-        if let Some((curves, left_out)) = curves::paired([before, after], &rules) {
+        if let Some((curves, left_out)) = curves::pair_curves([before, after], &rules) {
             return Self { sides, curves, pairs: Vec::new(), left_out, rules };
         }
-        let (mut pairs, left_out) = rows::paired([before, after], &rules);
+        let (mut pairs, left_out) = rows::pair_rows([before, after], &rules);
         if rules.adjust {
             adjust_probabilities(&mut pairs);
         }
@@ -120,24 +120,39 @@ impl Compared {
     /// Says whether a row or a curve got worse by more than its bound.
     pub fn has_lost(&self) -> bool {
         self.regressions().next().is_some()
-            || self.curves.iter().any(|curve| curve.checks().any(|check| check.is_regression))
+            || self.curves.iter().any(|curve| !curve.regressions().is_empty())
     }
 
-    /// Says whether there are bounds of which nobody can tell whether they are kept.
+    /// Says whether there are bounds of which the figures don't show whether they are kept.
     pub fn is_undecided(&self) -> bool {
-        let undecided = |curve: &CurvePair| curve.checks().any(|check| check.is_undecidable);
-        !self.rules.bounds.is_empty()
-            && ((self.pairs.is_empty() && self.curves.is_empty())
-                || self.curves.iter().any(undecided)
-                || self.left_out.iter().any(|row| row.matters)
-                || self.figures().any(|(_, figure)| figure.is_undecidable())
-                || self.pairs.iter().any(|pair| self.untold(pair).next().is_some()))
+        if self.rules.bounds.is_empty() {
+            return false;
+        }
+        for curve in &self.curves {
+            if curve.checks().iter().any(|check| check.is_undecidable) {
+                return true;
+            }
+        }
+        for pair in &self.pairs {
+            let is_open = pair.figures.iter().any(Figure::is_undecidable);
+            if is_open || !self.missing_measures(pair).is_empty() {
+                return true;
+            }
+        }
+        // What could not be compared was not held to its bound, be it a row or everything.
+        let has_none = self.pairs.is_empty() && self.curves.is_empty();
+        has_none || self.left_out.iter().any(|row| row.matters)
     }
 
-    /// Measures that have a bound and that a row does not tell.
-    fn untold(&self, pair: &Pair) -> impl Iterator<Item = Measure> {
-        let bounded = self.rules.bounds.iter().map(|bound| bound.measure);
-        bounded.filter(|measure| pair.figures.iter().all(|figure| figure.measure != *measure))
+    /// Measures that have a bound and that a row does not have.
+    fn missing_measures(&self, pair: &Pair) -> Vec<Measure> {
+        let mut missing = Vec::new();
+        for bound in &self.rules.bounds {
+            if !pair.figures.iter().any(|figure| figure.measure == bound.measure) {
+                missing.push(bound.measure);
+            }
+        }
+        missing
     }
 
     /// The comparison as a document.
@@ -157,30 +172,46 @@ impl Compared {
 
 /// Makes up for the number of figures that are compared.
 fn adjust_probabilities(pairs: &mut [Pair]) {
-    let figures = pairs.iter().flat_map(|pair| &pair.figures);
-    let adjusted = holm(&figures.map(|figure| figure.comparison.probability).collect::<Vec<_>>());
-    let family = adjusted.len();
-    let figures = pairs.iter_mut().flat_map(|pair| &mut pair.figures);
-    for (figure, adjusted) in figures.zip(adjusted) {
-        (figure.comparison.adjusted, figure.comparison.family) = (adjusted, family);
+    let mut probabilities = Vec::new();
+    for pair in &*pairs {
+        probabilities.extend(pair.figures.iter().map(|figure| figure.comparison.probability));
+    }
+    let family = probabilities.len();
+    // Holm's procedure looks at all of them at once and answers in the same order.
+    let mut adjusted = holm(&probabilities).into_iter();
+    for pair in pairs {
+        for figure in &mut pair.figures {
+            figure.comparison.family = family;
+            figure.comparison.adjusted = adjusted.next().expect("as many as were handed over");
+        }
     }
 }
 
 /// The names of all settings that runs of a campaign have, `pass` among them.
 pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
-    let names: BTreeSet<_> = rows::all_settings(campaign).map(|(name, _)| name).collect();
+    let names: BTreeSet<_> =
+        rows::all_settings(campaign).into_iter().map(|(name, _)| name).collect();
     names.into_iter().collect()
 }
 
 /// The values that a setting has in a campaign, as tables show them, in order of appearance.
 pub fn setting_values(campaign: &Campaign, name: &str) -> Vec<String> {
     let mut known = HashSet::new();
-    let values = rows::all_settings(campaign).filter(|(known, _)| *known == name);
-    values.map(|(_, value)| value).filter(|value| known.insert(value.clone())).collect()
+    let mut values = Vec::new();
+    for (setting, value) in rows::all_settings(campaign) {
+        if setting == name && known.insert(value.clone()) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 fn side_name(selection: Selection<'_>) -> String {
     let Selection { campaign, only } = selection;
-    let name = format!("campaign {} ({}, {})", campaign.id, campaign.name, campaign.tool_version);
-    only.iter().fold(name, |side, (setting, value)| format!("{side}, {setting} {value}"))
+    let mut name =
+        format!("campaign {} ({}, {})", campaign.id, campaign.name, campaign.tool_version);
+    for (setting, value) in only {
+        name = format!("{name}, {setting} {value}");
+    }
+    name
 }

@@ -10,7 +10,7 @@ use model::Question;
 use model::question::CurveRequest;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
-use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
+use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
 use stats::{Outcome, Rate};
 
 use super::rows::{self, REPETITION};
@@ -42,7 +42,7 @@ pub struct Check {
     pub why: String,
     /// It got worse by more than its bound.
     pub is_regression: bool,
-    /// It has a bound, and nobody can tell whether that is kept.
+    /// It has a bound, and the figures don't show whether that is kept.
     pub is_undecidable: bool,
 }
 
@@ -54,31 +54,40 @@ struct Side {
 
 /// Pairs the curves of two selections, where both are of campaigns that drew curves; searches for a
 /// bound try loads of their own.
-pub(super) fn paired(
+pub(super) fn pair_curves(
     sides: [Selection<'_>; 2],
     rules: &Rules,
 ) -> Option<(Vec<CurvePair>, Vec<LeftOut>)> {
-    let [before, after] = sides.map(curve_asked);
-    let named = sides.iter().flat_map(|side| side.only).map(|(name, _)| name.as_str());
-    let unsaid: Vec<&str> = named.chain(REPETITION).chain(["rate"]).collect();
-    let first = of_side(sides[0], before?, &unsaid);
-    let second = of_side(sides[1], after?, &unsaid);
+    let [before, after] = sides.map(curve_request);
+    let mut unsaid = rows::selected_names(&sides);
+    unsaid.extend(REPETITION);
+    unsaid.push("rate");
+    let first = side_curves(sides[0], before?, &unsaid);
+    let second = side_curves(sides[1], after?, &unsaid);
     if first.is_empty() || second.is_empty() {
         return None;
     }
+    // Curves that are alone on their sides need no common name.
     let are_alone = first.len() == 1 && second.len() == 1;
-    let fits = |one: &Side, other: &Side| are_alone || one.named.name == other.named.name;
-    let mut out = Vec::new();
+    let mut left_out = Vec::new();
     let mut pairs = Vec::new();
-    for one in &first {
-        match second.iter().find(|other| fits(one, other)) {
-            Some(other) => pairs.push(CurvePair::of(one, other, rules)),
-            None => out.push(only_before(one)),
+    let mut matched_names = BTreeSet::new();
+    for before in &first {
+        let name = &before.named.name;
+        match second.iter().find(|after| are_alone || after.named.name == *name) {
+            Some(after) => {
+                matched_names.insert(after.named.name.as_str());
+                pairs.push(CurvePair::of(before, after, rules));
+            }
+            None => left_out.push(only_before(before)),
         }
     }
-    let new = second.iter().filter(|other| !first.iter().any(|one| fits(one, other)));
-    out.extend(new.map(only_after));
-    Some((pairs, out))
+    for after in &second {
+        if !matched_names.contains(after.named.name.as_str()) {
+            left_out.push(only_after(after));
+        }
+    }
+    Some((pairs, left_out))
 }
 
 fn only_before(side: &Side) -> LeftOut {
@@ -92,45 +101,71 @@ fn only_after(side: &Side) -> LeftOut {
     LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
 }
 
-fn curve_asked(side: Selection<'_>) -> Option<&CurveRequest> {
+fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {
     match &side.campaign.question {
-        Question::Curve(asked) if asked.bound.is_none() => Some(asked),
+        Question::Curve(request) if request.bound.is_none() => Some(request),
         _ => None,
     }
 }
 
-fn of_side(side: Selection<'_>, asked: &CurveRequest, unsaid: &[&str]) -> Vec<Side> {
+fn side_curves(side: Selection<'_>, request: &CurveRequest, unsaid: &[&str]) -> Vec<Side> {
     let sheet = Sheet::of(side.campaign);
-    let chosen = || sheet.rows.iter().filter(|row| rows::is_chosen(row, side.only));
-    let curves = curve::curves(&sheet, chosen(), asked, unsaid);
-    let of = |named: Named| {
-        let of_curve = |row: &&Row<'_>| sheet.name_without(row, unsaid) == named.name;
-        let first = chosen().find(of_curve);
-        let settings = first.into_iter().flat_map(rows::settings);
-        let said = settings.filter(|(name, _)| !unsaid.contains(name)).collect();
-        Side { named, settings: said }
-    };
-    curves.into_iter().map(of).collect()
+    let mut chosen: Vec<&Row<'_>> = Vec::new();
+    for row in &sheet.rows {
+        if rows::is_chosen(row, side.only) {
+            chosen.push(row);
+        }
+    }
+    let mut curves = Vec::new();
+    for named in curve::curves(&sheet, chosen.iter().copied(), request, unsaid) {
+        // Load points of a curve differ in settings that go unsaid alone: the first has the rest.
+        let mut settings = BTreeSet::new();
+        if let Some(row) = chosen.iter().find(|row| sheet.name_without(row, unsaid) == named.name) {
+            settings.extend(rows::row_settings(row));
+            settings.retain(|(name, _)| !unsaid.contains(name));
+        }
+        curves.push(Side { named, settings });
+    }
+    curves
+}
+
+impl Side {
+    /// The value of a setting, `none` where the curve has no such setting.
+    fn value_or_none(&self, name: &str) -> &str {
+        for (known, value) in &self.settings {
+            if *known == name {
+                return value;
+            }
+        }
+        "none"
+    }
 }
 
 impl CurvePair {
     fn of(before: &Side, after: &Side, rules: &Rules) -> Self {
-        let curves = [before, after].map(|side| side.named.curve.clone());
-        let value = |side: &Side, name: &str| {
-            let known = side.settings.iter().find(|(known, _)| *known == name);
-            known.map_or("none", |(_, value)| value).to_owned()
-        };
-        let differing = before.settings.symmetric_difference(&after.settings);
-        let names: BTreeSet<&str> = differing.map(|(name, _)| *name).collect();
-        let told =
-            |name: &&str| format!("{name} ({}, {})", value(before, name), value(after, name));
-        let times = Measure::ALL[1..].iter().filter_map(|measure| rules.bound(*measure));
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        for (name, _) in before.settings.symmetric_difference(&after.settings) {
+            names.insert(name);
+        }
+        let mut differing = Vec::new();
+        for name in names {
+            let values = (before.value_or_none(name), after.value_or_none(name));
+            differing.push(format!("{name} ({}, {})", values.0, values.1));
+        }
+        // A curve has one response time, which keeps the strictest bound of them all.
+        let mut time_bound: Option<f64> = None;
+        for measure in &Measure::ALL[1..] {
+            if let Some(bound) = rules.bound(*measure) {
+                time_bound = Some(time_bound.unwrap_or(bound).min(bound));
+            }
+        }
+        let (first, second) = (&before.named.curve, &after.named.curve);
         Self {
             name: before.named.name.clone(),
-            compared: CurvesCompared::of(&curves[0], &curves[1], rules.effect),
-            curves,
-            differing: names.iter().map(told).collect(),
-            bounds: [rules.bound(Measure::Rate), times.reduce(f64::min)],
+            compared: CurvesCompared::of(first, second, rules.effect),
+            curves: [first.clone(), second.clone()],
+            differing,
+            bounds: [rules.bound(Measure::Rate), time_bound],
         }
     }
 
@@ -149,24 +184,25 @@ impl CurvePair {
             (Outcome::Same, _) => "no difference",
             _ => "no difference can be told from noise",
         };
-        format!("{}: {verdict}: {}; {}.", self.name, self.times(), self.peaks())
+        format!("{}: {verdict}: {}; {}.", self.name, self.describe_times(), self.describe_peaks())
     }
 
     /// Describes the change of response times.
-    fn times(&self) -> String {
+    fn describe_times(&self) -> String {
         let pairs = show::counted(self.compared.pairs.len(), "load");
         let Some(ratio) = self.compared.time_ratio else {
             return format!("{pairs} that both carry say nothing of response times");
         };
-        let overall = self.compared.overall_ns.map_or_else(String::new, |(from, to)| {
-            format!(
+        let overall = match self.compared.overall_ns {
+            Some((from, to)) => format!(
                 ", the overall response time there {} ({} to {}) instead of {}",
                 format_nanos(to.at),
                 format_nanos(to.low),
                 format_nanos(to.high),
                 format_nanos(from)
-            )
-        });
+            ),
+            None => String::new(),
+        };
         format!(
             "at {pairs} that both carry, answers take {} times as long as before ({:.0} % interval \
              {} to {}){overall}",
@@ -178,7 +214,7 @@ impl CurvePair {
     }
 
     /// Describes the change of the peak.
-    fn peaks(&self) -> String {
+    fn describe_peaks(&self) -> String {
         let [Some(before), Some(after)] = self.compared.peaks else {
             return "one of the two has no peak, since nothing was carried".to_owned();
         };
@@ -193,7 +229,7 @@ impl CurvePair {
 
     /// Returns the remarks that qualify the outcome.
     pub fn remarks(&self) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut remarks = Vec::new();
         let name = &self.name;
         if let [Some(before), Some(after)] = self.compared.knees {
             let word = match self.compared.knee {
@@ -202,63 +238,67 @@ impl CurvePair {
                 Outcome::Same => "is where it was",
                 Outcome::Unclear => "may be where it was",
             };
-            let told =
-                |knee: Between| format!("{} to {}", format_ops(knee.low), format_ops(knee.high));
-            said.push(format!(
-                "{name}: the knee {word}: {} before, {} after.",
-                told(before),
-                told(after)
+            remarks.push(format!(
+                "{name}: the knee {word}: {} to {} before, {} to {} after.",
+                format_ops(before.low),
+                format_ops(before.high),
+                format_ops(after.low),
+                format_ops(after.high)
             ));
         }
-        for (side, curve) in ["before", "after"].iter().zip(&self.curves) {
+        for (side, curve) in self.sides() {
             let holes = curve.holes().len();
             if holes > 0 {
                 let points = show::counted(holes, "load point");
-                said.push(format!("{name}: {points} {side} below the peak do not count."));
+                remarks.push(format!("{name}: {points} {side} below the peak do not count."));
             }
         }
         if self.compared.pairs.iter().any(|pair| pair.is_between) {
-            said.push(format!(
+            remarks.push(format!(
                 "{name}: the curves have different load points, and response times after lie \
                  between two of them: the same --max-load and --points would do better."
             ));
         }
         if !self.differing.is_empty() {
-            said.push(format!("{name}: settings differ: {}.", show::listed(&self.differing)));
+            remarks.push(format!("{name}: settings differ: {}.", show::listed(&self.differing)));
         }
-        said
+        remarks
+    }
+
+    /// Each curve with the name of its side.
+    fn sides(&self) -> [(&'static str, &Curve); 2] {
+        [("before", &self.curves[0]), ("after", &self.curves[1])]
     }
 
     /// The peak and the response time, each held to its bound.
-    pub fn checks(&self) -> impl Iterator<Item = Check> {
-        let CurvesCompared { time, time_ratio, peak, peaks, .. } = &self.compared;
-        let limit = |bound: Option<f64>, word: &str| {
-            bound.map_or_else(String::new, |b| format!("; at most {} {word}", show::percent(b)))
-        };
-        let of_peak = || {
-            let [before, after] = [peaks[0]?, peaks[1]?];
-            let least = before.at * (1.0 - self.bounds[0]?);
-            let is_lost = *peak == Outcome::Lower && after.at < least;
-            Some((is_lost, *peak == Outcome::Unclear && after.at < least))
-        };
-        let of_time = || {
-            let (ratio, most) = ((*time_ratio)?, 1.0 + self.bounds[1]?);
-            let is_lost = *time == Outcome::Higher && ratio.at > most;
-            Some((is_lost, *time == Outcome::Unclear && ratio.high > most))
-        };
-        let check = |name, why, bound: Option<f64>, told: Option<(bool, bool)>| Check {
-            name,
-            why,
-            is_regression: told.is_some_and(|(is_lost, _)| is_lost),
-            is_undecidable: bound.is_some() && told.is_none_or(|(_, is_open)| is_open),
-        };
-        let why_peak = self.peaks() + &limit(self.bounds[0], "less");
-        let why_time = self.times() + &limit(self.bounds[1], "more");
-        [
-            check("peak", why_peak, self.bounds[0], of_peak()),
-            check("response-time", why_time, self.bounds[1], of_time()),
-        ]
-        .into_iter()
+    pub fn checks(&self) -> [Check; 2] {
+        let compared = &self.compared;
+        let [peak_bound, time_bound] = self.bounds;
+        let mut peak = Check::new("peak", self.describe_peaks(), peak_bound, "less");
+        if let (Some(bound), [Some(before), Some(after)]) = (peak_bound, compared.peaks) {
+            let is_beyond = after.at < before.at * (1.0 - bound);
+            peak.is_regression = is_beyond && compared.peak == Outcome::Lower;
+            peak.is_undecidable = is_beyond && compared.peak == Outcome::Unclear;
+        }
+        let mut time = Check::new("response-time", self.describe_times(), time_bound, "more");
+        if let (Some(bound), Some(ratio)) = (time_bound, compared.time_ratio) {
+            // Unclear is what may reach beyond the bound, and not only what does so at its middle.
+            let most = 1.0 + bound;
+            time.is_regression = compared.time == Outcome::Higher && ratio.at > most;
+            time.is_undecidable = compared.time == Outcome::Unclear && ratio.high > most;
+        }
+        [peak, time]
+    }
+
+    /// Names of the figures that got worse by more than their bounds.
+    pub fn regressions(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for check in self.checks() {
+            if check.is_regression {
+                names.push(check.name);
+            }
+        }
+        names
     }
 
     /// Mean response times, load by load.
@@ -269,16 +309,17 @@ impl CurvePair {
             ("mean after", Role::Number),
             ("ratio", Role::Number),
         ];
-        let row = |pair: &TimePair| {
+        let mut rows = Vec::new();
+        for pair in &self.compared.pairs {
             let [before, after] = pair.mean_ns;
             let mark = if pair.is_between { "*" } else { "" };
-            vec![
-                Rate::Ops(pair.requested_per_s as f64).to_string(),
+            rows.push(vec![
+                format_ops(pair.requested_per_s as f64),
                 format_nanos(before),
                 format_nanos(after) + mark,
                 three_digits(after / before),
-            ]
-        };
+            ]);
+        }
         let mut reading = Vec::new();
         if self.compared.pairs.iter().any(|pair| pair.is_between) {
             reading.push("* between two load points.".to_owned());
@@ -289,7 +330,7 @@ impl CurvePair {
         Table {
             caption: format!("Mean response times at the same load, {}", self.name),
             columns: Column::all(&columns),
-            rows: TableRow::all(self.compared.pairs.iter().map(row)),
+            rows: TableRow::all(rows.into_iter()),
             reading,
             ..Table::default()
         }
@@ -297,32 +338,25 @@ impl CurvePair {
 
     /// Both curves in one picture.
     pub fn pictures(&self) -> Vec<Picture> {
-        let sides = ["before", "after"].iter().zip(&self.curves);
-        let named = sides.map(|(side, curve)| Named {
-            name: format!("{}, {side}", self.name),
-            curve: curve.clone(),
-        });
-        curve::pictures(&named.collect::<Vec<_>>())
+        let mut named = Vec::new();
+        for (side, curve) in self.sides() {
+            named.push(Named { name: format!("{}, {side}", self.name), curve: curve.clone() });
+        }
+        curve::pictures(&named)
     }
 
     /// All of it for programs; an open end is `null`.
     pub fn json(&self) -> Value {
         let compared = &self.compared;
-        let between = |known: &Option<Between>| {
-            let finite = |ops: f64| ops.is_finite().then_some(ops);
-            known.as_ref().map(|known| {
-                json!({ "ops_per_s": known.at, "interval_lo_ops_per_s": known.low,
-                    "interval_hi_ops_per_s": finite(known.high) })
-            })
-        };
-        let pair = |pair: &TimePair| {
-            json!({
+        let mut load_points = Vec::new();
+        for pair in &compared.pairs {
+            load_points.push(json!({
                 "asked_ops_per_s": pair.requested_per_s,
                 "response_time_mean_before_ns": pair.mean_ns[0],
                 "response_time_mean_after_ns": pair.mean_ns[1],
                 "is_between_load_points": pair.is_between,
-            })
-        };
+            }));
+        }
         let ratio = compared.time_ratio.map(|ratio| {
             json!({ "ratio": ratio.at, "interval_lo": ratio.low, "interval_hi": ratio.high,
                 "confidence": RATIO_CONFIDENCE })
@@ -338,17 +372,34 @@ impl CurvePair {
             "response_time_ratio": ratio,
             "overall_response_time": overall,
             "peak": compared.peak.name(),
-            "peak_before": between(&compared.peaks[0]),
-            "peak_after": between(&compared.peaks[1]),
+            "peak_before": between_json(compared.peaks[0]),
+            "peak_after": between_json(compared.peaks[1]),
             "knee": compared.knee.name(),
-            "knee_before": between(&compared.knees[0]),
-            "knee_after": between(&compared.knees[1]),
-            "load_points": compared.pairs.iter().map(pair).collect::<Vec<Value>>(),
+            "knee_before": between_json(compared.knees[0]),
+            "knee_after": between_json(compared.knees[1]),
+            "load_points": load_points,
             "differing_settings": self.differing,
-            "regressions": self.checks().filter(|check| check.is_regression)
-                .map(|check| check.name).collect::<Vec<_>>(),
+            "regressions": self.regressions(),
         })
     }
+}
+
+impl Check {
+    /// A check that finds nothing wrong, except that it can't decide on a bound that it has.
+    fn new(name: &'static str, mut why: String, bound: Option<f64>, word: &str) -> Self {
+        if let Some(bound) = bound {
+            why = format!("{why}; at most {} {word}", show::percent(bound));
+        }
+        Self { name, why, is_regression: false, is_undecidable: bound.is_some() }
+    }
+}
+
+/// A value with its interval for programs; an end that is not finite is `null`.
+fn between_json(known: Option<Between>) -> Value {
+    let Some(known) = known else { return Value::Null };
+    let high = if known.high.is_finite() { Some(known.high) } else { None };
+    json!({ "ops_per_s": known.at, "interval_lo_ops_per_s": known.low,
+        "interval_hi_ops_per_s": high })
 }
 
 fn format_ops(per_s: f64) -> String {

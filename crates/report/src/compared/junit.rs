@@ -1,6 +1,6 @@
 //! A comparison as JUnit's XML: each figure is a test, and a build server shows which one failed.
 //!
-//! A figure past its bound is a failure; one whose bound nobody can decide is an error, so that a
+//! A figure past its bound is a failure; one that can't be held to its bound is an error, so that a
 //! suite is green exactly where the program ends with 0. Without bounds nothing can fail.
 //!
 //! **Source:** the schema of Apache Maven Surefire, `surefire-test-report-3.0.xsd`, which Jenkins,
@@ -8,6 +8,7 @@
 
 use std::fmt::Write as _;
 
+use super::curves::Check;
 use super::{Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules};
 
 /// How a test ended; the text is what build servers show.
@@ -30,13 +31,19 @@ struct Case {
 /// Writes the document.
 pub fn render(compared: &Compared) -> String {
     let cases = test_cases(compared);
-    let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
+    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
+    for case in &cases {
+        match case.end {
+            End::Passed => {}
+            End::Failed(_) => failures += 1,
+            End::Broken(_) => errors += 1,
+            End::Skipped(_) => skipped += 1,
+        }
+    }
     let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\"",
-        cases.len(),
-        count(|end| matches!(end, End::Failed(_))),
-        count(|end| matches!(end, End::Broken(_))),
-        count(|end| matches!(end, End::Skipped(_))),
+        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" \
+         time=\"0\"",
+        cases.len()
     );
     let [before, after] = &compared.sides;
     let suite = escape_xml(&format!("{before} against {after}"));
@@ -72,39 +79,42 @@ fn write_case(out: &mut String, case: &Case) {
 }
 
 fn test_cases(compared: &Compared) -> Vec<Case> {
-    let mut cases: Vec<Case> = compared.curves.iter().flat_map(of_curve).collect();
+    let mut cases: Vec<Case> = Vec::new();
+    for curve in &compared.curves {
+        cases.extend(curve.checks().map(|check| curve_case(curve, check)));
+    }
     for pair in &compared.pairs {
         cases.extend(pair.figures.iter().map(|figure| figure_case(pair, figure)));
-        cases.extend(compared.untold(pair).map(|measure| Case {
-            class: pair.name.clone(),
-            name: measure.name(),
-            end: End::Broken(format!("{} was not timed on both sides", measure.name())),
-            out: String::new(),
-        }));
+        for measure in compared.missing_measures(pair) {
+            cases.push(Case {
+                class: pair.name.clone(),
+                name: measure.name(),
+                end: End::Broken(format!("{} was not timed on both sides", measure.name())),
+                out: String::new(),
+            });
+        }
     }
-    cases.extend(compared.left_out.iter().map(|row| left_out(row, &compared.rules)));
+    cases.extend(compared.left_out.iter().map(|row| left_out_case(row, &compared.rules)));
     cases
 }
 
-fn of_curve(curve: &CurvePair) -> impl Iterator<Item = Case> {
-    curve.checks().map(|check| {
-        let end = if check.is_regression {
-            End::Failed(check.why)
-        } else if check.is_undecidable {
-            End::Broken(format!("{}: nobody can tell", check.why))
-        } else {
-            End::Passed
-        };
-        Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
-    })
+fn curve_case(curve: &CurvePair, check: Check) -> Case {
+    let end = if check.is_regression {
+        End::Failed(check.why)
+    } else if check.is_undecidable {
+        End::Broken(format!("{}: nobody can tell", check.why))
+    } else {
+        End::Passed
+    };
+    Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
 }
 
 fn figure_case(pair: &Pair, figure: &Figure) -> Case {
-    let why = || format!("{}; {}", figure.change(), figure.limit());
+    let why = format!("{}; {}", figure.change(), figure.limit());
     let end = if figure.is_regression() {
-        End::Failed(why())
+        End::Failed(why)
     } else if figure.is_undecidable() {
-        End::Broken(format!("{}: nobody can tell; {}", why(), figure.remedy()))
+        End::Broken(format!("{why}: nobody can tell; {}", figure.remedy()))
     } else {
         End::Passed
     };
@@ -127,7 +137,7 @@ fn figure_case(pair: &Pair, figure: &Figure) -> Case {
 }
 
 /// A row that was not compared; where there are bounds, nothing says that it keeps them.
-fn left_out(row: &LeftOut, rules: &Rules) -> Case {
+fn left_out_case(row: &LeftOut, rules: &Rules) -> Case {
     let why = format!("not compared: {}", row.why);
     let end =
         if row.matters && !rules.bounds.is_empty() { End::Broken(why) } else { End::Skipped(why) };

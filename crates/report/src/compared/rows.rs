@@ -3,7 +3,7 @@
 //! [`Keyed`] is a row with all that it is matched by. Two rows match where their settings are the
 //! same but for those that the selections name, and for how often they were repeated. Where the
 //! selections differ, a setting that only one row has follows from what differs (`timeo` of UDP,
-//! `stable` of v3 on), and is not looked at. A row that fits several others fits none.
+//! `stable` of v3 on), and is ignored. A row that fits several others fits none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,6 +13,7 @@ use stats::{Draws, criteria, median};
 
 use super::measure::{Figure, Measure};
 use super::{LeftOut, Pair, Rules, Selection};
+use crate::found::trial_result;
 use crate::sheet::{Row, Sheet};
 use crate::show;
 
@@ -45,8 +46,13 @@ impl Keyed {
     /// The rows of a selection.
     pub fn rows(selection: Selection<'_>, unsaid: &[&str]) -> Vec<Self> {
         let sheet = Sheet::of(selection.campaign);
-        let chosen = sheet.rows.iter().filter(|row| is_chosen(row, selection.only));
-        chosen.map(|row| Self::new(&sheet, row, unsaid)).collect()
+        let mut rows = Vec::new();
+        for row in &sheet.rows {
+            if is_chosen(row, selection.only) {
+                rows.push(Self::new(&sheet, row, unsaid));
+            }
+        }
+        rows
     }
 
     fn new(sheet: &Sheet<'_>, row: &Row<'_>, unsaid: &[&str]) -> Self {
@@ -57,7 +63,7 @@ impl Keyed {
             None => Err(row.missing()),
         };
         Self {
-            settings: settings(row).collect(),
+            settings: row_settings(row).into_iter().collect(),
             pass: judged.pass,
             name: sheet.name_without(row, unsaid),
             impossible: judged.impossible.is_some() && judged.trials_made == 0,
@@ -68,43 +74,57 @@ impl Keyed {
     /// Names of settings in which two rows differ, those in `but` aside; a setting that one of
     /// them lacks counts only in a strict match.
     fn differences<'a>(&'a self, other: &'a Self, but: &[&str], by: Match) -> Vec<&'a str> {
-        let names = self.settings.keys().chain(other.settings.keys()).copied();
-        let differs = |name: &&str| match (self.settings.get(*name), other.settings.get(*name)) {
-            (Some(a), Some(b)) => a != b,
-            _ => by == Match::Strict,
-        };
-        let mut names: Vec<&str> =
-            names.filter(|name| !but.contains(name)).filter(differs).collect();
-        names.sort_unstable();
-        names.dedup();
+        let mut names = Vec::new();
+        for (name, value) in &self.settings {
+            let differs = match other.settings.get(name) {
+                Some(other_value) => value != other_value,
+                None => by == Match::Strict,
+            };
+            if differs && !but.contains(name) {
+                names.push(*name);
+            }
+        }
+        if by == Match::Strict {
+            for name in other.settings.keys() {
+                if !self.settings.contains_key(name) && !but.contains(name) {
+                    names.push(*name);
+                }
+            }
+            names.sort_unstable();
+        }
         names
     }
 
-    fn against(&self, after: &Self, rules: &Rules, draws: &mut Draws) -> Result<Pair, String> {
-        let told = |side: &str, why: &String| format!("{side}: {why}");
-        let before = self.figures.as_ref().map_err(|why| told("before", why))?;
-        let after_figures = after.figures.as_ref().map_err(|why| told("after", why))?;
+    /// The value of a setting, `none` where the row has no such setting.
+    fn value_or_none(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("none", String::as_str)
+    }
+
+    fn compare_with(&self, after: &Self, rules: &Rules, draws: &mut Draws) -> Result<Pair, String> {
+        let before = self.figures.as_ref().map_err(|why| format!("before: {why}"))?;
+        let after_figures = after.figures.as_ref().map_err(|why| format!("after: {why}"))?;
         if self.pass.is_byte_rate() != after.pass.is_byte_rate() {
             return Err("one is in bytes per second, the other in ops per second".to_owned());
         }
         let mut figures = Vec::new();
         for (measure, trials) in &before.trials {
-            let other = after_figures.trials.iter().find(|(known, _)| known == measure);
-            let figure = other.and_then(|(_, other)| {
-                let comparison = draws.compare(trials, other, rules.effect)?;
-                Some(Figure {
+            let Some((_, other)) = after_figures.trials.iter().find(|(known, _)| known == measure)
+            else {
+                continue;
+            };
+            let medians = (median(trials), median(other));
+            // The draws have an order: each figure takes its own, whether a median exists or not.
+            match (draws.compare(trials, other, rules.effect), medians) {
+                (Some(comparison), (Some(before), Some(after))) => figures.push(Figure {
                     measure: *measure,
                     pass: self.pass,
-                    medians: [median(trials)?, median(other)?],
+                    medians: [before, after],
                     comparison,
                     bound: rules.bound(*measure),
-                })
-            });
-            match (measure, figure) {
-                (_, Some(figure)) => figures.push(figure),
-                (Measure::Rate, None) => return Err("a rate of 0".to_owned()),
+                }),
+                _ if *measure == Measure::Rate => return Err("a rate of 0".to_owned()),
                 // Nothing can be said of a time of 0.
-                (_, None) => {}
+                _ => {}
             }
         }
         let mut caveats = [before.caveats.as_slice(), &after_figures.caveats].concat();
@@ -117,23 +137,29 @@ impl Keyed {
 impl Figures {
     fn of(row: &Row<'_>) -> Self {
         let judged = &row.judged;
-        let used: Vec<_> = judged.points.iter().filter(|point| point.used).collect();
-        let mut trials = vec![(Measure::Rate, used.iter().map(|point| point.per_s).collect())];
-        let is_open = judged.offered_per_s.is_some();
-        let told = Measure::ALL.iter().filter(|measure| match measure {
-            Measure::Rate => false,
-            Measure::ResponseP50 | Measure::ResponseP99 => true,
-            Measure::ServiceP50 | Measure::ServiceP99 => is_open,
-        });
-        for &measure in told {
-            let time = |index: u32| {
-                let trial = row.run.trials.iter().find(|trial| trial.index == index)?;
-                let result = trial.passes.iter().find(|result| result.pass == judged.pass)?;
-                measure.time_ns(result)
-            };
-            let times: Option<Vec<f64>> =
-                used.iter().map(|point| time(point.trial_index)).collect();
-            trials.extend(times.map(|times| (measure, times)));
+        let mut trials = Vec::new();
+        for measure in Measure::ALL {
+            // In a closed loop the service time is the response time.
+            let is_service = matches!(measure, Measure::ServiceP50 | Measure::ServiceP99);
+            if is_service && judged.offered_per_s.is_none() {
+                continue;
+            }
+            let mut values = Some(Vec::new());
+            for point in judged.points.iter().filter(|point| point.used) {
+                let value = match measure {
+                    Measure::Rate => Some(point.per_s),
+                    _ => trial_result(row, point.trial_index)
+                        .and_then(|result| measure.time_ns(result)),
+                };
+                // A measure that one of the trials lacks is compared for none of them.
+                match (&mut values, value) {
+                    (Some(values), Some(value)) => values.push(value),
+                    _ => values = None,
+                }
+            }
+            if let Some(values) = values {
+                trials.push((measure, values));
+            }
         }
         let caveats = judged.caveats.iter().map(|caveat| caveat.code).collect();
         Self { trials, caveats }
@@ -160,15 +186,16 @@ impl<'a> Index<'a> {
         self.names.iter().map(|name| row.settings.get(name).map(String::as_str)).collect()
     }
 
-    /// Rows among which all are that fit.
-    fn like(&self, row: &'a Keyed) -> &[&'a Keyed] {
-        self.rows.get(&self.key(row)).map_or(&[], Vec::as_slice)
-    }
-
     /// The rows that fit.
-    fn fitting(&self, row: &'a Keyed, but: &[&str], by: Match) -> Vec<&'a Keyed> {
-        let fits = |other: &&&Keyed| row.differences(other, but, by).is_empty();
-        self.like(row).iter().filter(fits).copied().collect()
+    fn matching_rows(&self, row: &'a Keyed, but: &[&str], by: Match) -> Vec<&'a Keyed> {
+        // The key leaves only rows that have all common settings alike; the others decide here.
+        let mut rows = Vec::new();
+        for other in self.rows.get(&self.key(row)).into_iter().flatten() {
+            if row.differences(other, but, by).is_empty() {
+                rows.push(*other);
+            }
+        }
+        rows
     }
 }
 
@@ -184,129 +211,164 @@ enum Match {
 /// Names of the settings in which rows that fit are the same: of a strict match all of them, else
 /// those that every row has.
 fn common_settings(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
-    let rows = || sides.into_iter().flatten();
-    let all: BTreeSet<&str> = rows().flat_map(|row| row.settings.keys().copied()).collect();
-    let everywhere =
-        |name: &&str| by == Match::Strict || rows().all(|row| row.settings.contains_key(name));
-    all.into_iter().filter(|name| !but.contains(name)).filter(everywhere).collect()
+    let mut rows_with: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for row in sides.into_iter().flatten() {
+        for name in row.settings.keys() {
+            *rows_with.entry(name).or_default() += 1;
+        }
+    }
+    let all = sides[0].len() + sides[1].len();
+    rows_with.retain(|name, count| !but.contains(name) && (by == Match::Strict || *count == all));
+    rows_with.into_keys().collect()
 }
 
 /// Lays the rows side by side.
-pub(super) fn paired(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
-    let named = sides.iter().flat_map(|side| side.only).map(|(name, _)| name.as_str());
-    let ignored: Vec<&str> = named.chain(REPETITION).collect();
+pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
+    let mut ignored = selected_names(&sides);
+    ignored.extend(REPETITION);
     let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
     let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
     let names = common_settings([&first, &second], &ignored, by);
     let of_first = Index::of(&first, &names);
     let of_second = Index::of(&second, &names);
-    let before = |row| of_first.fitting(row, &ignored, by);
-    let after = |row| of_second.fitting(row, &ignored, by);
     // What is new, and may be what a missing row has become.
-    let new: Vec<&Keyed> = second.iter().filter(|row| before(row).is_empty()).collect();
-    let may_tell_nearest = first.len() * new.len() <= NEAREST_PAIRS_MAX;
+    let mut new: Vec<&Keyed> = Vec::new();
+    for row in &second {
+        if of_first.matching_rows(row, &ignored, by).is_empty() {
+            new.push(row);
+        }
+    }
+    let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
     let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
     let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
-    let mut out = |row: &Keyed, why: String, matters, matched| {
-        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched });
-    };
     for row in &first {
-        let partners = after(row);
-        match partners.as_slice() {
+        let (mut matters, mut matched) = (true, false);
+        let partners = of_second.matching_rows(row, &ignored, by);
+        let why = match partners.as_slice() {
             [] => {
-                let near: &[&Keyed] = if may_tell_nearest { &new } else { &[] };
-                let nearest = nearest_row(row, near, &ignored, by);
-                out(row, format!("only before{nearest}"), true, false);
+                let near: &[&Keyed] = if may_search { &new } else { &[] };
+                format!("only before{}", nearest_row(row, near, &ignored, by))
             }
             [partner] => {
-                let rivals = before(partner);
+                // A partner that fits another row, too, belongs to neither.
+                let rivals = of_first.matching_rows(partner, &ignored, by);
                 if rivals.len() > 1 {
-                    out(row, describe_ambiguity("before", &rivals), true, false);
-                    continue;
-                }
-                match row.against(partner, rules, &mut draws) {
-                    Ok(pair) => pairs.push(pair),
-                    Err(why) => out(row, why, !(row.impossible && partner.impossible), true),
+                    describe_ambiguity("before", &rivals)
+                } else {
+                    matched = true;
+                    matters = !(row.impossible && partner.impossible);
+                    match row.compare_with(partner, rules, &mut draws) {
+                        Ok(pair) => {
+                            pairs.push(pair);
+                            continue;
+                        }
+                        Err(why) => why,
+                    }
                 }
             }
-            several => out(row, describe_ambiguity("after", several), true, false),
-        }
+            several => describe_ambiguity("after", several),
+        };
+        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched });
     }
     // What was not there before can't have got worse.
     for row in new {
-        out(row, "only after".to_owned(), false, false);
+        let why = "only after".to_owned();
+        left_out.push(LeftOut { name: row.name.clone(), why, matters: false, matched: false });
     }
     (pairs, left_out)
 }
 
+/// Names of the settings by which both sides were selected.
+pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for side in sides {
+        for (name, _) in side.only {
+            names.push(name.as_str());
+        }
+    }
+    names
+}
+
 /// Describes the difference between a row and the row of the other side most like it.
 fn nearest_row(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
-    let same_pass = others.iter().filter(|other| other.pass == row.pass);
-    let differing = same_pass.map(|other| (other, row.differences(other, ignored, by)));
-    let Some((other, names)) = differing.min_by_key(|(_, names)| names.len()) else {
-        return String::new();
-    };
+    let mut nearest: Option<(&Keyed, Vec<&str>)> = None;
+    for other in others.iter().filter(|other| other.pass == row.pass) {
+        let names = row.differences(other, ignored, by);
+        // Of several that are equally near, the first.
+        if nearest.as_ref().is_none_or(|(_, fewest)| names.len() < fewest.len()) {
+            nearest = Some((other, names));
+        }
+    }
+    let Some((other, names)) = nearest else { return String::new() };
     if names.len() > DIFFERENCES_MAX || names.contains(&"workload") {
         return String::new();
     }
-    let value =
-        |row: &Keyed, name: &str| row.settings.get(name).map_or("none", String::as_str).to_owned();
-    let difference =
-        |name: &&str| format!("{name} {} instead of {}", value(other, name), value(row, name));
-    let differences: Vec<String> = names.iter().map(difference).collect();
+    let mut differences = Vec::new();
+    for name in names {
+        let (its, own) = (other.value_or_none(name), row.value_or_none(name));
+        differences.push(format!("{name} {its} instead of {own}"));
+    }
     format!(" (the nearest row after has {})", show::listed(&differences))
 }
 
 /// Says that several rows would do, and what tells them apart.
 fn describe_ambiguity(side: &str, rows: &[&Keyed]) -> String {
-    let mut names: Vec<&str> = rows[1..]
-        .iter()
-        .flat_map(|other| rows[0].differences(other, &REPETITION, Match::Strict))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let told = |name: &&str| {
-        let mut values: Vec<&str> =
-            rows.iter().filter_map(|row| row.settings.get(*name)).map(String::as_str).collect();
+    let mut names = BTreeSet::new();
+    for other in &rows[1..] {
+        names.extend(rows[0].differences(other, &REPETITION, Match::Strict));
+    }
+    let mut described = Vec::new();
+    for name in names {
+        let mut values: Vec<&str> = Vec::new();
+        for row in rows {
+            if let Some(value) = row.settings.get(name) {
+                values.push(value);
+            }
+        }
         values.dedup();
-        format!("{name} ({})", values.join(", "))
-    };
-    let names: Vec<String> = names.iter().map(told).collect();
+        described.push(format!("{name} ({})", values.join(", ")));
+    }
     format!(
         "{} rows {side} fit, told apart by {}: name that in both --where",
         rows.len(),
-        show::listed(&names)
+        show::listed(&described)
     )
 }
 
 /// The settings of all runs with their values, `pass` among them.
-pub(super) fn all_settings(
-    campaign: &Campaign,
-) -> impl Iterator<Item = (&'static str, String)> + '_ {
-    campaign.runs.iter().flat_map(|run| {
-        let passes = run.spec.passes().iter().map(|pass| ("pass", pass.name().to_owned()));
-        let settings = run.spec.settings().into_iter().chain(passes);
-        settings.collect::<Vec<_>>()
-    })
+pub(super) fn all_settings(campaign: &Campaign) -> Vec<(&'static str, String)> {
+    let mut settings = Vec::new();
+    for run in &campaign.runs {
+        settings.extend(run.spec.settings());
+        for pass in run.spec.passes() {
+            settings.push(("pass", pass.name().to_owned()));
+        }
+    }
+    settings
 }
 
 /// Every setting of a row by its name, `pass` among them.
-pub(super) fn settings(row: &Row<'_>) -> impl Iterator<Item = (&'static str, String)> {
-    let pass = ("pass", row.judged.pass.name().to_owned());
-    row.run.spec.settings().into_iter().chain([pass])
+pub(super) fn row_settings(row: &Row<'_>) -> Vec<(&'static str, String)> {
+    let mut settings = row.run.spec.settings();
+    settings.push(("pass", row.judged.pass.name().to_owned()));
+    settings
 }
 
 pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
+    if only.is_empty() {
+        return true;
+    }
+    let settings = row_settings(row);
     only.iter().all(|(name, value)| {
-        settings(row).any(|(known, shown)| known == *name && is_same(&shown, value))
+        settings.iter().any(|(known, shown)| known == name && is_same(shown, value))
     })
 }
 
 /// Says whether two values are the same: tables show `64 KiB` where plans say `64KiB`.
 pub fn is_same(a: &str, b: &str) -> bool {
-    joined(a) == joined(b)
+    without_spaces(a) == without_spaces(b)
 }
 
-fn joined(text: &str) -> String {
+fn without_spaces(text: &str) -> String {
     text.split_whitespace().collect()
 }

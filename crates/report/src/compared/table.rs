@@ -1,11 +1,11 @@
 //! A comparison as a document: a row for each figure of each pair, and sentences below.
 //!
 //! What could not be compared, and why, stands in the sentences; nothing is left out. A page shows
-//! the rows that changed most where there are more than anybody reads.
+//! the rows that changed most where there are more than a person reads.
 
 use stats::Outcome;
 
-use super::{Compared, CurvePair, Figure, Measure, Pair};
+use super::{Compared, Figure, Measure, Pair};
 use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
 use crate::document::{Table, TableRow};
 use crate::show;
@@ -108,14 +108,17 @@ fn caveat_cell(pair: &Pair) -> Cell {
 
 /// All rows in their order, or of very many those that changed most.
 fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
-    let mut shown: Vec<&Pair> = pairs.iter().collect();
-    if pairs.len() > PAIRS_MAX {
-        let mut weighed: Vec<(Weight, &Pair)> =
-            shown.into_iter().map(|pair| (Weight::of(pair), pair)).collect();
-        weighed.sort_by(|(one, _), (other, _)| other.order(one));
-        shown = weighed.into_iter().take(PAIRS_MAX).map(|(_, pair)| pair).collect();
+    if pairs.len() <= PAIRS_MAX {
+        return pairs.iter().collect();
     }
-    shown
+    let mut weighed: Vec<(Weight, &Pair)> = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        weighed.push((Weight::of(pair), pair));
+    }
+    // Stable: rows of the same weight keep the order of the campaign.
+    weighed.sort_by(|(one, _), (other, _)| other.order(one));
+    weighed.truncate(PAIRS_MAX);
+    weighed.into_iter().map(|(_, pair)| pair).collect()
 }
 
 /// The reason why a row is shown.
@@ -169,13 +172,18 @@ fn format_probability(p: f64) -> String {
 
 /// Sums up the comparison in sentences; those of curves are printed separately.
 fn conclude(compared: &Compared) -> Vec<String> {
-    let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
+    let mut sentences: Vec<String> = Vec::new();
+    for curve in &compared.curves {
+        sentences.extend(curve.remarks());
+    }
     if compared.curves.is_empty() {
         sentences.extend([count_outcomes(compared), explain_threshold(compared)]);
         sentences.extend(chance_of_false_alarms(compared));
     }
-    let blind = |pair: &&Pair| pair.figures.iter().any(|figure| figure.comparison.is_blind());
-    let blind = compared.pairs.iter().filter(blind).count();
+    let mut blind = 0;
+    for pair in &compared.pairs {
+        blind += usize::from(pair.figures.iter().any(|figure| figure.comparison.is_blind()));
+    }
     if blind > 0 {
         sentences.push(format!(
             "{} so few trials that no difference could be shown: use --trials 5 or more.",
@@ -183,7 +191,7 @@ fn conclude(compared: &Compared) -> Vec<String> {
         ));
     }
     for pair in &compared.pairs {
-        for measure in compared.untold(pair) {
+        for measure in compared.missing_measures(pair) {
             sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
         }
     }
@@ -191,10 +199,16 @@ fn conclude(compared: &Compared) -> Vec<String> {
         sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
     }
     for curve in &compared.curves {
-        let lost = curve.checks().filter(|check| check.is_regression);
-        sentences.extend(lost.map(|check| format!("Regression: {}: {}.", curve.name, check.why)));
+        for check in curve.checks() {
+            if check.is_regression {
+                sentences.push(format!("Regression: {}: {}.", curve.name, check.why));
+            }
+        }
     }
-    for (pair, figure) in compared.figures().filter(|(_, figure)| figure.is_undecidable()) {
+    for (pair, figure) in compared.figures() {
+        if !figure.is_undecidable() {
+            continue;
+        }
         let (change, limit, remedy) = (figure.change(), figure.limit(), figure.remedy());
         sentences.push(format!("Nobody can tell: {}: {change}; {limit}: {remedy}.", pair.name));
     }
@@ -206,23 +220,27 @@ fn conclude(compared: &Compared) -> Vec<String> {
 }
 
 fn count_outcomes(compared: &Compared) -> String {
-    let of = |is_rate: bool| {
-        let figures: Vec<&Figure> = compared
-            .figures()
-            .map(|(_, figure)| figure)
-            .filter(|figure| (figure.measure == Measure::Rate) == is_rate)
-            .collect();
-        let count = |outcome: Outcome| {
-            figures.iter().filter(|figure| figure.comparison.outcome() == outcome).count()
-        };
-        let counts = [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear]
-            .map(|outcome| format!("{} {}", count(outcome), outcome.name()));
-        (figures.len(), show::listed(&counts))
-    };
-    let ((rows, rates), (times, of_times)) = (of(true), of(false));
-    let rows = show::counted(rows, "row");
-    let times = if times == 0 { String::new() } else { format!("; times: {of_times}") };
-    format!("{rows} compared. Rates: {rates}{times}.")
+    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    for (_, figure) in compared.figures() {
+        let outcomes = if figure.measure == Measure::Rate { &mut rates } else { &mut times };
+        outcomes.push(figure.comparison.outcome());
+    }
+    let mut text = format!("{} compared. Rates: ", show::counted(rates.len(), "row"));
+    text.push_str(&list_outcomes(&rates));
+    if !times.is_empty() {
+        text = format!("{text}; times: {}", list_outcomes(&times));
+    }
+    text + "."
+}
+
+/// Lists each outcome with how often it occurs.
+fn list_outcomes(outcomes: &[Outcome]) -> String {
+    let mut counts = Vec::new();
+    for outcome in [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear] {
+        let count = outcomes.iter().filter(|other| **other == outcome).count();
+        counts.push(format!("{count} {}", outcome.name()));
+    }
+    show::listed(&counts)
 }
 
 fn explain_threshold(compared: &Compared) -> String {

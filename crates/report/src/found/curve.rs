@@ -1,7 +1,7 @@
 //! The answer to `dfsbench curve`: peak, overall response time and knee of each curve.
 //!
-//! A curve is made of the rows that differ in the offered load alone. What was not carried is told
-//! of and drawn, and is never a peak. Results go by no benchmark's name.
+//! A curve is made of the rows that differ in the offered load alone. What was not carried is described
+//! and drawn, and is never a peak. Results go by no benchmark's name.
 
 mod figure;
 mod words;
@@ -34,38 +34,39 @@ pub struct Named {
 pub fn curves<'a>(
     sheet: &Sheet<'_>,
     rows: impl Iterator<Item = &'a Row<'a>>,
-    asked: &CurveRequest,
+    request: &CurveRequest,
     unsaid: &[&str],
 ) -> Vec<Named> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
-    for row in rows.filter(|row| row.run.spec.load.rate_per_s > 0) {
+    for row in rows {
+        // A closed loop offers no load, so it is no point of a curve.
+        if row.run.spec.load.rate_per_s == 0 {
+            continue;
+        }
         let name = sheet.name_without(row, unsaid);
-        let point = LoadPoint::of(row.run, &row.judged, &asked.mix);
+        let point = LoadPoint::of(row.run, &row.judged, &request.mix);
         match named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(point),
             None => named.push((name, vec![point])),
         }
     }
-    let curve = |(name, points)| Named { name, curve: Curve::new(points) };
-    named.into_iter().map(curve).collect()
+    named.into_iter().map(|(name, points)| Named { name, curve: Curve::new(points) }).collect()
 }
 
 /// Answers a load-response campaign.
-pub fn of(sheet: &Sheet<'_>, asked: &CurveRequest) -> Found {
-    let curves = curves(sheet, sheet.rows.iter(), asked, &["rate"]);
-    let mut sentences = Vec::new();
+pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
+    let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
+    let mut found = Found { title: "How much it carries", ..Found::default() };
+    let mut json_curves = Vec::new();
     for named in &curves {
-        sentences.extend(words::of(named, asked));
+        found.sentences.extend(words::of(named, request));
+        found.tables.push(curve_table(named, request.bound.as_ref()));
+        json_curves.push(curve_json(named, request.bound.as_ref()));
     }
-    sentences.extend(words::conditions(sheet, asked));
-    let json = curves.iter().map(|named| curve_json(named, asked.bound.as_ref()));
-    Found {
-        title: "How much it carries",
-        sentences,
-        tables: curves.iter().map(|named| curve_table(named, asked.bound.as_ref())).collect(),
-        pictures: pictures(&curves),
-        json: json!({ "maximum": asked.maximum, "curves": json.collect::<Vec<Value>>() }),
-    }
+    found.sentences.extend(words::conditions(sheet, request));
+    found.pictures = pictures(&curves);
+    found.json = json!({ "maximum": request.maximum, "curves": json_curves });
+    found
 }
 
 fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
@@ -79,26 +80,25 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         ("p99", Role::Number),
         ("load point", Role::Words),
     ];
-    let row = |point: &LoadPoint| {
-        let time = |q: f64| Nanos(point.response_time.quantile(q)).to_string();
-        let figures = match &point.missing {
-            Some(_) => vec!["–".to_owned(); 6],
-            None => vec![
-                Rate::Ops(point.achieved_per_s).to_string(),
-                format!("{} %", three_digits(point.share() * 100.0)),
-                Nanos(point.mean_ns).to_string(),
-                time(0.5),
-                time(0.9),
-                time(0.99),
-            ],
-        };
-        let offered = vec![Rate::Ops(point.requested_per_s as f64).to_string()];
-        [offered, figures, vec![words::cell(point, bound)]].concat()
-    };
+    let mut rows = Vec::new();
+    for point in named.curve.points() {
+        let times = &point.response_time;
+        let mut cells = vec![Rate::Ops(point.requested_per_s as f64).to_string()];
+        if point.missing.is_some() {
+            cells.extend(["–"; 6].map(str::to_owned));
+        } else {
+            cells.push(Rate::Ops(point.achieved_per_s).to_string());
+            cells.push(format!("{} %", three_digits(point.share() * 100.0)));
+            cells.push(Nanos(point.mean_ns).to_string());
+            cells.extend([0.5, 0.9, 0.99].map(|q| Nanos(times.quantile(q)).to_string()));
+        }
+        cells.push(words::cell(point, bound));
+        rows.push(cells);
+    }
     Table {
         caption: format!("Load points of {}, response times from due to done", named.name),
         columns: Column::all(&columns),
-        rows: TableRow::all(named.curve.points().iter().map(row)),
+        rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "share: of the ops that fell due, those that were done; below 95 % a load point is \
              not carried, and its response times are of what was done."
@@ -118,23 +118,24 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
 /// A curve for programs.
 fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
     let curve = &named.curve;
-    let point = |point: &LoadPoint| {
-        let time = |q: f64| point.response_time.quantile(q);
+    let mut load_points = Vec::new();
+    for point in curve.points() {
+        let times = &point.response_time;
         let broken: Vec<String> = point.broken.iter().map(ToString::to_string).collect();
-        json!({
+        load_points.push(json!({
             "asked_ops_per_s": point.requested_per_s,
             "offered_ops_per_s": point.offered_per_s,
             "achieved_ops_per_s": point.achieved_per_s,
             "response_time_mean_ns": point.mean_ns,
-            "response_time_p50_ns": time(0.5),
-            "response_time_p90_ns": time(0.9),
-            "response_time_p99_ns": time(0.99),
+            "response_time_p50_ns": times.quantile(0.5),
+            "response_time_p90_ns": times.quantile(0.9),
+            "response_time_p99_ns": times.quantile(0.99),
             "standing": point.standing().name(),
             "broken_rules": broken,
             "client_saturated": point.client_saturated,
             "missing": point.missing,
-        })
-    };
+        }));
+    }
     let knee = match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => json!({
             "kind": "bend", "ops_per_s": at_per_s,
@@ -147,14 +148,20 @@ fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
         Knee::Straight => json!({ "kind": "none" }),
         Knee::TooFew(points) => json!({ "kind": "unknown", "load_points": points }),
     };
+    // No bound, or no load point that keeps it: both are `null`.
+    let mut under_bound = None;
+    if let Some(bound) = bound
+        && let Some(point) = curve.under(|point| point.keeps(bound))
+    {
+        under_bound = Some(point.achieved_per_s);
+    }
     json!({
         "name": named.name,
         "peak_ops_per_s": curve.peak().map(|peak| peak.achieved_per_s),
         "overall_response_time_ns": curve.overall_ns(),
         "knee": knee,
-        "under_bound_ops_per_s":
-            bound.map(|bound| curve.under(|point| point.keeps(bound)).map(|p| p.achieved_per_s)),
+        "under_bound_ops_per_s": under_bound,
         "is_whole": curve.holes().is_empty(),
-        "load_points": curve.points().iter().map(point).collect::<Vec<Value>>(),
+        "load_points": load_points,
     })
 }

@@ -14,20 +14,23 @@ use super::Found;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::show::counted;
 
-/// Shown where something can't be told.
+/// Shown where a value is not known.
 const UNKNOWN: &str = "–";
 
 /// The answer of a soak.
 pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
-    let run = campaign.runs.first();
-    let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
+    let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
+    if let Some(run) = campaign.runs.first() {
+        (trials, leases) = (&run.trials, leases_of(&run.spec));
+    }
     let soaked = soaked(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
-    let leases = run.map_or(0, |run| leases_of(&run.spec));
-    sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
-    sentences.push(of_errors(&soaked));
-    sentences.push(of_data(&soaked));
-    sentences.extend(of_memory(&soaked));
+    for effect in &soaked.effects {
+        sentences.push(describe_effect(effect, leases));
+    }
+    sentences.push(describe_errors(&soaked));
+    sentences.push(describe_data(&soaked));
+    sentences.extend(describe_memory(&soaked));
     let tables = [disturbance_table(&soaked), block_table(&soaked), error_table(&soaked)];
     Found {
         title: "Does it survive",
@@ -48,12 +51,11 @@ fn describe_verdict(soaked: &Soaked) -> String {
         soaked.ops,
         Size(soaked.verified_bytes)
     );
-    let first = || soaked.findings.iter().find(|(_, finding)| finding.state == BlockState::Lost);
     match soaked.verdict {
         Verdict::Survives => {
             format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
         }
-        Verdict::LosesData => match first() {
+        Verdict::LosesData => match first_lost_block(soaked) {
             Some((segment, finding)) => format!(
                 "It LOSES DATA: {} that it had acknowledged as safe {} gone, the first of them {} \
                  ({lasted}).",
@@ -67,8 +69,10 @@ fn describe_verdict(soaked: &Soaked) -> String {
             ),
         },
         Verdict::NeverRecovers => {
-            let why = soaked.failure.as_deref().and_then(|why| why.lines().next());
-            let why = why.unwrap_or("the throughput was not back before its segment ended");
+            let mut why = "the throughput was not back before its segment ended";
+            if let Some(failure) = &soaked.failure {
+                why = failure.lines().next().unwrap_or(why);
+            }
             format!("It does NOT RECOVER: {why}; {} ({lasted}).", what_became(soaked))
         }
         Verdict::FailsOps => format!(
@@ -81,6 +85,11 @@ fn describe_verdict(soaked: &Soaked) -> String {
             format!("Whether it survives can't be told: {why}; {became} ({lasted}).")
         }
     }
+}
+
+/// Returns the first block that is gone, with its segment.
+fn first_lost_block(soaked: &Soaked) -> Option<&(u64, Finding)> {
+    soaked.findings.iter().find(|(_, finding)| finding.state == BlockState::Lost)
 }
 
 /// Describes the state of the data, as far as it was verified.
@@ -102,7 +111,7 @@ fn what_became(soaked: &Soaked) -> String {
     }
 }
 
-/// Why nothing can be told.
+/// Explains why the verdict is open.
 fn explain_unknown(soaked: &Soaked) -> String {
     let (wanted, made, read_back) = soaked.segments;
     let unmade = soaked.effects.iter().find(|effect| effect.event.failed.is_some());
@@ -152,7 +161,7 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         return format!("{what} could not be made: {}.", why.trim_end_matches('.'));
     }
     if event.fault == FaultKind::ClientKill {
-        return format!("{what}: {}.", of_kill(effect, leases));
+        return format!("{what}: {}.", describe_kill(effect, leases));
     }
     let unsafe_then = format!(
         "{} acknowledged and not safe yet then{}",
@@ -187,8 +196,8 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
     )
 }
 
-/// Describes the fate of a killed agent, of the other agents, and of the data it had written.
-fn of_kill(effect: &Effect, leases: u32) -> String {
+/// Describes the outcome of a killed agent, of the other agents, and of the data it had written.
+fn describe_kill(effect: &Effect, leases: u32) -> String {
     let noticed = match effect.noticed_ns {
         Some(ns) => format!("the campaign noticed after {}", Nanos(ns)),
         None => "the campaign did not notice".to_owned(),
@@ -203,27 +212,27 @@ fn of_kill(effect: &Effect, leases: u32) -> String {
         1 => ", and its lease at the server was left to expire".to_owned(),
         count => format!(", and its {count} leases at the server were left to expire"),
     };
-    let books = match effect.read_back_ops {
+    let journal = match effect.read_back_ops {
         Some(ops) => format!(
             "another agent took over its books and read back all of its files ({})",
             counted(ops as usize, "op")
         ),
         None => "nobody read back what it had written".to_owned(),
     };
-    format!("{noticed}, {others}{left}; {books}; what it did itself is in no figure")
+    format!("{noticed}, {others}{left}; {journal}; what it did itself is in no figure")
 }
 
 fn count_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn of_errors(soaked: &Soaked) -> String {
-    let taken = &soaked.recovery;
+fn describe_errors(soaked: &Soaked) -> String {
+    let recovery = &soaked.recovery;
     let made_good = format!(
         "the client made {} anew, sent {} again and wrote {} more than once",
-        count_of(taken.reconnects, "connection", "connections"),
-        count_of(taken.replays + taken.retransmissions, "call", "calls"),
-        Size(taken.resent_bytes)
+        count_of(recovery.reconnects, "connection", "connections"),
+        count_of(recovery.replays + recovery.retransmissions, "call", "calls"),
+        Size(recovery.resent_bytes)
     );
     let wrong = soaked.mismatched();
     let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
@@ -246,7 +255,7 @@ fn of_errors(soaked: &Soaked) -> String {
     )
 }
 
-fn of_data(soaked: &Soaked) -> String {
+fn describe_data(soaked: &Soaked) -> String {
     let kept = &soaked.kept;
     format!(
         "Of {} that were booked, {} written; {} lost, {} rolled back (acknowledged, never said to \
@@ -260,7 +269,7 @@ fn of_data(soaked: &Soaked) -> String {
     )
 }
 
-fn of_memory(soaked: &Soaked) -> Option<String> {
+fn describe_memory(soaked: &Soaked) -> Option<String> {
     let memory = soaked.memory?;
     let (early, late) = (Size(memory.early_bytes), Size(memory.late_bytes));
     let word = if memory.is_steady() { "is steady" } else { "GROWS" };
@@ -272,28 +281,31 @@ fn of_memory(soaked: &Soaked) -> Option<String> {
 }
 
 fn disturbance_table(soaked: &Soaked) -> Option<Table> {
-    let shown = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string());
-    let row = |effect: &Effect| {
+    let mut rows = Vec::new();
+    for effect in &soaked.effects {
         let event = &effect.event;
-        let lasted = event.ended_ns.map(|ended_ns| ended_ns.saturating_sub(event.begun_ns));
-        vec![
-            format!(
-                "{}{}{}",
-                event.fault,
-                if event.host.is_empty() { "" } else { " " },
-                event.host
-            ),
+        // A restart has no duration: it begins and ends at one instant.
+        let lasted = match event.ended_ns {
+            Some(ended_ns) if ended_ns > event.begun_ns => Some(ended_ns - event.begun_ns),
+            _ => None,
+        };
+        let stall_ns = if effect.detect_ns.is_some() { Some(effect.stall_ns) } else { None };
+        let space = if event.host.is_empty() { "" } else { " " };
+        rows.push(vec![
+            format!("{}{space}{}", event.fault, event.host),
             Nanos(effect.begun_ns).to_string(),
-            shown(lasted.filter(|ns| *ns > 0)),
-            shown(effect.detect_ns),
-            shown(Some(effect.stall_ns).filter(|_| effect.detect_ns.is_some())),
-            shown(effect.recover_ns),
+            format_time(lasted),
+            format_time(effect.detect_ns),
+            format_time(stall_ns),
+            format_time(effect.recover_ns),
             effect.errors.to_string(),
             effect.uncommitted.to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = soaked.effects.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table {
+        ]);
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    Some(Table {
         caption: "Disturbances".to_owned(),
         columns: Column::all(&[
             ("what", Role::Words),
@@ -319,19 +331,26 @@ fn disturbance_table(soaked: &Soaked) -> Option<Table> {
 }
 
 fn block_table(soaked: &Soaked) -> Option<Table> {
-    let row = |(segment, finding): &(u64, Finding)| {
-        vec![
+    let mut rows = Vec::new();
+    for (segment, finding) in &soaked.findings {
+        let found = match finding.found {
+            Some(generation) => generation.to_string(),
+            None => UNKNOWN.to_owned(),
+        };
+        rows.push(vec![
             finding.state.to_string(),
             (segment + 1).to_string(),
             finding.file.clone(),
             finding.offset_bytes.to_string(),
-            finding.found.map_or_else(|| UNKNOWN.to_owned(), |found| found.to_string()),
+            found,
             finding.safe.to_string(),
             finding.acknowledged.to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = soaked.findings.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table {
+        ]);
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    Some(Table {
         caption: "Blocks that are not as they were written last".to_owned(),
         columns: Column::all(&[
             ("state", Role::Words),
@@ -353,12 +372,14 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
 }
 
 fn error_table(soaked: &Soaked) -> Option<Table> {
-    let rows: Vec<Vec<String>> = soaked
-        .errors
-        .iter()
-        .map(|(kind, error, count)| vec![error.to_string(), kind.to_string(), count.to_string()])
-        .collect();
-    (!rows.is_empty()).then(|| Table {
+    let mut rows = Vec::new();
+    for (kind, error, count) in &soaked.errors {
+        rows.push(vec![error.to_string(), kind.to_string(), count.to_string()]);
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    Some(Table {
         caption: "Ops that failed".to_owned(),
         columns: Column::all(&[
             ("error", Role::Words),
@@ -371,9 +392,14 @@ fn error_table(soaked: &Soaked) -> Option<Table> {
     })
 }
 
+fn format_time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string())
+}
+
 fn soak_json(soaked: &Soaked) -> Value {
-    let effect = |effect: &Effect| {
-        json!({
+    let mut disturbances = Vec::new();
+    for effect in &soaked.effects {
+        disturbances.push(json!({
             "blow": effect.event.fault,
             "host": effect.event.host,
             "segment": effect.segment,
@@ -392,12 +418,13 @@ fn soak_json(soaked: &Soaked) -> Value {
             "saw_step": effect.saw_step,
             "noticed_ns": effect.noticed_ns,
             "read_back_ops": effect.read_back_ops,
-        })
-    };
+        }));
+    }
     let (segments, segments_made, segments_read_back) = soaked.segments;
-    let errors = soaked.errors.iter().map(|(kind, error, count)| {
-        json!({ "kind": kind.name(), "error": error.name(), "count": count })
-    });
+    let mut errors = Vec::new();
+    for (kind, error, count) in &soaked.errors {
+        errors.push(json!({ "kind": kind.name(), "error": error.name(), "count": count }));
+    }
     json!({
         "verdict": soaked.verdict.name(),
         "data": soaked.data.name(),
@@ -409,11 +436,11 @@ fn soak_json(soaked: &Soaked) -> Value {
         "measured_ns": soaked.measured_ns,
         "ops": soaked.ops,
         "verified_bytes": soaked.verified_bytes,
-        "disturbances": soaked.effects.iter().map(effect).collect::<Vec<_>>(),
+        "disturbances": disturbances,
         "failed_ops": soaked.failed(),
         "stale_handles": soaked.stale,
         "lost_state": soaked.state,
-        "errors": errors.collect::<Vec<_>>(),
+        "errors": errors,
         "recovery": soaked.recovery,
         "kept": soaked.kept,
         "memory": soaked.memory.map(|memory| json!({

@@ -11,7 +11,7 @@ use model::Pass;
 use super::levels::Levels;
 use crate::picture::RateAxis;
 use crate::picture::{About, Picture, figures};
-use crate::picture::{Dot, Plot, SERIES_MAX, Series};
+use crate::picture::{Dot, Plot, SERIES_MAX, Series, describe_series};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show::counted;
@@ -88,14 +88,10 @@ fn draw_curve(
         .iter()
         .map(|(name, rows)| Series { name: name.clone(), dots: dots(rows), is_joined: true })
         .collect();
-    let described = series.iter().map(|series| {
-        let said: Vec<&str> = series.dots.iter().map(|dot| dot.said.as_str()).collect();
-        format!("{}: {}", series.name, said.join(", "))
-    });
     let about = About {
         id,
         title: format!("{name}: rate in {} along {}", axis.unit, levels.name),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_series(&series),
         unit: "",
     };
     if series.is_empty() {

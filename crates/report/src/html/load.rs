@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use model::units::Nanos;
 
 use crate::picture::{About, Counted, Picture, figures};
-use crate::picture::{Dot, Plot, Series};
+use crate::picture::{Dot, Plot, Series, describe_series};
 use crate::picture::{RateAxis, TimeAxis};
 use crate::sheet::{Row, Sheet};
 
@@ -107,14 +107,10 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
             })
         })
         .collect();
-    let described = series.iter().map(|series| {
-        let said: Vec<&str> = series.dots.iter().map(|dot| dot.said.as_str()).collect();
-        format!("{}: {}", series.name, said.join(", "))
-    });
     let about = About {
         id,
         title: format!("{name}: response times against the offered load"),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_series(&series),
         unit: "",
     };
     let x_name = format!("offered load, {}", loads.unit);

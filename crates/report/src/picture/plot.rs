@@ -78,6 +78,16 @@ pub struct Dot {
     pub said: String,
 }
 
+/// Describes lines for readers who don't see them: each name with its points.
+pub fn describe_series(series: &[Series]) -> String {
+    let mut described = Vec::new();
+    for line in series {
+        let dots: Vec<&str> = line.dots.iter().map(|dot| dot.said.as_str()).collect();
+        described.push(format!("{}: {}", line.name, dots.join(", ")));
+    }
+    described.join("; ")
+}
+
 impl Series {
     /// Its name as the legend has it: what tells series apart may stand at its end, so it is not
     /// cut short but where even a third line would not hold it.
@@ -154,13 +164,16 @@ impl Plot {
 
     fn legend(&self) -> Markup {
         let mut above = 0;
-        let entries = self.series.iter().map(|series| {
+        let mut entries = Vec::new();
+        for series in &self.series {
+            // A long name takes several lines; the mark stands beside the first of them.
             let lines = series.lines();
+            let base = TOP + GROUND + AXIS + LINE * (above as f64 + 0.7);
             above += lines.len();
-            (TOP + GROUND + AXIS + LINE * ((above - lines.len()) as f64 + 0.7), lines)
-        });
+            entries.push((base, lines));
+        }
         html! {
-            @for (number, (base, lines)) in entries.enumerate() {
+            @for (number, (base, lines)) in entries.iter().enumerate() {
                 g.lines transform={"translate(0 " (format!("{:.1}", base - 4.0)) ")"} {
                     line.{ "line s" (number) } x1="0" x2="28" y1="0" y2="0" {}
                     path.{ "mark s" (number) } transform="translate(14 0)" d=(MARKS[number]) {}

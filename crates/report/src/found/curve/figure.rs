@@ -11,54 +11,51 @@ use stats::curve::{Knee, LoadPoint, Standing};
 use super::Named;
 use crate::picture::{
     About, Counted, Dot, LinearTimeAxis, Picture, Plot, RateAxis, SERIES_MAX, Series,
+    describe_series,
 };
 
 /// The picture; none where nothing was carried.
 pub fn pictures(curves: &[Named]) -> Vec<Picture> {
-    let groups: Vec<&[Named]> = curves.chunks(SERIES_MAX / 2).collect();
-    let picture = |(number, group): (usize, &&[Named])| draw_curves(number, group);
-    groups.iter().enumerate().filter_map(picture).collect()
+    let mut drawn = Vec::new();
+    // A curve takes up to two lines: what was carried, and what was not.
+    for (number, group) in curves.chunks(SERIES_MAX / 2).enumerate() {
+        drawn.extend(draw_curves(number, group));
+    }
+    drawn
 }
 
 fn draw_curves(number: usize, curves: &[Named]) -> Option<Picture> {
-    let points = || curves.iter().flat_map(|named| named.curve.points());
-    let carried = |point: &&LoadPoint| point.standing() == Standing::Carried;
-    let slowest_ns = points().filter(carried).map(|point| point.mean_ns).max()?;
-    let times = LinearTimeAxis::new(slowest_ns);
-    let most = points().map(|point| point.achieved_per_s).fold(0.0, f64::max);
-    let loads = RateAxis::new(Counted::Ops, most);
-    let dot = |point: &LoadPoint| {
-        let short = if carried(&point) { "" } else { ", not carried" };
-        let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
-        Dot {
-            x: loads.at(point.achieved_per_s),
-            y: times.at(point.mean_ns),
-            reach: None,
-            trials: Vec::new(),
-            said: format!("{done} of {}: {}{short}", Rate::Ops(offered), Nanos(point.mean_ns)),
+    let (mut slowest_ns, mut most) = (None, 0.0_f64);
+    for point in curves.iter().flat_map(|named| named.curve.points()) {
+        if point.standing() == Standing::Carried {
+            slowest_ns = slowest_ns.max(Some(point.mean_ns));
         }
-    };
+        most = most.max(point.achieved_per_s);
+    }
+    let times = LinearTimeAxis::new(slowest_ns?);
+    let loads = RateAxis::new(Counted::Ops, most);
     let mut series = Vec::new();
     for named in curves {
-        let mut dots: Vec<Dot> = named.curve.points().iter().filter(carried).map(dot).collect();
-        dots.sort_by(|one, other| one.x.total_cmp(&other.x));
-        series.push(Series { name: named.name.clone(), dots, is_joined: true });
-        let other =
-            |point: &&LoadPoint| !matches!(point.standing(), Standing::Carried | Standing::Missing);
-        let dots: Vec<Dot> = named.curve.points().iter().filter(other).map(dot).collect();
-        if !dots.is_empty() {
+        let (mut carried, mut others) = (Vec::new(), Vec::new());
+        for point in named.curve.points() {
+            match point.standing() {
+                Standing::Carried => carried.push(draw_dot(point, &loads, &times, "")),
+                Standing::Missing => {}
+                _ => others.push(draw_dot(point, &loads, &times, ", not carried")),
+            }
+        }
+        // More may be offered and less be done: the line goes by what was done.
+        carried.sort_by(|one, other| one.x.total_cmp(&other.x));
+        series.push(Series { name: named.name.clone(), dots: carried, is_joined: true });
+        if !others.is_empty() {
             let name = format!("not carried, {}", named.name);
-            series.push(Series { name, dots, is_joined: false });
+            series.push(Series { name, dots: others, is_joined: false });
         }
     }
-    let described = series.iter().map(|series| {
-        let said: Vec<&str> = series.dots.iter().map(|dot| dot.said.as_str()).collect();
-        format!("{}: {}", series.name, said.join(", "))
-    });
     let about = About {
         id: format!("carried-{number}"),
         title: "Response time over throughput".to_owned(),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_series(&series),
         unit: "",
     };
     let x_name = format!("throughput, {}", loads.unit);
@@ -72,6 +69,17 @@ fn draw_curves(number: usize, curves: &[Named]) -> Option<Picture> {
     };
     let notes = curves.iter().filter_map(knee_note).collect();
     Some(plot.picture("Mean response time over throughput".to_owned(), notes))
+}
+
+fn draw_dot(point: &LoadPoint, loads: &RateAxis, times: &LinearTimeAxis, remark: &str) -> Dot {
+    let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
+    Dot {
+        x: loads.at(point.achieved_per_s),
+        y: times.at(point.mean_ns),
+        reach: None,
+        trials: Vec::new(),
+        said: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(point.mean_ns)),
+    }
 }
 
 fn knee_note(named: &Named) -> Option<String> {

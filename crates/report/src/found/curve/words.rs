@@ -1,6 +1,6 @@
 //! Describes a load-response curve in sentences.
 //!
-//! Nothing here is computed but what [`stats::curve`] computes; what can't be told is said so.
+//! Nothing here is computed but what [`stats::curve`] computes; what is not known is named as such.
 
 use model::question::{CurveRequest, ResponseBound};
 use model::units::Nanos;
@@ -16,21 +16,21 @@ use crate::show::counted;
 /// **Source:** SPEC SFS 3.0: 300 s each.
 const FIELD_MS: u64 = 300_000;
 
-/// So many load points are told of one by one.
-const TOLD_MAX: usize = 4;
+/// So many load points are described one by one.
+const DESCRIBED_MAX: usize = 4;
 
 /// Describes one curve.
-pub fn of(named: &Named, asked: &CurveRequest) -> Vec<String> {
+pub fn of(named: &Named, request: &CurveRequest) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
-    let mut said = Vec::new();
-    if let Some(bound) = &asked.bound {
-        said.push(format!("{name}: {}", describe_bound(curve, bound)));
+    let mut sentences = Vec::new();
+    if let Some(bound) = &request.bound {
+        sentences.push(format!("{name}: {}", describe_bound(curve, bound)));
     } else {
-        said.push(format!("{name}: {}", describe_peak(curve)));
-        said.extend(describe_knee(curve));
+        sentences.push(format!("{name}: {}", describe_peak(curve)));
+        sentences.extend(describe_knee(curve));
     }
-    said.extend(describe_uncounted(curve));
-    said
+    sentences.extend(describe_uncounted(curve));
+    sentences
 }
 
 fn format_ops(per_s: f64) -> String {
@@ -41,10 +41,10 @@ fn describe_peak(curve: &Curve) -> String {
     let Some(peak) = curve.peak() else {
         return "no load point was carried by the rules: there is no peak.".to_owned();
     };
-    let overall = curve.overall_ns().map_or_else(
-        || "one load point alone has no overall response time".to_owned(),
-        |ns| format!("overall response time {}", Nanos(ns as u64)),
-    );
+    let overall = match curve.overall_ns() {
+        Some(ns) => format!("overall response time {}", Nanos(ns as u64)),
+        None => "one load point alone has no overall response time".to_owned(),
+    };
     let beyond = if curve.too_much().is_none() {
         " The heaviest load that was offered was carried: the peak may lie above it (--max-load)."
     } else {
@@ -82,35 +82,35 @@ fn describe_knee(curve: &Curve) -> Option<String> {
 
 /// The heaviest load under a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
-    let told = bound.describe();
-    let is_kept = |point: &LoadPoint| point.keeps(bound);
-    let time = |point: &LoadPoint| Nanos(point.time_ns(bound));
-    match (curve.under(is_kept), curve.points().iter().find(|point| !is_kept(point))) {
+    let kept = bound.describe();
+    let heaviest = curve.under(|point| point.keeps(bound));
+    let first_over = curve.points().iter().find(|point| !point.keeps(bound));
+    match (heaviest, first_over) {
         (Some(best), None) => format!(
-            "{} keep {told}, at {}, and no heavier load was tried (--max-load).",
+            "{} keep {kept}, at {}, and no heavier load was tried (--max-load).",
             format_ops(best.achieved_per_s),
-            time(best)
+            Nanos(best.time_ns(bound))
         ),
         (Some(best), Some(over)) => format!(
-            "{} keep {told}, at {}; {} do not ({}). Found with {}.{}",
+            "{} keep {kept}, at {}; {} do not ({}). Found with {}.{}",
             format_ops(best.achieved_per_s),
-            time(best),
+            Nanos(best.time_ns(bound)),
             format_ops(over.requested_per_s as f64),
             explain_miss(over, bound),
             counted(curve.points().len(), "load point"),
             explain_client_limit(over)
         ),
         (None, Some(first)) => format!(
-            "no load keeps {told}: the lightest that was tried, {}, does not ({}).{}",
+            "no load keeps {kept}: the lightest that was tried, {}, does not ({}).{}",
             format_ops(first.requested_per_s as f64),
             explain_miss(first, bound),
             explain_client_limit(first)
         ),
-        (None, None) => format!("no load was tried that could keep {told}."),
+        (None, None) => format!("no load was tried that could keep {kept}."),
     }
 }
 
-/// Doubts whether a load point that does not keep a bound says so of the server.
+/// Qualifies whether a load point that does not keep a bound shows a limit of the server.
 const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     if point.client_saturated {
         " The client was at its own limit there (client-saturated): that may be its doing, and not \
@@ -130,40 +130,54 @@ fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
 
 /// Load points that don't count.
 fn describe_uncounted(curve: &Curve) -> Vec<String> {
-    let bad: Vec<&LoadPoint> =
-        curve.points().iter().filter(|point| point.standing() != Standing::Carried).collect();
-    let holes = curve.holes().len();
-    let mut said: Vec<String> =
-        bad.iter().take(TOLD_MAX).map(|point| describe_point(point)).collect();
-    if bad.len() > TOLD_MAX {
-        let more = counted(bad.len() - TOLD_MAX, "more load point");
-        said.push(format!("The same of {more}: see the table."));
+    let mut sentences = Vec::new();
+    let mut further = 0;
+    let mut is_client_limited = false;
+    for point in curve.points() {
+        if point.standing() == Standing::Carried {
+            continue;
+        }
+        is_client_limited |= point.client_saturated;
+        if sentences.len() < DESCRIBED_MAX {
+            sentences.push(describe_point(point));
+        } else {
+            further += 1;
+        }
     }
-    if bad.iter().any(|point| point.client_saturated) {
-        said.push(
+    if further > 0 {
+        let more = counted(further, "more load point");
+        sentences.push(format!("The same of {more}: see the table."));
+    }
+    if is_client_limited {
+        sentences.push(
             "The client was at its own limit there (client-saturated): what is not carried may be \
              its doing, and not the server's."
                 .to_owned(),
         );
     }
-    said.extend(limited_ones(curve));
+    sentences.extend(describe_client_limited(curve));
+    let holes = curve.holes().len();
     if holes > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "{} below the peak {} not count, so the curve is not one by the rules: repeat it when \
              nothing else is going on.",
             counted(holes, "load point"),
             if holes == 1 { "does" } else { "do" }
         ));
     }
-    said
+    sentences
 }
 
 /// Counts the valid load points whose response times the client may have limited.
-fn limited_ones(curve: &Curve) -> Option<String> {
-    let counts = |point: &&LoadPoint| point.standing() == Standing::Carried;
-    let all = curve.points().iter().filter(counts).count();
-    let limited = curve.points().iter().filter(counts).filter(|point| point.client_saturated);
-    let which = match (limited.count(), all) {
+fn describe_client_limited(curve: &Curve) -> Option<String> {
+    let (mut all, mut limited) = (0, 0);
+    for point in curve.points() {
+        if point.standing() == Standing::Carried {
+            all += 1;
+            limited += usize::from(point.client_saturated);
+        }
+    }
+    let which = match (limited, all) {
         (0, _) => return None,
         (1, 1) => "the one load point that was carried".to_owned(),
         (some, _) if some == all => format!("all {all} load points that were carried"),
@@ -209,34 +223,40 @@ fn describe_standing(point: &LoadPoint) -> String {
 
 /// Returns the conditions of all curves: the mix, where the heaviest load comes from, and
 /// deviations from the field's practice.
-pub fn conditions(sheet: &Sheet<'_>, asked: &CurveRequest) -> Vec<String> {
-    let mut said = Vec::new();
-    if let Some(found) = asked.maximum.found {
+pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(found) = request.maximum.found {
         let files = match found.files {
             0 => String::new(),
             files => format!(" on {files} files"),
         };
-        said.push(format!(
+        sentences.push(format!(
             "The heaviest load is what a closed loop of {} with the same mix{files} got done: {}.",
             Nanos(found.window_ns),
             format_ops(found.per_s() as f64)
         ));
     }
-    let runs = || sheet.campaign.runs.iter().map(|run| &run.spec);
-    let mix = match asked.mix_name.as_str() {
+    let (mut warmup, mut run) = (u64::MAX, u64::MAX);
+    for run_of_point in &sheet.campaign.runs {
+        warmup = warmup.min(run_of_point.spec.warmup_ns());
+        run = run.min(run_of_point.spec.duration_ms);
+    }
+    if sheet.campaign.runs.is_empty() {
+        (warmup, run) = (0, 0);
+    }
+    let mix = match request.mix_name.as_str() {
         "" => "The mix is one of reads and writes".to_owned(),
         name => format!("The mix is the LADDIS-like mix `{name}`"),
     };
-    let warmup = runs().map(model::RunSpec::warmup_ns).min().unwrap_or(0);
-    let run = runs().map(|run| run.duration_ms).min().unwrap_or(0);
     let times = format!("after {} of warm-up for {}", Nanos(warmup), Nanos(run * 1_000_000));
     let short = if warmup < FIELD_MS * 1_000_000 || run < FIELD_MS {
         "; the field takes 300 s for each"
     } else {
         ""
     };
-    said.push(format!("{mix}, each load point {times}{short}. These are results of no benchmark."));
-    said
+    sentences
+        .push(format!("{mix}, each load point {times}{short}. These are results of no benchmark."));
+    sentences
 }
 
 #[cfg(test)]
@@ -257,10 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_carried_while_the_client_was_at_its_limit_is_told() {
+    fn what_was_carried_while_the_client_was_at_its_limit_is_described() {
         let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
         assert_eq!(describe(&[false, false]), "");
-        let which = |said: String| said.split(" the client was").next().unwrap().to_owned();
+        let which = |text: String| text.split(" the client was").next().unwrap().to_owned();
         assert_eq!(
             which(describe(&[false, true, true])),
             "In 2 of the 3 load points that were carried"
