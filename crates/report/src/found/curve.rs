@@ -1,7 +1,7 @@
 //! The answer to `dfsbench curve`: peak, overall response time and knee of each curve.
 //!
-//! A curve is made of the rows that differ in the offered load alone. What was not carried is described
-//! and drawn, and is never a peak. Results go by no benchmark's name.
+//! A curve is made of the rows that differ in the offered load alone. What was not carried is
+//! described and drawn, and is never a peak. Results go by no benchmark's name.
 
 mod figure;
 mod words;
