@@ -1,8 +1,10 @@
 //! Shows the contents of a results file: a line for each campaign, or all details of one.
 //!
 //! [`Listed`] is the principal type. Verdicts are judged anew from the trials each time, as in
-//! every report; nothing of them is stored. Names, notes and tags are somebody's words: they are
+//! every report; nothing of them is stored. Names, notes and tags are a user's words: they are
 //! cleaned for terminals and defused for spreadsheets.
+
+use std::fmt::Write as _;
 
 use model::csv::quoted;
 use model::units::Size;
@@ -103,14 +105,15 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
     if !line.tags.is_empty() {
         lines.push(("tags", line.tags.join(" ")));
     }
-    let noted =
-        remarks.iter().map(|note| format!("{}: {}", show::utc(note.written_unix_ms), note.text));
-    lines.extend(noted.map(|note| ("note", note)));
+    for note in remarks {
+        lines.push(("note", format!("{}: {}", show::utc(note.written_unix_ms), note.text)));
+    }
     if !sheet.columns.is_empty() {
         lines.push(("varied", sheet.columns.join(", ")));
     }
-    let targets = notes::targets(campaign);
-    lines.extend(targets.into_iter().map(|(name, place)| ("target", format!("{name}: {place}"))));
+    for (name, place) in notes::targets(campaign) {
+        lines.push(("target", format!("{name}: {place}")));
+    }
     lines.extend(notes::settings(&sheet).map(|settings| ("settings", settings)));
     lines.extend(notes::host(campaign, usize::MAX).map(|host| ("host", host)));
     lines.extend([
@@ -119,8 +122,12 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
         ("ceiling", notes::ceiling(campaign)),
         ("command", campaign.command.clone()),
     ]);
-    let lines = lines.iter().map(|(name, what)| format!("{name:<10}{}\n", one_line(what)));
-    lines.collect::<Vec<_>>().concat()
+    let mut text = String::new();
+    for (name, what) in &lines {
+        // A value may hold lines and control characters of others; it takes one line.
+        let _ = writeln!(text, "{name:<10}{}", one_line(what));
+    }
+    text
 }
 
 /// The same for programs.

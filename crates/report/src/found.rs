@@ -30,14 +30,14 @@ pub struct Found {
     pub json: Value,
 }
 
-/// The answer, where a question was asked.
+/// The answer, where the campaign has a question.
 pub fn of(sheet: &Sheet<'_>) -> Option<Found> {
     match &sheet.campaign.question {
-        Question::Curve(asked) => Some(curve::of(sheet, asked)),
-        Question::Ramp(asked) => Some(ramp::of(sheet, asked)),
+        Question::Curve(request) => Some(curve::of(sheet, request)),
+        Question::Ramp(request) => Some(ramp::of(sheet, request)),
         Question::Figures => None,
-        Question::Soak(asked) => Some(soak::found(sheet.campaign, asked)),
-        Question::Ladder(asked) => Some(ladder::found(sheet, asked)),
+        Question::Soak(request) => Some(soak::found(sheet.campaign, request)),
+        Question::Ladder(request) => Some(ladder::found(sheet, request)),
     }
 }
 

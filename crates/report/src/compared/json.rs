@@ -6,7 +6,7 @@
 use serde::Serialize;
 use stats::Rate;
 
-use super::{Compared, CurvePair, Figure, Pair};
+use super::{Compared, Figure, Pair};
 
 /// Version of the format: grows when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
@@ -73,13 +73,15 @@ struct LeftOutPart<'a> {
 /// Writes the document.
 pub fn render(compared: &Compared) -> String {
     let [before, after] = &compared.sides;
-    let left_out = compared.left_out.iter().map(|row| LeftOutPart {
-        name: &row.name,
-        reason: &row.why,
-        matters: row.matters,
-    });
-    let checks = compared.curves.iter().flat_map(CurvePair::checks);
-    let curves_lost = checks.filter(|check| check.is_regression).count();
+    let mut not_compared = Vec::new();
+    for row in &compared.left_out {
+        not_compared.push(LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters });
+    }
+    let (mut curves, mut curves_lost) = (Vec::new(), 0);
+    for curve in &compared.curves {
+        curves_lost += curve.regressions().len();
+        curves.push(curve.json());
+    }
     let document = Document {
         schema: SCHEMA,
         before,
@@ -89,8 +91,8 @@ pub fn render(compared: &Compared) -> String {
         regressions: compared.regressions().count() + curves_lost,
         undecided: compared.is_undecided(),
         pairs: compared.pairs.iter().map(pair_part).collect(),
-        curves: compared.curves.iter().map(CurvePair::json).collect(),
-        not_compared: left_out.collect(),
+        curves,
+        not_compared,
     };
     serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
 }

@@ -18,7 +18,7 @@ pub enum Measure {
     ResponseP50,
     /// 99th percentile of the response times.
     ResponseP99,
-    /// Median of the service times; told where it differs from the response time, in an open loop.
+    /// Median of the service times; shown where it differs from the response time, in an open loop.
     ServiceP50,
     /// 99th percentile of the service times.
     ServiceP99,
@@ -83,7 +83,7 @@ pub struct Figure {
     pub medians: [f64; 2],
     /// By how much they differ.
     pub comparison: Comparison,
-    /// By how much it may get worse, as a share; `None` where nobody says.
+    /// By how much it may get worse, as a share; `None` where none is set.
     pub bound: Option<f64>,
 }
 

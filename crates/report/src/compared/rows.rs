@@ -123,7 +123,7 @@ impl Keyed {
                     bound: rules.bound(*measure),
                 }),
                 _ if *measure == Measure::Rate => return Err("a rate of 0".to_owned()),
-                // Nothing can be said of a time of 0.
+                // A time of 0 has no ratio.
                 _ => {}
             }
         }

@@ -29,9 +29,9 @@ struct PassLayers<'s, 'a> {
 }
 
 /// The answer of a ladder.
-pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
-    let words = Words::of(sheet, asked);
-    let passes = analyze_passes(sheet, asked);
+pub fn found(sheet: &Sheet<'_>, request: &Ladder) -> Found {
+    let words = Words::of(sheet, request);
+    let passes = analyze_passes(sheet, request);
     let mut found = Found { title: "What limits it", ..Found::default() };
     let mut json_passes = Vec::new();
     for ladder in &passes {
@@ -43,21 +43,21 @@ pub fn found(sheet: &Sheet<'_>, asked: &Ladder) -> Found {
     found.sentences.extend(words.caveats(sheet, &passes));
     found.sentences.extend(words.open());
     found.json = json!({
-        "layers": asked.layers,
-        "missing": asked.missing,
+        "layers": request.layers,
+        "missing": request.missing,
         "passes": json_passes,
     });
     found
 }
 
 /// The passes that the way in question has, those with bytes first, each with its layers.
-fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<PassLayers<'s, 'a>> {
+fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLayers<'s, 'a>> {
     let mut passes: Vec<PassLayers<'s, 'a>> = Vec::new();
     for (name, pass, group) in sheet.groups() {
         // The layers stand in the order of the ladder, whatever the order of their runs was.
         let mut rows: Vec<(Layer, &'s Row<'a>)> = Vec::new();
         let mut measured: Vec<Measured> = Vec::new();
-        for placed in &asked.layers {
+        for placed in &request.layers {
             for row in &group {
                 if row.run.spec.target_name == placed.target {
                     rows.push((placed.layer, row));
@@ -66,7 +66,7 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, asked: &Ladder) -> Vec<PassLayer
             }
         }
         // A pass that the last layer does not make has no whole data path to explain.
-        let (Some((top, _)), Some(wanted)) = (rows.last(), asked.layers.last()) else { continue };
+        let (Some((top, _)), Some(wanted)) = (rows.last(), request.layers.last()) else { continue };
         if *top != wanted.layer {
             continue;
         }
@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
-        let told = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
-        let share = |waits, cpu_ns| (waiting_share(waits, told, cpu_ns) * 100.0).round();
+        let wait = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
+        let share = |waits, cpu_ns| (waiting_share(waits, wait, cpu_ns) * 100.0).round();
         let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
         assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
         // Other threads of the program have worked, too.

@@ -1,4 +1,4 @@
-//! The parts of the page that say what was asked, and under what conditions was measured.
+//! The parts of the page that show the request, and under what conditions was measured.
 //!
 //! Targets, workloads and factors, settings of hosts as they were read, the plan, and how to
 //! repeat the campaign; all of it text from the results, escaped by maud.
@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::host_settings;
 use crate::sheet::Sheet;
 
-/// Writes what was asked, before any answer; nothing where no run was stored.
+/// Writes the request, before any answer; nothing where no run was stored.
 pub fn experiment(sheet: &Sheet<'_>) -> Markup {
     let experiment = Experiment::of(sheet);
     html! {
@@ -56,7 +56,7 @@ pub fn facts(campaign: &Campaign) -> Markup {
     }
 }
 
-/// So many facts of a target are told; what differs from trial to trial is in JSON.
+/// So many facts of a target are listed; what differs from trial to trial is in JSON.
 const FACTS_MAX: usize = 200;
 
 /// The facts of each target, every distinct one once, in order of appearance.

@@ -43,8 +43,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for (name, pass, rows) in sheet.groups() {
-        let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.counts()).collect();
+    for (name, pass, mut rows) in sheet.groups() {
+        rows.retain(|row| row.counts());
         if pass == Pass::App {
             continue;
         }
@@ -68,26 +68,27 @@ fn draw_curve(
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
     let mut lines = group_lines(sheet, rows, levels);
-    let best = |rows: &Vec<&Row<'_>>| {
-        rows.iter().map(|row| metric.median(&row.judged)).fold(0.0, f64::max)
-    };
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {
-        lines.sort_by(|(_, a), (_, b)| best(b).total_cmp(&best(a)));
+        lines.sort_by(|(_, a), (_, b)| best_rate(b, metric).total_cmp(&best_rate(a, metric)));
         lines.truncate(SERIES_MAX);
     }
-    let rows = lines.iter().flat_map(|(_, rows)| rows).map(|row| &row.judged);
-    let points =
-        rows.flat_map(|judged| judged.points.iter().map(|point| metric.point(judged, point.per_s)));
-    let axis = RateAxis::new(metric.counted(), points.fold(0.0, f64::max));
-    let dots = |rows: &[&Row<'_>]| {
-        let dots = rows.iter().filter_map(|row| place_dot(row, levels, &axis, metric));
-        dots.collect::<Vec<_>>()
-    };
-    let series: Vec<Series> = lines
-        .iter()
-        .map(|(name, rows)| Series { name: name.clone(), dots: dots(rows), is_joined: true })
-        .collect();
+    // The axis holds the trials, too, which may lie above the median.
+    let mut most = 0.0_f64;
+    for row in lines.iter().flat_map(|(_, rows)| rows) {
+        for point in &row.judged.points {
+            most = most.max(metric.point(&row.judged, point.per_s));
+        }
+    }
+    let axis = RateAxis::new(metric.counted(), most);
+    let mut series = Vec::new();
+    for (name, rows) in &lines {
+        let mut dots = Vec::new();
+        for row in rows {
+            dots.extend(place_dot(row, levels, &axis, metric));
+        }
+        series.push(Series { name: name.clone(), dots, is_joined: true });
+    }
     let about = About {
         id,
         title: format!("{name}: rate in {} along {}", axis.unit, levels.name),
@@ -97,16 +98,27 @@ fn draw_curve(
     if series.is_empty() {
         return None;
     }
-    let last = axis.ticks().len() - 1;
-    let unit = |(number, (at, label)): (usize, (f64, String))| {
-        (at, if number == last { format!("{label} {}", axis.unit) } else { label })
-    };
-    let y_ticks = axis.ticks().into_iter().enumerate().map(unit).collect();
+    // The topmost label has the unit.
+    let mut y_ticks = axis.ticks();
+    if let Some((_, label)) = y_ticks.last_mut() {
+        *label = format!("{label} {}", axis.unit);
+    }
     let (x_ticks, x_name) = (levels.ticks(), levels.title());
     let plot = Plot { about, x_ticks, x_name, y_ticks, upright: None, series };
-    let note = || format!("{} with lower rates: see the table.", counted(left_out, "more line"));
-    let notes = (left_out > 0).then(note).into_iter().collect();
+    let mut notes = Vec::new();
+    if left_out > 0 {
+        let lines = counted(left_out, "more line");
+        notes.push(format!("{lines} with lower rates: see the table."));
+    }
     Some(plot.picture(format!("{name} along {}", levels.name), notes))
+}
+
+fn best_rate(rows: &[&Row<'_>], metric: RateMetric) -> f64 {
+    let mut best = 0.0_f64;
+    for row in rows {
+        best = best.max(metric.median(&row.judged));
+    }
+    best
 }
 
 /// The rows that differ in this factor alone, together, from its smallest level to its largest;
@@ -118,14 +130,22 @@ fn group_lines<'a, 'b>(
 ) -> Vec<(String, Vec<&'a Row<'b>>)> {
     let mut lines: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let varies =
-        |column: usize| rows.iter().any(|row| row.values[column] != rows[0].values[column]);
-    let others: Vec<usize> =
-        (0..sheet.columns.len()).filter(|c| *c != levels.column && varies(*c)).collect();
-    for row in rows.iter().filter(|row| levels.at(row).is_some()) {
+    let mut others = Vec::new();
+    for column in 0..sheet.columns.len() {
+        let varies = rows.iter().any(|row| row.values[column] != rows[0].values[column]);
+        if varies && column != levels.column {
+            others.push(column);
+        }
+    }
+    for row in rows {
+        if levels.at(row).is_none() {
+            continue;
+        }
         let mut name = row.run.spec.target_name.clone();
-        for column in others.iter().filter(|column| row.values[**column] != NOT_APPLICABLE) {
-            name.extend([", ", sheet.columns[*column], " ", &row.values[*column]]);
+        for &column in &others {
+            if row.values[column] != NOT_APPLICABLE {
+                name.extend([", ", sheet.columns[column], " ", &row.values[column]]);
+            }
         }
         let place = *places.entry(name.clone()).or_insert(lines.len());
         if place == lines.len() {
@@ -135,22 +155,28 @@ fn group_lines<'a, 'b>(
     }
     lines.retain(|(_, rows)| rows.len() > 1);
     for (_, rows) in &mut lines {
-        let at = |row: &Row<'_>| levels.at(row).unwrap_or_default();
-        rows.sort_by(|a, b| at(a).total_cmp(&at(b)));
+        rows.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|row| levels.at(row).unwrap_or_default());
+            a.total_cmp(&b)
+        });
     }
     lines
 }
 
 fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, metric: RateMetric) -> Option<Dot> {
     let rate = metric.figure(&row.judged)?;
-    let at = |per_s| axis.at(metric.point(&row.judged, per_s));
-    let used = row.judged.points.iter().filter(|point| point.used);
+    let mut trials = Vec::new();
+    for point in &row.judged.points {
+        if point.used && trials.len() < TRIALS_MAX {
+            trials.push(axis.at(metric.point(&row.judged, point.per_s)));
+        }
+    }
     let reach = (axis.at(rate.interval.0), axis.at(rate.interval.1));
     Some(Dot {
         x: levels.at(row)?,
         y: axis.at(rate.median),
-        reach: (rate.n > 1).then_some(reach),
-        trials: used.take(TRIALS_MAX).map(|point| at(point.per_s)).collect(),
-        said: format!("{} {}", row.values[levels.column], metric.rate(rate.median)),
+        reach: if rate.n > 1 { Some(reach) } else { None },
+        trials,
+        text: format!("{} {}", row.values[levels.column], metric.rate(rate.median)),
     })
 }

@@ -8,7 +8,7 @@ use stats::effects::{Effects, LevelEffect};
 
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::picture::Tick;
-use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::picture::{About, Picture, Strip, cut, describe_strips, figures, panel, percent, shape};
 use crate::sheet::Sheet;
 use crate::show;
 
@@ -34,16 +34,19 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let effects = FactorEffects::of_sheet(sheet);
-    // How targets differ is what the bars show already.
-    let varies = |pass: &&PassFactors| pass.factors.iter().any(|factor| factor.name != "target");
-    let shown = effects.passes.iter().filter(varies);
-    let found = shown.filter_map(|pass| Some((pass, pass.found.as_ref().ok()?)));
-    let picture = |(number, (pass, effects)): (usize, (&PassFactors, &Effects))| {
-        let id = format!("factors-{number}");
-        let svg = draw_chart(&id, pass, effects);
-        Picture { id, caption: pass.name.clone(), svg, notes: chart_notes(pass, effects) }
-    };
-    found.enumerate().map(picture).collect()
+    let mut drawn = Vec::new();
+    for pass in &effects.passes {
+        // How targets differ is what the bars show already.
+        let varies = pass.factors.iter().any(|factor| factor.name != "target");
+        let Ok(found) = &pass.found else { continue };
+        if varies {
+            let id = format!("factors-{}", drawn.len());
+            let svg = draw_chart(&id, pass, found);
+            let notes = chart_notes(pass, found);
+            drawn.push(Picture { id, caption: pass.name.clone(), svg, notes });
+        }
+    }
+    drawn
 }
 
 fn chart_notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
@@ -54,22 +57,20 @@ fn chart_notes(pass: &PassFactors, effects: &Effects) -> Vec<String> {
 
 fn draw_chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
     let axis = RatioAxis::new(effects);
-    let strips: Vec<Strip> = effects
-        .factors
-        .iter()
-        .flat_map(|effect| {
-            let factor = &pass.factors[effect.factor];
-            let levels = effect.levels.iter().enumerate();
-            let compared = levels.filter(|(number, level)| level.against != *number);
-            let known = compared.filter(|(_, level)| level.interval.1.is_finite());
-            known.map(|(number, level)| level_strip(factor, number, effect.share, level, &axis))
-        })
-        .collect();
-    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
+    let mut strips = Vec::new();
+    for effect in &effects.factors {
+        let factor = &pass.factors[effect.factor];
+        for (number, level) in effect.levels.iter().enumerate() {
+            // The level that others are compared with has no ratio of its own.
+            if level.against != number && level.interval.1.is_finite() {
+                strips.push(level_strip(factor, number, effect.share, level, &axis));
+            }
+        }
+    }
     let about = About {
         id: id.to_owned(),
         title: format!("{}: effect of each factor as a ratio", pass.name),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_strips(&strips),
         unit: "",
     };
     panel(&about, &strips, &axis.ticks())

@@ -27,9 +27,18 @@ pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
         series::pictures,
     ];
     let style = light_style();
-    let found = found::of(sheet).map(|found| found.pictures).unwrap_or_default();
-    let pictures = found.into_iter().chain(kinds.iter().flat_map(|pictures| pictures(sheet)));
-    pictures.map(|picture| (picture.id.clone(), svg_file(picture, &style))).collect()
+    let mut files = Vec::new();
+    if let Some(found) = found::of(sheet) {
+        for picture in found.pictures {
+            files.push((picture.id.clone(), svg_file(picture, &style)));
+        }
+    }
+    for draw in kinds {
+        for picture in draw(sheet) {
+            files.push((picture.id.clone(), svg_file(picture, &style)));
+        }
+    }
+    files
 }
 
 fn svg_file(picture: Picture, style: &str) -> String {

@@ -1,7 +1,7 @@
 //! The picture of two factors at once: a cell for each pair of levels, darker where it is faster.
 //!
 //! Drawn where two settings vary with at least six pairs. A cell has its figure in words too; where
-//! further settings vary, it is the best figure under any of them, which is what a map is asked
+//! further settings vary, it is the best figure under any of them, which is what a map is
 //! for: where to be.
 
 use maud::{Markup, html};
@@ -54,8 +54,11 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for (name, pass, rows) in sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App) {
-        let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.counts()).collect();
+    for (name, pass, mut rows) in sheet.groups() {
+        if pass == Pass::App {
+            continue;
+        }
+        rows.retain(|row| row.counts());
         let mut factors = mapped_factors(sheet, &rows);
         // The finest two, the finer one across.
         factors.sort_by_key(|factor| std::cmp::Reverse(factor.levels.len()));
@@ -73,23 +76,37 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 
 /// The settings that vary among these rows, each with few enough levels.
 fn mapped_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
-    let of = |(column, name): (usize, &&'static str)| {
+    let mut factors = Vec::new();
+    for (column, name) in sheet.columns.iter().enumerate() {
         let mut levels: Vec<String> = Vec::new();
-        for row in rows.iter().filter(|row| row.values[column] != NOT_APPLICABLE) {
-            if !levels.contains(&row.values[column]) {
-                levels.push(row.values[column].clone());
+        for row in rows {
+            let value = &row.values[column];
+            if value != NOT_APPLICABLE && !levels.contains(value) {
+                levels.push(value.clone());
             }
             if levels.len() > LEVELS_MAX {
-                return None;
+                break;
             }
         }
+        // Levels that are all numbers stand in their order, others in that of the campaign.
         if levels.iter().all(|level| quantity(name, level).is_some()) {
-            let number = |level: &String| quantity(name, level).unwrap_or_default();
-            levels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+            levels.sort_by(|a, b| {
+                let [a, b] = [a, b].map(|level| quantity(name, level).unwrap_or_default());
+                a.total_cmp(&b)
+            });
         }
-        (levels.len() > 1).then_some(Factor { column, name, levels })
-    };
-    sheet.columns.iter().enumerate().filter_map(of).collect()
+        if (2..=LEVELS_MAX).contains(&levels.len()) {
+            factors.push(Factor { column, name, levels });
+        }
+    }
+    factors
+}
+
+impl Factor {
+    /// The number of a row's level among the levels.
+    fn level_of(&self, row: &Row<'_>) -> Option<usize> {
+        self.levels.iter().position(|level| *level == row.values[self.column])
+    }
 }
 
 fn heat_map(
@@ -100,27 +117,28 @@ fn heat_map(
     [across, down]: [&Factor; 2],
 ) -> Picture {
     let mut best = vec![vec![None::<f64>; across.levels.len()]; down.levels.len()];
+    let mut most = 0.0_f64;
     for row in rows {
-        let place = |factor: &Factor| {
-            factor.levels.iter().position(|level| *level == row.values[factor.column])
-        };
         if let (Some(x), Some(y), Some(rate)) =
-            (place(across), place(down), metric.figure(&row.judged))
+            (across.level_of(row), down.level_of(row), metric.figure(&row.judged))
         {
             let cell = &mut best[y][x];
-            *cell = Some(cell.map_or(rate.median, |known| known.max(rate.median)));
+            *cell = Some(cell.unwrap_or(rate.median).max(rate.median));
+            most = most.max(rate.median);
         }
     }
-    let most = best.iter().flatten().flatten().copied().fold(0.0, f64::max);
     let axis = RateAxis::new(metric.counted(), most);
-    let said = best.iter().zip(&down.levels).flat_map(|(cells, level)| {
-        cells.iter().zip(&across.levels).filter_map(move |(cell, other)| {
-            Some(format!("{level}, {other}: {}", metric.rate((*cell)?)))
-        })
-    });
+    let mut described = Vec::new();
+    for (cells, level) in best.iter().zip(&down.levels) {
+        for (cell, other) in cells.iter().zip(&across.levels) {
+            if let Some(per_s) = cell {
+                described.push(format!("{level}, {other}: {}", metric.rate(*per_s)));
+            }
+        }
+    }
     let about = About {
         title: format!("{name}: rate in {} by {} and {}", axis.unit, down.name, across.name),
-        description: said.collect::<Vec<_>>().join("; "),
+        description: described.join("; "),
         unit: axis.unit,
         id,
     };

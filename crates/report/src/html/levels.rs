@@ -42,19 +42,21 @@ pub struct Levels {
 impl Levels {
     /// The numeric factors of these rows, those that people look at first in front.
     pub fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
-        let columns = sheet.columns.iter().enumerate();
-        let mut all: Vec<Self> =
-            columns.filter_map(|(column, name)| Self::of(column, name, rows)).collect();
-        let rank = |levels: &Self| FIRST.iter().position(|name| *name == levels.name);
-        all.sort_by_key(|levels| rank(levels).unwrap_or(FIRST.len()));
+        let mut all: Vec<Self> = Vec::new();
+        for (column, name) in sheet.columns.iter().enumerate() {
+            all.extend(Self::of(column, name, rows));
+        }
+        all.sort_by_key(|levels| {
+            FIRST.iter().position(|name| *name == levels.name).unwrap_or(FIRST.len())
+        });
         all
     }
 
     fn of(column: usize, name: &'static str, rows: &[&Row<'_>]) -> Option<Self> {
         let mut levels: Vec<(f64, String)> = Vec::new();
-        for row in rows.iter().filter(|row| row.values[column] != NOT_APPLICABLE) {
+        for row in rows {
             let shown = &row.values[column];
-            if !levels.iter().any(|(_, known)| known == shown) {
+            if shown != NOT_APPLICABLE && !levels.iter().any(|(_, known)| known == shown) {
                 levels.push((quantity(name, shown)?, shown.clone()));
             }
             if levels.len() > LEVELS_MAX {
@@ -62,12 +64,23 @@ impl Levels {
             }
         }
         levels.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let finite: Vec<f64> =
-            levels.iter().map(|(at, _)| *at).filter(|at| at.is_finite()).collect();
-        let (first, last) = (*finite.first()?, *finite.last()?);
+        let all = Self { column, name, levels, is_log: false };
+        let (first, last) = all.finite_ends()?;
         let is_log = first > 0.0 && last / first >= RATIO_LOG;
-        let all = Self { column, name, levels, is_log };
-        (all.levels.len() >= LEVELS_MIN && last > first).then_some(all)
+        let is_axis = all.levels.len() >= LEVELS_MIN && last > first;
+        if is_axis { Some(Self { is_log, ..all }) } else { None }
+    }
+
+    /// The smallest and the largest level that are numbers.
+    fn finite_ends(&self) -> Option<(f64, f64)> {
+        let mut ends = None;
+        for (value, _) in &self.levels {
+            if value.is_finite() {
+                let (first, _) = ends.unwrap_or((*value, *value));
+                ends = Some((first, *value));
+            }
+        }
+        ends
     }
 
     /// Returns a row's position in percent; `None` where the factor does not apply to it.
@@ -78,20 +91,24 @@ impl Levels {
     }
 
     fn place(&self, value: f64) -> f64 {
-        let scaled = |value: f64| if self.is_log { value.log2() } else { value };
-        let finite = self.levels.iter().filter(|(at, _)| at.is_finite());
-        let ends: Vec<f64> = finite.map(|(at, _)| scaled(*at)).collect();
-        let (first, last) = (ends[0], ends[ends.len() - 1]);
+        let Some((first, last)) = self.finite_ends() else { return 100.0 };
+        if !value.is_finite() {
+            return 100.0;
+        }
         // A level that is no number has its place behind the others.
-        let all = if ends.len() < self.levels.len() { 85.0 } else { 100.0 };
-        if value.is_finite() { (scaled(value) - first) / (last - first) * all } else { 100.0 }
+        let has_end = self.levels.iter().any(|(level, _)| !level.is_finite());
+        let all = if has_end { 85.0 } else { 100.0 };
+        if self.is_log {
+            (value.log2() - first.log2()) / (last.log2() - first.log2()) * all
+        } else {
+            (value - first) / (last - first) * all
+        }
     }
 
     /// The levels as ticks, thinned so that they stay apart; the first and the last are there.
     pub fn ticks(&self) -> Vec<Tick> {
         let apart = 100.0 / TICKS_MAX as f64;
         let mut ticks: Vec<Tick> = Vec::new();
-        let end = self.levels.last().map(|(at, shown)| (self.place(*at), shown.clone()));
         for (value, shown) in &self.levels {
             let at = self.place(*value);
             let is_free = ticks.last().is_none_or(|(before, _)| at - before >= apart);
@@ -99,7 +116,10 @@ impl Levels {
                 ticks.push((at, shown.clone()));
             }
         }
-        ticks.into_iter().chain(end).collect()
+        if let Some((value, shown)) = self.levels.last() {
+            ticks.push((self.place(*value), shown.clone()));
+        }
+        ticks
     }
 
     /// The name as the axis says it.

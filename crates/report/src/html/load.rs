@@ -59,9 +59,10 @@ fn offered_load(row: &Row<'_>) -> f64 {
 
 fn load_curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a, 'b>> {
     let mut curves: Vec<Curve<'a, 'b>> = Vec::new();
-    let loaded =
-        |row: &&&Row<'_>| row.run.spec.load.rate_per_s > 0 && row.judged.response_time.count() > 0;
-    for row in rows.iter().filter(loaded) {
+    for row in rows {
+        if row.run.spec.load.rate_per_s == 0 || row.judged.response_time.count() == 0 {
+            continue;
+        }
         let name = sheet.name_without(row, &["rate"]);
         match curves.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(row),
@@ -76,37 +77,21 @@ fn load_curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a,
 }
 
 fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
-    let rows = || curves.iter().flat_map(|(_, rows)| rows);
-    let quantile = |row: &Row<'_>, q: f64| row.judged.response_time.quantile(q);
-    let least = rows().map(|row| quantile(row, 0.5)).min().unwrap_or(1);
-    let most = rows().map(|row| quantile(row, 0.99)).max().unwrap_or(1);
-    let times = TimeAxis::new(least, most);
-    let loads =
-        RateAxis::new(Counted::Ops, rows().map(|row| offered_load(row)).fold(0.0, f64::max));
-    let dot = |row: &Row<'_>, q: f64| {
-        let time = quantile(row, q);
-        let done = row.judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-        // The rate is what was carried of the load that was asked for.
-        let asked = row.run.spec.load.rate_per_s as f64;
-        let late = if done < asked * KEPT_UP { ", not kept up with" } else { "" };
-        Dot {
-            x: loads.at(offered_load(row)),
-            y: times.at(time),
-            reach: None,
-            trials: Vec::new(),
-            said: format!("{} offered: {}{late}", stats::Rate::Ops(offered_load(row)), Nanos(time)),
+    let (mut least, mut slowest, mut most) = (u64::MAX, 1, 0.0_f64);
+    for row in curves.iter().flat_map(|(_, rows)| rows) {
+        least = least.min(row.judged.response_time.quantile(0.5));
+        slowest = slowest.max(row.judged.response_time.quantile(0.99));
+        most = most.max(offered_load(row));
+    }
+    let times = TimeAxis::new(least, slowest);
+    let loads = RateAxis::new(Counted::Ops, most);
+    let mut series = Vec::new();
+    for (name, rows) in curves {
+        for (quantile, q) in [("p50", 0.5), ("p99", 0.99)] {
+            let dots = rows.iter().map(|row| draw_dot(row, q, &loads, &times)).collect();
+            series.push(Series { name: format!("{quantile}, {name}"), dots, is_joined: true });
         }
-    };
-    let series: Vec<Series> = curves
-        .iter()
-        .flat_map(|(name, rows)| {
-            [("p50", 0.5), ("p99", 0.99)].map(|(quantile, q)| Series {
-                name: format!("{quantile}, {name}"),
-                dots: rows.iter().map(|row| dot(row, q)).collect(),
-                is_joined: true,
-            })
-        })
-        .collect();
+    }
     let about = About {
         id,
         title: format!("{name}: response times against the offered load"),
@@ -116,4 +101,19 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
     let x_name = format!("offered load, {}", loads.unit);
     Plot { about, x_ticks: loads.ticks(), x_name, y_ticks: times.ticks(), upright: None, series }
         .picture(name, Vec::new())
+}
+
+fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
+    let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
+    let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
+    // The rate is what was carried of the load that was requested.
+    let requested = row.run.spec.load.rate_per_s as f64;
+    let late = if done < requested * KEPT_UP { ", not kept up with" } else { "" };
+    Dot {
+        x: loads.at(offered),
+        y: times.at(time),
+        reach: None,
+        trials: Vec::new(),
+        text: format!("{} offered: {}{late}", stats::Rate::Ops(offered), Nanos(time)),
+    }
 }

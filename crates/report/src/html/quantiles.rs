@@ -41,19 +41,18 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for (name, _, rows) in sheet.groups() {
-        let mut rows: Vec<&Row<'_>> =
-            rows.into_iter().filter(|row| nines_of_row(row) > 0.9).collect();
+    for (name, _, mut rows) in sheet.groups() {
+        rows.retain(|row| nines_of_row(row) > 0.9);
         let left_out = rows.len().saturating_sub(SERIES_MAX);
+        let mut notes = Vec::new();
         if left_out > 0 {
             rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
             let end = SERIES_MAX / 2;
             rows.drain(end..rows.len() - end);
+            notes.push(format!(
+                "The fastest and the slowest; {left_out} rows between them are in the table."
+            ));
         }
-        let note = || {
-            format!("The fastest and the slowest; {left_out} rows between them are in the table.")
-        };
-        let notes = (left_out > 0).then(note).into_iter().collect();
         if !rows.is_empty() && drawn.len() < PICTURES_MAX {
             let id = format!("quantiles-{}", drawn.len());
             drawn.push(Picture { notes, ..draw_quantiles(id, name, &rows, sheet) });
@@ -68,27 +67,26 @@ fn nines_of_row(row: &Row<'_>) -> f64 {
 }
 
 fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
-    let times = |row: &Row<'_>| row.judged.response_time.clone();
-    let reach = rows.iter().map(|row| nines_of_row(row)).fold(1.0, f64::max).ceil();
-    let least = rows.iter().map(|row| times(row).quantile(0.5)).min().unwrap_or(1);
-    let most = rows.iter().map(|row| times(row).quantile(1.0 - 0.1_f64.powf(nines_of_row(row))));
-    let axis = TimeAxis::new(least, most.max().unwrap_or(1));
-    let series: Vec<Series> = rows
-        .iter()
-        .map(|row| Series {
-            name: sheet.name(row),
-            dots: quantile_dots(&row.judged.response_time, nines_of_row(row), reach, &axis),
-            is_joined: true,
-        })
-        .collect();
-    let described = rows.iter().map(|row| {
-        let [p50, p99, _] = crate::show::times(&row.judged.response_time);
-        format!("{}: p50 {p50}, p99 {p99}", sheet.name(row))
-    });
+    let (mut reach, mut least, mut most) = (1.0_f64, u64::MAX, 1);
+    for row in rows {
+        let (times, nines) = (&row.judged.response_time, nines_of_row(row));
+        reach = reach.max(nines.ceil());
+        least = least.min(times.quantile(0.5));
+        most = most.max(times.quantile(1.0 - 0.1_f64.powf(nines)));
+    }
+    let axis = TimeAxis::new(least, most);
+    let (mut series, mut described) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (name, times) = (sheet.name(row), &row.judged.response_time);
+        let [p50, p99, _] = crate::show::times(times);
+        described.push(format!("{name}: p50 {p50}, p99 {p99}"));
+        let dots = quantile_dots(times, nines_of_row(row), reach, &axis);
+        series.push(Series { name, dots, is_joined: true });
+    }
     let about = About {
         id,
         title: format!("{name}: quantiles of the response times"),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: described.join("; "),
         unit: "",
     };
     let x_name = "share of the ops".to_owned();
@@ -99,27 +97,36 @@ fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>
 /// The median, then points at even steps of nines as far as the ops go.
 fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
     let median = 2.0_f64.log10();
-    let steps = (1..=(NINES_MAX as u32 * STEPS)).map(|step| f64::from(step) / f64::from(STEPS));
-    let places = steps.filter(|at| *at > median && *at <= nines);
-    let at = |place: f64| {
+    let mut places = vec![median];
+    for step in 1..=(NINES_MAX as u32 * STEPS) {
+        let place = f64::from(step) / f64::from(STEPS);
+        if place > median && place <= nines {
+            places.push(place);
+        }
+    }
+    let mut dots = Vec::new();
+    for place in places {
+        // One nine is a share of 0.9, two are 0.99: the rest shrinks by ten with each.
         let share = 1.0 - 0.1_f64.powf(place);
         let time = times.quantile(share);
-        Dot {
+        dots.push(Dot {
             x: (place - median) / (reach - median) * 100.0,
             y: axis.at(time),
             reach: None,
             trials: Vec::new(),
-            said: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
-        }
-    };
-    std::iter::once(median).chain(places).map(at).collect()
+            text: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
+        });
+    }
+    dots
 }
 
 fn nine_ticks(reach: f64) -> Vec<Tick> {
     const LABELS: [&str; 6] = ["90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
     let median = 2.0_f64.log10();
-    let place = |nines: f64| (nines - median) / (reach - median) * 100.0;
-    let nines = LABELS.iter().zip(1..=reach as u32);
-    let ticks = nines.map(|(label, nines)| (place(f64::from(nines)), (*label).to_owned()));
-    std::iter::once((0.0, "50 %".to_owned())).chain(ticks).collect()
+    let mut ticks = vec![(0.0, "50 %".to_owned())];
+    for (label, nines) in LABELS.iter().zip(1..=reach as u32) {
+        let place = (f64::from(nines) - median) / (reach - median) * 100.0;
+        ticks.push((place, (*label).to_owned()));
+    }
+    ticks
 }

@@ -10,7 +10,9 @@ use stats::Summary;
 use super::ends::Ends;
 use crate::grid::wrap;
 use crate::picture::RateAxis;
-use crate::picture::{About, Counted, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::picture::{
+    About, Counted, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{Row, Sheet};
 use crate::show;
@@ -36,7 +38,7 @@ const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 pub fn section(sheet: &Sheet<'_>) -> Markup {
     html! {
         @for kind in &KINDS {
-            @let drawn = of_kind(sheet, kind);
+            @let drawn = draw_kind(sheet, kind);
             @if !drawn.is_empty() {
                 section aria-labelledby=(kind.id) {
                     h2 id=(kind.id) { (kind.title) }
@@ -50,21 +52,26 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    KINDS.iter().flat_map(|kind| of_kind(sheet, kind)).collect()
+    let mut drawn = Vec::new();
+    for kind in &KINDS {
+        drawn.extend(draw_kind(sheet, kind));
+    }
+    drawn
 }
 
-fn of_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
-    // A command has a time and no rate.
-    let groups = sheet.groups().into_iter().filter(|(_, pass, _)| *pass != Pass::App);
-    let groups =
-        groups.map(|(name, pass, rows)| (name, RateMetric::of(pass, rows.iter().copied()), rows));
-    let groups = groups.filter(|(_, metric, _)| metric.counted() == kind.counted);
-    let picture = |(number, (name, metric, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
-        let (id, ends) = (format!("{}-{number}", kind.id), Ends::of(&rows, metric));
+fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
+    let mut drawn = Vec::new();
+    for (name, pass, rows) in sheet.groups() {
+        let metric = RateMetric::of(pass, rows.iter().copied());
+        // A command has a time and no rate.
+        if pass == Pass::App || metric.counted() != kind.counted {
+            continue;
+        }
+        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), Ends::of(&rows, metric));
         let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
-        Picture { id, caption: name, svg, notes: ends.notes() }
-    };
-    groups.enumerate().map(picture).collect()
+        drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
+    }
+    drawn
 }
 
 fn draw_legend() -> Markup {
@@ -103,18 +110,18 @@ fn draw_chart(
     rows: &[&Row<'_>],
     sheet: &Sheet<'_>,
 ) -> Markup {
-    let points = rows
-        .iter()
-        .map(|row| &row.judged)
-        .flat_map(|judged| judged.points.iter().map(|point| metric.point(judged, point.per_s)));
-    let axis = RateAxis::new(metric.counted(), points.fold(0.0, f64::max));
-    let strip = |row: &&Row<'_>| row_strip(row, &axis, metric, sheet);
-    let strips: Vec<Strip> = rows.iter().map(strip).collect();
-    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
+    let mut most = 0.0_f64;
+    for row in rows {
+        for point in &row.judged.points {
+            most = most.max(metric.point(&row.judged, point.per_s));
+        }
+    }
+    let axis = RateAxis::new(metric.counted(), most);
+    let strips: Vec<Strip> = rows.iter().map(|row| row_strip(row, &axis, metric, sheet)).collect();
     let about = About {
         id: id.to_owned(),
         title: format!("{name}: rate of each run in {}", axis.unit),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_strips(&strips),
         unit: axis.unit,
     };
     panel(&about, &strips, &axis.ticks())
@@ -148,13 +155,13 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     if let Some(reason) = row.judged.reason() {
         lines.extend(wrap_caveat(&cut(reason, 2 * LINE_MAX - 8)));
     }
-    let caveats: Vec<&str> = row
-        .judged
-        .caveats
-        .iter()
-        .filter(|caveat| caveat.code.severity() > Severity::Note)
-        .map(|caveat| caveat.code.code())
-        .collect();
+    let mut caveats = Vec::new();
+    for caveat in &row.judged.caveats {
+        // Notes don't change what the figure is good for; the table has them.
+        if caveat.code.severity() > Severity::Note {
+            caveats.push(caveat.code.code());
+        }
+    }
     if !caveats.is_empty() {
         let invalid = row.judged.verdict == Verdict::Invalid;
         let mark = if invalid { "✕ invalid:" } else { "!" };

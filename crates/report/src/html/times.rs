@@ -3,12 +3,11 @@
 //! All passes share the axis, so that a stat can be compared with a write.
 
 use maud::{Markup, html};
-use model::Histogram;
 use model::units::Nanos;
 
 use super::ends::Ends;
 use crate::picture::TimeAxis;
-use crate::picture::{About, Picture, Strip, cut, figures, panel, percent, shape};
+use crate::picture::{About, Picture, Strip, cut, describe_strips, figures, panel, percent, shape};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{Row, Sheet};
 
@@ -32,31 +31,31 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let recorded: Vec<&Histogram> = sheet
-        .rows
-        .iter()
-        .map(|row| &row.judged.response_time)
-        .filter(|times| times.count() > 0)
-        .collect();
-    let smallest = recorded.iter().map(|times| times.quantile(0.5)).min();
-    let largest = recorded.iter().map(|times| times.max()).max();
-    let (Some(smallest), Some(largest)) = (smallest, largest) else {
+    let (mut smallest, mut largest) = (u64::MAX, 0);
+    for row in with_times(sheet.rows.iter()) {
+        smallest = smallest.min(row.judged.response_time.quantile(0.5));
+        largest = largest.max(row.judged.response_time.max());
+    }
+    if smallest == u64::MAX {
         return Vec::new();
-    };
+    }
     let axis = TimeAxis::new(smallest, largest);
-    let groups = sheet.groups().into_iter().enumerate();
-    let picture = |(number, (name, pass, rows)): (usize, (String, _, Vec<&Row<'_>>))| {
+    let mut drawn = Vec::new();
+    for (number, (name, pass, rows)) in sheet.groups().into_iter().enumerate() {
         let metric = RateMetric::of(pass, rows.iter().copied());
-        let (id, ends) = (format!("times-{number}"), Ends::of(&with_times(&rows), metric));
-        let svg = draw_chart(&id, &name, &ends.rows, &axis, sheet);
-        let notes = ends.notes();
-        (!ends.rows.is_empty()).then_some(Picture { id, caption: name, svg, notes })
-    };
-    groups.filter_map(picture).collect()
+        let ends = Ends::of(&with_times(rows.into_iter()), metric);
+        if !ends.rows.is_empty() {
+            let id = format!("times-{number}");
+            let svg = draw_chart(&id, &name, &ends.rows, &axis, sheet);
+            drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
+        }
+    }
+    drawn
 }
 
-fn with_times<'a, 'b>(rows: &[&'a Row<'b>]) -> Vec<&'a Row<'b>> {
-    rows.iter().copied().filter(|row| row.judged.response_time.count() > 0).collect()
+/// The rows of which response times were recorded.
+fn with_times<'a, 'b: 'a>(rows: impl Iterator<Item = &'a Row<'b>>) -> Vec<&'a Row<'b>> {
+    rows.filter(|row| row.judged.response_time.count() > 0).collect()
 }
 
 fn draw_legend() -> Markup {
@@ -86,11 +85,10 @@ fn draw_chart(
     sheet: &Sheet<'_>,
 ) -> Markup {
     let strips: Vec<Strip> = rows.iter().map(|row| row_strip(row, axis, sheet)).collect();
-    let described = strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value));
     let about = About {
         id: id.to_owned(),
         title: format!("{name}: response times of each run, p50, p99 and max"),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: describe_strips(&strips),
         unit: "",
     };
     panel(&about, &strips, &axis.ticks())
@@ -105,10 +103,12 @@ fn estimate_line(row: &Row<'_>) -> Option<(&'static str, String)> {
 fn row_strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
     let times = &row.judged.response_time;
     let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
+    let mut lines = super::rates::factors(row, sheet);
+    lines.extend(estimate_line(row));
     Strip {
         name: cut(&row.run.spec.target_name, 16),
         value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
-        lines: super::rates::factors(row, sheet).into_iter().chain(estimate_line(row)).collect(),
+        lines,
         marks: html! {
             line.reach x1=(percent(axis.at(p50))) x2=(percent(axis.at(max))) y1="0" y2="0" {}
             (shape(axis.at(max), "max", BAR))

@@ -10,7 +10,7 @@ use crate::sheet::Sheet;
 use crate::show::{counted, percent, utc};
 use crate::{document, spread};
 
-/// So many lines are told trial by trial: some 700 bytes each, of the 5 MB that a page may have.
+/// So many lines are shown trial by trial: some 700 bytes each, of the 5 MB that a page may have.
 const LINES_MAX: usize = 1_500;
 /// So many rows tell how their trials lie.
 const SPREADS_MAX: usize = 500;
@@ -42,14 +42,21 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// How many runs can be told, trial by trial.
+/// How many runs can be shown, trial by trial.
 fn count_shown_runs(campaign: &Campaign) -> usize {
     let mut lines = 0;
-    let fits = |run: &&Run| {
-        lines += run.trials.iter().map(|trial| trial.passes.len().max(1)).sum::<usize>().max(1);
-        lines <= LINES_MAX
-    };
-    campaign.runs.iter().take_while(fits).count()
+    for (number, run) in campaign.runs.iter().enumerate() {
+        // A trial without a pass takes a line, too, and so does a run without a trial.
+        let mut lines_of_run = 0;
+        for trial in &run.trials {
+            lines_of_run += trial.passes.len().max(1);
+        }
+        lines += lines_of_run.max(1);
+        if lines > LINES_MAX {
+            return number;
+        }
+    }
+    campaign.runs.len()
 }
 
 /// The settings that tell each run from others, in the order of the runs.

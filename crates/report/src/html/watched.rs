@@ -10,13 +10,18 @@ use crate::document::{self, Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 use crate::watched::Watched;
 
-/// More lines than anybody reads; the results file has them all.
+/// More lines than a person reads; the results file has them all.
 const LINES_MAX: usize = 500;
 
 /// The section, where anything was watched.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let lines: Vec<_> = sheet.rows.iter().flat_map(host_lines).take(LINES_MAX).collect();
-    let told = Watched::told(sheet.rows.iter().flat_map(watched_hosts));
+    let (mut lines, mut watched) = (Vec::new(), Vec::new());
+    for row in &sheet.rows {
+        lines.extend(host_lines(row));
+        watched.extend(watched_hosts(row));
+    }
+    lines.truncate(LINES_MAX);
+    let told = Watched::told(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
     columns.extend(Watched::heads(&told).into_iter().map(|head| Column::new(head, Role::Number)));
     let mut rows = Vec::new();

@@ -61,6 +61,13 @@ pub struct Strip {
     pub marks: Markup,
 }
 
+/// Describes rows for readers who don't see them: each name with its figure.
+pub fn describe_strips(strips: &[Strip]) -> String {
+    let described: Vec<String> =
+        strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value)).collect();
+    described.join("; ")
+}
+
 /// The subject of a chart.
 pub struct About {
     /// Unique in the page.

@@ -10,7 +10,7 @@ use super::axis::Tick;
 use super::chart::{About, Picture, cut, percent, shape};
 use crate::grid::wrap;
 
-/// So many series are told apart by eye.
+/// So many series are distinguished by eye.
 pub const SERIES_MAX: usize = 6;
 /// Pixels above the highest value, for the labels of the axis.
 const TOP: f64 = 18.0;
@@ -75,14 +75,14 @@ pub struct Dot {
     /// The trials behind it, from below.
     pub trials: Vec<f64>,
     /// The description in words.
-    pub said: String,
+    pub text: String,
 }
 
 /// Describes lines for readers who don't see them: each name with its points.
 pub fn describe_series(series: &[Series]) -> String {
     let mut described = Vec::new();
     for line in series {
-        let dots: Vec<&str> = line.dots.iter().map(|dot| dot.said.as_str()).collect();
+        let dots: Vec<&str> = line.dots.iter().map(|dot| dot.text.as_str()).collect();
         described.push(format!("{}: {}", line.name, dots.join(", ")));
     }
     described.join("; ")
@@ -105,6 +105,7 @@ impl Series {
 impl Plot {
     /// Draws the plot.
     pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
+        // The legend lies below the ground, so its lines decide the height.
         let lines: usize = self.series.iter().map(|series| series.lines().len()).sum();
         let height = TOP + GROUND + AXIS + LINE * (lines as f64 + 0.3);
         let (title, description) =
@@ -203,7 +204,7 @@ fn draw_line(number: usize, series: &Series) -> Markup {
                         cx=(x_percent(dot.x)) cy=(y_percent(*trial)) r="1.8" {}
                 }
                 g transform={"translate(0 " (y_percent(dot.y)) ")"} {
-                    title { (dot.said) }
+                    title { (dot.text) }
                     (shape(inset_percent(dot.x), &format!("mark s{number}"), MARKS[number]))
                 }
             }

@@ -78,7 +78,7 @@ fn draw_dot(point: &LoadPoint, loads: &RateAxis, times: &LinearTimeAxis, remark:
         y: times.at(point.mean_ns),
         reach: None,
         trials: Vec::new(),
-        said: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(point.mean_ns)),
+        text: format!("{done} of {}: {}{remark}", Rate::Ops(offered), Nanos(point.mean_ns)),
     }
 }
 

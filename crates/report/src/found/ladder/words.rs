@@ -14,7 +14,7 @@ use crate::show;
 
 /// How the layers of one campaign are called.
 pub(super) struct Words<'s> {
-    asked: &'s Ladder,
+    request: &'s Ladder,
     top: Option<Layer>,
     has_whole: bool,
     /// The transfer size of the way in question, where one was requested.
@@ -32,11 +32,11 @@ pub(super) const fn code(limit: Limit) -> &'static str {
 }
 
 impl<'s> Words<'s> {
-    pub(super) fn of(sheet: &Sheet<'_>, asked: &'s Ladder) -> Self {
+    pub(super) fn of(sheet: &Sheet<'_>, request: &'s Ladder) -> Self {
         let mut words =
-            Self { asked, top: None, has_whole: false, transfer: None, is_loopback: true };
+            Self { request, top: None, has_whole: false, transfer: None, is_loopback: true };
         words.has_whole = words.has_layer(Layer::Whole);
-        if let Some(top) = asked.layers.last() {
+        if let Some(top) = request.layers.last() {
             words.top = Some(top.layer);
             let row = sheet.rows.iter().find(|row| row.run.spec.target_name == top.target);
             let bytes = row.and_then(|row| row.run.spec.transfer_size_bytes);
@@ -52,7 +52,7 @@ impl<'s> Words<'s> {
     }
 
     fn has_layer(&self, layer: Layer) -> bool {
-        self.asked.layers.iter().any(|placed| placed.layer == layer)
+        self.request.layers.iter().any(|placed| placed.layer == layer)
     }
 
     /// Names a layer in a table.
@@ -97,7 +97,7 @@ impl<'s> Words<'s> {
             Layer::Tcp if self.is_loopback => "TCP over loopback",
             Layer::Tcp => "the network",
             Layer::Own => "NFS in our client and our server",
-            Layer::Server if self.asked.network_unknown => "the server or the network to it",
+            Layer::Server if self.request.network_unknown => "the server or the network to it",
             Layer::Server | Layer::Whole => "the server",
             Layer::Loopback => "the kernel's client and server on one host",
             Layer::Network if self.has_layer(Layer::Server) => "the kernel's client",
@@ -217,6 +217,6 @@ impl<'s> Words<'s> {
 
     /// The questions that stay open.
     pub(super) fn open(&self) -> Vec<String> {
-        self.asked.missing.iter().map(|missing| format!("Open: {}.", missing.why)).collect()
+        self.request.missing.iter().map(|missing| format!("Open: {}.", missing.why)).collect()
     }
 }

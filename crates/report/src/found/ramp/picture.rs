@@ -146,8 +146,8 @@ impl<'a> Drawn<'a> {
     }
 
     fn dot(&self, load: u32, y: f64, figure: &str) -> Dot {
-        let said = format!("{}: {figure}", self.request.describe_load(load));
-        Dot { x: self.x_of_load(load), y, reach: None, trials: Vec::new(), said }
+        let text = format!("{}: {figure}", self.request.describe_load(load));
+        Dot { x: self.x_of_load(load), y, reach: None, trials: Vec::new(), text }
     }
 
     fn picture(
