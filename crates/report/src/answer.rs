@@ -43,9 +43,11 @@ pub struct PassAnswer {
 pub fn answer(sheet: &Sheet<'_>) -> Answer {
     let groups = Group::all(sheet);
     let effects = FactorEffects::of_sheet(sheet);
-    let factors = |group: &Group<'_>| effects.passes.iter().find(|pass| pass.name == group.name);
-    let findings: Vec<Option<Finding>> =
-        groups.iter().map(|group| compare::finding(group, factors(group))).collect();
+    let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());
+    for group in &groups {
+        let factors = effects.passes.iter().find(|pass| pass.name == group.name);
+        findings.push(compare::finding(group, factors));
+    }
     let mut remarks = Vec::new();
     if !groups.is_empty() && findings.iter().all(Option::is_none) {
         remarks.push("There is nothing to compare: no pass has two figures.".to_owned());
@@ -58,10 +60,10 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
     }
     remarks.extend(qualifiers::remark(&groups));
     let lead = lead::lead(sheet, &effects, &groups, &findings);
-    let said = |(group, finding): (&Group<'_>, Option<Finding>)| PassAnswer {
-        pass: group.name.clone(),
-        figures: group.figures(),
-        finding: finding.map(|finding| qualifiers::with_notes(group, &finding.sentence)),
-    };
-    Answer { lead, passes: groups.iter().zip(findings).map(said).collect(), remarks }
+    let mut passes = Vec::with_capacity(groups.len());
+    for (group, finding) in groups.iter().zip(findings) {
+        let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));
+        passes.push(PassAnswer { pass: group.name.clone(), figures: group.figures(), finding });
+    }
+    Answer { lead, passes, remarks }
 }

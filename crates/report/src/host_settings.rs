@@ -41,11 +41,15 @@ impl EffectiveSetting<'_> {
 
 /// The hosts of a campaign in the order of their first use; none where nothing was set up.
 pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
-    let of = |host| HostFacts { host, settings: Vec::new() };
-    let mut hosts: Vec<HostFacts<'_>> = names(campaign).into_iter().map(of).collect();
-    for fact in campaign.runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.facts) {
-        if let Some(host) = hosts.iter_mut().find(|host| host.host == fact.scope) {
-            host.add(fact);
+    let mut hosts = Vec::new();
+    for host in names(campaign) {
+        hosts.push(HostFacts { host, settings: Vec::new() });
+    }
+    for trial in campaign.runs.iter().flat_map(|run| &run.trials) {
+        for fact in &trial.facts {
+            if let Some(host) = hosts.iter_mut().find(|host| host.host == fact.scope) {
+                host.add_fact(fact);
+            }
         }
     }
     hosts.retain(|host| !host.settings.is_empty());
@@ -57,10 +61,17 @@ pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
 pub fn names(campaign: &Campaign) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
-    for spec in campaign.runs.iter().map(|run| &run.spec) {
-        let of_lab = spec.lab.iter().flat_map(|lab| [&lab.server, &lab.client]);
-        let hosts = of_lab.chain(&spec.placement.hosts).map(|host| host.name.as_str());
-        names.extend(hosts.filter(|name| seen.insert(*name)));
+    for run in &campaign.runs {
+        let mut hosts = Vec::new();
+        if let Some(lab) = &run.spec.lab {
+            hosts.extend([&lab.server, &lab.client]);
+        }
+        hosts.extend(&run.spec.placement.hosts);
+        for host in hosts {
+            if seen.insert(&host.name) {
+                names.push(&host.name);
+            }
+        }
     }
     names
 }
@@ -77,23 +88,26 @@ pub fn place(lab: &LabSpec) -> String {
 }
 
 impl<'a> HostFacts<'a> {
-    fn add(&mut self, fact: &'a Fact) {
-        let same = |known: &&mut EffectiveSetting<'_>| {
-            (known.name, known.source) == (&fact.name, &fact.source)
-        };
-        match self.settings.iter_mut().find(same) {
-            Some(known) if known.values.contains(&fact.value.as_str()) => {}
-            Some(known) => known.values.push(&fact.value),
-            None => {
-                let (name, source) = (&fact.name, &fact.source);
-                self.settings.push(EffectiveSetting { name, source, values: vec![&fact.value] });
+    /// Adds a reading; the same name from another source is a setting of its own.
+    fn add_fact(&mut self, fact: &'a Fact) {
+        let (name, source, value) = (&fact.name, &fact.source, fact.value.as_str());
+        for known in &mut self.settings {
+            if (known.name, known.source) == (name, source) {
+                if !known.values.contains(&value) {
+                    known.values.push(value);
+                }
+                return;
             }
         }
+        self.settings.push(EffectiveSetting { name, source, values: vec![value] });
     }
 
     /// Its settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
     pub fn line(&self) -> String {
-        let settings = self.settings.iter().map(|set| format!("{} {}", set.name, set.shown()));
-        settings.collect::<Vec<_>>().join("; ")
+        let mut settings = Vec::new();
+        for setting in &self.settings {
+            settings.push(format!("{} {}", setting.name, setting.shown()));
+        }
+        settings.join("; ")
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
 //! the intervals of the highest and the lowest are apart. Whatever can't be told apart from the
-//! highest is marked as it is; nobody knows which of them is the best.
+//! highest is marked as it is: which of them is the best is unknown.
 
 use std::collections::HashMap;
 
@@ -32,12 +32,13 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     for numbers in kinds.values() {
         let pass = rows[numbers[0]].judged.pass;
         let metric = RateMetric::of(pass, numbers.iter().map(|number| &rows[*number]));
-        let figure = |number: &usize| metric.figure(&rows[*number].judged);
-        let known = |number: &usize| {
-            let summary = figure(number).filter(|summary| summary.n >= TRIALS_MIN)?;
-            Some((*number, *summary))
-        };
-        let figures: Vec<(usize, Summary)> = numbers.iter().filter_map(known).collect();
+        let mut figures = Vec::new();
+        for number in numbers {
+            match metric.figure(&rows[*number].judged) {
+                Some(summary) if summary.n >= TRIALS_MIN => figures.push((*number, *summary)),
+                _ => {}
+            }
+        }
         for (number, place) in rank_figures(&figures) {
             marks[number] = Some(Mark { place, by_bytes: metric.is_other() });
         }
@@ -56,15 +57,15 @@ fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
     if highest.overlaps(lowest) {
         return Vec::new();
     }
-    let place = |(number, figure): &(usize, Summary)| match (
-        figure.overlaps(highest),
-        figure.overlaps(lowest),
-    ) {
-        (true, false) => Some((*number, Place::Best)),
-        (false, true) => Some((*number, Place::Worst)),
-        _ => None,
-    };
-    figures.iter().filter_map(place).collect()
+    let mut ranked = Vec::new();
+    for (number, figure) in figures {
+        match (figure.overlaps(highest), figure.overlaps(lowest)) {
+            (true, false) => ranked.push((*number, Place::Best)),
+            (false, true) => ranked.push((*number, Place::Worst)),
+            _ => {}
+        }
+    }
+    ranked
 }
 
 #[cfg(test)]
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_level_with_an_end_stands_there_and_with_both_nowhere() {
+    fn figures_level_with_an_end_are_marked_and_those_with_both_are_not() {
         let figures = [
             figure(0, 10.0, 12.0),
             figure(1, 11.0, 15.0),

@@ -11,18 +11,23 @@ use model::{CampaignState, Severity, Verdict};
 use crate::sheet::{Row, Sheet};
 use crate::show::counted;
 
-/// So many kinds of doubt are named; the table has the others.
+/// So many kinds of caveat are named; the table has the others.
 const NAMED_MAX: usize = 4;
 
 /// Counts what stands, what is degraded, what must not be used and what is missing.
 pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
-    let of = |verdict: Verdict, with_figure: bool| -> Vec<&Row<'_>> {
-        let rows = sheet.rows.iter();
-        rows.filter(|row| row.judged.verdict == verdict && row.judged.rate.is_some() == with_figure)
-            .collect()
-    };
-    let (valid, doubted) = (of(Verdict::Valid, true), of(Verdict::Degraded, true));
-    let (invalid, missing) = (of(Verdict::Invalid, true), of(Verdict::Invalid, false));
+    let (mut valid, mut degraded) = (Vec::new(), Vec::new());
+    let (mut invalid, mut missing) = (Vec::new(), Vec::new());
+    for row in &sheet.rows {
+        match (row.judged.verdict, row.judged.rate.is_some()) {
+            (Verdict::Valid, true) => valid.push(row),
+            (Verdict::Degraded, true) => degraded.push(row),
+            (Verdict::Invalid, true) => invalid.push(row),
+            (Verdict::Invalid, false) => missing.push(row),
+            // A row without a figure is invalid.
+            (Verdict::Valid | Verdict::Degraded, false) => {}
+        }
+    }
     let total = sheet.rows.len();
     let mut parts = Vec::new();
     if valid.len() == total && total > 0 {
@@ -33,8 +38,8 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
         parts.push(format!("{none} of {} {stand} without a caveat", counted(total, "figure")));
     }
-    if !doubted.is_empty() {
-        parts.push(most_frequent_caveats(&doubted));
+    if !degraded.is_empty() {
+        parts.push(most_frequent_caveats(&degraded));
     }
     if !invalid.is_empty() {
         let codes = count_codes(&invalid, Severity::Invalid);
@@ -43,15 +48,14 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if !missing.is_empty() {
         parts.push(describe_missing(&missing, total));
     }
-    let mut said = parts.join("; ");
-    if !said.is_empty() {
-        said.push('.');
+    let mut sentences = Vec::new();
+    if !parts.is_empty() {
+        sentences.push(parts.join("; ") + ".");
     }
     if sheet.campaign.state != CampaignState::Complete {
-        let space = if said.is_empty() { "" } else { " " };
-        said.extend([space, "The campaign did not reach its end."]);
+        sentences.push("The campaign did not reach its end.".to_owned());
     }
-    (!said.is_empty()).then_some(said)
+    if sentences.is_empty() { None } else { Some(sentences.join(" ")) }
 }
 
 /// `most caveats: wide-interval (14), too-short (4)`.
@@ -65,10 +69,12 @@ fn most_frequent_caveats(rows: &[&Row<'_>]) -> String {
 fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
-        let caveats = row.judged.caveats.iter().filter(|c| c.code.severity() >= least);
-        for caveat in caveats {
-            *counts.entry(caveat.code.to_string()).or_default() += 1;
+        for caveat in &row.judged.caveats {
+            if caveat.code.severity() >= least {
+                *counts.entry(caveat.code.to_string()).or_default() += 1;
+            }
         }
+        // Failed trials have no code of their own, but they, too, are why a row is degraded.
         if !row.judged.failures.is_empty() {
             *counts.entry("lost trials".to_owned()).or_default() += 1;
         }
@@ -79,8 +85,11 @@ fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
 }
 
 fn name_codes(codes: &[(String, usize)]) -> String {
-    let shown = codes.iter().take(NAMED_MAX).map(|(code, count)| format!("{code} ({count})"));
-    shown.collect::<Vec<_>>().join(", ")
+    let mut shown = Vec::new();
+    for (code, count) in codes.iter().take(NAMED_MAX) {
+        shown.push(format!("{code} ({count})"));
+    }
+    shown.join(", ")
 }
 
 /// How many figures are missing, and why where one reason does for all.

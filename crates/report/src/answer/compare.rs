@@ -16,13 +16,13 @@ use crate::sheet::NOT_APPLICABLE;
 /// So many pairs that are apart are named where others of the same two sides are not.
 const PAIRS_NAMED_MAX: usize = 2;
 
-/// So many pairs are looked at for two targets: beyond that a sentence says nothing any more.
-const PAIRS_LOOKED_AT_MAX: usize = 250_000;
+/// So many pairs are compared for two targets: beyond that a sentence says nothing any more.
+const PAIRS_COMPARED_MAX: usize = 250_000;
 
 /// Says what differs among the figures of a pass; `None` where one stands alone.
 ///
 /// Where one target is measured under several settings, the ratios are the effects of the pass's
-/// factors, which the whole report tells.
+/// factors, which the whole report states.
 pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
     if group.measured().len() < 2 {
         return None;
@@ -44,7 +44,7 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
             factors_apart(group, factors, target, &mut findings);
         }
     }
-    match findings.told() {
+    match findings.into_finding() {
         Some(finding) if is_whole || !finding.by_intervals => Some(finding),
         Some(finding) => {
             let ends = ends_apart(group);
@@ -60,12 +60,15 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
 fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
     let (of_one, of_other) = (group.of(one), group.of(other));
-    if of_one.len() * of_other.len() > PAIRS_LOOKED_AT_MAX {
+    if of_one.len() * of_other.len() > PAIRS_COMPARED_MAX {
         return;
     }
     for a in of_one {
-        let of_other = of_other.iter().copied();
-        pairs.extend(of_other.filter(|b| is_alike(group, &a, b)).map(|b| (a, b)));
+        for b in &of_other {
+            if is_alike(group, &a, b) {
+                pairs.push((a, *b));
+            }
+        }
     }
     let place = |figure: &Figure<'a>| group.place(figure);
     Sides { one, other, effect: None }.compare(&pairs, &place, findings);
@@ -81,13 +84,14 @@ fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
     }
     let same_kind = std::mem::discriminant(&one.target) == std::mem::discriminant(&other.target);
     // The user-space client has no page cache to bypass.
-    let of_kind = |name: &str| matches!(name, "backend" | "direct") && !same_kind;
-    let same_columns =
-        group.settings(a).zip(group.settings(b)).all(|((name, value), (_, other))| {
-            let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
-            value == other || either_lacks_it || of_kind(name)
-        });
-    same_columns && work_identity(one) == work_identity(other)
+    for ((name, value), (_, other)) in group.settings(a).zip(group.settings(b)) {
+        let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
+        let is_of_kind = matches!(name, "backend" | "direct") && !same_kind;
+        if value != other && !either_lacks_it && !is_of_kind {
+            return false;
+        }
+    }
+    work_identity(one) == work_identity(other)
 }
 
 /// Returns what identifies the work itself, independent of target and backend.
@@ -171,7 +175,7 @@ struct Sides<'s> {
 }
 
 impl Sides<'_> {
-    /// Tells how two sides differ: as a whole where all pairs agree, else by the pairs.
+    /// Reports how two sides differ: as a whole where all pairs agree, else by the pairs.
     fn compare<'a>(
         &self,
         pairs: &[(Figure<'a>, Figure<'a>)],
@@ -202,36 +206,40 @@ impl Sides<'_> {
             } else if !apart.is_empty() {
                 let (some, all) = (apart.len(), pairs.len());
                 let times = ratios.as_times();
-                let told = format!("{fast} is {times} {slow} in {some} of {all} pairs");
-                findings.difference(told, ratios.largest);
+                let text = format!("{fast} is {times} {slow} in {some} of {all} pairs");
+                findings.difference(text, ratios.largest);
             }
         }
     }
 }
 
-/// Tells how far the ends lie apart and how many are level with the highest, where more would be
-/// too much to tell. The ends of different targets are not compared: their settings may differ.
+/// Reports how far the ends lie apart and how many are level with the highest, where more would be
+/// too much to read. The ends of different targets are not compared: their settings may differ.
 fn ends_apart(group: &Group<'_>) -> Finding {
-    let said = |sentence: String, by_intervals| Finding { sentence, by_intervals, apart: 1.0 };
     let (lowest, highest) = group.extremes();
     let figures = group.measured();
     let same_target = lowest.target() == highest.target();
+    let mut finding = Finding { sentence: String::new(), by_intervals: false, apart: 1.0 };
     if group.is_short() && !same_target {
-        return said("Not compared: no two of them have the same settings".into(), false);
+        "Not compared: no two of them have the same settings".clone_into(&mut finding.sentence);
+        return finding;
     }
     let level = figures.iter().filter(|f| relation(f, &highest) == Relation::Level).count();
+    // The highest is level with itself.
     let (others, level) = (figures.len() - 1, level.saturating_sub(1));
     let count = format!("{level} of the other {others} figures are level with the highest");
-    match relation(&highest, &lowest) {
-        Relation::Unknown => said("Too few trials to tell them apart".into(), false),
+    let ends = relation(&highest, &lowest);
+    finding.by_intervals = ends != Relation::Unknown;
+    finding.sentence = match ends {
+        Relation::Unknown => "Too few trials to tell them apart".to_owned(),
         Relation::Above(ratio) if same_target => {
-            let told =
-                format!("The highest is {} the lowest; {count}", Ratios::of_one(ratio).as_times());
-            Finding { apart: ratio, ..said(told, true) }
+            finding.apart = ratio;
+            format!("The highest is {} the lowest; {count}", Ratios::of_one(ratio).as_times())
         }
-        Relation::Above(_) => said(count, true),
+        Relation::Above(_) => count,
         Relation::Below(_) | Relation::Level => {
-            said("The highest and the lowest are within the noise".into(), true)
+            "The highest and the lowest are within the noise".to_owned()
         }
-    }
+    };
+    finding
 }

@@ -1,12 +1,12 @@
 //! Differences found in a pass, and the sentence they make.
 //!
-//! [`Findings`] is gathered while figures are compared, [`Finding`] is what comes of it.
+//! [`Findings`] is gathered while figures are compared, [`Finding`] is the result.
 
 use stats::effects::LevelEffect;
 
 use crate::show::listed;
 
-/// So many differences are told; more are counted.
+/// So many differences are reported; more are counted.
 const CLAUSES_MAX: usize = 4;
 
 /// A difference within a pass.
@@ -15,11 +15,11 @@ pub struct Finding {
     pub sentence: String,
     /// Whether intervals were compared for it; else there were too few trials.
     pub by_intervals: bool,
-    /// The largest ratio that it tells; 1 where it tells none.
+    /// The largest ratio that it reports; 1 without any.
     pub apart: f64,
 }
 
-/// A difference to be told.
+/// A difference to be reported.
 enum Clause {
     /// These are so many times that one.
     Ahead { fast: Vec<String>, slow: String, ratios: Ratios },
@@ -45,11 +45,11 @@ impl Findings {
     /// Adds in words a difference that is so large at most.
     pub fn difference(&mut self, text: String, apart: f64) {
         self.text(text);
-        self.hear(apart);
+        self.widen(apart);
     }
 
-    fn hear(&mut self, apart: f64) {
-        self.apart = Some(self.apart.map_or(apart, |known| known.max(apart)));
+    fn widen(&mut self, apart: f64) {
+        self.apart = Some(apart.max(self.apart.unwrap_or(apart)));
     }
 
     /// Counts pairs that can't be told apart.
@@ -58,9 +58,9 @@ impl Findings {
         self.unknown += unknown;
     }
 
-    /// Adds that one side is ahead; whoever else is ahead of the same side joins it.
+    /// Adds that one side is ahead; other sides that are ahead of the same one join it.
     pub fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
-        self.hear(ratios.largest);
+        self.widen(ratios.largest);
         for clause in &mut self.clauses {
             if let Clause::Ahead { fast, slow, ratios: known } = clause
                 && *slow == slow_side
@@ -77,14 +77,16 @@ impl Findings {
     }
 
     /// Puts it into a sentence; `None` when nothing was compared.
-    pub fn told(self) -> Option<Finding> {
+    pub fn into_finding(self) -> Option<Finding> {
         let compared = self.level > 0 || !self.clauses.is_empty();
         if !compared && self.unknown == 0 {
             return None;
         }
         let more = self.clauses.len().saturating_sub(CLAUSES_MAX);
-        let shown = self.clauses.iter().take(CLAUSES_MAX).map(Clause::told);
-        let mut parts: Vec<String> = shown.collect();
+        let mut parts: Vec<String> = Vec::new();
+        for clause in self.clauses.iter().take(CLAUSES_MAX) {
+            parts.push(clause.words());
+        }
         let alone = parts.is_empty();
         if more > 0 {
             parts.push(format!("{more} more in the table"));
@@ -109,7 +111,7 @@ impl Findings {
 }
 
 impl Clause {
-    fn told(&self) -> String {
+    fn words(&self) -> String {
         match self {
             Self::Ahead { fast, slow, ratios } => {
                 let are = if fast.len() == 1 { "is" } else { "are" };

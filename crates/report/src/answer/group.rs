@@ -48,18 +48,22 @@ pub struct Group<'a> {
 impl<'a> Group<'a> {
     /// Every kind of pass that has a usable figure.
     pub fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
-        let of = |(name, pass, rows): (String, Pass, Vec<&'a Row<'a>>)| {
-            let usable = rows.into_iter().filter(|row| row.counts());
-            let usable: Vec<&'a Row<'a>> = usable.collect();
-            let metric = RateMetric::of(pass, usable.iter().copied());
-            let figure = |row: &'a Row<'a>| {
-                metric.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
-            };
-            let figures: Vec<_> = usable.into_iter().filter_map(figure).collect();
-            let columns = sheet.columns.as_slice();
-            (!figures.is_empty()).then_some(Self { name, pass, metric, figures, columns })
-        };
-        sheet.groups().into_iter().filter_map(of).collect()
+        let mut groups = Vec::new();
+        for (name, pass, mut rows) in sheet.groups() {
+            rows.retain(|row| row.counts());
+            // The metric depends on all usable rows, so it is chosen before the figures are taken.
+            let metric = RateMetric::of(pass, rows.iter().copied());
+            let mut figures = Vec::new();
+            for row in rows {
+                if let Some(rate) = metric.figure(&row.judged) {
+                    figures.push(Figure { row, rate: *rate });
+                }
+            }
+            if !figures.is_empty() {
+                groups.push(Self { name, pass, metric, figures, columns: &sheet.columns });
+            }
+        }
+        groups
     }
 
     /// Names of the targets, in order of appearance.
@@ -75,7 +79,9 @@ impl<'a> Group<'a> {
 
     /// The figures of one target.
     pub fn of(&self, target: &str) -> Vec<Figure<'a>> {
-        self.figures.iter().filter(|figure| figure.target() == target).copied().collect()
+        let mut figures = self.figures.clone();
+        figures.retain(|figure| figure.target() == target);
+        figures
     }
 
     /// Name and value of every column for a figure.
@@ -88,29 +94,34 @@ impl<'a> Group<'a> {
 
     /// The value of a column; `None` where the setting does not apply.
     pub fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
-        let mut named = self.settings(figure).filter(|(known, _)| *known == name);
-        named.next().map(|(_, value)| value).filter(|value| *value != NOT_APPLICABLE)
+        let (_, value) = self.settings(figure).find(|(known, _)| *known == name)?;
+        if value == NOT_APPLICABLE { None } else { Some(value) }
     }
 
     /// The columns in which some of these figures differ.
     pub fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'static str> {
-        let differ = |column: usize| {
-            let mut values = figures.iter().map(|figure| &figure.row.values[column]);
-            values.next().is_some_and(|first| values.any(|value| value != first))
-        };
-        (0..self.columns.len()).filter(|c| differ(*c)).map(|c| self.columns[c]).collect()
+        let mut varying = Vec::new();
+        for (column, name) in self.columns.iter().enumerate() {
+            // Values differ somewhere if and only if some neighbours do.
+            if figures.windows(2).any(|w| w[0].row.values[column] != w[1].row.values[column]) {
+                varying.push(*name);
+            }
+        }
+        varying
     }
 
     /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
     pub fn label(&self, figure: &Figure<'a>, columns: &[&'static str]) -> String {
-        let shown = self
-            .settings(figure)
-            .filter(|(name, value)| columns.contains(name) && *value != NOT_APPLICABLE);
-        let part = |(name, value): (&str, &str)| match name {
-            "backend" => value.to_owned(),
-            _ => format!("{name} {value}"),
-        };
-        shown.map(part).collect::<Vec<_>>().join(", ")
+        let mut parts = Vec::new();
+        for (name, value) in self.settings(figure) {
+            match name {
+                _ if value == NOT_APPLICABLE || !columns.contains(&name) => {}
+                // Names of backends explain themselves.
+                "backend" => parts.push(value.to_owned()),
+                _ => parts.push(format!("{name} {value}")),
+            }
+        }
+        parts.join(", ")
     }
 
     /// A figure's target, with what tells it apart from others of it: `dir (posix)`.
@@ -134,23 +145,26 @@ impl<'a> Group<'a> {
     /// The figures in a line.
     pub fn figures(&self) -> String {
         if self.is_short() {
-            let listed = self.targets().into_iter().map(|target| self.listed(target));
-            return listed.collect::<Vec<_>>().join("; ");
+            let mut lists = Vec::new();
+            for target in self.targets() {
+                lists.push(self.list_target(target));
+            }
+            return lists.join("; ");
         }
         let (lowest, highest) = self.extremes();
         let differ = self.varying(&[lowest, highest]);
-        let end = |figure: &Figure<'a>| {
-            let label = self.label(figure, &differ);
+        let ends = [lowest, highest].map(|figure| {
+            let label = self.label(&figure, &differ);
             let comma = if label.is_empty() { "" } else { ", " };
-            format!("{} ({}{comma}{label})", self.shown(figure), figure.target())
-        };
-        format!("{} figures from {} to {}", self.measured().len(), end(&lowest), end(&highest))
+            format!("{} ({}{comma}{label})", self.shown(&figure), figure.target())
+        });
+        format!("{} figures from {}", self.measured().len(), ends.join(" to "))
     }
 
     /// The figures that are not of the tool alone, unless there are no others.
     pub fn measured(&self) -> Vec<Figure<'a>> {
-        let is_null = |figure: &&Figure<'a>| figure.row.run.spec.target.keeps_nothing();
-        let measured: Vec<_> = self.figures.iter().filter(|f| !is_null(f)).copied().collect();
+        let mut measured = self.figures.clone();
+        measured.retain(|figure| !figure.row.run.spec.target.keeps_nothing());
         if measured.is_empty() { self.figures.clone() } else { measured }
     }
 
@@ -175,21 +189,32 @@ impl<'a> Group<'a> {
     }
 
     /// The figures of a target; a unit that they share is said once, at the last of them.
-    fn listed(&self, target: &str) -> String {
+    fn list_target(&self, target: &str) -> String {
         let figures = self.of(target);
         let varying = self.varying(&figures);
-        let shown: Vec<String> = figures.iter().map(|figure| self.shown(figure)).collect();
-        let unit = |shown: &str| shown.split_once(' ').map(|(_, unit)| unit.to_owned());
-        let shared = shown.iter().all(|rate| unit(rate) == unit(&shown[0]));
-        let item = |(number, (figure, rate)): (usize, (&Figure<'a>, &String))| {
-            let short = rate.split(' ').next().unwrap_or(rate);
-            let rate = if shared && number + 1 < figures.len() { short } else { rate };
-            match self.label(figure, &varying) {
-                none if none.is_empty() => rate.to_owned(),
-                label => format!("{rate} ({label})"),
-            }
-        };
-        let items = figures.iter().zip(&shown).enumerate().map(item);
-        format!("{target} {}", items.collect::<Vec<_>>().join(", "))
+        let mut items: Vec<(String, String)> = Vec::new();
+        for figure in &figures {
+            let label = match self.label(figure, &varying) {
+                none if none.is_empty() => none,
+                label => format!(" ({label})"),
+            };
+            items.push((self.shown(figure), label));
+        }
+        let is_shared = items.windows(2).all(|w| unit_of(&w[0].0) == unit_of(&w[1].0));
+        let mut list = format!("{target} ");
+        for (number, (rate, label)) in items.iter().enumerate() {
+            let is_last = number + 1 == items.len();
+            let unit = if is_shared && !is_last { unit_of(rate) } else { "" };
+            list.extend([&rate[..rate.len() - unit.len()], label, if is_last { "" } else { ", " }]);
+        }
+        list
+    }
+}
+
+/// The unit of a rate with the space before it: ` MB/s`; empty without one.
+fn unit_of(rate: &str) -> &str {
+    match rate.find(' ') {
+        Some(start) => &rate[start..],
+        None => "",
     }
 }

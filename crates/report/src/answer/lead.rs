@@ -17,7 +17,7 @@ use crate::show::{counted, percent};
 /// So many kinds of pass are named with what was reached in them.
 const PASSES_MAX: usize = 3;
 
-/// A setting that governs less of the variance than this makes no difference worth a sentence.
+/// A setting that explains less of the variance than this makes no difference worth a sentence.
 const SHARE_MIN: f64 = 0.1;
 
 /// The settings that are reported with the targets, where like is compared with like.
@@ -41,13 +41,17 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "There is no figure that may be used.".to_owned();
     }
-    let highest = |group: &Group<'_>| {
+    let mut named = Vec::new();
+    for group in groups.iter().take(PASSES_MAX) {
         let (_, highest) = group.extremes();
         let up_to = if group.measured().len() > 1 { "up to " } else { "" };
-        let (figure, place) = (group.shown(&highest), group.place(&highest));
-        format!("{} {up_to}{figure} on {place}{}", group.name, qualify_figure(&highest))
-    };
-    let named: Vec<String> = groups.iter().take(PASSES_MAX).map(highest).collect();
+        let (figure, target) = (group.shown(&highest), group.place(&highest));
+        named.push(format!(
+            "{} {up_to}{figure} on {target}{}",
+            group.name,
+            qualify_figure(&highest)
+        ));
+    }
     let more = match groups.len().saturating_sub(PASSES_MAX) {
         0 => String::new(),
         1 => "; and one more kind of pass".to_owned(),
@@ -58,9 +62,14 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
 
 /// Returns the qualification without which a figure must not be reported.
 fn qualify_figure(figure: &Figure<'_>) -> String {
-    let known = figure.row.judged.caveats.iter().map(|caveat| caveat.code);
-    let telling = known.filter(|code| matches!(code, CaveatCode::Cached | CaveatCode::NotDurable));
-    telling.fold(String::new(), |told, code| told + ", " + code.code())
+    let mut text = String::new();
+    for caveat in &figure.row.judged.caveats {
+        // With these two, the figure may be that of memory instead of the storage.
+        if matches!(caveat.code, CaveatCode::Cached | CaveatCode::NotDurable) {
+            text.extend([", ", caveat.code.code()]);
+        }
+    }
+    text
 }
 
 /// Returns the setting with the largest effect; `None` where every pass has one figure only.
@@ -73,22 +82,24 @@ fn largest_difference(
     if !sheet.columns.is_empty()
         && let Some((pass, sentence)) = dominant_factor(effects)
     {
-        let group = groups.iter().find(|group| group.name == pass);
-        return Some(
-            group.map_or(format!("{sentence}."), |of| qualifiers::with_notes(of, &sentence)),
-        );
+        return Some(match groups.iter().find(|group| group.name == pass) {
+            Some(group) => qualifiers::with_notes(group, &sentence),
+            None => format!("{sentence}."),
+        });
     }
-    let found =
-        groups.iter().zip(findings).filter_map(|(group, found)| Some((group, found.as_ref()?)));
-    let weight = |(group, finding): &(&Group<'_>, &Finding)| {
+    let mut heaviest: Option<((bool, bool, i64), &Group<'_>, &Finding)> = None;
+    for (group, finding) in groups.iter().zip(findings) {
+        let Some(finding) = finding else { continue };
         // Of ratios within a tenth of each other the first is as good.
         let tenths = (finding.apart.ln() * 10.0).round() as i64;
-        (finding.by_intervals, !qualifiers::is_qualified(group), tenths)
-    };
-    let heavier = |best, next| if weight(&next) > weight(&best) { next } else { best };
-    let (group, finding) = found.reduce(heavier)?;
-    let told = format!("{}: {}", group.name, lower_first_letter(&finding.sentence));
-    Some(qualifiers::with_notes(group, &told))
+        let weight = (finding.by_intervals, !qualifiers::is_qualified(group), tenths);
+        if heaviest.as_ref().is_none_or(|(known, ..)| weight > *known) {
+            heaviest = Some((weight, group, finding));
+        }
+    }
+    let (_, group, finding) = heaviest?;
+    let sentence = format!("{}: {}", group.name, lower_first_letter(&finding.sentence));
+    Some(qualifiers::with_notes(group, &sentence))
 }
 
 /// The setting with the largest effect of all kinds of pass, and how large it is; first in which.
@@ -96,11 +107,13 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &effects.passes {
         let Ok(effects) = &pass.found else { continue };
-        let told = |effect: &&FactorEffect| {
-            effect.share >= SHARE_MIN && !OF_TARGETS.contains(&pass.factors[effect.factor].name)
-        };
-        for effect in effects.factors.iter().filter(told) {
+        for effect in &effects.factors {
+            let name = pass.factors[effect.factor].name;
+            if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) {
+                continue;
+            }
             for (number, level) in effect.levels.iter().enumerate() {
+                // The logarithm makes twice as fast and half as fast equally large.
                 let size = level.ratio.ln().abs();
                 let is_larger = largest.is_none_or(|(.., known)| size > known);
                 if level.is_apart() && is_larger {
@@ -115,7 +128,7 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level);
-    let told = format!(
+    let sentence = format!(
         "{} matters most, in {}: {high} is {} {low}{}, all else alike; it explains {} of the \
          variance there ({})",
         factor.name,
@@ -125,7 +138,7 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
         percent(effect.share),
         counted(pass.trials, "trial"),
     );
-    Some((pass.name.clone(), told))
+    Some((pass.name.clone(), sentence))
 }
 
 /// A sentence that goes on behind a colon; names keep their first letter.

@@ -3,7 +3,7 @@
 //!
 //! What concerns one pass stands beside it; what concerns a target as such is said once.
 
-use model::{CaveatCode, Pass, Target};
+use model::{CaveatCode, Pass};
 
 use super::group::{Figure, Group};
 use crate::show::listed;
@@ -52,23 +52,35 @@ fn qualify_group(group: &Group<'_>) -> Vec<String> {
 
 /// Files are created with different promises on NFS and in a directory.
 fn created_differently(group: &Group<'_>) -> Option<String> {
-    let named = |wanted: fn(&Target) -> bool| {
-        let figures = group.figures.iter();
-        let names = figures.filter(|figure| wanted(&figure.row.run.spec.target));
-        let mut names: Vec<String> = names.map(|figure| figure.target().to_owned()).collect();
-        names.dedup();
-        listed(&names)
-    };
-    let nfs = named(|target| target.nfs().is_some());
-    let directories = named(Target::is_local);
-    (group.pass == Pass::Create && !nfs.is_empty() && !directories.is_empty())
-        .then(|| format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
+    let (mut nfs, mut directories) = (Vec::new(), Vec::new());
+    for figure in &group.figures {
+        let target = &figure.row.run.spec.target;
+        if target.nfs().is_some() {
+            nfs.push(figure.target().to_owned());
+        }
+        if target.is_local() {
+            directories.push(figure.target().to_owned());
+        }
+    }
+    if group.pass != Pass::Create || nfs.is_empty() || directories.is_empty() {
+        return None;
+    }
+    // Figures of one target stand together, so neighbours are all the duplicates there are.
+    nfs.dedup();
+    directories.dedup();
+    let (nfs, directories) = (listed(&nfs), listed(&directories));
+    Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
 }
 
 /// The figures that have a caveat.
 fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
-    let has = |figure: &&Figure<'a>| figure.row.judged.caveats.iter().any(|c| c.code == code);
-    group.figures.iter().filter(has).copied().collect()
+    let mut figures = group.figures.clone();
+    figures.retain(|figure| has_caveat(figure, code));
+    figures
+}
+
+fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
+    figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
 }
 
 /// Names figures: by their target where they are all of it, else one by one or by their number.
@@ -88,36 +100,50 @@ fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
 
 /// Says of targets that were compared what sets them apart in every pass.
 pub fn remark(groups: &[Group<'_>]) -> Option<String> {
-    let figures: Vec<_> = groups.iter().filter(|g| g.targets().len() > 1).collect();
-    let figures: Vec<_> = figures.iter().flat_map(|group| &group.figures).collect();
-    let some = |wanted: &dyn Fn(&Figure<'_>) -> bool| {
-        let mut names: Vec<String> = Vec::new();
-        for figure in figures.iter().filter(|figure| wanted(figure)) {
-            if !names.contains(&figure.row.run.spec.target_name) {
-                names.push(figure.row.run.spec.target_name.clone());
-            }
+    let mut figures = Vec::new();
+    for group in groups {
+        if group.targets().len() > 1 {
+            figures.extend(&group.figures);
         }
-        let is_some = !names.is_empty() && figures.iter().any(|figure| !wanted(figure));
-        is_some.then_some(names)
-    };
-    let is = |names: &[String]| if names.len() == 1 { "is" } else { "are" };
-    let mut parts = Vec::new();
-    if let Some(names) = some(&|figure| in_memory(&figure.row.run.spec.target)) {
-        parts.push(format!("{} {} a server in memory, not storage", listed(&names), is(&names)));
     }
-    let shared = |figure: &Figure<'_>| {
-        figure.row.judged.caveats.iter().any(|caveat| caveat.code == CaveatCode::SharedHost)
-    };
-    if let Some(names) = some(&shared) {
-        let names = listed(&names);
+    let mut parts = Vec::new();
+    if let Some((names, is)) = names_apart(&figures, in_memory) {
+        parts.push(format!("{names} {is} a server in memory, not storage"));
+    }
+    if let Some((names, _)) = names_apart(&figures, |f| has_caveat(f, CaveatCode::SharedHost)) {
         parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
     }
-    if let Some(names) = some(&|figure| figure.row.run.spec.target.keeps_nothing()) {
-        parts.push(format!("{} {} the tool alone", listed(&names), is(&names)));
+    if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {
+        parts.push(format!("{names} {is} the tool alone"));
     }
-    (!parts.is_empty()).then(|| format!("Not like with like: {}.", parts.join("; ")))
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!("Not like with like: {}.", parts.join("; ")))
 }
 
-fn in_memory(target: &Target) -> bool {
-    target.nfs().is_some_and(|nfs| nfs.embedded)
+/// Names the targets of the figures that have a property, with their verb (`is`, `are`); `None`
+/// where all figures have it or none has, since it then sets no target apart.
+fn names_apart(
+    figures: &[&Figure<'_>],
+    has_property: fn(&Figure<'_>) -> bool,
+) -> Option<(String, &'static str)> {
+    let mut names = Vec::new();
+    let mut all = true;
+    for figure in figures {
+        let name = &figure.row.run.spec.target_name;
+        if !has_property(figure) {
+            all = false;
+        } else if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if names.is_empty() || all {
+        return None;
+    }
+    Some((listed(&names), if names.len() == 1 { "is" } else { "are" }))
+}
+
+fn in_memory(figure: &Figure<'_>) -> bool {
+    figure.row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
 }
