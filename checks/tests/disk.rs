@@ -32,6 +32,12 @@ btrfs)
     mount -t btrfs -o "loop,$3" "$1.image" "$1"
     rm "$1.image"
     ;;
+ext4)
+    truncate -s 300M "$1.image"
+    mkfs.ext4 -q "$1.image"
+    mount -t ext4 -o "loop,$3" "$1.image" "$1"
+    rm "$1.image"
+    ;;
 overlay)
     mkdir "$1/lower" "$1/upper" "$1/work"
     mount -t overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" none "$1"
@@ -62,6 +68,7 @@ checks! {
     a_fault_event_without_rights_is_one_clear_sentence: 60 s, without_rights();
     a_file_system_without_direct_io: 60 s, without_direct();
     zeros_on_a_file_system_that_compresses: 180 s, compressing();
+    direct_io_that_goes_through_the_page_cache: 180 s, direct_in_vain();
     a_file_system_that_hides_where_reads_come_from: 120 s, unknown_source();
 }
 
@@ -179,6 +186,17 @@ fn compressing() -> Result<()> {
         ensure!(text.contains("stream write"), "nothing was measured:\n{text}");
         let found = text.contains("compressible");
         ensure!(found == expected, "{data} with {options}: expected is {found}:\n{text}");
+    }
+    Ok(())
+}
+
+/// With a journal for data ext4 opens files with `O_DIRECT`, and goes through the page cache.
+fn direct_in_vain() -> Result<()> {
+    for (options, told) in [("data=journal", true), ("data=ordered", false)] {
+        let text = run_on("ext4", options, &[&ONE_TRIAL[..], &["--direct=true"]].concat())?;
+        ensure!(text.contains("stream write"), "nothing was measured:\n{text}");
+        let found = text.contains("option-not-effective");
+        ensure!(found == told, "{options}: told is {found}:\n{text}");
     }
     Ok(())
 }

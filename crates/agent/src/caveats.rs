@@ -5,6 +5,7 @@
 mod load;
 mod mount;
 mod processors;
+mod storage;
 mod timeline;
 
 use engine::backend::{Recovered, Tally, TcpCounters};
@@ -21,6 +22,7 @@ use crate::accounting;
 pub use load::{LOAD_SHARE_MIN, SHARE_POINTS_MAX, about_data, about_load};
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use processors::{CLIENT_CPU_SHARE_MAX, PROCESSOR_WAIT_SHARE_MAX};
+pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub use timeline::{CALENDAR_SLEW_MAX, CALENDAR_STEP_MIN_NS, Calendar, about_calendar};
 
 /// A pass shorter than five scheduling slices of some 4 ms is a throw of dice: one slice lost to
@@ -208,30 +210,6 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
         )));
     }
     caveats
-}
-
-/// Raises a caveat where the page cache served the data instead of storage.
-pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
-    if !spec.target.is_local() {
-        return None;
-    }
-    let file_system = &mount?.file_system;
-    let stored = result.storage_read_bytes?;
-    let source = "read from storage (read_bytes of /proc/self/io)";
-    let evidence = if result.pass == Pass::Stat {
-        // Attributes have no size to compare: only a pass that read nothing at all is suspect.
-        if stored > 0 || result.ops() == 0 {
-            return None;
-        }
-        format!("0 B were {source} for {} stats on {file_system}", result.ops())
-    } else {
-        let read = read_bytes(result);
-        if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
-            return None;
-        }
-        format!("{} were {source} for {} read on {file_system}", Size(stored), Size(read))
-    };
-    Some(CaveatCode::Cached.because(evidence))
 }
 
 /// Returns the bytes that ops read in the window.

@@ -9,6 +9,8 @@ use engine::worker::Ending;
 use engine::{External, InventoryScope, TargetError};
 use model::{CrossCheck, Fact, Pass, PassResult, Share, Span, Workload};
 
+use crate::THIS_HOST;
+use crate::caveats::{self, RunCounts};
 use crate::trial::{Gate, Trial, Worked};
 
 impl Trial<'_> {
@@ -26,9 +28,25 @@ impl Trial<'_> {
         while clock.now_ns() < start_ns {
             clock.sleep_until(start_ns);
         }
+        let starts_program = external.starts_program();
+        let watch = self.agent.watch();
         let begun_ns = clock.now_ns();
-        let Outside { mut measured, mut facts } = external.run(pass)?;
+        let outside = external.run(pass)?;
+        let telemetry = watch.stop(THIS_HOST);
+        let Outside { mut measured, mut facts, whole_run } = outside;
         let result = &mut measured.result;
+        if let Some(reads) = whole_run {
+            // The counters of the run that made all passes are not those of one of them.
+            if starts_program {
+                self.run_telemetry.replace(Some(telemetry));
+            }
+            let telemetry = self.run_telemetry.borrow();
+            let (workload, telemetry) = (self.spec().workload, telemetry.as_ref());
+            let counts = RunCounts { workload, reads, telemetry };
+            result.caveats.extend(caveats::about_run(&counts, result, self.mount.as_ref()));
+        } else {
+            result.telemetry = vec![telemetry];
+        }
         measured.span = Span {
             first_start_ns: begun_ns,
             last_start_ns: begun_ns,

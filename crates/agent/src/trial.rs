@@ -5,13 +5,14 @@
 //! and raises every caveat. The order matters: the server's counters are read before the directory
 //! is counted, and the directory once all agents have ended.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::backend::{Recovered, Tally};
+use engine::residency::Residency;
 use engine::target::works_anywhere;
 use engine::worker::Ending;
 use engine::{
@@ -23,7 +24,9 @@ use fleet::{Assignment, Broken, Done, JournalLocation, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
-use model::{Caveat, CaveatCode, Fact, Invalidation, Pass, PassResult, RunSpec, Share};
+use model::{
+    Caveat, CaveatCode, Fact, Invalidation, Opens, Pass, PassResult, RunSpec, Share, Telemetry,
+};
 use workload::Pattern;
 
 use crate::accounting::{self, CrossCheckSources};
@@ -33,11 +36,13 @@ use crate::{Agent, ServerCounts, THIS_HOST, caveats};
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
-    agent: &'a Agent,
+    pub(crate) agent: &'a Agent,
     assignment: Assignment,
     stop: Stop,
     target: TrialTarget,
-    mount: Option<Mount>,
+    pub(crate) mount: Option<Mount>,
+    /// Counters of this host while a program made all passes in one go.
+    pub(crate) run_telemetry: RefCell<Option<Telemetry>>,
     /// The program that works in our place.
     external: Option<External>,
     /// Time of day and instant when the clocks were last compared.
@@ -139,6 +144,7 @@ impl<'a> Trial<'a> {
             stop,
             target,
             mount,
+            run_telemetry: RefCell::default(),
             external,
             clocks,
             worked,
@@ -234,6 +240,7 @@ impl<'a> Trial<'a> {
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
+        let resident_before = self.sample_residency(pass);
         let mut measured = measure(&self.target, &spec, pass, share, seed, &mut monitor)?;
         let result = &mut measured.result;
         if calendar.has_stepped() {
@@ -255,6 +262,8 @@ impl<'a> Trial<'a> {
             .map(|(after, before)| after - before);
         // Counting the directory calls the server too: its counters are read first.
         let server = counts_before.get().zip(self.server_counts()).filter(|_| is_local_server);
+        let resident = self.sample_residency(pass);
+        result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
         let facts = caveats::sending_limits(&measured.result, &measured.tally.tcp);
         Ok(Worked { pass, share, measured, facts: facts.into_iter().collect(), server })
     }
@@ -365,6 +374,12 @@ impl<'a> Trial<'a> {
 
     pub(crate) fn counts_storage_reads(&self) -> bool {
         self.mount.as_ref().is_some_and(Mount::counts_storage_reads)
+    }
+
+    /// Counts pages of our files that the page cache holds, where a pass is to go past it.
+    fn sample_residency(&self, pass: Pass) -> Option<Residency> {
+        let goes_past = self.assignment.spec.direct && pass.opens() != Opens::Nothing;
+        if goes_past { Residency::sample(&self.target.local_paths()) } else { None }
     }
 
     /// Takes note of whose files a pass leaves in the memory of this host.

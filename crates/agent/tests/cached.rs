@@ -15,6 +15,54 @@ fn cached_is_raised_where_memory_answers_and_only_there() {
     names_that_were_just_made_are_in_memory_and_nfs_has_no_cache();
     reads_over_nfs_never_come_from_this_host();
     a_file_just_written_is_in_memory_until_it_is_dropped();
+    programs_are_judged_by_what_storage_read_for_them();
+    programs_that_make_all_passes_in_one_go_are_judged_as_a_whole();
+}
+
+fn programs_are_judged_by_what_storage_read_for_them() {
+    let (memory, storage) = (tempfile::tempdir_in("/dev/shm").unwrap(), on_storage());
+    for workload in [Workload::Dd, Workload::Fio] {
+        for (path, invalidate, direct, cached) in [
+            (memory.path(), true, false, true),
+            (storage.path(), false, false, true),
+            (storage.path(), true, false, false),
+            (storage.path(), false, true, false),
+        ] {
+            let spec = stream(path);
+            let spec = RunSpec { workload, invalidate, direct, timeout_ms: 600_000, ..spec };
+            let mut rig = Rig::new();
+            rig.begin(&spec);
+            assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
+            let end = rig.run(Pass::Read);
+            let found = codes(&end).contains(&CaveatCode::Cached);
+            let case = format!("{workload} {} {invalidate} {direct}", path.display());
+            assert_eq!(found, cached, "{case}: {:?}", end.result.caveats);
+        }
+    }
+}
+
+fn programs_that_make_all_passes_in_one_go_are_judged_as_a_whole() {
+    let storage = on_storage();
+    // bonnie++ goes past the page cache in its first write alone, even with its -D.
+    for (workload, direct_is_cached) in [(Workload::Iozone, false), (Workload::Bonniexx, true)] {
+        for (direct, cached) in [(false, true), (true, direct_is_cached)] {
+            let passes = vec![Pass::Write, Pass::Read];
+            let spec = RunSpec { workload, passes, direct, ..stream(storage.path()) };
+            let spec = RunSpec { timeout_ms: 600_000, file_size_bytes: 16 << 20, ..spec };
+            let mut rig = Rig::new();
+            rig.begin(&spec);
+            assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
+            let end = rig.run(Pass::Read);
+            let refused = codes(&end).contains(&CaveatCode::OptionNotEffective);
+            assert_eq!(refused, direct && cached, "{workload} {direct}");
+            let caveats = end.result.caveats.iter();
+            let evidence = caveats.filter(|caveat| caveat.code == CaveatCode::Cached);
+            let evidence: Vec<&str> = evidence.map(|caveat| caveat.evidence.as_str()).collect();
+            assert_eq!(evidence.len(), usize::from(cached), "{workload} {direct}: {evidence:?}");
+            let whole = format!("in the whole run of {workload}");
+            assert!(evidence.iter().all(|evidence| evidence.contains(&whole)), "{evidence:?}");
+        }
+    }
 }
 
 /// A directory on a file system with storage under it.

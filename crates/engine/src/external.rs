@@ -56,6 +56,17 @@ pub struct Outside {
     pub measured: Measured,
     /// Facts that the tool reported beyond them.
     pub facts: Vec<Fact>,
+    /// Reads of the whole run that the pass is part of, where they can't be told apart.
+    pub whole_run: Option<RunReads>,
+}
+
+/// Bytes that all tests of one run of a tool read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunReads {
+    /// Those that the tool says it read.
+    pub read_bytes: u64,
+    /// Those that storage read for it.
+    pub storage_read_bytes: u64,
 }
 
 impl Bench {
@@ -137,6 +148,11 @@ impl External {
     /// Returns which tool it is.
     pub fn facts(&self) -> &[Fact] {
         &self.facts
+    }
+
+    /// Says whether the next pass starts a program, or is one that a program has made already.
+    pub const fn starts_program(&self) -> bool {
+        self.made.is_empty()
     }
 
     /// Runs one pass.

@@ -16,6 +16,7 @@ pub mod intervals;
 pub mod limits;
 pub mod measure;
 pub mod recorder;
+pub mod residency;
 pub mod stonewall;
 pub mod stop;
 pub mod target;
@@ -28,7 +29,7 @@ pub mod working_set;
 
 pub use backend::{Backend, Lost};
 pub use clock::{Clock, SystemClock};
-pub use external::External;
+pub use external::{External, RunReads};
 pub use measure::{Measured, measure};
 pub use stop::Stop;
 pub use target::{InventoryScope, Opened, TargetConfig, TargetError, TrialTarget};

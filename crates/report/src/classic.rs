@@ -3,7 +3,9 @@
 //! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU the client's processor time in
 //! percent of one core. [`iozone`] is that of iozone: KiB per second for each file size (kB) and
 //! record size (reclen), one column per pass. Both show medians; a figure that must not be used is
-//! a dash, and caveats stand below. What else varies between runs heads a table of its own.
+//! a dash, one that was read from this host's memory is in parentheses, as `(244534)`, and what
+//! bonnie++ was too fast to time is `+++++`, as it prints itself. Caveats stand below. What else
+//! varies between runs heads a table of its own.
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
@@ -11,7 +13,7 @@ mod seed;
 
 use std::fmt::Write as _;
 
-use model::{Pass, Workload};
+use model::{CaveatCode, Pass, Workload};
 
 use crate::grid::clean;
 use crate::notes;
@@ -87,12 +89,21 @@ impl<'a> OneRun<'a> {
         spec.set_bytes() / MIB / u64::from(spec.agents())
     }
 
+    /// Says whether the figure of a pass has a caveat.
+    fn has(&self, pass: Pass, code: CaveatCode) -> bool {
+        let Some(row) = self.of(pass) else { return false };
+        row.judged.caveats.iter().any(|caveat| caveat.code == code)
+    }
+
     /// The rate of a pass in a unit of so many bytes or ops per second; a dash without a rate.
     fn rate_cell(&self, pass: Pass, unit: f64, digits: usize) -> String {
-        match self.per_s(pass) {
-            Some(per_s) => format!("{:.digits$}", per_s / unit),
-            None => "-".to_owned(),
+        let Some(per_s) = self.per_s(pass) else { return "-".to_owned() };
+        let is_bonniexx = self.first().run.spec.workload == Workload::Bonniexx;
+        if is_bonniexx && self.has(pass, CaveatCode::TooShort) {
+            return "+++++".to_owned();
         }
+        let rate = format!("{:.digits$}", per_s / unit);
+        if self.has(pass, CaveatCode::Cached) { format!("({rate})") } else { rate }
     }
 }
 

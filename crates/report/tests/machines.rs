@@ -4,7 +4,7 @@
 mod campaigns;
 mod parsers;
 
-use model::{Campaign, CampaignLine, HostResult, Pass};
+use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, Workload};
 use parsers::{check, open_metrics};
 use report::{Format, Listed, Remark, Verdicts, about, about_json, list, render};
 use serde_json::Value;
@@ -111,6 +111,24 @@ fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
         assert_eq!(of("dfsbench_verdict", figure, ("verdict", verdict)), Some(1.0));
     }
     assert!(counted > 5 && left_out > 0);
+}
+
+#[test]
+fn figures_from_memory_are_marked_in_the_tables_of_old_reports() {
+    let mut campaign = campaigns::bonnie();
+    let passes = campaign.runs[0].trials[0].passes.iter_mut();
+    for result in passes.filter(|result| result.pass == Pass::Read) {
+        result.caveats.push(CaveatCode::Cached.because("planted"));
+    }
+    let seed = render(&campaign, Format::Seed);
+    assert!(seed.contains("silly (177193)") && !seed.contains("silly (26336)"), "{seed}");
+    let bonnie = render(&campaign, Format::Bonnie);
+    assert!(bonnie.contains(" (177193) ") && !bonnie.contains("+++++"), "{bonnie}");
+    campaign.runs[0].spec.workload = Workload::Bonniexx;
+    let short = CaveatCode::TooShort.because("bonnie++ printed +++++");
+    campaign.runs[0].trials[0].passes[1].caveats.push(short);
+    let bonnie = render(&campaign, Format::Bonnie);
+    assert!(bonnie.contains(" +++++ ") && !bonnie.contains("26336"), "{bonnie}");
 }
 
 #[test]

@@ -158,11 +158,14 @@ pub fn about_data(
     mount: Option<&Mount>,
     memory_bytes: Option<u64>,
 ) -> Vec<Caveat> {
-    if result.bytes() == 0 || spec.workload.is_external() {
+    if result.bytes() == 0 {
         return Vec::new();
     }
     let mut caveats = Vec::new();
-    caveats.extend(check_compressible(spec, mount));
+    // External tools write content of their own.
+    if !spec.workload.is_external() {
+        caveats.extend(check_compressible(spec, mount));
+    }
     caveats.extend(check_memory(spec, result, mount, memory_bytes));
     caveats
 }

@@ -32,13 +32,13 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
 }
 
 /// Counters of the kernel for one mount, over a pass.
-struct MountCounters<'a> {
-    telemetry: &'a Telemetry,
-    point: &'a str,
+pub(super) struct MountCounters<'a> {
+    pub telemetry: &'a Telemetry,
+    pub point: &'a str,
 }
 
 impl MountCounters<'_> {
-    fn risen(&self, name: &str) -> u64 {
+    pub fn risen(&self, name: &str) -> u64 {
         self.telemetry.risen(&format!("nfs.{}.{name}", self.point))
     }
 

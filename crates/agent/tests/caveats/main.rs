@@ -7,6 +7,7 @@ mod stamps;
 
 mod accounting;
 mod causes;
+mod direct;
 mod figures;
 mod mount;
 mod offered;

@@ -12,7 +12,7 @@ use model::{
     Proto, RunSpec, Target, Telemetry, Workload,
 };
 
-fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
+pub fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
     let metric = |(name, risen): &(&str, u64)| Metric {
         name: format!("nfs./mnt.{name}"),
         kind: MetricKind::Counter,
@@ -25,8 +25,9 @@ fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
     }
 }
 
-fn codes((pass, kind): (Pass, OpKind), bytes: u64, counters: &[(&str, u64)]) -> Vec<&'static str> {
-    let done = KindResult {
+/// One op of a kind that moved some bytes.
+pub fn done(kind: OpKind, bytes: u64) -> KindResult {
+    KindResult {
         kind,
         issued: 1,
         done: 1,
@@ -34,10 +35,13 @@ fn codes((pass, kind): (Pass, OpKind), bytes: u64, counters: &[(&str, u64)]) -> 
         errors: Vec::new(),
         service_time: Histogram::new(),
         response_time: Histogram::new(),
-    };
+    }
+}
+
+fn codes((pass, kind): (Pass, OpKind), bytes: u64, counters: &[(&str, u64)]) -> Vec<&'static str> {
     let result = PassResult {
         pass,
-        kinds: vec![done],
+        kinds: vec![done(kind, bytes)],
         telemetry: vec![telemetry(counters)],
         ..crate::figures::result()
     };

@@ -4,7 +4,7 @@
 //! end are refused. A process that cuts the file short meanwhile, or lets the file system run full
 //! under a sparse one, has the process killed (`SIGBUS`), which is why the target reserves the
 //! space first.
-//! **Source:** mmap(2), msync(2).
+//! **Source:** mmap(2), msync(2), mincore(2).
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -14,6 +14,15 @@ use std::sync::atomic::AtomicU32;
 use model::OpError;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, MsyncFlags, ProtFlags};
+
+/// Pages of a mapping that follow one another.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRange {
+    /// Number of the first one.
+    pub first: usize,
+    /// How many there are.
+    pub count: usize,
+}
 
 /// A shared mapping of a whole file.
 #[derive(Debug)]
@@ -94,6 +103,32 @@ impl Mapping {
     pub fn sync(&self) -> Result<(), Errno> {
         // SAFETY: the range is that of the mapping.
         unsafe { mm::msync(self.start, self.len, MsyncFlags::SYNC) }
+    }
+
+    /// Counts the pages of a range of whole pages that the page cache holds; nothing is read in.
+    ///
+    /// The kernel answers only those who own the file or may write to it; to others it says that
+    /// all pages are there.
+    ///
+    /// # Errors
+    /// What mincore(2) says, and `EINVAL` where the range ends behind the mapping.
+    pub fn count_resident_pages(&self, range: PageRange) -> Result<u64, Errno> {
+        let page = rustix::param::page_size();
+        let (offset, len) = (range.first * page, range.count * page);
+        if offset > self.len || len > self.len - offset {
+            return Err(Errno::INVAL);
+        }
+        let mut states = vec![0_u8; range.count];
+        let start = self.start.wrapping_byte_add(offset);
+        // SAFETY: the range lies in the mapping and begins at a page, and there is a byte for each
+        // page of it.
+        let result = unsafe { libc::mincore(start, len, states.as_mut_ptr()) };
+        if result < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
+        }
+        // Only the lowest bit has a meaning.
+        Ok(states.iter().map(|state| u64::from(state & 1)).sum())
     }
 
     fn at(&self, offset_bytes: u64, len: usize) -> Result<*mut u8, OpError> {

@@ -13,7 +13,7 @@
 use model::{Caveat, CaveatCode, Durability, Fact, OpKind, Pass, RunSpec};
 
 use super::figures::{Failed, Figures, Kind};
-use super::{Bench, ended_well};
+use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
 /// The tests in the order of their columns, and the kind of op that each is.
@@ -66,6 +66,14 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
     let line = Fact::new("target", "command", command.join(" "), "bonnie++");
     let used_ns = ended.usage.user_ns + ended.usage.system_ns;
     let whole_share = used_ns as f64 / ended.wall_ns as f64;
+    let mut read_bytes = 0;
+    for ((pass, kind), report) in TESTS.into_iter().zip(&reports) {
+        if report.is_some() && kind.reads_data() {
+            read_bytes += test_amount(spec, pass, seeks).1;
+        }
+    }
+    let storage_read_bytes = ended.usage.storage_read_bytes;
+    let whole_run = Some(RunReads { read_bytes, storage_read_bytes });
     let mut made = Vec::new();
     for ((pass, kind), report) in TESTS.into_iter().zip(&reports) {
         let Some(report) = report else { continue };
@@ -81,6 +89,8 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
             figures.kinds.push(Kind::counted(OpKind::Sync, 1, 0));
             figures.caveats.extend(check_durability(spec.durability));
         }
+        figures.whole_run = whole_run;
+        figures.caveats.extend(check_direct(spec.direct, pass));
         figures.facts.push(line.clone());
         figures.facts.push(Fact::new(
             "target",
@@ -130,6 +140,16 @@ fn check_durability(wanted: Durability) -> Option<Caveat> {
         "durability {} requested, sync effective: bonnie++ syncs its file in every test",
         wanted.name()
     )))
+}
+
+/// Raises a caveat where bonnie++ uses the page cache although it runs with `-D`.
+fn check_direct(is_wanted: bool, pass: Pass) -> Option<Caveat> {
+    if !is_wanted || matches!(pass, Pass::Write | Pass::CharWrite) {
+        return None;
+    }
+    let evidence = "direct true requested, but bonnie++ opens its file with O_DIRECT for its first \
+                    write alone (its calls under strace, -D)";
+    Some(CaveatCode::OptionNotEffective.because(evidence))
 }
 
 /// Makes the command for all passes.

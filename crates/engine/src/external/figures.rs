@@ -9,8 +9,8 @@ use model::{
     PassResult, ProgramUse, RunSpec, Scope, Span, Workload,
 };
 
-use super::Outside;
 use super::process::{Finished, How, Usage};
+use super::{Outside, RunReads};
 use crate::backend::Tally;
 use crate::measure::Measured;
 use crate::target::TargetError;
@@ -31,6 +31,9 @@ pub(super) struct Figures {
     pub program: Option<ProgramUse>,
     /// Bytes that storage read, where the kernel counted them for this pass alone.
     pub storage_read_bytes: Option<u64>,
+    /// Reads of the whole run, where the program makes all passes in one go: neither it nor the
+    /// kernel tells which of them came from storage.
+    pub whole_run: Option<RunReads>,
     /// Facts that were reported beyond that.
     pub facts: Vec<Fact>,
     /// Caveats that the program itself raised.
@@ -159,7 +162,7 @@ impl Figures {
             span: Span::default(),
             timeline: Vec::new(),
         };
-        Outside { measured, facts: self.facts }
+        Outside { measured, facts: self.facts, whole_run: self.whole_run }
     }
 }
 

@@ -63,9 +63,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
     figures.kinds.extend(Kind::syncs(spec.durability, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
-    if spec.invalidate || spec.direct {
-        figures.storage_read_bytes = Some(ended.usage.storage_read_bytes);
-    }
+    figures.storage_read_bytes = Some(ended.usage.storage_read_bytes);
     Ok(figures)
 }
 

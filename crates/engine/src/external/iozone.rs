@@ -1,8 +1,8 @@
 //! iozone: all passes in one go, in its throughput mode, so that any number of workers is the same.
 //!
 //! iozone prints KiB/s of all children together, and the wall and processor time of each test
-//! (`-+u`). The window is the bytes over that rate. Times of single ops are not known, nor is what
-//! storage read. Stonewalling is off (`-x`): every child moves its whole file.
+//! (`-+u`). The window is the bytes over that rate. Times of single ops are not known; what storage
+//! read is known of the whole run. Stonewalling is off (`-x`): every child moves its whole file.
 //!
 //! **Source:** iozone's documentation of `-t`, `-x`, `-+u`; outputs of iozone 3.489.
 
@@ -10,7 +10,7 @@ use model::{Durability, Fact, OpKind, Pass, RunSpec};
 use workload::Name;
 
 use super::figures::{Failed, Figures, Kind};
-use super::{Bench, ended_well};
+use super::{Bench, RunReads, ended_well};
 use crate::target::TargetError;
 
 /// Name of a test in the output, the pass that it is, and the option that selects it.
@@ -44,8 +44,12 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
     let line = command.join(" ");
     let bytes = spec.file_size_bytes * u64::from(spec.workers);
     let ops = bytes.div_ceil(u64::from(spec.io_size_bytes));
+    let reports = parse_output(&String::from_utf8_lossy(&ended.stdout));
+    let reading = reports.iter().filter(|report| !report.pass.writes()).count() as u64;
+    let storage_read_bytes = ended.usage.storage_read_bytes;
+    let whole_run = Some(RunReads { read_bytes: bytes * reading, storage_read_bytes });
     let mut passes = Vec::new();
-    for report in parse_output(&String::from_utf8_lossy(&ended.stdout)) {
+    for report in reports {
         let pass = report.pass;
         // Some tests come in pairs: one of them may not be a pass of the plan.
         if !spec.passes().contains(&pass) {
@@ -58,6 +62,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<(Pass, Figures)>,
             kinds,
             window_ns: (bytes as f64 / 1024.0 / report.kib_per_s * 1e9) as u64,
             cpu_ns: (report.cpu_s * 1e9) as u64,
+            whole_run,
             facts: vec![Fact::new("target", "command", line.clone(), "iozone")],
             ..Figures::default()
         };

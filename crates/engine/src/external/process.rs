@@ -78,7 +78,7 @@ pub(super) struct Usage {
     pub system_ns: u64,
     /// Largest resident memory of any one process, in bytes.
     pub rss_max_bytes: u64,
-    /// Bytes that storage read for them.
+    /// Bytes that storage read for them, including all processes that were waited for.
     pub storage_read_bytes: u64,
 }
 

@@ -59,7 +59,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     for run in runs {
-        let rates = [run.rate_cell(Pass::Write, KIB, 0), run.rate_cell(Pass::Read, KIB, 0)];
+        let rates = [Pass::Write, Pass::Read].map(|pass| silly_cell(run, pass, KIB, 0));
         lines.push((run.mib(), name_machine(sheet, run), rates));
     }
     // The order is stable: machines of one size stay in the order of the matrix.
@@ -84,6 +84,12 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
         let _ = writeln!(out, "{name}{pad} {mib:>4} {output:>8} {input:>10}");
     }
     out
+}
+
+/// Returns what a cell shows; a figure that came from this host's memory is `silly (244534)`.
+fn silly_cell(run: &OneRun<'_>, pass: Pass, unit: f64, digits: usize) -> String {
+    let cell = run.rate_cell(pass, unit, digits);
+    if cell.starts_with('(') { format!("silly {cell}") } else { cell }
 }
 
 /// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.
@@ -136,8 +142,8 @@ fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
         let [read_size, write_size] = ["rsize", "wsize"]
             .map(|name| effective_value(run.first().run, name).unwrap_or(transfer_size).to_owned());
         grid.row(&[
-            run.rate_cell(Pass::Read, MIB as f64, 2),
-            run.rate_cell(Pass::Write, MIB as f64, 2),
+            silly_cell(run, Pass::Read, MIB as f64, 2),
+            silly_cell(run, Pass::Write, MIB as f64, 2),
             setting(&settings, "nfsvers", "N/A").to_owned(),
             setting(&settings, "proto", "-").to_owned(),
             read_size,

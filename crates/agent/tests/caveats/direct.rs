@@ -1,0 +1,121 @@
+//! Caveats about `O_DIRECT` that a file system does not carry out, and about programs on mounts.
+
+use agent::caveats::{RESIDENT_SHARE_MAX, RunCounts, about_direct, about_run};
+use engine::RunReads;
+use engine::residency::Residency;
+use lab::mounts::Mount;
+use model::{CaveatCode, OpKind, Pass, PassResult, RunSpec, Workload};
+
+use crate::mount::telemetry;
+use crate::rig::{Rig, stream};
+
+fn evidence(rig: &mut Rig, pass: Pass) -> Option<String> {
+    let end = rig.run(pass);
+    assert_eq!(end.broken, None);
+    let mut caveats = end.result.caveats.into_iter();
+    let found = caveats.find(|caveat| caveat.code == CaveatCode::OptionNotEffective)?;
+    Some(found.evidence)
+}
+
+fn direct_spec(path: &std::path::Path) -> RunSpec {
+    RunSpec { direct: true, file_size_bytes: 4 << 20, ..stream(path) }
+}
+
+/// Linux opens files of tmpfs with `O_DIRECT` from 6.6 on, and goes through the page cache; older
+/// kernels refuse to open them.
+#[test]
+fn direct_io_on_tmpfs_is_reported_or_refused() {
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut rig = Rig::new();
+    rig.begin(&direct_spec(memory.path()));
+    if opens_direct(memory.path()) {
+        let evidence = evidence(&mut rig, Pass::Write).expect("no caveat was raised");
+        assert!(evidence.contains("holds 1024 of 1024 pages"), "{evidence}");
+    } else {
+        let broken = rig.run(Pass::Write).broken.expect("no error of the open was reported");
+        assert!(format!("{broken:?}").contains("Invalid argument"), "{broken:?}");
+    }
+}
+
+/// Says whether the file system opens files with `O_DIRECT`; fails for any error but EINVAL.
+fn opens_direct(directory: &std::path::Path) -> bool {
+    let mut dd = std::process::Command::new("dd");
+    dd.env("LC_ALL", "C").args(["if=/dev/zero", "of=probe", "oflag=direct", "bs=64k", "count=1"]);
+    let output = dd.current_dir(directory).output().unwrap();
+    // An open that is refused may have created the file, or not.
+    std::fs::remove_file(directory.join("probe")).ok();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || error.contains("Invalid argument"), "{error}");
+    output.status.success()
+}
+
+#[test]
+fn direct_io_that_reaches_storage_raises_no_caveat() {
+    let storage = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut rig = Rig::new();
+    rig.begin(&direct_spec(storage.path()));
+    for pass in [Pass::Write, Pass::Rewrite, Pass::Read] {
+        assert_eq!(evidence(&mut rig, pass), None, "{pass}");
+    }
+}
+
+#[test]
+fn pages_that_were_there_before_raise_no_caveat() {
+    let pages = |resident_pages| Some(Residency { resident_pages, pages: 1000 });
+    let at_bound = (RESIDENT_SHARE_MAX * 1000.0) as u64;
+    assert_eq!(about_direct(Pass::Read, pages(0), pages(at_bound)), None);
+    assert!(about_direct(Pass::Read, pages(0), pages(at_bound + 1)).is_some());
+    assert_eq!(about_direct(Pass::Read, pages(900), pages(900 + at_bound)), None);
+    assert_eq!(about_direct(Pass::Read, pages(900), None), None);
+    // What was there would be gone.
+    assert!(about_direct(Pass::Rewrite, pages(900), pages(900)).is_some());
+}
+
+#[test]
+fn a_program_on_a_mount_is_judged_by_what_went_over_the_wire() {
+    let mount = nfs_mount();
+    let result = |pass, kind, bytes| PassResult {
+        pass,
+        kinds: vec![crate::mount::done(kind, bytes)],
+        ..crate::figures::result()
+    };
+    let evidence_of = |wire, result: &PassResult| {
+        let telemetry = telemetry(&[("server_read_bytes", wire)]);
+        let reads = RunReads { read_bytes: 200, storage_read_bytes: 0 };
+        let (workload, telemetry) = (Workload::Iozone, Some(&telemetry));
+        let run = RunCounts { workload, reads, telemetry };
+        about_run(&run, result, Some(&mount)).map(|caveat| caveat.evidence)
+    };
+    let read = result(Pass::Read, OpKind::Read, 100);
+    assert_eq!(evidence_of(180, &read), None);
+    let evidence = evidence_of(179, &read).unwrap();
+    assert!(evidence.contains("179 B were read from the server"), "{evidence}");
+    assert!(evidence.contains("200 B read in the whole run of iozone"), "{evidence}");
+    assert_eq!(evidence_of(0, &result(Pass::Write, OpKind::Write, 100)), None);
+}
+
+#[test]
+fn a_program_of_which_storage_read_enough_is_not_judged() {
+    let mount = Mount { file_system: "ext4".to_owned(), ..nfs_mount() };
+    let overlay = Mount { file_system: "overlay".to_owned(), ..nfs_mount() };
+    let kinds = vec![crate::mount::done(OpKind::Read, 100)];
+    let result = PassResult { pass: Pass::Read, kinds, ..crate::figures::result() };
+    let is_cached = |storage_read_bytes, mount: &Mount| {
+        let reads = RunReads { read_bytes: 200, storage_read_bytes };
+        let run = RunCounts { workload: Workload::Bonniexx, reads, telemetry: None };
+        about_run(&run, &result, Some(mount)).is_some()
+    };
+    assert!(is_cached(179, &mount) && !is_cached(180, &mount));
+    assert!(!is_cached(0, &overlay));
+}
+
+fn nfs_mount() -> Mount {
+    Mount {
+        file_system: "nfs4".to_owned(),
+        source: "server:/export".to_owned(),
+        mount_point: "/mnt".to_owned(),
+        options: String::new(),
+        device: "0:1".into(),
+        id: 1,
+    }
+}
