@@ -154,7 +154,7 @@ fn a_table_of_old_times_needs_files_that_are_written_or_read() {
             trial.passes.retain(|pass| !matches!(pass.pass, Pass::Write | Pass::Read));
         }
     }
-    campaign.runs.retain(|run| run.spec.workload == model::Workload::Metadata);
+    campaign.runs.retain(|run| run.spec.workload == Workload::Metadata);
     let text = render(&campaign, Format::Seed);
     assert!(text.starts_with("No run of this campaign writes or reads files"), "{text}");
 }
