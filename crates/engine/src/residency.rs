@@ -64,7 +64,7 @@ impl Residency {
     }
 
     fn add_file(&mut self, path: &Path) -> io::Result<()> {
-        // Opened for writing, too: who may not write is told that every page is there.
+        // Opened for writing, too: who may not write sees every page as resident.
         let file = File::options().read(true).write(true).open(path)?;
         // Whole pages only: the rest at the end can't be moved past the page cache everywhere.
         let page = rustix::param::page_size();

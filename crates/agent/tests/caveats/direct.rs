@@ -3,6 +3,7 @@
 use agent::caveats::{RESIDENT_SHARE_MAX, RunCounts, about_direct, about_run};
 use engine::RunReads;
 use engine::residency::Residency;
+use fleet::Report;
 use lab::mounts::Mount;
 use model::{CaveatCode, OpKind, Pass, PassResult, RunSpec, Workload};
 
@@ -27,13 +28,14 @@ fn direct_spec(path: &std::path::Path) -> RunSpec {
 fn direct_io_on_tmpfs_is_reported_or_refused() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut rig = Rig::new();
-    rig.begin(&direct_spec(memory.path()));
+    let begun = rig.try_begin(&direct_spec(memory.path()));
     if opens_direct(memory.path()) {
+        assert!(matches!(begun, Report::Begun(_)), "{begun:?}");
         let evidence = evidence(&mut rig, Pass::Write).expect("no caveat was raised");
         assert!(evidence.contains("holds 1024 of 1024 pages"), "{evidence}");
     } else {
-        let broken = rig.run(Pass::Write).broken.expect("no error of the open was reported");
-        assert!(format!("{broken:?}").contains("Invalid argument"), "{broken:?}");
+        let Report::Failed(reason) = begun else { panic!("{begun:?}") };
+        assert!(reason.contains("has no O_DIRECT (hint: --direct false)"), "{reason}");
     }
 }
 
