@@ -23,7 +23,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #factors { "Factors" }
                 p.legend {
                     "ratio of each level to the one that it is compared with, all else alike, with \
-                     its 95 % interval; share of the variance that the factor factor_effects; logarithmic"
+                     its 95 % interval; share of the variance that the factor explains; logarithmic"
                 }
                 (figures(&drawn))
             }
