@@ -1,9 +1,9 @@
 //! Pages of our own files that the page cache of this host holds, counted in a sample.
 //!
-//! `O_DIRECT` is a wish: file systems that can't fulfil it (ext4 with `data=journal`, btrfs where it
-//! checksums or compresses, tmpfs) go through the page cache and report nothing. The pages that a
-//! pass leaves there tell. A sample is a few milliseconds of work outside the measured time; it
-//! reads nothing in, and takes pieces from the whole length of files from the whole set.
+//! `O_DIRECT` is a request: file systems that can't fulfil it (ext4 with `data=journal`, tmpfs) go
+//! through the page cache and report nothing. The pages that a pass leaves there show it. A sample
+//! is a few milliseconds of work outside the measured time; it reads nothing in, and takes pieces
+//! from the whole length of files from the whole set.
 //!
 //! **Source:** mincore(2); `ext4_dio_supported` in fs/ext4/file.c; `btrfs_dio_write` and
 //! `check_direct_IO` in fs/btrfs; Linux 6.6, "tmpfs: trivial support for direct IO".

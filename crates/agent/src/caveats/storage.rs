@@ -1,4 +1,4 @@
-//! Caveats about where data came from: storage, a server, or the memory of this host.
+//! Caveats about the source of data: storage, a server, or the memory of this host.
 
 use engine::RunReads;
 use engine::residency::Residency;
@@ -46,9 +46,9 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
 /// Counts of one run of a program that made all passes in one go.
 #[derive(Clone, Copy, Debug)]
 pub struct RunCounts<'a> {
-    /// Which program it is.
+    /// The program that ran.
     pub workload: Workload,
-    /// What it read, and what storage read for it.
+    /// Bytes that it read, and those that storage read for it.
     pub reads: RunReads,
     /// Counters of this host from its start to its end.
     pub telemetry: Option<&'a Telemetry>,
@@ -96,7 +96,7 @@ pub fn about_direct(
 ) -> Option<Caveat> {
     let after = after?;
     // Writing past the page cache drops what it holds of the same bytes, so what is there after a
-    // pass that writes all of them came there in it.
+    // pass that writes all of them was put there by it.
     let before = match pass {
         Pass::Write | Pass::Rewrite => Residency::default(),
         _ => before.unwrap_or_default(),
