@@ -192,11 +192,11 @@ fn compressing() -> Result<()> {
 
 /// With a journal for data ext4 opens files with `O_DIRECT`, and goes through the page cache.
 fn direct_in_vain() -> Result<()> {
-    for (options, told) in [("data=journal", true), ("data=ordered", false)] {
+    for (options, is_expected) in [("data=journal", true), ("data=ordered", false)] {
         let text = run_on("ext4", options, &[&ONE_TRIAL[..], &["--direct=true"]].concat())?;
         ensure!(text.contains("stream write"), "nothing was measured:\n{text}");
         let found = text.contains("option-not-effective");
-        ensure!(found == told, "{options}: told is {found}:\n{text}");
+        ensure!(found == is_expected, "{options}: the caveat is there: {found}:\n{text}");
     }
     Ok(())
 }

@@ -150,22 +150,17 @@ const USUAL: WorkloadRow = WorkloadRow {
     is_about_names: false,
 };
 
+/// Groups of settings that apply to workloads of passes over the blocks of large files.
+const FILE_PASS_SETTINGS: &[G] =
+    &[G::Engine, G::Workers, G::Passes, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
 const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     WorkloadRow {
         workload: Workload::Stream,
         description: "Files are written and read from their first byte to their last",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: BLOCK_PASSES,
-        settings: &[
-            G::Engine,
-            G::Workers,
-            G::Passes,
-            G::Files,
-            G::FileSize,
-            G::Data,
-            G::IoSize,
-            G::Transfers,
-        ],
+        settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },
@@ -201,16 +196,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         description: "What the benchmark bonnie does, pass by pass",
         passes: BONNIE_PASSES,
         passes_allowed: BONNIE_PASSES,
-        settings: &[
-            G::Engine,
-            G::Workers,
-            G::Passes,
-            G::Files,
-            G::FileSize,
-            G::Data,
-            G::IoSize,
-            G::Transfers,
-        ],
+        settings: FILE_PASS_SETTINGS,
         io_size_bytes: BONNIE_IO_SIZE,
         shares_files: true,
         ..USUAL
