@@ -31,6 +31,8 @@ pub fn build() -> Result<PathBuf> {
 pub fn run_here(program: &Path, name: &str) -> Result<()> {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--net", "--"]).arg(program).arg(name);
+    // Only its last lines are reported: the message, then.
+    unshare.env("RUST_BACKTRACE", "0");
     proc::capture_stdout(&mut unshare).map(drop)
 }
 
