@@ -75,6 +75,7 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
             threads => threads as u32,
         },
         discard: args.discard,
+        permissions: args.permissions == "on",
         versions: plan::parse_versions(&args.nfsvers, "--nfsvers")?,
         faults,
         fault_seed: args.fault_seed,

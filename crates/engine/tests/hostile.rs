@@ -37,7 +37,7 @@ fn a_reply_that_trickles_times_out_though_bytes_come() {
     let fs = server.file_system();
     let (export, _) = fs.find_path("/export").unwrap();
     let set = SetAttributes { size: Some(1 << 16), ..SetAttributes::default() };
-    fs.create(export, b"f", CreateMode::Guarded, &set, Context::default()).unwrap();
+    fs.create(export, b"f", CreateMode::Guarded, &set, &Context::default()).unwrap();
     let mut mount = Mount::connect(&options).unwrap();
     let file = mount.lookup(mount.root(), "f").unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();

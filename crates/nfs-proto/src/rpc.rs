@@ -67,6 +67,9 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// No group.
+    pub const EMPTY: Self = Self { ids: [0; GROUPS_MAX], len: 0 };
+
     /// Takes the first sixteen of `ids`; AUTH_SYS has no room for more.
     pub fn from_slice(ids: &[u32]) -> Self {
         let mut groups = Self::default();

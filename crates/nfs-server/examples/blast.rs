@@ -19,7 +19,7 @@ use nfs_proto::nfs3::{self, Call, FileHandle, StableHow, encode_write_header};
 use nfs_proto::record;
 use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
 use nfs_proto::xdr::Writer;
-use nfs_server::fs::{Context, CreateMode, FileTime, SetAttributes};
+use nfs_server::fs::{Context, CreateMode, SetAttributes};
 use nfs_server::{Server, ServerConfig, StoreMode};
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::set_tcp_congestion;
@@ -71,10 +71,10 @@ fn start(store: StoreMode) -> (Server, FileHandle) {
     let fs = server.file_system();
     let (directory, _) = fs.find_path("/export").expect("the export is there");
     let (set, context) = (SetAttributes::default(), Context::default());
-    let made = fs.create(directory, b"file", CreateMode::Guarded, &set, context);
+    let made = fs.create(directory, b"file", CreateMode::Guarded, &set, &context);
     let file = made.expect("the file can be made").id;
     for offset in (0..FILE_BYTES).step_by(TRANSFER_BYTES as usize) {
-        fs.write(file, offset, &vec![offset as u8; TRANSFER_BYTES as usize], context.now)
+        fs.write(file, offset, &vec![offset as u8; TRANSFER_BYTES as usize], &context)
             .expect("the file fits");
     }
     let handle = FileHandle::from_slice(&fs.handle(file)).expect("handles are short");
@@ -196,7 +196,7 @@ fn write(what: &str, store: StoreMode, time: Duration, fresh: bool) -> io::Resul
         call.clear();
         let offset = sent * u64::from(TRANSFER_BYTES) % FILE_BYTES;
         if fresh && offset == 0 {
-            fs.set_attributes(id, &empty, None, FileTime(0)).expect("the file can be cut");
+            fs.set_attributes(id, &empty, None, &Context::default()).expect("the file can be cut");
         }
         let mark = record::begin(&mut call);
         encode_call(&mut call, sent as u32, 7, |writer| {

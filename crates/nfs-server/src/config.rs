@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::access::Network;
 use crate::clock;
 use crate::fault::FaultPlan;
-use crate::fs::{FileTime, StoreMode};
+use crate::fs::{FileTime, Permissions, StoreMode};
 use crate::tls::TlsConfig;
 
 /// The place where the portmapper program is answered.
@@ -70,6 +70,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsConfig>,
     /// Versions of NFS offered.
     pub versions: Versions,
+    /// Whether modes and owners decide what a caller may do.
+    pub permissions: Permissions,
     /// The place where the portmapper program is answered.
     pub portmap: Portmap,
     /// Directories that can be mounted, each an absolute path; they are made at the start.
@@ -119,6 +121,7 @@ impl Default for ServerConfig {
             udp: true,
             tls: None,
             versions: Versions::ALL,
+            permissions: Permissions::Enforced,
             portmap: Portmap::Off,
             exports: vec!["/export".to_owned()],
             store: StoreMode::Keep,

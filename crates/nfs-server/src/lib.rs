@@ -6,7 +6,8 @@
 //! formats come from `nfs-proto`; this crate owns sockets, threads, timers and the store.
 //!
 //! Invariants: memory is bounded; bytes of a peer never panic a loop; data handed to a socket
-//! never changes. It listens on loopback unless configured otherwise and enforces no permissions.
+//! never changes. It listens on loopback unless configured otherwise. Mode bits and owners decide
+//! what a caller may do; who calls is believed, as AUTH_SYS has it.
 //!
 //! **Source:** RFC 1094, 1813, 7530, 8881 and 7862 (NFS), RFC 5531 (RPC), RFC 9289 (RPC over TLS),
 //! RFC 1833 (portmapper).
@@ -49,6 +50,6 @@ pub use crate::fault::{
     BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault, ErrorFault,
     FaultKind, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
 };
-pub use crate::fs::{EndlessListing, Quirks, StoreMode};
+pub use crate::fs::{EndlessListing, Permissions, Quirks, StoreMode};
 pub use crate::server::Server;
 pub use crate::tls::{Certificate, TlsConfig};

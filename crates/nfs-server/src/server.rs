@@ -260,8 +260,8 @@ fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
     let context = Context { now, ..Context::default() };
     for path in &config.exports {
         let failed = |source| ServerError::Export { path: path.clone(), source };
-        let export = fs.make_path(path, context).map_err(failed)?;
-        fs.set_quirks(config.faults.quirks, export, context).map_err(failed)?;
+        let export = fs.make_path(path, &context).map_err(failed)?;
+        fs.set_quirks(config.faults.quirks, export, &context).map_err(failed)?;
     }
     Ok(fs)
 }
@@ -279,6 +279,7 @@ fn shared_state(
         fs,
         exports: config.exports,
         versions: config.versions,
+        permissions: config.permissions,
         lease_s: config.lease_s,
         granted: Granted {
             read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),

@@ -81,6 +81,9 @@ pub struct ServeArgs {
     /// Throw written data away and read zeros: limits of client and wire
     #[arg(long)]
     pub discard: bool,
+    /// Whether mode bits and owners decide what a caller may do; user 0 may do everything
+    #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
+    pub permissions: String,
     /// Do something wrong on purpose; may be repeated: see below
     #[arg(long, value_name = "'KIND VALUE'")]
     pub fault: Vec<String>,

@@ -49,13 +49,14 @@ impl FileSystem {
         name: &[u8],
         mode: CreateMode,
         set: &SetAttributes,
-        context: Context,
+        context: &Context,
     ) -> Result<Created, FsError> {
         let _names = self.lock_names();
         let parent = self.table.get(directory)?;
-        if let Some(existing) = self.find_child(&parent, name)? {
-            return take_existing(&parent, &existing, mode, set, context.now);
+        if let Some(existing) = self.find_child(&parent, name, &context.caller)? {
+            return take_existing(&parent, &existing, mode, set, context);
         }
+        let set = context.caller.check_creation(&parent, FileKind::Regular, set)?;
         let create_verifier = match mode {
             CreateMode::Exclusive(verifier) => Some(verifier),
             CreateMode::Unchecked | CreateMode::Guarded => None,
@@ -70,27 +71,29 @@ impl FileSystem {
             caller: context.caller,
             charge: Charge::take(&self.budget, INODE_BYTES)?,
         };
-        self.add(&parent, name, new, set, context.now)
+        self.add(&parent, name, new, &set, context.now)
     }
 
     /// Makes a directory, symbolic link or node.
     ///
     /// # Errors
-    /// `Exists`, `NotDirectory`, `NameTooLong`, `Invalid` (bad name), `NoSpace`, `BadType`.
+    /// `Exists`, `NotDirectory`, `NameTooLong`, `Invalid` (bad name), `NoSpace`, `BadType`,
+    /// `AccessDenied`; `NotPermitted` for a device.
     pub fn make(
         &self,
         directory: InodeId,
         name: &[u8],
         object: NewObject<'_>,
         set: &SetAttributes,
-        context: Context,
+        context: &Context,
     ) -> Result<Created, FsError> {
         let _names = self.lock_names();
         let parent = self.table.get(directory)?;
-        if self.find_child(&parent, name)?.is_some() {
+        if self.find_child(&parent, name, &context.caller)?.is_some() {
             return Err(FsError::Exists);
         }
         let (kind, body, rdev, extra_bytes) = self.body_of(object, parent.id)?;
+        let set = context.caller.check_creation(&parent, kind, set)?;
         let new = NewInode {
             kind,
             body,
@@ -99,7 +102,7 @@ impl FileSystem {
             caller: context.caller,
             charge: Charge::take(&self.budget, INODE_BYTES + extra_bytes)?,
         };
-        self.add(&parent, name, new, set, context.now)
+        self.add(&parent, name, new, &set, context.now)
     }
 
     fn body_of(
@@ -166,7 +169,7 @@ fn take_existing(
     existing: &Inode,
     mode: CreateMode,
     set: &SetAttributes,
-    now: FileTime,
+    context: &Context,
 ) -> Result<Created, FsError> {
     let is_file = existing.kind == FileKind::Regular;
     let taken = match mode {
@@ -181,7 +184,7 @@ fn take_existing(
     if mode == CreateMode::Unchecked && set.size.is_some() {
         // Only the size of an existing file is set, as the Linux server does.
         let only_size = SetAttributes { size: set.size, ..SetAttributes::default() };
-        existing.change(|state| existing.apply(state, &only_size, now))?;
+        existing.change(|state| existing.apply(state, &only_size, context))?;
     }
     Ok(Created { id: existing.id, attributes: existing.attributes(), directory })
 }

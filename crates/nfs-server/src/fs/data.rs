@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use super::FileSystem;
 use super::block::Piece;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
+use super::permission::{DataAccess, READ, WRITE};
 use super::sparse::{Extent, ExtentKind};
-use super::types::{Attributes, Change, FileTime, FsError, SetAttributes};
+use super::types::{Attributes, Change, FileKind, FileTime, FsError, SetAttributes};
+use super::{Context, FileSystem};
 
 /// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +41,14 @@ impl FileSystem {
     /// Changes attributes; with a guard only where ctime still equals it.
     ///
     /// # Errors
-    /// `NotSync` where the guard differs; `IsDirectory`, `Invalid` or `FileTooBig` for a size.
+    /// `NotSync` where the guard differs; `IsDirectory`, `Invalid` or `FileTooBig` for a size;
+    /// `AccessDenied`, `NotPermitted`.
     pub fn set_attributes(
         &self,
         id: InodeId,
         set: &SetAttributes,
         guard: Option<FileTime>,
-        now: FileTime,
+        context: &Context,
     ) -> Result<Change, FsError> {
         let inode = self.table.get(id)?;
         let (change, ()) = inode.change(|state| {
@@ -54,7 +56,7 @@ impl FileSystem {
             if guard.unwrap_or(state.ctime) != state.ctime {
                 return Err(FsError::NotSync);
             }
-            inode.apply(state, set, now)
+            inode.apply(state, set, context)
         })?;
         Ok(change)
     }
@@ -62,40 +64,44 @@ impl FileSystem {
     /// Appends to `out` the pieces of up to `count` bytes from `offset`; nothing is copied.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is no data to read.
+    /// `IsDirectory` or `Invalid` where there is no data to read; `AccessDenied`.
     pub fn read(
         &self,
         id: InodeId,
         offset: u64,
         count: u32,
-        now: FileTime,
+        context: &Context,
         out: &mut Vec<Piece>,
     ) -> Result<(Attributes, ReadSpan), FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();
+        if context.data_access == DataAccess::ByMode && inode.kind == FileKind::Regular {
+            context.caller.check_data(state.protection(), READ)?;
+        }
         let span = match &state.body {
             Body::Regular(content) => content.read(offset, count, out),
             Body::Directory(_) => return Err(FsError::IsDirectory),
             Body::Symlink(_) | Body::Special => return Err(FsError::Invalid),
         };
-        inode.set_atime(now);
+        inode.set_atime(context.now);
         Ok((inode.attributes_of(&state), span))
     }
 
     /// Writes `data` at `offset`; the count returned is short only where memory ends.
     ///
     /// # Errors
-    /// `NoSpace` and `FileTooBig`, having written nothing; `IsDirectory` or `Invalid`.
+    /// `NoSpace` and `FileTooBig`, having written nothing; `IsDirectory` or `Invalid`;
+    /// `AccessDenied`.
     pub fn write(
         &self,
         id: InodeId,
         offset: u64,
         data: &[u8],
-        now: FileTime,
+        context: &Context,
     ) -> Result<(Change, usize), FsError> {
         // A stable write makes the whole file stable: what a client wrote before it without a
         // COMMIT is no longer lost, which the RFC allows (RFC 1813 section 3.3.7).
-        self.write_prepared(id, offset, data, now, FileContent::commit)
+        self.write_prepared(id, offset, data, context, FileContent::commit)
     }
 
     /// Writes as `write` does, but the data may be lost until it is committed: by `commit`, by a
@@ -108,9 +114,9 @@ impl FileSystem {
         id: InodeId,
         offset: u64,
         data: &[u8],
-        now: FileTime,
+        context: &Context,
     ) -> Result<(Change, usize), FsError> {
-        self.write_prepared(id, offset, data, now, |content| {
+        self.write_prepared(id, offset, data, context, |content| {
             content.remember_stable(offset, data.len());
         })
     }
@@ -120,15 +126,19 @@ impl FileSystem {
         id: InodeId,
         offset: u64,
         data: &[u8],
-        now: FileTime,
+        context: &Context,
         prepare: impl FnOnce(&mut FileContent),
     ) -> Result<(Change, usize), FsError> {
         self.table.get(id)?.change(|state| {
+            if context.data_access == DataAccess::ByMode {
+                context.caller.check_data(state.protection(), WRITE)?;
+            }
             let content = state.file()?;
             prepare(content);
             let written = content.write(offset, data, &self.budget)?;
             if written > 0 {
-                state.touch_data(now);
+                state.touch_data(context.now);
+                context.caller.note_written(state);
             }
             Ok(written)
         })
@@ -182,7 +192,7 @@ impl FileSystem {
         id: InodeId,
         offset: u64,
         count: u32,
-        now: FileTime,
+        context: &Context,
         into: &mut ExtentsRead<'_>,
     ) -> Result<bool, FsError> {
         let inode = self.table.get(id)?;
@@ -198,7 +208,7 @@ impl FileSystem {
             into.extents.push(extent);
             position += extent.length;
         }
-        inode.set_atime(now);
+        inode.set_atime(context.now);
         Ok(position >= content.size())
     }
 
@@ -226,9 +236,9 @@ impl FileSystem {
         id: InodeId,
         offset: u64,
         length: u64,
-        now: FileTime,
+        context: &Context,
     ) -> Result<Change, FsError> {
-        self.change_data(id, now, |content| content.allocate(offset, length, &self.budget))
+        self.change_data(id, context, |content| content.allocate(offset, length, &self.budget))
     }
 
     /// Makes a hole and keeps the size.
@@ -240,15 +250,15 @@ impl FileSystem {
         id: InodeId,
         offset: u64,
         length: u64,
-        now: FileTime,
+        context: &Context,
     ) -> Result<Change, FsError> {
-        self.change_data(id, now, |content| content.punch(offset, length, &self.budget))
+        self.change_data(id, context, |content| content.punch(offset, length, &self.budget))
     }
 
     fn change_data(
         &self,
         id: InodeId,
-        now: FileTime,
+        context: &Context,
         change: impl FnOnce(&mut FileContent) -> Result<(), FsError>,
     ) -> Result<Change, FsError> {
         let inode = self.table.get(id)?;
@@ -256,7 +266,8 @@ impl FileSystem {
             let content = state.file()?;
             change(content)?;
             content.commit();
-            state.touch_data(now);
+            state.touch_data(context.now);
+            context.caller.note_written(state);
             Ok(())
         })?;
         Ok(change)

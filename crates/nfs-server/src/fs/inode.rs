@@ -7,12 +7,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::Context;
 use super::budget::Charge;
 use super::content::FileContent;
 use super::directory::Directory;
 use super::handle::InodeId;
+use super::permission::Caller;
 use super::types::{
-    Attributes, Before, Caller, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
+    Attributes, Before, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
 use crate::sync;
 
@@ -164,17 +166,19 @@ impl Inode {
         Ok((Change { before, after: self.attributes_of(&state) }, value))
     }
 
-    /// Applies what SETATTR asks, given the locked state. The size comes first, being the only
-    /// part that can fail.
+    /// Applies what SETATTR asks, given the locked state. After the check of permissions the size
+    /// comes first, being the only part that can fail.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` for the size of what has none, `FileTooBig`.
+    /// `AccessDenied`, `NotPermitted`; `IsDirectory` or `Invalid` for the size of what has none, `FileTooBig`.
     pub fn apply(
         &self,
         state: &mut State,
         set: &SetAttributes,
-        now: FileTime,
+        context: &Context,
     ) -> Result<(), FsError> {
+        let Context { caller, now, data_access } = *context;
+        let set = &caller.check_set(self, state, set, data_access)?;
         if let Some(size) = set.size {
             state.file()?.resize(size)?;
             state.touch_data(now);

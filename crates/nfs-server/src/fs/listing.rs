@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::FileSystem;
 use super::directory::{COOKIE_PARENT, COOKIE_SELF, Name};
 use super::handle::InodeId;
+use super::permission::{Caller, READ};
 use super::types::{Attributes, FsError};
 
 /// One entry of a page.
@@ -39,13 +40,20 @@ impl FileSystem {
     /// name; planned faults may make it a directory that never ends.
     ///
     /// # Errors
-    /// `NotDirectory`, `Stale`, `BadHandle`.
+    /// `NotDirectory`, `Stale`, `BadHandle`, `AccessDenied`.
     pub fn list(
         &self,
         directory: InodeId,
         cookie: u64,
+        caller: &Caller,
         mut fits: impl FnMut(&[u8]) -> bool,
     ) -> Result<Listing, FsError> {
+        {
+            let inode = self.table.get(directory)?;
+            let state = inode.read();
+            state.directory()?;
+            caller.check(state.protection(), READ)?;
+        }
         let mut listing = self.list_stored(directory, cookie, &mut fits)?;
         self.prolong(directory, cookie, &mut listing, &mut fits)?;
         Ok(listing)

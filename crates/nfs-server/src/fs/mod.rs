@@ -3,8 +3,8 @@
 //! [`FileSystem`] is shared by all threads. Locking in one paragraph: an operation that changes
 //! names holds the one namespace mutex from start to end; every operation locks at most one
 //! inode at a time, so nothing can deadlock; READ and WRITE never touch the namespace mutex.
-//! Every caller may do everything, as under `no_root_squash` with all rights: modes and owners
-//! are kept and shown, not enforced. The time of each change is an argument.
+//! Modes and owners decide what a caller may do (`permission`), as under `no_root_squash`, unless
+//! that is off. The time of each change is an argument.
 //!
 //! **Source:** RFC 1813 section 3.3; error choices of the Linux server where the RFC is open.
 
@@ -21,6 +21,9 @@ mod listing;
 mod model_tests;
 mod namespace;
 mod paths;
+mod permission;
+#[cfg(test)]
+mod permission_tests;
 mod pin;
 mod quirks;
 mod rename;
@@ -42,13 +45,16 @@ pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::Found;
+pub use self::permission::{
+    Caller, DataAccess, EXECUTE, Permissions, Protection, READ, Rights, WRITE,
+};
 pub use self::pin::Pin;
 pub use self::quirks::{EndlessListing, Quirks};
 pub use self::rename::{Named, Renamed};
 pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{
-    Attributes, Before, Caller, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
-    LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
+    Attributes, Before, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError, LINKS_MAX,
+    NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
 };
 
 use self::budget::{Budget, Charge};
@@ -58,14 +64,20 @@ use self::quirks::QuirkState;
 use self::table::InodeTable;
 use crate::sync;
 
-/// Who asks, and when: goes with each operation that makes something.
+/// Who asks, and when: goes with each operation that changes something or reads data. The default
+/// is the server itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
-    /// Owner of what is made.
+    /// The caller, who is the owner of what is made.
     pub caller: Caller,
     /// Time of the operation.
     pub now: FileTime,
+    /// Where the right to a file's data was checked.
+    pub data_access: DataAccess,
 }
+
+/// Mode of the root and of exports: all may make names, and remove their own, as in `/tmp`.
+const OPEN_DIRECTORY_MODE: u32 = 0o1777;
 
 /// The file system; see the module.
 #[derive(Debug)]
@@ -95,7 +107,7 @@ impl FileSystem {
                 caller: Caller::default(),
                 charge: Charge::force(&budget, INODE_BYTES),
             };
-            let set = SetAttributes { mode: Some(0o777), ..SetAttributes::default() };
+            let set = SetAttributes { mode: Some(OPEN_DIRECTORY_MODE), ..SetAttributes::default() };
             Inode::new(id, new, &set, now)
         });
         let root = root.id;

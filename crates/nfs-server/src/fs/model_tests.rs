@@ -66,27 +66,27 @@ fn apply_here(fs: &FileSystem, op: &Op) -> Result<(), FsError> {
     let context = Context::default();
     let set = SetAttributes::default();
     let dir = |place: &Place| fs.find_path(place.directory).map(|(id, _)| id);
-    let at = |place: &Place| Ok(fs.lookup(dir(place)?, place.name.as_bytes())?.id);
+    let at = |place: &Place| Ok(fs.lookup(dir(place)?, place.name.as_bytes(), &context.caller)?.id);
     let make = |place: &Place, object| {
-        fs.make(dir(place)?, place.name.as_bytes(), object, &set, context).map(drop)
+        fs.make(dir(place)?, place.name.as_bytes(), object, &set, &context).map(drop)
     };
     match op {
         Op::Create(p) => {
-            fs.create(dir(p)?, p.name.as_bytes(), CreateMode::Guarded, &set, context).map(drop)
+            fs.create(dir(p)?, p.name.as_bytes(), CreateMode::Guarded, &set, &context).map(drop)
         }
-        Op::Write(p, offset, data) => fs.write(at(p)?, *offset, data, context.now).map(drop),
+        Op::Write(p, offset, data) => fs.write(at(p)?, *offset, data, &context).map(drop),
         Op::Resize(p, size) => {
             let set = SetAttributes { size: Some(*size), ..set };
-            fs.set_attributes(at(p)?, &set, None, context.now).map(drop)
+            fs.set_attributes(at(p)?, &set, None, &context).map(drop)
         }
         Op::Mkdir(p) => make(p, NewObject::Directory),
         Op::Symlink(p) => make(p, NewObject::Symlink(b"nowhere")),
-        Op::Link(f, t) => fs.link(at(f)?, dir(t)?, t.name.as_bytes(), context.now).map(drop),
-        Op::Remove(p) => fs.remove(dir(p)?, p.name.as_bytes(), context.now).map(drop),
-        Op::Rmdir(p) => fs.remove_directory(dir(p)?, p.name.as_bytes(), context.now).map(drop),
+        Op::Link(f, t) => fs.link(at(f)?, dir(t)?, t.name.as_bytes(), &context).map(drop),
+        Op::Remove(p) => fs.remove(dir(p)?, p.name.as_bytes(), &context).map(drop),
+        Op::Rmdir(p) => fs.remove_directory(dir(p)?, p.name.as_bytes(), &context).map(drop),
         Op::Rename(f, t) => {
             let to = Named::new(dir(t)?, t.name.as_bytes());
-            fs.rename(Named::new(dir(f)?, f.name.as_bytes()), to, context.now).map(drop)
+            fs.rename(Named::new(dir(f)?, f.name.as_bytes()), to, &context).map(drop)
         }
     }
 }
@@ -175,13 +175,13 @@ proptest! {
 }
 
 fn remove_all(fs: &FileSystem, directory: InodeId) {
-    let listing = fs.list(directory, 2, |_| true).unwrap();
+    let listing = fs.list(directory, 2, &Caller::default(), |_| true).unwrap();
     for entry in listing.entries {
         if fs.attributes(entry.id).unwrap().kind == FileKind::Directory {
             remove_all(fs, entry.id);
-            fs.remove_directory(directory, &entry.name, FileTime(2)).unwrap();
+            fs.remove_directory(directory, &entry.name, &Context::default()).unwrap();
         } else {
-            fs.remove(directory, &entry.name, FileTime(2)).unwrap();
+            fs.remove(directory, &entry.name, &Context::default()).unwrap();
         }
     }
 }

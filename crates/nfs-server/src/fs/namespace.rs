@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use super::FileSystem;
 use super::handle::InodeId;
 use super::inode::Inode;
+use super::permission::{Caller, EXECUTE, WRITE};
 use super::types::{Attributes, Change, FileKind, FileTime, FsError, LINKS_MAX, NAME_BYTES_MAX};
+use super::{Context, FileSystem};
 
 /// The object that LOOKUP finds.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +28,19 @@ impl FileSystem {
     /// Finds a name in a directory; knows `.` and `..`.
     ///
     /// # Errors
-    /// `NoEntry`, `NotDirectory`, `NameTooLong`, `Invalid` for a name with a slash or NUL.
-    pub fn lookup(&self, directory: InodeId, name: &[u8]) -> Result<Found, FsError> {
+    /// `NoEntry`, `NotDirectory`, `NameTooLong`, `AccessDenied`; `Invalid` for a name with a slash
+    /// or NUL.
+    pub fn lookup(
+        &self,
+        directory: InodeId,
+        name: &[u8],
+        caller: &Caller,
+    ) -> Result<Found, FsError> {
         let parent = self.table.get(directory)?;
         let (id, directory) = {
             let state = parent.read();
             let entries = state.directory()?;
+            caller.check(state.protection(), EXECUTE)?;
             let id = match name {
                 b"." => parent.id,
                 b".." => entries.parent,
@@ -56,18 +64,20 @@ impl FileSystem {
     /// Gives a file one more name; returns its attributes and the directory's change.
     ///
     /// # Errors
-    /// `Invalid` for a directory, `Exists`, `TooManyLinks`, `NotDirectory`, `NoSpace`.
+    /// `Invalid` for a directory, `Exists`, `TooManyLinks`, `NotDirectory`, `NoSpace`,
+    /// `AccessDenied`.
     pub fn link(
         &self,
         file: InodeId,
         directory: InodeId,
         name: &[u8],
-        now: FileTime,
+        context: &Context,
     ) -> Result<(Attributes, Change), FsError> {
+        let now = context.now;
         let _names = self.lock_names();
         let inode = self.table.get(file)?;
         let parent = self.table.get(directory)?;
-        if self.find_child(&parent, name)?.is_some() {
+        if self.find_child(&parent, name, &context.caller)?.is_some() {
             return Err(FsError::Exists);
         }
         if inode.kind == FileKind::Directory {
@@ -79,6 +89,7 @@ impl FileSystem {
             return Err(FsError::TooManyLinks);
         }
         let (change, ()) = parent.change(|state| {
+            context.caller.check(state.protection(), WRITE)?;
             state.directory_mut()?.insert(name, file)?;
             state.touch_data(now);
             Ok(())
@@ -92,16 +103,19 @@ impl FileSystem {
     /// Removes the name of anything but a directory; with its last name the object goes.
     ///
     /// # Errors
-    /// `NoEntry`, `NotDirectory`, `IsDirectory` (also for `.` and `..`), `NameTooLong`.
+    /// `NoEntry`, `NotDirectory`, `IsDirectory` (also for `.` and `..`), `NameTooLong`,
+    /// `AccessDenied`, `NotPermitted` (sticky bit).
     pub fn remove(
         &self,
         directory: InodeId,
         name: &[u8],
-        now: FileTime,
+        context: &Context,
     ) -> Result<Change, FsError> {
+        let now = context.now;
         let names = self.lock_names();
         let parent = self.table.get(directory)?;
-        let child = self.find_child(&parent, name)?.ok_or(FsError::NoEntry)?;
+        let child = self.find_child(&parent, name, &context.caller)?.ok_or(FsError::NoEntry)?;
+        context.caller.check_removal(&parent, &child)?;
         if child.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
@@ -119,21 +133,24 @@ impl FileSystem {
     ///
     /// # Errors
     /// `NoEntry`, `NotDirectory`, `NotEmpty`; `Invalid` for `.` and `Exists` for `..`, as the RFC
-    /// says.
+    /// says; `AccessDenied`, `NotPermitted` (sticky bit).
     pub fn remove_directory(
         &self,
         directory: InodeId,
         name: &[u8],
-        now: FileTime,
+        context: &Context,
     ) -> Result<Change, FsError> {
+        let now = context.now;
         let _names = self.lock_names();
         let parent = self.table.get(directory)?;
-        let child = self.find_child(&parent, name)?.ok_or(FsError::NoEntry)?;
+        let child = self.find_child(&parent, name, &context.caller)?.ok_or(FsError::NoEntry)?;
         match name {
             b"." => return Err(FsError::Invalid),
             b".." => return Err(FsError::Exists),
-            _ if !child.read().directory()?.is_empty() => return Err(FsError::NotEmpty),
-            _ => {}
+            _ => context.caller.check_removal(&parent, &child)?,
+        }
+        if !child.read().directory()?.is_empty() {
+            return Err(FsError::NotEmpty);
         }
         let (change, ()) = parent.change(|state| {
             state.directory_mut()?.remove(name);
@@ -150,11 +167,13 @@ impl FileSystem {
         &self,
         parent: &Arc<Inode>,
         name: &[u8],
+        caller: &Caller,
     ) -> Result<Option<Arc<Inode>>, FsError> {
         // The lock of the directory ends before another inode is looked up.
         let id = {
             let state = parent.read();
             let entries = state.directory()?;
+            caller.check(state.protection(), EXECUTE)?;
             match name {
                 b"." => Some(parent.id),
                 b".." => Some(entries.parent),

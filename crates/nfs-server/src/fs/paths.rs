@@ -4,7 +4,7 @@
 
 use super::create::NewObject;
 use super::types::{Attributes, FsError, SetAttributes};
-use super::{Context, FileSystem, InodeId};
+use super::{Caller, Context, FileSystem, InodeId, OPEN_DIRECTORY_MODE};
 
 /// Largest file that is read in one piece, in bytes: what a test can want.
 const READ_PATH_BYTES_MAX: u64 = 1 << 32;
@@ -17,23 +17,23 @@ impl FileSystem {
     pub fn find_path(&self, path: &str) -> Result<(InodeId, Attributes), FsError> {
         let mut id = self.root();
         for name in names(path) {
-            id = self.lookup(id, name.as_bytes())?.id;
+            id = self.lookup(id, name.as_bytes(), &Caller::default())?.id;
         }
         Ok((id, self.attributes(id)?))
     }
 
-    /// Makes the directories of a path that are missing, as `mkdir -p`, open to all.
+    /// Makes the directories of a path that are missing, as `mkdir -p`, open to all as `/tmp` is.
     ///
     /// # Errors
     /// As `make`.
-    pub fn make_path(&self, path: &str, context: Context) -> Result<InodeId, FsError> {
-        let set = SetAttributes { mode: Some(0o777), ..SetAttributes::default() };
+    pub fn make_path(&self, path: &str, context: &Context) -> Result<InodeId, FsError> {
+        let set = SetAttributes { mode: Some(OPEN_DIRECTORY_MODE), ..SetAttributes::default() };
         let mut id = self.root();
         for name in names(path) {
             let made = self.make(id, name.as_bytes(), NewObject::Directory, &set, context);
             id = match made {
                 Ok(created) => created.id,
-                Err(FsError::Exists) => self.lookup(id, name.as_bytes())?.id,
+                Err(FsError::Exists) => self.lookup(id, name.as_bytes(), &context.caller)?.id,
                 Err(error) => return Err(error),
             };
         }
@@ -51,9 +51,10 @@ impl FileSystem {
         }
         let mut bytes = Vec::with_capacity(attributes.size as usize);
         let mut pieces = Vec::new();
+        let context = Context { now: attributes.atime, ..Context::default() };
         loop {
             let offset = bytes.len() as u64;
-            let (_, span) = self.read(id, offset, u32::MAX, attributes.atime, &mut pieces)?;
+            let (_, span) = self.read(id, offset, u32::MAX, &context, &mut pieces)?;
             for piece in pieces.drain(..) {
                 bytes.extend_from_slice(piece.bytes());
             }

@@ -67,16 +67,16 @@ mod tests {
         let set = SetAttributes::default();
         let make = |name: &[u8]| {
             let mode = CreateMode::Guarded;
-            fs.create(fs.root(), name, mode, &set, Context::default()).unwrap().id
+            fs.create(fs.root(), name, mode, &set, &Context::default()).unwrap().id
         };
         let id = make(b"f");
-        fs.write(id, 0, b"data", FileTime(2)).unwrap();
+        fs.write(id, 0, b"data", &Context::default()).unwrap();
         let (one, two) = (fs.pin(id).unwrap(), fs.pin(id).unwrap());
-        fs.remove(fs.root(), b"f", FileTime(3)).unwrap();
+        fs.remove(fs.root(), b"f", &Context::default()).unwrap();
         assert_eq!(fs.attributes(id).map(|found| (found.nlink, found.size)), Ok((0, 4)));
         drop(one);
         let mut pieces = Vec::new();
-        fs.read(id, 0, 9, FileTime(4), &mut pieces).unwrap();
+        fs.read(id, 0, 9, &Context::default(), &mut pieces).unwrap();
         assert_eq!(pieces[0].bytes(), b"data");
         drop(two);
         assert_eq!(fs.attributes(id), Err(FsError::Stale));

@@ -61,7 +61,7 @@ impl FileSystem {
         &mut self,
         quirks: Quirks,
         export: InodeId,
-        context: Context,
+        context: &Context,
     ) -> Result<(), FsError> {
         let mut loop_link = None;
         if quirks.symlink_loops {

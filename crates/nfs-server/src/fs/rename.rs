@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use super::FileSystem;
 use super::handle::InodeId;
 use super::inode::{Inode, State};
+use super::permission::{Caller, EXECUTE, WRITE};
 use super::types::{Change, FileKind, FileTime, FsError};
+use super::{Context, FileSystem};
 
 /// The changes of the two directories; the same twice where they are one.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +43,20 @@ impl FileSystem {
     ///
     /// # Errors
     /// `NoEntry`; `Invalid` for `.` and `..` and for a directory moved below itself; `NotEmpty`,
-    /// `IsDirectory` and `NotDirectory` where the target can't be replaced; `NoSpace`.
+    /// `IsDirectory` and `NotDirectory` where the target can't be replaced; `NoSpace`;
+    /// `AccessDenied`, `NotPermitted` (sticky bit).
     pub fn rename(
         &self,
         from: Named<'_>,
         to: Named<'_>,
-        now: FileTime,
+        context: &Context,
     ) -> Result<Renamed, FsError> {
+        let Context { caller, now, .. } = *context;
         let names = self.lock_names();
         let source = self.table.get(from.directory)?;
         let target = self.table.get(to.directory)?;
-        let moved = self.find_child(&source, from.name)?;
-        let replaced = self.find_child(&target, to.name)?;
+        let moved = self.find_child(&source, from.name, &caller)?;
+        let replaced = self.find_child(&target, to.name, &caller)?;
         if matches!(from.name, b"." | b"..") || matches!(to.name, b"." | b"..") {
             return Err(FsError::Invalid);
         }
@@ -63,10 +66,12 @@ impl FileSystem {
             let (to, ()) = target.change(|_| Ok(()))?;
             return Ok(Renamed { from, to });
         }
+        check_move(&caller, &source, &target, &moved)?;
         if moved.kind == FileKind::Directory && self.is_below(&target, moved.id)? {
             return Err(FsError::Invalid);
         }
         if let Some(replaced) = &replaced {
+            caller.check_removal(&target, replaced)?;
             check_replaceable(&moved, replaced)?;
         }
         // A directory counts a link for the `..` of each subdirectory: the new parent gains one,
@@ -112,6 +117,22 @@ impl FileSystem {
             current = self.table.get(parent)?;
         }
     }
+}
+
+/// Checks whether an object may go from one directory to another. A directory that gets another
+/// parent is changed itself, for its `..` is (Linux `vfs_rename`).
+fn check_move(
+    caller: &Caller,
+    source: &Inode,
+    target: &Inode,
+    moved: &Inode,
+) -> Result<(), FsError> {
+    caller.check_removal(source, moved)?;
+    caller.check(target.read().protection(), WRITE | EXECUTE)?;
+    if moved.kind == FileKind::Directory && source.id != target.id {
+        caller.check(moved.read().protection(), WRITE)?;
+    }
+    Ok(())
 }
 
 fn check_replaceable(moved: &Inode, replaced: &Inode) -> Result<(), FsError> {

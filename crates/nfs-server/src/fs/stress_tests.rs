@@ -3,7 +3,7 @@
 //! What must hold whatever the order of events: every entry that is kept is listed once, and
 //! a tree that was emptied holds no memory.
 
-use super::tests::{CONTEXT, NONE, NOW, empty, file};
+use super::tests::{CONTEXT, NONE, empty, file};
 use super::*;
 
 #[test]
@@ -16,7 +16,7 @@ fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
     loop {
         let mut room = 100;
         let listing = fs
-            .list(fs.root(), cookie, |_| {
+            .list(fs.root(), cookie, &CONTEXT.caller, |_| {
                 room -= 1;
                 room >= 0
             })
@@ -25,8 +25,8 @@ fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
         cookie = listing.entries.last().unwrap().cookie;
         // Removes one that was listed (the page's last), and one far ahead.
         let last = listing.entries.last().unwrap().name.clone();
-        fs.remove(fs.root(), &last, NOW).unwrap();
-        fs.remove(fs.root(), format!("f{}", 9_999 - page).as_bytes(), NOW).ok();
+        fs.remove(fs.root(), &last, &CONTEXT).unwrap();
+        fs.remove(fs.root(), format!("f{}", 9_999 - page).as_bytes(), &CONTEXT).ok();
         page += 1;
         if listing.eof {
             break;
@@ -37,7 +37,10 @@ fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), total, "an entry was listed twice");
-    let kept = seen.iter().filter(|name| fs.lookup(fs.root(), name.as_bytes()).is_ok()).count();
+    let kept = seen
+        .iter()
+        .filter(|name| fs.lookup(fs.root(), name.as_bytes(), &CONTEXT.caller).is_ok())
+        .count();
     assert_eq!(kept, survivors + 2, "`.` and `..` and every survivor");
 }
 
@@ -63,22 +66,22 @@ fn churn(fs: &FileSystem, thread: u32) {
     for round in 0..300 {
         let own = format!("own{thread}");
         let id = file(fs, &own);
-        fs.write(id, round, &[thread as u8; 3000], NOW).unwrap();
+        fs.write(id, round, &[thread as u8; 3000], &CONTEXT).unwrap();
         // All threads fight for these names; only one can win each step.
-        fs.rename(Named::new(root, own.as_bytes()), Named::new(root, b"shared"), NOW).unwrap();
-        fs.make(root, b"d", NewObject::Directory, &NONE, CONTEXT).ok();
-        if let Ok(found) = fs.lookup(root, b"d") {
-            fs.rename(Named::new(root, b"shared"), Named::new(found.id, b"in"), NOW).ok();
-            fs.list(found.id, 0, |_| true).ok();
-            fs.remove(found.id, b"in", NOW).ok();
+        fs.rename(Named::new(root, own.as_bytes()), Named::new(root, b"shared"), &CONTEXT).unwrap();
+        fs.make(root, b"d", NewObject::Directory, &NONE, &CONTEXT).ok();
+        if let Ok(found) = fs.lookup(root, b"d", &CONTEXT.caller) {
+            fs.rename(Named::new(root, b"shared"), Named::new(found.id, b"in"), &CONTEXT).ok();
+            fs.list(found.id, 0, &CONTEXT.caller, |_| true).ok();
+            fs.remove(found.id, b"in", &CONTEXT).ok();
         }
-        fs.remove_directory(root, b"d", NOW).ok();
-        fs.remove(root, b"shared", NOW).ok();
+        fs.remove_directory(root, b"d", &CONTEXT).ok();
+        fs.remove(root, b"shared", &CONTEXT).ok();
     }
     // A rename can have put `in` into `d` after another thread's remove.
-    if let Ok(found) = fs.lookup(root, b"d") {
-        fs.remove(found.id, b"in", NOW).ok();
-        fs.remove_directory(root, b"d", NOW).ok();
+    if let Ok(found) = fs.lookup(root, b"d", &CONTEXT.caller) {
+        fs.remove(found.id, b"in", &CONTEXT).ok();
+        fs.remove_directory(root, b"d", &CONTEXT).ok();
     }
-    fs.remove(root, b"shared", NOW).ok();
+    fs.remove(root, b"shared", &CONTEXT).ok();
 }

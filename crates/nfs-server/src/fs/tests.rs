@@ -2,10 +2,16 @@
 //!
 //! Times are given, so they are exact too: `NOW`, or one nanosecond more for each further change.
 
+use nfs_proto::rpc::Groups;
+
 use super::*;
 
 pub(super) const NOW: FileTime = FileTime(5_000_000_000);
-pub(super) const CONTEXT: Context = Context { caller: Caller { uid: 10, gid: 20 }, now: NOW };
+pub(super) const CONTEXT: Context = Context {
+    caller: Caller::new(10, 20, Groups::EMPTY, Permissions::Off),
+    now: NOW,
+    data_access: DataAccess::ByMode,
+};
 pub(super) const NONE: SetAttributes = SetAttributes {
     mode: None,
     uid: None,
@@ -15,24 +21,29 @@ pub(super) const NONE: SetAttributes = SetAttributes {
     mtime: SetTime::Keep,
 };
 
+/// The same caller at so many seconds.
+fn at(seconds: u64) -> Context {
+    Context { now: FileTime(seconds * 1_000_000_000), ..CONTEXT }
+}
+
 pub(super) fn empty() -> FileSystem {
     FileSystem::new(StoreMode::Keep, 64 << 20, 77, FileTime(1))
 }
 
 pub(super) fn file(fs: &FileSystem, name: &str) -> InodeId {
-    let made = fs.create(fs.root(), name.as_bytes(), CreateMode::Guarded, &NONE, CONTEXT);
+    let made = fs.create(fs.root(), name.as_bytes(), CreateMode::Guarded, &NONE, &CONTEXT);
     made.unwrap().id
 }
 
 fn directory(fs: &FileSystem, parent: InodeId, name: &str) -> InodeId {
-    fs.make(parent, name.as_bytes(), NewObject::Directory, &NONE, CONTEXT).unwrap().id
+    fs.make(parent, name.as_bytes(), NewObject::Directory, &NONE, &CONTEXT).unwrap().id
 }
 
 #[test]
 fn a_new_file_belongs_to_its_maker_and_carries_the_time() {
     let fs = empty();
     let set = SetAttributes { mode: Some(0o10_4755), ..NONE };
-    let made = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, CONTEXT).unwrap();
+    let made = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, &CONTEXT).unwrap();
     let attributes = made.attributes;
     assert_eq!(attributes.kind, FileKind::Regular);
     assert_eq!((attributes.mode, attributes.nlink), (0o4755, 1));
@@ -40,14 +51,14 @@ fn a_new_file_belongs_to_its_maker_and_carries_the_time() {
     assert_eq!((attributes.atime, attributes.mtime, attributes.ctime), (NOW, NOW, NOW));
     assert_eq!(made.directory.before.ctime, FileTime(1));
     assert_eq!((made.directory.after.ctime, made.directory.after.mtime), (NOW, NOW));
-    assert_eq!(fs.lookup(fs.root(), b"f").unwrap().id, made.id);
+    assert_eq!(fs.lookup(fs.root(), b"f", &CONTEXT.caller).unwrap().id, made.id);
 }
 
 #[test]
 fn create_modes_treat_an_existing_name_as_the_rfc_says() {
     let fs = empty();
     let root = fs.root();
-    let create = |name: &[u8], mode| fs.create(root, name, mode, &NONE, CONTEXT);
+    let create = |name: &[u8], mode| fs.create(root, name, mode, &NONE, &CONTEXT);
     let one = create(b"f", CreateMode::Unchecked).unwrap().id;
     assert_eq!(create(b"f", CreateMode::Unchecked).unwrap().id, one);
     assert_eq!(create(b"f", CreateMode::Guarded).unwrap_err(), FsError::Exists);
@@ -66,9 +77,9 @@ fn create_modes_treat_an_existing_name_as_the_rfc_says() {
 fn unchecked_create_cuts_an_existing_file_and_keeps_its_mode() {
     let fs = empty();
     let id = file(&fs, "f");
-    fs.write(id, 0, b"12345", NOW).unwrap();
+    fs.write(id, 0, b"12345", &CONTEXT).unwrap();
     let set = SetAttributes { size: Some(0), mode: Some(0), ..NONE };
-    let again = fs.create(fs.root(), b"f", CreateMode::Unchecked, &set, CONTEXT).unwrap();
+    let again = fs.create(fs.root(), b"f", CreateMode::Unchecked, &set, &CONTEXT).unwrap();
     assert_eq!((again.id, again.attributes.size, again.attributes.mode), (id, 0, 0o644));
 }
 
@@ -76,16 +87,16 @@ fn unchecked_create_cuts_an_existing_file_and_keeps_its_mode() {
 fn names_are_checked() {
     let fs = empty();
     let root = fs.root();
-    let create = |name: &[u8]| fs.create(root, name, CreateMode::Guarded, &NONE, CONTEXT);
+    let create = |name: &[u8]| fs.create(root, name, CreateMode::Guarded, &NONE, &CONTEXT);
     assert_eq!(create(&[b'x'; 256]).unwrap_err(), FsError::NameTooLong);
     assert!(create(&[b'x'; 255]).is_ok());
-    assert_eq!(fs.lookup(root, &[b'x'; 256]).unwrap_err(), FsError::NameTooLong);
+    assert_eq!(fs.lookup(root, &[b'x'; 256], &CONTEXT.caller).unwrap_err(), FsError::NameTooLong);
     for name in [&b""[..], b"a/b", b"a\0b"] {
         assert_eq!(create(name).unwrap_err(), FsError::Invalid);
     }
     let id = file(&fs, "f");
-    assert_eq!(fs.lookup(id, b"x").unwrap_err(), FsError::NotDirectory);
-    assert_eq!(fs.lookup(root, b"none").unwrap_err(), FsError::NoEntry);
+    assert_eq!(fs.lookup(id, b"x", &CONTEXT.caller).unwrap_err(), FsError::NotDirectory);
+    assert_eq!(fs.lookup(root, b"none", &CONTEXT.caller).unwrap_err(), FsError::NoEntry);
 }
 
 #[test]
@@ -93,9 +104,9 @@ fn dot_and_dot_dot_lead_where_they_should() {
     let fs = empty();
     let outer = directory(&fs, fs.root(), "outer");
     let inner = directory(&fs, outer, "inner");
-    assert_eq!(fs.lookup(inner, b".").unwrap().id, inner);
-    assert_eq!(fs.lookup(inner, b"..").unwrap().id, outer);
-    assert_eq!(fs.lookup(fs.root(), b"..").unwrap().id, fs.root());
+    assert_eq!(fs.lookup(inner, b".", &CONTEXT.caller).unwrap().id, inner);
+    assert_eq!(fs.lookup(inner, b"..", &CONTEXT.caller).unwrap().id, outer);
+    assert_eq!(fs.lookup(fs.root(), b"..", &CONTEXT.caller).unwrap().id, fs.root());
     assert_eq!(fs.attributes(outer).unwrap().nlink, 3);
     assert_eq!(fs.attributes(fs.root()).unwrap().nlink, 3);
 }
@@ -104,7 +115,7 @@ fn dot_and_dot_dot_lead_where_they_should() {
 fn removed_objects_are_stale_even_where_the_slot_is_used_again() {
     let fs = empty();
     let old = file(&fs, "f");
-    fs.remove(fs.root(), b"f", NOW).unwrap();
+    fs.remove(fs.root(), b"f", &CONTEXT).unwrap();
     assert_eq!(fs.attributes(old), Err(FsError::Stale));
     let reused = (0..64).map(|n| file(&fs, &n.to_string())).any(|id| id.fileid() == old.fileid());
     assert!(reused);
@@ -119,10 +130,10 @@ fn setattr_honours_its_guard() {
     let fs = empty();
     let id = file(&fs, "f");
     let set = SetAttributes { mode: Some(0o600), ..NONE };
-    let stale = fs.set_attributes(id, &set, Some(FileTime(9)), NOW);
+    let stale = fs.set_attributes(id, &set, Some(FileTime(9)), &CONTEXT);
     assert_eq!(stale, Err(FsError::NotSync));
     assert_eq!(fs.attributes(id).unwrap().mode, 0o644);
-    let change = fs.set_attributes(id, &set, Some(NOW), NOW).unwrap();
+    let change = fs.set_attributes(id, &set, Some(NOW), &CONTEXT).unwrap();
     assert_eq!((change.before.ctime, change.after.ctime), (NOW, FileTime(NOW.0 + 1)));
     assert_eq!((change.after.mode, change.after.mtime), (0o600, NOW));
 }
@@ -137,46 +148,46 @@ fn setattr_sets_times_and_sizes() {
         size: Some(1000),
         ..NONE
     };
-    let after = fs.set_attributes(id, &times, None, NOW).unwrap().after;
+    let after = fs.set_attributes(id, &times, None, &CONTEXT).unwrap().after;
     assert_eq!((after.atime, after.mtime, after.size), (FileTime(3), FileTime(4), 1000));
     let size = SetAttributes { size: Some(1), ..NONE };
-    let root = fs.set_attributes(fs.root(), &size, None, NOW);
+    let root = fs.set_attributes(fs.root(), &size, None, &CONTEXT);
     assert_eq!(root, Err(FsError::IsDirectory));
     let huge = SetAttributes { size: Some(u64::MAX), ..NONE };
-    assert_eq!(fs.set_attributes(id, &huge, None, NOW), Err(FsError::FileTooBig));
+    assert_eq!(fs.set_attributes(id, &huge, None, &CONTEXT), Err(FsError::FileTooBig));
 }
 
 #[test]
 fn write_reports_before_and_after() {
     let fs = empty();
     let id = file(&fs, "f");
-    fs.write(id, 0, b"abc", FileTime(6_000_000_000)).unwrap();
-    let (change, written) = fs.write(id, 1, b"xyz", FileTime(7_000_000_000)).unwrap();
+    fs.write(id, 0, b"abc", &at(6)).unwrap();
+    let (change, written) = fs.write(id, 1, b"xyz", &at(7)).unwrap();
     assert_eq!((change.before.size, change.after.size, written), (3, 4, 3));
     assert_eq!(change.before.mtime, FileTime(6_000_000_000));
     assert_eq!(change.after.mtime, FileTime(7_000_000_000));
     assert_eq!(fs.read_path("/f").unwrap(), b"axyz");
-    assert_eq!(fs.write(fs.root(), 0, b"x", NOW).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.write(fs.root(), 0, b"x", &CONTEXT).unwrap_err(), FsError::IsDirectory);
 }
 
 #[test]
 fn a_failed_write_leaves_everything_as_it_was() {
     let fs = FileSystem::new(StoreMode::Keep, 100_000, 1, NOW);
     let id = file(&fs, "f");
-    fs.write(id, 0, &vec![1; 60_000], NOW).unwrap();
+    fs.write(id, 0, &vec![1; 60_000], &CONTEXT).unwrap();
     let before = (fs.attributes(id), fs.memory_bytes());
-    assert_eq!(fs.write(id, 60_000, &vec![2; 60_000], NOW).unwrap_err(), FsError::NoSpace);
+    assert_eq!(fs.write(id, 60_000, &vec![2; 60_000], &CONTEXT).unwrap_err(), FsError::NoSpace);
     assert_eq!((fs.attributes(id), fs.memory_bytes()), before);
-    fs.remove(fs.root(), b"f", NOW).unwrap();
+    fs.remove(fs.root(), b"f", &CONTEXT).unwrap();
     let id = file(&fs, "g");
-    assert!(fs.write(id, 0, &vec![1; 60_000], NOW).is_ok());
+    assert!(fs.write(id, 0, &vec![1; 60_000], &CONTEXT).is_ok());
 }
 
 #[test]
 fn names_and_inodes_count_against_the_limit() {
     let fs = FileSystem::new(StoreMode::Discard, 10_000, 1, NOW);
     let make = |n: u32| {
-        fs.create(fs.root(), n.to_string().as_bytes(), CreateMode::Guarded, &NONE, CONTEXT)
+        fs.create(fs.root(), n.to_string().as_bytes(), CreateMode::Guarded, &NONE, &CONTEXT)
     };
     let made = (0..100).take_while(|n| make(*n).is_ok()).count();
     assert!((10..30).contains(&made), "{made}");
@@ -193,18 +204,18 @@ fn names_and_inodes_count_against_the_limit() {
 fn links_share_data_until_the_last_name_goes() {
     let fs = empty();
     let id = file(&fs, "one");
-    let (attributes, _) = fs.link(id, fs.root(), b"two", NOW).unwrap();
+    let (attributes, _) = fs.link(id, fs.root(), b"two", &CONTEXT).unwrap();
     assert_eq!(attributes.nlink, 2);
-    fs.write(id, 0, b"data", NOW).unwrap();
-    fs.remove(fs.root(), b"one", NOW).unwrap();
+    fs.write(id, 0, b"data", &CONTEXT).unwrap();
+    fs.remove(fs.root(), b"one", &CONTEXT).unwrap();
     assert_eq!(
         (fs.read_path("/two").unwrap(), fs.attributes(id).unwrap().nlink),
         (b"data".to_vec(), 1)
     );
-    fs.remove(fs.root(), b"two", NOW).unwrap();
+    fs.remove(fs.root(), b"two", &CONTEXT).unwrap();
     assert_eq!(fs.attributes(id), Err(FsError::Stale));
     let sub = directory(&fs, fs.root(), "d");
-    assert_eq!(fs.link(sub, fs.root(), b"e", NOW).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.link(sub, fs.root(), b"e", &CONTEXT).unwrap_err(), FsError::Invalid);
 }
 
 #[test]
@@ -215,7 +226,7 @@ fn rename_replaces_and_refuses() {
     let (d, e) = (directory(&fs, root, "d"), directory(&fs, root, "e"));
     let inner = directory(&fs, d, "inner");
     let rename = |from: &[u8], directory: InodeId, to: &[u8]| {
-        fs.rename(Named::new(root, from), Named::new(directory, to), NOW)
+        fs.rename(Named::new(root, from), Named::new(directory, to), &CONTEXT)
     };
     assert_eq!(rename(b"a", root, b"d").unwrap_err(), FsError::IsDirectory);
     assert_eq!(rename(b"d", root, b"a").unwrap_err(), FsError::NotDirectory);
@@ -225,8 +236,11 @@ fn rename_replaces_and_refuses() {
     assert_eq!(rename(b"none", root, b"x").unwrap_err(), FsError::NoEntry);
     assert_eq!(rename(b".", root, b"x").unwrap_err(), FsError::Invalid);
     rename(b"a", root, b"b").unwrap();
-    assert_eq!((fs.lookup(root, b"b").unwrap().id, fs.attributes(b)), (a, Err(FsError::Stale)));
-    assert_eq!(fs.lookup(root, b"a").unwrap_err(), FsError::NoEntry);
+    assert_eq!(
+        (fs.lookup(root, b"b", &CONTEXT.caller).unwrap().id, fs.attributes(b)),
+        (a, Err(FsError::Stale))
+    );
+    assert_eq!(fs.lookup(root, b"a", &CONTEXT.caller).unwrap_err(), FsError::NoEntry);
     rename(b"d", root, b"e").unwrap();
     assert_eq!((fs.attributes(e), fs.attributes(root).unwrap().nlink), (Err(FsError::Stale), 3));
     rename(b"b", inner, b"moved").unwrap();
@@ -238,18 +252,18 @@ fn a_moved_directory_has_a_new_parent() {
     let fs = empty();
     let (a, b) = (directory(&fs, fs.root(), "a"), directory(&fs, fs.root(), "b"));
     let moved = directory(&fs, a, "m");
-    let renamed = fs.rename(Named::new(a, b"m"), Named::new(b, b"n"), NOW).unwrap();
+    let renamed = fs.rename(Named::new(a, b"m"), Named::new(b, b"n"), &CONTEXT).unwrap();
     assert_eq!((renamed.from.after.nlink, renamed.to.after.nlink), (2, 3));
-    assert_eq!(fs.lookup(moved, b"..").unwrap().id, b);
+    assert_eq!(fs.lookup(moved, b"..", &CONTEXT.caller).unwrap().id, b);
 }
 
 #[test]
 fn rename_onto_another_name_of_the_same_file_does_nothing() {
     let fs = empty();
     let id = file(&fs, "one");
-    fs.link(id, fs.root(), b"two", NOW).unwrap();
+    fs.link(id, fs.root(), b"two", &CONTEXT).unwrap();
     let root = fs.attributes(fs.root());
-    fs.rename(Named::new(fs.root(), b"one"), Named::new(fs.root(), b"two"), NOW).unwrap();
+    fs.rename(Named::new(fs.root(), b"one"), Named::new(fs.root(), b"two"), &CONTEXT).unwrap();
     assert_eq!(fs.list_path("/").unwrap(), [b"one", b"two"]);
     assert_eq!((fs.attributes(fs.root()), fs.attributes(id).unwrap().nlink), (root, 2));
 }
@@ -261,16 +275,16 @@ fn directories_and_files_are_removed_by_their_own_procedure() {
     file(&fs, "f");
     let sub = directory(&fs, root, "d");
     directory(&fs, sub, "below");
-    assert_eq!(fs.remove(root, b"d", NOW).unwrap_err(), FsError::IsDirectory);
-    assert_eq!(fs.remove(root, b".", NOW).unwrap_err(), FsError::IsDirectory);
-    assert_eq!(fs.remove(root, b"none", NOW).unwrap_err(), FsError::NoEntry);
-    assert_eq!(fs.remove_directory(root, b"f", NOW).unwrap_err(), FsError::NotDirectory);
-    assert_eq!(fs.remove_directory(root, b"d", NOW).unwrap_err(), FsError::NotEmpty);
-    assert_eq!(fs.remove_directory(sub, b".", NOW).unwrap_err(), FsError::Invalid);
-    assert_eq!(fs.remove_directory(sub, b"..", NOW).unwrap_err(), FsError::Exists);
-    fs.remove_directory(sub, b"below", NOW).unwrap();
-    fs.remove_directory(root, b"d", NOW).unwrap();
-    let gone = fs.create(sub, b"x", CreateMode::Guarded, &NONE, CONTEXT);
+    assert_eq!(fs.remove(root, b"d", &CONTEXT).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.remove(root, b".", &CONTEXT).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.remove(root, b"none", &CONTEXT).unwrap_err(), FsError::NoEntry);
+    assert_eq!(fs.remove_directory(root, b"f", &CONTEXT).unwrap_err(), FsError::NotDirectory);
+    assert_eq!(fs.remove_directory(root, b"d", &CONTEXT).unwrap_err(), FsError::NotEmpty);
+    assert_eq!(fs.remove_directory(sub, b".", &CONTEXT).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.remove_directory(sub, b"..", &CONTEXT).unwrap_err(), FsError::Exists);
+    fs.remove_directory(sub, b"below", &CONTEXT).unwrap();
+    fs.remove_directory(root, b"d", &CONTEXT).unwrap();
+    let gone = fs.create(sub, b"x", CreateMode::Guarded, &NONE, &CONTEXT);
     assert_eq!(gone.unwrap_err(), FsError::Stale);
 }
 
@@ -278,19 +292,19 @@ fn directories_and_files_are_removed_by_their_own_procedure() {
 fn symbolic_links_and_nodes_keep_what_they_are_given() {
     let fs = empty();
     let root = fs.root();
-    let link = fs.make(root, b"l", NewObject::Symlink(b"/to"), &NONE, CONTEXT).unwrap();
+    let link = fs.make(root, b"l", NewObject::Symlink(b"/to"), &NONE, &CONTEXT).unwrap();
     let (attributes, target) = fs.read_link(link.id).unwrap();
     assert_eq!((attributes.kind, attributes.size, &*target), (FileKind::Symlink, 3, &b"/to"[..]));
     assert_eq!(fs.read_link(root).unwrap_err(), FsError::Invalid);
     let node = NewObject::Node(FileKind::BlockDevice, (8, 1));
-    let made = fs.make(root, b"n", node, &NONE, CONTEXT).unwrap();
+    let made = fs.make(root, b"n", node, &NONE, &CONTEXT).unwrap();
     assert_eq!((made.attributes.kind, made.attributes.rdev), (FileKind::BlockDevice, (8, 1)));
     let regular = NewObject::Node(FileKind::Regular, (0, 0));
-    assert_eq!(fs.make(root, b"r", regular, &NONE, CONTEXT).unwrap_err(), FsError::BadType);
+    assert_eq!(fs.make(root, b"r", regular, &NONE, &CONTEXT).unwrap_err(), FsError::BadType);
     let long = vec![b'x'; 4096];
-    let made = fs.make(root, b"m", NewObject::Symlink(&long), &NONE, CONTEXT);
+    let made = fs.make(root, b"m", NewObject::Symlink(&long), &NONE, &CONTEXT);
     assert_eq!(made.unwrap_err(), FsError::NameTooLong);
     let mut out = Vec::new();
-    assert_eq!(fs.read(link.id, 0, 1, NOW, &mut out).unwrap_err(), FsError::Invalid);
-    assert_eq!(fs.read(root, 0, 1, NOW, &mut out).unwrap_err(), FsError::IsDirectory);
+    assert_eq!(fs.read(link.id, 0, 1, &CONTEXT, &mut out).unwrap_err(), FsError::Invalid);
+    assert_eq!(fs.read(root, 0, 1, &CONTEXT, &mut out).unwrap_err(), FsError::IsDirectory);
 }

@@ -116,15 +116,6 @@ pub struct SetAttributes {
     pub mtime: SetTime,
 }
 
-/// Who asks: the owner of what is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// Number of the user.
-    pub uid: u32,
-    /// Number of the group.
-    pub gid: u32,
-}
-
 /// Attributes before a change, for weak cache consistency. **Source:** RFC 1813 section 2.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
@@ -159,6 +150,12 @@ pub enum CreateMode {
 /// How an operation fails; the message is for tests and logs, the wire carries a number.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
 pub enum FsError {
+    /// Modes and owners don't allow it.
+    #[error("permission denied")]
+    AccessDenied,
+    /// Only the owner, or user 0, may do it.
+    #[error("operation not permitted")]
+    NotPermitted,
     /// No such name.
     #[error("no such file or directory")]
     NoEntry,

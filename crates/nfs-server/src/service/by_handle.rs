@@ -6,8 +6,8 @@
 
 use super::Service;
 use crate::fs::{
-    Attributes, Change, Context, CreateMode, Created, FileTime, Found, FsError, InodeId, Listing,
-    Named, NewObject, Renamed, SetAttributes,
+    Attributes, Caller, Change, Context, CreateMode, Created, FileTime, Found, FsError, InodeId,
+    Listing, Named, NewObject, Renamed, SetAttributes,
 };
 
 /// A name in the directory with this handle.
@@ -31,13 +31,13 @@ impl Service {
         file: &[u8],
         set: &SetAttributes,
         guard: Option<FileTime>,
-        context: Context,
+        context: &Context,
     ) -> Result<Change, FsError> {
-        self.shared.fs.set_attributes(self.inode_of(file)?, set, guard, context.now)
+        self.shared.fs.set_attributes(self.inode_of(file)?, set, guard, context)
     }
 
-    pub(super) fn find_name(&self, at: Name<'_>) -> Result<Found, FsError> {
-        self.shared.fs.lookup(self.inode_of(at.dir)?, at.name)
+    pub(super) fn find_name(&self, at: Name<'_>, caller: &Caller) -> Result<Found, FsError> {
+        self.shared.fs.lookup(self.inode_of(at.dir)?, at.name, caller)
     }
 
     pub(super) fn create_file(
@@ -45,7 +45,7 @@ impl Service {
         at: Name<'_>,
         mode: CreateMode,
         set: &SetAttributes,
-        context: Context,
+        context: &Context,
     ) -> Result<Created, FsError> {
         self.shared.fs.create(self.inode_of(at.dir)?, at.name, mode, set, context)
     }
@@ -55,42 +55,42 @@ impl Service {
         at: Name<'_>,
         object: NewObject<'_>,
         set: &SetAttributes,
-        context: Context,
+        context: &Context,
     ) -> Result<Created, FsError> {
         self.shared.fs.make(self.inode_of(at.dir)?, at.name, object, set, context)
     }
 
-    pub(super) fn remove_name(&self, at: Name<'_>, context: Context) -> Result<Change, FsError> {
-        self.shared.fs.remove(self.inode_of(at.dir)?, at.name, context.now)
+    pub(super) fn remove_name(&self, at: Name<'_>, context: &Context) -> Result<Change, FsError> {
+        self.shared.fs.remove(self.inode_of(at.dir)?, at.name, context)
     }
 
     pub(super) fn remove_directory(
         &self,
         at: Name<'_>,
-        context: Context,
+        context: &Context,
     ) -> Result<Change, FsError> {
-        self.shared.fs.remove_directory(self.inode_of(at.dir)?, at.name, context.now)
+        self.shared.fs.remove_directory(self.inode_of(at.dir)?, at.name, context)
     }
 
     pub(super) fn rename_name(
         &self,
         from: Name<'_>,
         to: Name<'_>,
-        context: Context,
+        context: &Context,
     ) -> Result<Renamed, FsError> {
         let from = Named::new(self.inode_of(from.dir)?, from.name);
         let to = Named::new(self.inode_of(to.dir)?, to.name);
-        self.shared.fs.rename(from, to, context.now)
+        self.shared.fs.rename(from, to, context)
     }
 
     pub(super) fn link_name(
         &self,
         file: &[u8],
         to: Name<'_>,
-        context: Context,
+        context: &Context,
     ) -> Result<(Attributes, Change), FsError> {
         let file = self.inode_of(file)?;
-        self.shared.fs.link(file, self.inode_of(to.dir)?, to.name, context.now)
+        self.shared.fs.link(file, self.inode_of(to.dir)?, to.name, context)
     }
 
     /// Lists as many entries as a reply of `bytes_max` could hold, each of `entry_bytes` besides
@@ -102,9 +102,10 @@ impl Service {
         cookie: u64,
         bytes_max: u32,
         entry_bytes: usize,
+        caller: &Caller,
     ) -> Result<Listing, FsError> {
         let mut bytes_left = bytes_max as usize;
-        self.shared.fs.list(directory, cookie, |name| {
+        self.shared.fs.list(directory, cookie, caller, |name| {
             let bytes = entry_bytes + name.len();
             let fits = bytes <= bytes_left;
             bytes_left = bytes_left.saturating_sub(bytes);

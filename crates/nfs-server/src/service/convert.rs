@@ -4,11 +4,12 @@
 
 use nfs_proto::nfs3::{
     Device, Fattr, FileHandle, FileType, Sattr, SetTime as WireSetTime, Status, Time, WccAttr,
-    WccData,
+    WccData, access,
 };
 
 use crate::fs::{
-    Attributes, Change, FileKind, FileSystem, FileTime, FsError, InodeId, SetAttributes, SetTime,
+    Attributes, Caller, Change, EXECUTE, FileKind, FileSystem, FileTime, FsError, InodeId, READ,
+    SetAttributes, SetTime, WRITE,
 };
 
 /// Number of the one file system; any constant will do.
@@ -79,6 +80,8 @@ impl From<FsError> for Status {
     /// Names a failure by the status of NFS v3 and v4, which share these numbers.
     fn from(error: FsError) -> Self {
         match error {
+            FsError::AccessDenied => Self::Access,
+            FsError::NotPermitted => Self::Perm,
             FsError::NoEntry => Self::NoEnt,
             FsError::Exists => Self::Exist,
             FsError::NotDirectory => Self::NotDir,
@@ -97,6 +100,38 @@ impl From<FsError> for Status {
             FsError::BadType => Self::BadType,
         }
     }
+}
+
+/// Rights that a directory can grant; none can be executed.
+const ACCESS_DIRECTORY: u32 =
+    access::READ | access::LOOKUP | access::MODIFY | access::EXTEND | access::DELETE;
+/// Rights that anything else can grant: nothing is looked up or removed in it.
+const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
+
+/// The rights of ACCESS that mean something for a kind of object (RFC 1813 section 3.3.4).
+pub(super) fn meaningful_access(requested: u32, kind: FileKind) -> u32 {
+    match kind {
+        FileKind::Directory => requested & ACCESS_DIRECTORY,
+        _ => requested & ACCESS_OTHER,
+    }
+}
+
+/// The rights of ACCESS that a caller has. The bits are the same in v3 and v4; a name is made or
+/// removed in a directory that may be both written and searched.
+pub(super) fn granted_access(requested: u32, found: &Attributes, caller: &Caller) -> u32 {
+    let rights = caller.rights_on(found);
+    let mut granted = 0;
+    if rights & READ != 0 {
+        granted |= access::READ;
+    }
+    if rights & EXECUTE != 0 {
+        granted |= access::LOOKUP | access::EXECUTE;
+    }
+    let change = if found.kind == FileKind::Directory { WRITE | EXECUTE } else { WRITE };
+    if rights & change == change {
+        granted |= access::MODIFY | access::EXTEND | access::DELETE;
+    }
+    meaningful_access(requested, found.kind) & granted
 }
 
 /// Turns a kind into its number.

@@ -14,7 +14,7 @@ use nfs_proto::server::encode_nfs3_reply;
 
 use super::Service;
 use super::convert::{fattr, handle};
-use crate::fs::{FsError, ListedEntry, Listing};
+use crate::fs::{Caller, FsError, ListedEntry, Listing};
 use crate::outbox::Outbox;
 
 /// Least bytes of an entry besides its name: fileid, length, cookie, and the word before.
@@ -53,10 +53,11 @@ impl Service {
         dir: &[u8],
         cursor: Cursor,
         count: u32,
+        caller: &Caller,
         page: &'p mut Vec<u8>,
     ) -> Reply<'p> {
         let count = count.min(self.granted.read_bytes_max);
-        let listing = match self.gather_entries(dir, cursor, count) {
+        let listing = match self.gather_entries(dir, cursor, count, caller) {
             Ok(listing) => listing,
             Err(error) => {
                 let dir = self.attributes_after(dir);
@@ -84,11 +85,12 @@ impl Service {
         dir: &[u8],
         cursor: Cursor,
         counts: PlusCounts,
+        caller: &Caller,
         page: &'p mut Vec<u8>,
     ) -> Reply<'p> {
         let dircount = counts.dircount;
         let maxcount = counts.maxcount.min(self.granted.read_bytes_max);
-        let listing = match self.gather_entries(dir, cursor, maxcount) {
+        let listing = match self.gather_entries(dir, cursor, maxcount, caller) {
             Ok(listing) => listing,
             Err(error) => {
                 let dir = self.attributes_after(dir);
@@ -119,14 +121,20 @@ impl Service {
     }
 
     /// Lists at least as many entries as a reply of `count` bytes can hold.
-    fn gather_entries(&self, dir: &[u8], cursor: Cursor, count: u32) -> Result<Listing, FsError> {
+    fn gather_entries(
+        &self,
+        dir: &[u8],
+        cursor: Cursor,
+        count: u32,
+        caller: &Caller,
+    ) -> Result<Listing, FsError> {
         let id = self.inode_of(dir)?;
         // Cookies are numbers of this store, so those of another start of it mean nothing. The
         // first call of a listing has cookie 0 and no verifier yet (RFC 1813 section 3.3.16).
         if cursor.cookie != 0 && cursor.verifier != self.shared.cookie_verifier() {
             return Err(FsError::BadCookie);
         }
-        self.list_entries(id, cursor.cookie, count, ENTRY_BYTES)
+        self.list_entries(id, cursor.cookie, count, ENTRY_BYTES, caller)
     }
 
     /// Whether a page ends the directory; an error where not even one entry fitted.

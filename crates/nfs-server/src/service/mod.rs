@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use nfs_proto::RpcError;
 use nfs_proto::nfs3::{Reply, StableHow, Status, Verifier};
 use nfs_proto::program;
-use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential};
+use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential, Groups};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
 
 pub(crate) use self::nfs4::Tables;
@@ -37,7 +37,10 @@ use crate::counters::ThreadCounters;
 use crate::fault::{
     CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
 };
-use crate::fs::{Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Piece};
+use crate::fs::{
+    Caller, Change, Context, DataAccess, FileKind, FileSystem, FileTime, FsError, InodeId,
+    Permissions, Piece,
+};
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
@@ -74,6 +77,7 @@ pub(crate) struct Shared {
     pub(crate) fs: FileSystem,
     pub(crate) exports: Vec<String>,
     pub(crate) versions: Versions,
+    pub(crate) permissions: Permissions,
     pub(crate) lease_s: u32,
     pub(crate) granted: Granted,
     /// Longest call taken: a WRITE of the configured size, though a fault may grant less.
@@ -208,7 +212,9 @@ impl Service {
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
         };
-        let known = caller_of(&request.credential).filter(|_| !self.lacks_tls(call, origin));
+        let permissions = self.shared.permissions;
+        let known =
+            caller_of(&request.credential, permissions).filter(|_| !self.lacks_tls(call, origin));
         let Some(caller) = known else {
             self.counters.refused_calls.add(1);
             encode_refusal(out.head(), xid, RpcError::Authentication(AUTH_TOO_WEAK));
@@ -244,8 +250,8 @@ impl Service {
                     let reply = nfs_proto::nfs2::Reply::failure(procedure, status);
                     encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
                 } else {
-                    let context = Context { caller, now: self.now };
-                    self.answer_nfs2(call, context, xid, out);
+                    let context = Context { caller, now: self.now, ..Context::default() };
+                    self.answer_nfs2(call, &context, xid, out);
                 }
             }
             program::Call::Nfs3(call) => {
@@ -256,8 +262,8 @@ impl Service {
                     self.counters.error(status);
                     encode_nfs3_reply(out.head(), xid, &Reply::failure(procedure, status));
                 } else {
-                    let context = Context { caller, now: self.now };
-                    self.answer_nfs3(call, context, xid, out);
+                    let context = Context { caller, now: self.now, ..Context::default() };
+                    self.answer_nfs3(call, &context, xid, out);
                 }
             }
             program::Call::Mount1(call) => self.answer_mount1(*call, origin, xid, out),
@@ -267,7 +273,10 @@ impl Service {
                 self.answer_rpcbind(*call, xid, out);
             }
             program::Call::Nfs4(call) => {
-                let context = Context { caller, now: self.now };
+                // A file's data is checked where it is opened, and for the special stateids in
+                // `check_access_on`.
+                let data_access = DataAccess::ByStateid;
+                let context = Context { caller, now: self.now, data_access };
                 self.answer_nfs4(call, context, xid, out);
             }
         }
@@ -302,6 +311,7 @@ impl Service {
         offset: u64,
         data: &[u8],
         stable: StableHow,
+        context: &Context,
     ) -> Result<Written, FsError> {
         if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
             self.counters.fault(FaultKind::NewVerifier);
@@ -322,13 +332,13 @@ impl Service {
         // Undo data costs memory, so it is kept only where a planned restart will need it.
         let Shared { fs, faults, .. } = &*self.shared;
         let (change, count) = if faults.lose_committed || (unstable && faults.lose_unstable) {
-            let written = fs.write_unstable(id, offset, data, self.now)?;
+            let written = fs.write_unstable(id, offset, data, context)?;
             if !unstable {
                 fs.claim_stable(id)?;
             }
             written
         } else {
-            fs.write(id, offset, data, self.now)?
+            fs.write(id, offset, data, context)?
         };
         self.counters.payload_written_bytes.add(count as u64);
         Ok(Written { change, count: count as u32, verifier })
@@ -361,10 +371,12 @@ impl Service {
 }
 
 /// Who calls; `None` for a flavor that is not understood.
-fn caller_of(credential: &Credential<'_>) -> Option<Caller> {
+fn caller_of(credential: &Credential<'_>, permissions: Permissions) -> Option<Caller> {
     match credential {
-        Credential::Sys(sys) => Some(Caller { uid: sys.uid, gid: sys.gid }),
-        Credential::None => Some(Caller { uid: ANONYMOUS_ID, gid: ANONYMOUS_ID }),
+        Credential::Sys(sys) => Some(Caller::new(sys.uid, sys.gid, sys.groups, permissions)),
+        Credential::None => {
+            Some(Caller::new(ANONYMOUS_ID, ANONYMOUS_ID, Groups::default(), permissions))
+        }
         Credential::Other { .. } => None,
     }
 }

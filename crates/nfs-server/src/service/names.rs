@@ -14,15 +14,15 @@ use super::Service;
 use super::by_handle::Name;
 use super::convert::{fattr, handle, set_attributes, wcc};
 use crate::fs::{
-    Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
+    Caller, Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
 };
 
 /// Outcome of what makes something: the directory's change and the object.
 pub(super) type MadeReply = (WccData, Result<WireCreated, Status>);
 
 impl Service {
-    pub(super) fn lookup_v3(&self, at: Name<'_>) -> Reply<'static> {
-        match self.find_name(at) {
+    pub(super) fn lookup_v3(&self, at: Name<'_>, caller: &Caller) -> Reply<'static> {
+        match self.find_name(at, caller) {
             Ok(found) => {
                 let object = Object {
                     file: handle(&self.shared.fs, found.id),
@@ -37,7 +37,7 @@ impl Service {
         }
     }
 
-    pub(super) fn create_v3(&self, at: Name<'_>, how: CreateHow, context: Context) -> MadeReply {
+    pub(super) fn create_v3(&self, at: Name<'_>, how: CreateHow, context: &Context) -> MadeReply {
         let (mode, set) = match how {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
@@ -55,7 +55,7 @@ impl Service {
         at: Name<'_>,
         object: NewObject<'_>,
         sattr: &Sattr,
-        context: Context,
+        context: &Context,
     ) -> MadeReply {
         self.made_reply(at.dir, self.make_object(at, object, &set_attributes(sattr), context))
     }
@@ -89,7 +89,7 @@ impl Service {
         &self,
         from: Name<'_>,
         to: Name<'_>,
-        context: Context,
+        context: &Context,
     ) -> Reply<'static> {
         match self.rename_name(from, to, context) {
             Ok(renamed) => Reply::Rename {
@@ -105,7 +105,7 @@ impl Service {
         }
     }
 
-    pub(super) fn link_v3(&self, file: &[u8], to: Name<'_>, context: Context) -> Reply<'static> {
+    pub(super) fn link_v3(&self, file: &[u8], to: Name<'_>, context: &Context) -> Reply<'static> {
         match self.link_name(file, to, context) {
             Ok((attributes, change)) => Reply::Link {
                 attributes: Some(fattr(&attributes)),

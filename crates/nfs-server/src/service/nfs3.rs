@@ -7,31 +7,34 @@
 //! **Source:** RFC 1813 sections 3.3.1 to 3.3.21.
 
 use nfs_proto::nfs3::{
-    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData, WriteOk, access,
+    Call, Fattr, Fsinfo, Fsstat, Pathconf, Reply, StableHow, Status, Time, WccData, WriteOk,
 };
 use nfs_proto::server::{encode_nfs3_reply, encode_read_reply_header};
 
 use super::by_handle::Name;
-use super::convert::{fattr, file_time, set_attributes, wcc};
+use super::convert::{fattr, file_time, granted_access, set_attributes, wcc};
 use super::listing::{Cursor, PlusCounts};
 use super::names::requested_node;
 use super::{Service, Written};
 use crate::fs::{
-    BLOCK_BYTES, Context, FILE_BYTES_MAX, FileKind, FsError, LINKS_MAX, NAME_BYTES_MAX, NewObject,
+    Attributes, BLOCK_BYTES, Caller, Context, FILE_BYTES_MAX, FsError, LINKS_MAX, NAME_BYTES_MAX,
+    NewObject, Permissions,
 };
 use crate::outbox::Outbox;
 
-/// Rights a directory can grant; files never grant LOOKUP or DELETE, directories never EXECUTE.
-const ACCESS_DIRECTORY: u32 =
-    access::READ | access::LOOKUP | access::MODIFY | access::EXTEND | access::DELETE;
-const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
+/// The bytes that a READ requests.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    offset: u64,
+    count: u32,
+}
 
 impl Service {
     /// Carries out one call and appends its reply.
     pub(super) fn answer_nfs3(
         &mut self,
         call: &Call<'_>,
-        context: Context,
+        context: &Context,
         xid: u32,
         out: &mut Outbox,
     ) {
@@ -42,26 +45,30 @@ impl Service {
                 Err(error) => Reply::Getattr { result: Err(self.count_error(error)) },
             },
             Call::Read { file, offset, count } => {
-                return self.read_v3(file, offset, count, xid, out);
+                let range = Range { offset, count };
+                return self.read_v3(file, range, context, xid, out);
             }
-            Call::Write { file, offset, stable, data } => self.write_v3(file, offset, stable, data),
+            Call::Write { file, offset, stable, data } => {
+                self.write_v3(file, offset, stable, data, context)
+            }
             Call::Setattr { file, attributes, guard } => {
                 let (set, guard) = (set_attributes(&attributes), guard.map(file_time));
                 let changed = self.set_attributes_of(file, &set, guard, context);
                 let (wcc, result) = self.changed_reply(file, changed);
                 Reply::Setattr { wcc, result }
             }
-            Call::Access { file, access } => self.access_v3(file, access),
+            Call::Access { file, access } => self.access_v3(file, access, &context.caller),
             Call::Readdir { dir, cookie, verifier, count } => {
                 let cursor = Cursor { cookie, verifier };
                 return self.answer_listing(xid, out, |service, page| {
-                    service.readdir_v3(dir, cursor, count, page)
+                    service.readdir_v3(dir, cursor, count, &context.caller, page)
                 });
             }
             Call::Readdirplus { dir, cookie, verifier, dircount, maxcount } => {
                 let cursor = Cursor { cookie, verifier };
+                let counts = PlusCounts { dircount, maxcount };
                 return self.answer_listing(xid, out, |service, page| {
-                    service.readdirplus_v3(dir, cursor, PlusCounts { dircount, maxcount }, page)
+                    service.readdirplus_v3(dir, cursor, counts, &context.caller, page)
                 });
             }
             Call::Readlink { file } => return self.read_link_v3(file, xid, out),
@@ -74,7 +81,7 @@ impl Service {
                 Reply::Fsinfo { attributes, result }
             }
             Call::Pathconf { file } => {
-                let (attributes, result) = self.with_attributes(file, |_| path_limits());
+                let (attributes, result) = self.with_attributes(file, |_| self.path_limits());
                 Reply::Pathconf { attributes, result }
             }
             Call::Commit { file, .. } => {
@@ -82,7 +89,7 @@ impl Service {
                 let result = committed.map_err(|error| self.count_error(error));
                 Reply::Commit { wcc: self.wcc_after(file), result }
             }
-            Call::Lookup { dir, name } => self.lookup_v3(Name { dir, name }),
+            Call::Lookup { dir, name } => self.lookup_v3(Name { dir, name }, &context.caller),
             Call::Create { dir, name, how } => {
                 let (dir, result) = self.create_v3(Name { dir, name }, how, context);
                 Reply::Create { dir, result }
@@ -142,19 +149,27 @@ impl Service {
     fn with_attributes<T>(
         &self,
         file: &[u8],
-        answer: impl FnOnce(FileKind) -> T,
+        answer: impl FnOnce(&Attributes) -> T,
     ) -> (Option<Fattr>, Result<T, Status>) {
         match self.attributes_of(file) {
-            Ok(found) => (Some(fattr(&found)), Ok(answer(found.kind))),
+            Ok(found) => (Some(fattr(&found)), Ok(answer(&found))),
             Err(error) => (None, Err(self.count_error(error))),
         }
     }
 
-    fn read_v3(&mut self, file: &[u8], offset: u64, count: u32, xid: u32, out: &mut Outbox) {
+    fn read_v3(
+        &mut self,
+        file: &[u8],
+        range: Range,
+        context: &Context,
+        xid: u32,
+        out: &mut Outbox,
+    ) {
+        let Range { offset, count } = range;
         let count = count.min(self.granted.read_bytes_max);
         let found = self
             .inode_of(file)
-            .and_then(|id| self.shared.fs.read(id, offset, count, self.now, &mut self.pieces));
+            .and_then(|id| self.shared.fs.read(id, offset, count, context, &mut self.pieces));
         let (attributes, span) = match found {
             Ok(found) => found,
             Err(error) => {
@@ -185,8 +200,10 @@ impl Service {
         offset: u64,
         stable: StableHow,
         data: &[u8],
+        context: &Context,
     ) -> Reply<'static> {
-        let written = self.inode_of(file).and_then(|id| self.write_data(id, offset, data, stable));
+        let written =
+            self.inode_of(file).and_then(|id| self.write_data(id, offset, data, stable, context));
         match written {
             Ok(Written { change, count, verifier }) => {
                 let committed = self.claimed_stability(stable);
@@ -199,13 +216,9 @@ impl Service {
         }
     }
 
-    fn access_v3(&self, file: &[u8], requested: u32) -> Reply<'static> {
-        // The server enforces no permissions, so every right that means something for the kind of
-        // object is granted. Rights without a meaning are left out, as section 3.3.4 has it.
-        let (attributes, result) = self.with_attributes(file, |kind| match kind {
-            FileKind::Directory => requested & ACCESS_DIRECTORY,
-            _ => requested & ACCESS_OTHER,
-        });
+    fn access_v3(&self, file: &[u8], requested: u32, caller: &Caller) -> Reply<'static> {
+        let (attributes, result) =
+            self.with_attributes(file, |found| granted_access(requested, found, caller));
         Reply::Access { attributes, result }
     }
 
@@ -251,19 +264,24 @@ impl Service {
             properties: Fsinfo::LINK | Fsinfo::SYMLINK | Fsinfo::HOMOGENEOUS | Fsinfo::CAN_SET_TIME,
         }
     }
+
+    fn path_limits(&self) -> Pathconf {
+        Pathconf {
+            links_max: LINKS_MAX,
+            name_bytes_max: NAME_BYTES_MAX as u32,
+            no_truncation: true,
+            chown_restricted: self.restricts_chown(),
+            case_insensitive: false,
+            case_preserving: true,
+        }
+    }
+
+    /// Whether only user 0 may give files to other users.
+    pub(super) fn restricts_chown(&self) -> bool {
+        self.shared.permissions == Permissions::Enforced
+    }
 }
 
 /// Suggested multiple of transfer sizes: a page. **Source:** the Linux server says 4096 too.
 const READ_MULTIPLE_BYTES: u32 = 4096;
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(READ_MULTIPLE_BYTES as usize));
-
-fn path_limits() -> Pathconf {
-    Pathconf {
-        links_max: LINKS_MAX,
-        name_bytes_max: NAME_BYTES_MAX as u32,
-        no_truncation: true,
-        chown_restricted: false,
-        case_insensitive: false,
-        case_preserving: true,
-    }
-}

@@ -26,6 +26,7 @@ pub struct Client {
     pub stream: TcpStream,
     inbox: Inbox,
     pub xid: u32,
+    pub user: AuthSys<'static>,
 }
 
 /// The results of one call, owned.
@@ -73,11 +74,16 @@ pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
     panic!("the condition was not reached: {:#?}", server.counters());
 }
 
+/// User 1000 of group 100.
+pub const USER: AuthSys<'static> =
+    AuthSys { stamp: 0, machine_name: b"test", uid: 1000, gid: 100, groups: Groups::EMPTY };
+
+/// User 0, who may do everything.
+pub const ROOT: AuthSys<'static> = AuthSys { uid: 0, gid: 0, ..USER };
+
 /// Encodes a framed call as user 1000, group 100.
 pub fn encode_call(xid: u32, call: &program::Call<'_>) -> Vec<u8> {
-    let sys =
-        AuthSys { stamp: 0, machine_name: b"test", uid: 1000, gid: 100, groups: Groups::default() };
-    encode_call_as(xid, Credential::Sys(sys), call)
+    encode_call_as(xid, Credential::Sys(USER), call)
 }
 
 pub fn encode_call_as(xid: u32, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {
@@ -117,13 +123,12 @@ impl Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, inbox: Inbox::default(), xid: 0 }
+        Self { stream, inbox: Inbox::default(), xid: 0, user: USER }
     }
 
-    /// Encodes a framed call as user 1000, group 100, under the next xid.
+    /// Encodes a framed call as the client's user, under the next xid.
     pub fn encode(&mut self, call: &program::Call<'_>) -> Vec<u8> {
-        self.xid += 1;
-        encode_call(self.xid, call)
+        self.encode_as(Credential::Sys(self.user), call)
     }
 
     pub fn encode_as(&mut self, credential: Credential<'_>, call: &program::Call<'_>) -> Vec<u8> {

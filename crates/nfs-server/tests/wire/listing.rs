@@ -8,7 +8,7 @@ use nfs_proto::nfs3::{Call, FileHandle, Reply, Status, Verifier};
 use nfs_server::fs::{Context, CreateMode, SetAttributes};
 use nfs_server::{Server, ServerConfig};
 
-use crate::client::{Client, start};
+use crate::client::{Client, ROOT, start};
 
 const ENTRIES: usize = 10_000;
 
@@ -22,7 +22,7 @@ fn filled() -> (Server, Client, FileHandle) {
     let (set, context) = (SetAttributes::default(), Context::default());
     for n in 0..ENTRIES {
         let name = format!("entry-{n}");
-        fs.create(directory, name.as_bytes(), CreateMode::Guarded, &set, context).unwrap();
+        fs.create(directory, name.as_bytes(), CreateMode::Guarded, &set, &context).unwrap();
     }
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -90,6 +90,7 @@ fn every_entry_comes_exactly_once() {
 fn removing_what_was_listed_skips_and_repeats_nothing() {
     let (server, mut client, root) = filled();
     let mut remover = Client::connect(&server);
+    remover.user = ROOT;
     let names = all(|cursor| {
         let page = readdir(&mut client, root, cursor, 8192);
         for (name, _) in page.0.iter().filter(|(name, _)| name.starts_with("entry")) {

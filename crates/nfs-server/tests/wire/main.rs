@@ -11,6 +11,7 @@ mod listing;
 mod mount;
 mod nfs2;
 mod nfs4;
+mod permissions;
 mod planned;
 mod portmap;
 mod repeats;

@@ -13,7 +13,7 @@ use nfs_server::{
     ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig, StoreMode,
 };
 
-use crate::client::{Client, start};
+use crate::client::{Client, ROOT, start};
 
 fn pair_with(config: ServerConfig) -> (Server, Client, FileHandle) {
     let server = start(config);
@@ -71,7 +71,7 @@ fn sparse(server: &Server, name: &[u8], bytes: u64) {
     let fs = server.file_system();
     let (export, _) = fs.find_path("/export").unwrap();
     let set = SetAttributes { size: Some(bytes), ..SetAttributes::default() };
-    fs.create(export, name, CreateMode::Guarded, &set, Context::default()).unwrap();
+    fs.create(export, name, CreateMode::Guarded, &set, &Context::default()).unwrap();
 }
 
 #[test]
@@ -136,6 +136,7 @@ fn nothing_reaches_2_gib() {
 fn a_file_too_large_is_refused_and_can_be_cut_and_removed() {
     let (server, mut client, root) = pair();
     sparse(&server, b"big", 5 << 30);
+    client.user = ROOT;
     let name = &b"big"[..];
     assert_eq!(status(&mut client, Call::Lookup { dir: root, name }), Err(Status::FBig));
     let v3 = client.mount("/export");
@@ -207,6 +208,7 @@ fn names_are_made_moved_and_removed() {
 #[test]
 fn create_takes_what_exists_and_makes_special_files() {
     let (_server, mut client, dir) = pair();
+    client.user = ROOT;
     let file = create(&mut client, dir, "f", Sattr::default()).file;
     write(&mut client, file, 0, b"12345").unwrap();
     assert_eq!(create(&mut client, dir, "f", Sattr::default()).attributes.size, 5);

@@ -9,7 +9,7 @@ use nfs_proto::nfs3::{
 use nfs_server::fs::FileTime;
 use nfs_server::{Server, ServerConfig, StoreMode};
 
-use crate::client::{Client, start};
+use crate::client::{Client, ROOT, start};
 
 fn pair() -> (Server, Client, nfs_proto::nfs3::FileHandle) {
     let server = start(ServerConfig::default());
@@ -145,6 +145,7 @@ fn objects_are_made_for_the_caller() {
     let Reply::Readlink { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(&target[..]));
 
+    client.user = ROOT;
     let what = MknodWhat::Block(Sattr::default(), Device { major: 8, minor: 3 });
     let answer = client.nfs(Call::Mknod { dir: &root, name: b"n", what });
     let Reply::Mknod { result, .. } = answer.nfs3() else { unreachable!() };

@@ -75,6 +75,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Threads of the in-memory server."),
     key(Server, "discard", ["true or false", ""], "true or false", "false",
         "Throw written data away and read zeros: the limits of client and wire."),
+    key(Server, "permissions", ["true or false", ""], "true or false", "true",
+        "Mode bits, owner, group and the sticky bit decide what a caller may do, as on a kernel's \
+         server without root_squash; without, every caller may do everything."),
     key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
         "Versions of NFS that the in-memory server offers."),
     key(Server, "faults", ["table", ""], "", "none",

@@ -22,6 +22,7 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
         memory_bytes: table.read("memory", |field| bounded_size(field, limits::SERVER_MEMORY))?,
         threads: table.read("threads", |field| bounded_u32(field, limits::SERVER_THREADS))?,
         discard: table.read("discard", Field::flag)?,
+        permissions: table.read("permissions", Field::flag)?,
         versions: table.read("nfsvers", read_versions)?,
         faults: table.read("faults", read_faults)?.unwrap_or_default(),
     })

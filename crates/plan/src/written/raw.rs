@@ -47,6 +47,8 @@ pub struct RawServer {
     pub threads: Option<Located<u32>>,
     /// Whether written data is thrown away.
     pub discard: Option<Located<bool>>,
+    /// Whether mode bits and owners decide what a caller may do.
+    pub permissions: Option<Located<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
     /// The faults that it plans.

@@ -45,6 +45,7 @@ order = "blocks"
 memory = "192MiB"
 threads = 1
 discard = false
+permissions = true
 nfsvers = ["2", "3", "4.0", "4.1", "4.2"]
 
 [server.faults]

@@ -11,35 +11,50 @@ use nfs_proto::nfs2::{Entry, FileHandle, Listing, Reply, page_of};
 use nfs_proto::server::encode_reply;
 
 use super::convert::handle_bytes;
-use crate::fs;
+use crate::fs::{self, Caller};
 use crate::outbox::Outbox;
 use crate::service::Service;
 
 /// Least bytes of an entry besides its name: the word before, fileid, length and cookie.
 const ENTRY_BYTES: usize = 16;
 
+/// The page that a READDIR requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageRequest {
+    /// The cookie after which it starts.
+    pub(super) cookie: u32,
+    /// Bytes that it may take.
+    pub(super) count: u32,
+}
+
 impl Service {
-    /// Carries out READDIR from a cookie on, within so many bytes.
+    /// Carries out READDIR.
     pub(super) fn readdir_v2(
         &mut self,
         dir: &FileHandle,
-        cookie: u32,
-        count: u32,
+        request: PageRequest,
+        caller: &Caller,
         xid: u32,
         out: &mut Outbox,
     ) {
         let mut page = std::mem::take(&mut self.page);
-        let count = count.min(V2_TRANSFER_BYTES_MAX);
-        let listed = self.list_v2(dir, cookie, count);
+        let count = request.count.min(V2_TRANSFER_BYTES_MAX);
+        let listed = self.list_v2(dir, PageRequest { count, ..request }, caller);
         let result = self.counted_v2(listed.and_then(|found| fill_page(&found, count, &mut page)));
         let reply = nfs_proto::program::Reply::Nfs2(Reply::Readdir(result));
         encode_reply(out.head(), xid, &reply);
         self.page = page;
     }
 
-    fn list_v2(&self, dir: &FileHandle, cookie: u32, count: u32) -> Result<fs::Listing, Status> {
+    fn list_v2(
+        &self,
+        dir: &FileHandle,
+        request: PageRequest,
+        caller: &Caller,
+    ) -> Result<fs::Listing, Status> {
+        let PageRequest { cookie, count } = request;
         let id = self.inode_of(handle_bytes(dir))?;
-        Ok(self.list_entries(id, cookie.into(), count, ENTRY_BYTES)?)
+        Ok(self.list_entries(id, cookie.into(), count, ENTRY_BYTES, caller)?)
     }
 }
 

@@ -17,6 +17,7 @@ use nfs_proto::nfs3;
 use nfs_proto::server::{encode_nfs2_read_reply_header, encode_reply};
 
 use self::convert::{handle_bytes, v2_status, wire_attributes};
+use self::listing::PageRequest;
 use super::Service;
 use super::by_handle::Name;
 use super::convert::set_attributes;
@@ -28,12 +29,19 @@ const PATH_BYTES_MAX: usize = 1024;
 /// The unit in which STATFS counts, in bytes; any number will do.
 const STATFS_BLOCK_BYTES: u32 = 4096;
 
+/// The bytes that a READ requests.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    offset: u32,
+    count: u32,
+}
+
 impl Service {
     /// Carries out one call and appends its reply.
     pub(super) fn answer_nfs2(
         &mut self,
         call: &Call<'_>,
-        context: Context,
+        context: &Context,
         xid: u32,
         out: &mut Outbox,
     ) {
@@ -46,18 +54,20 @@ impl Service {
                 Reply::Setattr(self.counted_v2(self.setattr_v2(&file, &attributes, context)))
             }
             Call::Read { file, offset, count } => {
-                return self.read_v2(&file, offset, count, xid, out);
+                let range = Range { offset, count };
+                return self.read_v2(&file, range, context, xid, out);
             }
             Call::Write { file, offset, data } => {
-                Reply::Write(self.counted_v2(self.write_v2(&file, offset, data)))
+                Reply::Write(self.counted_v2(self.write_v2(&file, offset, data, context)))
             }
             Call::Readlink { file } => return self.read_link_v2(&file, xid, out),
             Call::Readdir { dir, cookie, count } => {
-                return self.readdir_v2(&dir, cookie, count, xid, out);
+                let page = PageRequest { cookie, count };
+                return self.readdir_v2(&dir, page, &context.caller, xid, out);
             }
             Call::Statfs { file } => Reply::Statfs(self.counted_v2(self.statfs_v2(&file))),
             Call::Lookup { dir, name } => {
-                Reply::Lookup(self.counted_v2(self.lookup_v2(name_in(&dir, name))))
+                Reply::Lookup(self.counted_v2(self.lookup_v2(name_in(&dir, name), &context.caller)))
             }
             Call::Create { dir, name, attributes } => {
                 let made = self.create_v2(name_in(&dir, name), &attributes, context);
@@ -112,7 +122,7 @@ impl Service {
         &self,
         file: &FileHandle,
         sattr: &Sattr,
-        context: Context,
+        context: &Context,
     ) -> Result<Fattr, Status> {
         check_size(sattr)?;
         if sattr.size.is_none() {
@@ -125,9 +135,17 @@ impl Service {
         wire_attributes(&changed.after)
     }
 
-    fn read_v2(&mut self, file: &FileHandle, offset: u32, count: u32, xid: u32, out: &mut Outbox) {
+    fn read_v2(
+        &mut self,
+        file: &FileHandle,
+        range: Range,
+        context: &Context,
+        xid: u32,
+        out: &mut Outbox,
+    ) {
+        let Range { offset, count } = range;
         let count = count.min(V2_TRANSFER_BYTES_MAX).min(self.granted.read_bytes_max);
-        let found = self.gather_v2(file, offset, count);
+        let found = self.gather_v2(file, Range { offset, count }, context);
         let (attributes, count) = match self.counted_v2(found) {
             Ok(found) => found,
             Err(status) => {
@@ -144,25 +162,32 @@ impl Service {
     fn gather_v2(
         &mut self,
         file: &FileHandle,
-        offset: u32,
-        count: u32,
+        range: Range,
+        context: &Context,
     ) -> Result<(Fattr, u32), Status> {
         let id = self.inode_of(handle_bytes(file))?;
-        let read = self.shared.fs.read(id, offset.into(), count, self.now, &mut self.pieces);
+        let read =
+            self.shared.fs.read(id, range.offset.into(), range.count, context, &mut self.pieces);
         let (found, span): (Attributes, _) = read?;
         Ok((wire_attributes(&found)?, span.count))
     }
 
     /// WRITE, past `write_data`: there is no short reply for what was granted or planned, and all
     /// data is stable.
-    fn write_v2(&self, file: &FileHandle, offset: u32, data: &[u8]) -> Result<Fattr, Status> {
+    fn write_v2(
+        &self,
+        file: &FileHandle,
+        offset: u32,
+        data: &[u8],
+        context: &Context,
+    ) -> Result<Fattr, Status> {
         let end = u64::from(offset) + data.len() as u64;
         if end > u64::from(FILE_BYTES_MAX) {
             return Err(Status::FBig);
         }
         self.attributes_v2(file)?;
         let id = self.inode_of(handle_bytes(file))?;
-        let (change, count) = self.shared.fs.write(id, offset.into(), data, self.now)?;
+        let (change, count) = self.shared.fs.write(id, offset.into(), data, context)?;
         self.counters.payload_written_bytes.add(count as u64);
         // A client of this version takes every success for a whole write, so a short one fails.
         if count < data.len() {

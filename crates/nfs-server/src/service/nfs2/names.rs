@@ -11,7 +11,9 @@ use nfs_proto::nfs3;
 
 use super::check_size;
 use super::convert::{handle, wire_attributes};
-use crate::fs::{Attributes, Context, CreateMode, FileKind, InodeId, NewObject, SetAttributes};
+use crate::fs::{
+    Attributes, Caller, Context, CreateMode, FileKind, InodeId, NewObject, SetAttributes,
+};
 use crate::service::Service;
 use crate::service::by_handle::Name;
 use crate::service::convert::set_attributes;
@@ -20,8 +22,8 @@ use crate::service::convert::set_attributes;
 const TYPE_MASK: u32 = 0o170_000;
 
 impl Service {
-    pub(super) fn lookup_v2(&self, at: Name<'_>) -> Result<Object, Status> {
-        let found = self.find_name(at)?;
+    pub(super) fn lookup_v2(&self, at: Name<'_>, caller: &Caller) -> Result<Object, Status> {
+        let found = self.find_name(at, caller)?;
         self.wire_object(found.id, &found.attributes)
     }
 
@@ -30,7 +32,7 @@ impl Service {
         &self,
         at: Name<'_>,
         sattr: &Sattr,
-        context: Context,
+        context: &Context,
     ) -> Result<Object, Status> {
         let set = set_attributes(&nfs3::Sattr::from(sattr));
         let created = if let Some(node) = requested_node(sattr) {
@@ -49,7 +51,7 @@ impl Service {
         at: Name<'_>,
         object: NewObject<'_>,
         sattr: &Sattr,
-        context: Context,
+        context: &Context,
     ) -> Result<Object, Status> {
         let set = set_attributes(&nfs3::Sattr::from(sattr));
         let created = self.make_object(at, object, &set, context)?;

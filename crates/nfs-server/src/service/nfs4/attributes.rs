@@ -13,8 +13,8 @@ use nfs_proto::nfs4::{
 };
 
 use crate::fs::{
-    Attributes, FILE_BYTES_MAX, FileTime, InodeId, LINKS_MAX, NAME_BYTES_MAX, SetAttributes,
-    SetTime,
+    Attributes, Caller, FILE_BYTES_MAX, FileTime, InodeId, LINKS_MAX, NAME_BYTES_MAX, Rights,
+    SetAttributes, SetTime,
 };
 use crate::service::Service;
 use crate::service::convert::{FSID, file_type};
@@ -153,7 +153,7 @@ impl Service {
             can_set_time: Some(true),
             case_insensitive: Some(false),
             case_preserving: Some(true),
-            chown_restricted: Some(false),
+            chown_restricted: Some(self.restricts_chown()),
             fileid: Some(found.fileid),
             homogeneous: Some(true),
             file_bytes_max: Some(FILE_BYTES_MAX),
@@ -257,6 +257,14 @@ pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bi
         mtime: set_time(values.set_mtime)?,
     };
     Ok((set, mask))
+}
+
+/// Attributes of a new object that were set: only user 0 chooses owner and group.
+pub(super) fn set_at_creation(mask: Bitmap, caller: &Caller) -> Bitmap {
+    match caller.rights {
+        Rights::Checked => mask.difference(Bitmap::of(&[number::OWNER, number::OWNER_GROUP])),
+        Rights::All | Rights::Superuser => mask,
+    }
 }
 
 /// Takes the number of an owner, which clients without a name service send as digits.

@@ -27,7 +27,7 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
-        let written = self.write_data(id, offset, data, stable)?;
+        let written = self.write_data(id, offset, data, stable, &run.context)?;
         let (count, verifier) = (written.count, written.verifier);
         let committed = self.claimed_stability(stable);
         run.succeed(&OpOk::Write { count, committed, verifier })
@@ -56,7 +56,7 @@ impl Service {
             self.check_regular(id)?;
             self.check_access(stateid, WRITE, run)?;
         }
-        self.shared.fs.set_attributes(id, &set, None, run.context.now)?;
+        self.shared.fs.set_attributes(id, &set, None, &run.context)?;
         run.succeed(&OpOk::Setattr { set: mask })
     }
 
@@ -85,12 +85,15 @@ impl Service {
             let (requester, now_ns) = (run.requester(), run.now_ns);
             return self.tables().check_io(&stateid, requester, id, need, now_ns);
         }
+        self.check_regular(id)?;
+        // No OPEN has checked the right to the data.
+        let found = self.shared.fs.attributes(id)?;
+        run.context.caller.check_data(found.protection(), need)?;
         // The stateid of all ones passes over the shares of other opens for READ; for WRITE it is
         // the anonymous one (RFC 7530 section 9.1.4.3).
         if stateid == Stateid::READ_BYPASS && need == READ {
             return Ok(());
         }
-        self.check_regular(id)?;
         self.tables().check_anonymous(id, need, run.now_ns)
     }
 
@@ -113,7 +116,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
         let count = count.min(self.granted.read_bytes_max);
-        let read = self.shared.fs.read(id, offset, count, self.now, &mut self.pieces);
+        let read = self.shared.fs.read(id, offset, count, &run.context, &mut self.pieces);
         let (_, span) = match read {
             Ok(read) => read,
             Err(error) => {

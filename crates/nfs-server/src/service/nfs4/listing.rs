@@ -53,7 +53,8 @@ impl Service {
         let maxcount = granted.min(run.answer.bytes_left().saturating_sub(RESULT_BYTES));
         // `.` and `..` have the cookies up to RESERVED_COOKIE, so the listing starts after them.
         let start = cookie.max(RESERVED_COOKIE);
-        let listing = self.list_entries(directory, start, maxcount as u32, ENTRY_BYTES)?;
+        let caller = &run.context.caller;
+        let listing = self.list_entries(directory, start, maxcount as u32, ENTRY_BYTES, caller)?;
         let mut page = std::mem::take(&mut self.page);
         let mut builder = page_of(&mut page, dircount, maxcount as u32);
         let mut taken = 0;

@@ -7,21 +7,21 @@
 use nfs_proto::Status;
 use nfs_proto::nfs4::{ChangeInfo, CreateKind, Fattr, OpOk};
 
-use super::attributes::to_set;
+use super::attributes::{set_at_creation, to_set};
 use super::{Outcome, Run};
-use crate::fs::{Change, FileKind, FsError, InodeId, Named, NewObject};
+use crate::fs::{Caller, Change, FileKind, FsError, InodeId, Named, NewObject};
 use crate::service::Service;
 
 impl Service {
     pub(super) fn op_lookup(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
-        let found = self.find_name4(run.current()?, name)?;
+        let found = self.find_name4(run.current()?, name, &run.context.caller)?;
         run.set_current(found);
         run.succeed(&OpOk::Lookup)
     }
 
     pub(super) fn op_lookupp(&mut self, run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
-        let found = self.shared.fs.lookup(id, b"..");
+        let found = self.shared.fs.lookup(id, b"..", &run.context.caller);
         let found = found.map_err(|error| self.parent_status(error, id, run.minor))?;
         if id == self.shared.fs.root() {
             return Err(Status::NoEnt.into());
@@ -33,7 +33,7 @@ impl Service {
     pub(super) fn op_link(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let (file, directory) = (run.saved()?, run.current()?);
         check_name(name)?;
-        let linked = self.shared.fs.link(file, directory, name, run.context.now);
+        let linked = self.shared.fs.link(file, directory, name, &run.context);
         let (_, change) = linked.map_err(|error| self.link_status(error, file))?;
         run.succeed(&OpOk::Link { change: change_info(&change) })
     }
@@ -42,9 +42,9 @@ impl Service {
     pub(super) fn op_remove(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
-        let removed = match self.shared.fs.remove(directory, name, run.context.now) {
+        let removed = match self.shared.fs.remove(directory, name, &run.context) {
             Err(FsError::IsDirectory) => {
-                self.shared.fs.remove_directory(directory, name, run.context.now)
+                self.shared.fs.remove_directory(directory, name, &run.context)
             }
             other => other,
         };
@@ -57,13 +57,18 @@ impl Service {
         check_name(from)?;
         check_name(to)?;
         let (from, to) = (Named::new(from_directory, from), Named::new(to_directory, to));
-        let renamed = self.shared.fs.rename(from, to, run.context.now).map_err(rename_status)?;
+        let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
         let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
         run.succeed(&OpOk::Rename { from, to })
     }
 
     /// Finds a name in a directory.
-    pub(super) fn find_name4(&self, directory: InodeId, name: &[u8]) -> Result<InodeId, Status> {
+    pub(super) fn find_name4(
+        &self,
+        directory: InodeId,
+        name: &[u8],
+        caller: &Caller,
+    ) -> Result<InodeId, Status> {
         let checked = check_name(name);
         if checked.is_err() {
             let found = self.shared.fs.attributes(directory)?;
@@ -71,7 +76,7 @@ impl Service {
                 checked?;
             }
         }
-        match self.shared.fs.lookup(directory, name) {
+        match self.shared.fs.lookup(directory, name, caller) {
             Ok(found) => Ok(found.id),
             Err(FsError::NotDirectory) => Err(self.not_a_directory(directory)),
             Err(error) => Err(error.into()),
@@ -118,10 +123,13 @@ impl Service {
         if set.size.is_some() {
             return Err(Status::Inval.into());
         }
-        let made = self.shared.fs.make(directory, name, object, &set, run.context);
+        let made = self.shared.fs.make(directory, name, object, &set, &run.context);
         let created = made?;
         run.set_current(created.id);
-        run.succeed(&OpOk::Create { change: change_info(&created.directory), set: mask })
+        run.succeed(&OpOk::Create {
+            change: change_info(&created.directory),
+            set: set_at_creation(mask, &run.context.caller),
+        })
     }
 
     fn link_status(&self, error: FsError, file: InodeId) -> Status {

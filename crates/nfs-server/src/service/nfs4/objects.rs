@@ -12,9 +12,9 @@ use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 use super::attributes::{Owners, check_readable};
 use super::names::check_name;
 use super::{Outcome, Run};
-use crate::fs::{FileKind, InodeId};
+use crate::fs::InodeId;
 use crate::service::Service;
-use crate::service::convert::handle;
+use crate::service::convert::{granted_access, handle, meaningful_access};
 
 /// All rights that v4 knows. **Source:** RFC 7530 section 16.1.
 const ACCESS_ALL: u32 = access::READ
@@ -23,9 +23,6 @@ const ACCESS_ALL: u32 = access::READ
     | access::EXTEND
     | access::DELETE
     | access::EXECUTE;
-/// Rights that mean something for a directory, and for anything else.
-const ACCESS_DIRECTORY: u32 = ACCESS_ALL & !access::EXECUTE;
-const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
 
 /// SECINFO_NO_NAME about the parent. **Source:** RFC 8881 section 18.45, secinfo_style4.
 const STYLE_PARENT: u32 = 1;
@@ -87,18 +84,15 @@ impl Service {
         if requested & !ACCESS_ALL != 0 {
             return Err(Status::Inval.into());
         }
-        let known = match found.kind {
-            FileKind::Directory => requested & ACCESS_DIRECTORY,
-            _ => requested & ACCESS_OTHER,
-        };
-        // Everybody may do everything, so what is known is granted.
-        run.succeed(&OpOk::Access { supported: known, access: known })
+        let supported = meaningful_access(requested, found.kind);
+        let access = granted_access(requested, &found, &run.context.caller);
+        run.succeed(&OpOk::Access { supported, access })
     }
 
     pub(super) fn op_secinfo(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
-        self.shared.fs.lookup(directory, name)?;
+        self.shared.fs.lookup(directory, name, &run.context.caller)?;
         let flavors = flavors(&mut self.page);
         run.answer.write_ok(&OpOk::Secinfo { flavors });
         forget_current(run);
@@ -110,7 +104,7 @@ impl Service {
         match style {
             0 => {}
             STYLE_PARENT if id == self.shared.fs.root() => return Err(Status::NoEnt.into()),
-            STYLE_PARENT => drop(self.shared.fs.lookup(id, b"..")?),
+            STYLE_PARENT => drop(self.shared.fs.lookup(id, b"..", &run.context.caller)?),
             _ => return Err(Status::Inval.into()),
         }
         let flavors = flavors(&mut self.page);

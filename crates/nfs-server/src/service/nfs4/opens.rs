@@ -13,12 +13,12 @@ use nfs_proto::nfs4::{
     StateOwner, Stateid, open_result, share,
 };
 
-use super::attributes::to_set;
+use super::attributes::{set_at_creation, to_set};
 use super::names::{change_info, check_name};
 use super::numbered::Numbered;
-use super::state::{Client, OwnerKind, OwnerTurn, Share, State, Tables};
+use super::state::{self, Client, OwnerKind, OwnerTurn, Share, State, Tables};
 use super::{Outcome, Run};
-use crate::fs::{CreateMode, FileKind, FsError, InodeId, SetAttributes};
+use crate::fs::{self, Attributes, CreateMode, FileKind, FsError, InodeId, SetAttributes};
 use crate::service::Service;
 
 /// Share bits that v4.1 adds to request delegations. **Source:** RFC 8881 section 18.16.1.
@@ -201,7 +201,7 @@ impl Service {
             self.tables().open_file(client, request.owner, pin, request.share, run.now_ns)?;
         if let Some(size) = target.resize {
             let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
-            let cut = self.shared.fs.set_attributes(target.id, &set, None, run.context.now);
+            let cut = self.shared.fs.set_attributes(target.id, &set, None, &run.context);
             cut?;
         }
         run.set_current(target.id);
@@ -227,14 +227,19 @@ impl Service {
             Claim::Name(name) => {
                 check_directory(self, current)?;
                 check_name(name)?;
-                self.target_by_name(current, name, &request.how, run)
+                self.target_by_name(current, name, request, run)
             }
             Claim::Current if run.minor == 0 => Err(Status::Inval),
             Claim::Current | Claim::Previous(_) => {
                 if request.how != OpenHow::NoCreate {
                     return Err(Status::Inval);
                 }
-                self.check_opened(current, run.minor)?;
+                let found = self.shared.fs.attributes(current)?;
+                check_opened(&found, run.minor)?;
+                // What is reclaimed was granted before the server restarted.
+                if request.claim == Claim::Current {
+                    check_open_right(&found, request.share, run)?;
+                }
                 let change = ChangeInfo::default();
                 Ok(Target { id: current, change, set: Bitmap::EMPTY, resize: None })
             }
@@ -248,12 +253,13 @@ impl Service {
         &self,
         directory: InodeId,
         name: &[u8],
-        how: &OpenHow<'_>,
+        request: &OpenRequest<'_>,
         run: &Run<'_>,
     ) -> Result<Target, Status> {
+        let how = &request.how;
         let (mode, attributes) = match how {
             OpenHow::NoCreate => {
-                return self.existing_target(directory, name, run.minor);
+                return self.existing_target(directory, name, request.share, run);
             }
             // Both make the file only if the name is free. An unchecked OPEN then takes what is
             // there and applies nothing but a size of 0 (RFC 7530 section 16.16.5).
@@ -267,13 +273,14 @@ impl Service {
             }
         };
         let (set, mask) = to_set(run.minor, &attributes)?;
-        match self.shared.fs.create(directory, name, mode, &set, run.context) {
+        match self.shared.fs.create(directory, name, mode, &set, &run.context) {
             Ok(created) => {
                 let change = change_info(&created.directory);
-                Ok(Target { id: created.id, change, set: mask, resize: None })
+                let set = set_at_creation(mask, &run.context.caller);
+                Ok(Target { id: created.id, change, set, resize: None })
             }
             Err(FsError::Exists) if matches!(how, OpenHow::Unchecked(_)) => {
-                let target = self.existing_target(directory, name, run.minor)?;
+                let target = self.existing_target(directory, name, request.share, run)?;
                 if set.size != Some(0) {
                     return Ok(target);
                 }
@@ -288,25 +295,41 @@ impl Service {
         &self,
         directory: InodeId,
         name: &[u8],
-        minor: u32,
+        share: Share,
+        run: &Run<'_>,
     ) -> Result<Target, Status> {
-        let found = self.shared.fs.lookup(directory, name)?;
-        self.check_opened(found.id, minor)?;
+        let found = self.shared.fs.lookup(directory, name, &run.context.caller)?;
+        check_opened(&found.attributes, run.minor)?;
+        check_open_right(&found.attributes, share, run)?;
         let now = found.directory.ctime.0;
         let change = ChangeInfo { atomic: true, before: now, after: now };
         Ok(Target { id: found.id, change, set: Bitmap::EMPTY, resize: None })
     }
+}
 
-    /// Only regular files can be opened. **Source:** RFC 7530 16.16.5, RFC 8881 18.16.3.
-    fn check_opened(&self, id: InodeId, minor: u32) -> Result<(), Status> {
-        match self.shared.fs.attributes(id)?.kind {
-            FileKind::Regular => Ok(()),
-            FileKind::Directory => Err(Status::IsDir),
-            _ if minor == 0 => Err(Status::Symlink),
-            FileKind::Symlink => Err(Status::Symlink),
-            _ => Err(Status::WrongType),
-        }
+/// Only regular files can be opened. **Source:** RFC 7530 16.16.5, RFC 8881 18.16.3.
+fn check_opened(found: &Attributes, minor: u32) -> Result<(), Status> {
+    match found.kind {
+        FileKind::Regular => Ok(()),
+        FileKind::Directory => Err(Status::IsDir),
+        _ if minor == 0 => Err(Status::Symlink),
+        FileKind::Symlink => Err(Status::Symlink),
+        _ => Err(Status::WrongType),
     }
+}
+
+/// Checks the mode of a file that exists; one that the OPEN makes is open to its maker whatever
+/// its mode is. Denying others to read needs the right to write (Linux `do_open_permission`).
+fn check_open_right(found: &Attributes, share: Share, run: &Run<'_>) -> Result<(), Status> {
+    let mut need = 0;
+    if share.access & state::READ != 0 {
+        need |= fs::READ;
+    }
+    if share.access & state::WRITE != 0 || share.deny & state::READ != 0 {
+        need |= fs::WRITE;
+    }
+    run.context.caller.check_open(found.protection(), need)?;
+    Ok(())
 }
 
 fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {

@@ -12,7 +12,7 @@ use nfs_proto::nfs4::{
 
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
+use crate::fs::{Context, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
 use crate::service::Service;
 
@@ -46,7 +46,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.allocate(id, offset, length, self.now)?;
+        self.shared.fs.allocate(id, offset, length, &run.context)?;
         run.succeed(&OpOk::Allocate)
     }
 
@@ -59,7 +59,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
-        self.shared.fs.punch(id, offset, length, self.now)?;
+        self.shared.fs.punch(id, offset, length, &run.context)?;
         run.succeed(&OpOk::Deallocate)
     }
 
@@ -104,7 +104,7 @@ impl Service {
             extents_max: NFS4_SEGMENTS_MAX,
             pieces: &mut self.pieces,
         };
-        let read = self.shared.fs.read_extents(id, offset, count, self.now, &mut into);
+        let read = self.shared.fs.read_extents(id, offset, count, &run.context, &mut into);
         let eof = read?;
         let mut data = 0;
         for extent in &extents {
@@ -177,7 +177,7 @@ impl Service {
         self.check_access_on(to, destination.stateid, WRITE, run)?;
         let request =
             CopyRequest { from: (from, source.offset), to: (to, destination.offset), count };
-        let count = self.copy_data(&request)?;
+        let count = self.copy_data(&request, &run.context)?;
         run.answer.write_op_result(&OpResult::Ok(OpOk::Copy {
             callback_id: None,
             count,
@@ -190,7 +190,7 @@ impl Service {
     }
 
     /// Copies up to the limit; returns how many bytes.
-    fn copy_data(&mut self, request: &CopyRequest) -> Result<u64, Status> {
+    fn copy_data(&mut self, request: &CopyRequest, context: &Context) -> Result<u64, Status> {
         let (from, to) = (request.from, request.to);
         let size = self.shared.fs.attributes(from.0)?.size;
         if from.1 > size || request.count > 0 && from.1.checked_add(request.count).is_none() {
@@ -210,12 +210,12 @@ impl Service {
         while copied < wanted {
             let chunk = (wanted - copied).min(u64::from(self.granted.write_bytes_max)) as u32;
             let read =
-                self.shared.fs.read(from.0, from.1 + copied, chunk, self.now, &mut self.pieces);
+                self.shared.fs.read(from.0, from.1 + copied, chunk, context, &mut self.pieces);
             let count = read?.1.count;
             let pieces = std::mem::take(&mut self.pieces);
             for piece in pieces {
                 let bytes = piece.bytes();
-                let write = self.shared.fs.write(to.0, to.1 + copied, bytes, self.now);
+                let write = self.shared.fs.write(to.0, to.1 + copied, bytes, context);
                 match write {
                     Ok((_, written)) if written == bytes.len() => copied += written as u64,
                     Ok((_, written)) => return Ok(copied + written as u64),

@@ -5,7 +5,7 @@
 mod any;
 mod bad;
 mod data;
-mod fixtures;
+pub mod fixtures;
 mod grace;
 mod names;
 mod plain;

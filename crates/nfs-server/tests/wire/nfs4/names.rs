@@ -6,6 +6,8 @@ use nfs_proto::nfs4::{
     SecurityFlavor, StateOwner, Stateid, Verifier, access, attribute,
 };
 
+use crate::client::ROOT;
+
 use super::fixtures::{Peer, lookup, mode, server, size};
 
 const EXPORT: [Op<'static>; 2] = [Op::Putrootfh, Op::Lookup { name: b"export" }];
@@ -43,6 +45,7 @@ fn names_that_no_directory_can_hold_are_refused() {
 fn all_kinds_of_objects_are_made_and_distinguished() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
+    peer.client.user = ROOT;
     let device = Device { major: 3, minor: 4 };
     let kinds = [
         ("d", CreateKind::Directory, FileType::Directory),

@@ -20,7 +20,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
     let files: Vec<_> = [b"a", b"b", b"c"]
         .map(|name| {
             let mode = CreateMode::Guarded;
-            fs.create(fs.root(), name, mode, &set, Context::default()).unwrap().id
+            fs.create(fs.root(), name, mode, &set, &Context::default()).unwrap().id
         })
         .into();
     let tables = Tables::new(7, LEASE_NS);
@@ -61,7 +61,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
     assert!(!tables.files.has_deniers());
     for (file, name) in files.iter().zip([b"a", b"b", b"c"]) {
         assert!(tables.files.lock(*file).is_empty());
-        fs.remove(fs.root(), name, FileTime(2)).unwrap();
+        fs.remove(fs.root(), name, &Context::default()).unwrap();
         assert!(fs.attributes(*file).is_err(), "nothing holds it any more");
     }
 }

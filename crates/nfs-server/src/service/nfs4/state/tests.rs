@@ -44,7 +44,7 @@ impl World {
         let set = SetAttributes::default();
         let mode = CreateMode::Unchecked;
         let root = self.fs.root();
-        self.fs.create(root, name.as_bytes(), mode, &set, Context::default()).unwrap().id
+        self.fs.create(root, name.as_bytes(), mode, &set, &Context::default()).unwrap().id
     }
 
     /// A confirmed client of v4.0.
@@ -492,7 +492,7 @@ fn an_open_file_lives_until_it_is_closed() {
     let file = world.file("f");
     let (client, _) = world.modern(b"a", 1);
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
-    world.fs.remove(world.fs.root(), b"f", FileTime(2)).unwrap();
+    world.fs.remove(world.fs.root(), b"f", &Context::default()).unwrap();
     assert!(world.fs.attributes(file).is_ok());
     world.tables.close_open(&world.state(&stateid)).unwrap();
     assert!(world.fs.attributes(file).is_err());
