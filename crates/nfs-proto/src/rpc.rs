@@ -67,7 +67,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// No group.
+    /// A list without any group.
     pub const EMPTY: Self = Self { ids: [0; GROUPS_MAX], len: 0 };
 
     /// Takes the first sixteen of `ids`; AUTH_SYS has no room for more.

@@ -56,7 +56,8 @@ impl FileSystem {
         if let Some(existing) = self.find_child(&parent, name, &context.caller)? {
             return take_existing(&parent, &existing, mode, set, context);
         }
-        let set = context.caller.check_creation(&parent, FileKind::Regular, set)?;
+        let set =
+            context.caller.check_creation(parent.read().protection(), FileKind::Regular, set)?;
         let create_verifier = match mode {
             CreateMode::Exclusive(verifier) => Some(verifier),
             CreateMode::Unchecked | CreateMode::Guarded => None,
@@ -93,7 +94,7 @@ impl FileSystem {
             return Err(FsError::Exists);
         }
         let (kind, body, rdev, extra_bytes) = self.body_of(object, parent.id)?;
-        let set = context.caller.check_creation(&parent, kind, set)?;
+        let set = context.caller.check_creation(parent.read().protection(), kind, set)?;
         let new = NewInode {
             kind,
             body,

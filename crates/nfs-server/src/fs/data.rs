@@ -138,7 +138,7 @@ impl FileSystem {
             let written = content.write(offset, data, &self.budget)?;
             if written > 0 {
                 state.touch_data(context.now);
-                context.caller.note_written(state);
+                state.mode = context.caller.mode_after_write(state.mode);
             }
             Ok(written)
         })
@@ -267,7 +267,7 @@ impl FileSystem {
             change(content)?;
             content.commit();
             state.touch_data(context.now);
-            context.caller.note_written(state);
+            state.mode = context.caller.mode_after_write(state.mode);
             Ok(())
         })?;
         Ok(change)

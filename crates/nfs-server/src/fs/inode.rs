@@ -12,7 +12,7 @@ use super::budget::Charge;
 use super::content::FileContent;
 use super::directory::Directory;
 use super::handle::InodeId;
-use super::permission::Caller;
+use super::permission::{Caller, Protection};
 use super::types::{
     Attributes, Before, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
@@ -170,7 +170,8 @@ impl Inode {
     /// comes first, being the only part that can fail.
     ///
     /// # Errors
-    /// `AccessDenied`, `NotPermitted`; `IsDirectory` or `Invalid` for the size of what has none, `FileTooBig`.
+    /// `AccessDenied`, `NotPermitted`; `IsDirectory` or `Invalid` for the size of what has none,
+    /// `FileTooBig`.
     pub fn apply(
         &self,
         state: &mut State,
@@ -178,7 +179,7 @@ impl Inode {
         context: &Context,
     ) -> Result<(), FsError> {
         let Context { caller, now, data_access } = *context;
-        let set = &caller.check_set(self, state, set, data_access)?;
+        let set = &caller.check_set(self.kind, state.protection(), set, data_access)?;
         if let Some(size) = set.size {
             state.file()?.resize(size)?;
             state.touch_data(now);
@@ -225,6 +226,11 @@ impl State {
     pub fn touch_data(&mut self, now: FileTime) {
         self.touch(now);
         self.mtime = self.ctime;
+    }
+
+    /// The parts that decide on access.
+    pub fn protection(&self) -> Protection {
+        Protection { mode: self.mode, uid: self.uid, gid: self.gid }
     }
 
     /// The data of a regular file.

@@ -72,7 +72,7 @@ pub struct Context {
     pub caller: Caller,
     /// Time of the operation.
     pub now: FileTime,
-    /// Where the right to a file's data was checked.
+    /// The place where the right to a file's data was checked.
     pub data_access: DataAccess,
 }
 

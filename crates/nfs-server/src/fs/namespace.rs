@@ -115,7 +115,7 @@ impl FileSystem {
         let names = self.lock_names();
         let parent = self.table.get(directory)?;
         let child = self.find_child(&parent, name, &context.caller)?.ok_or(FsError::NoEntry)?;
-        context.caller.check_removal(&parent, &child)?;
+        check_removal(&context.caller, &parent, &child)?;
         if child.kind == FileKind::Directory {
             return Err(FsError::IsDirectory);
         }
@@ -147,7 +147,7 @@ impl FileSystem {
         match name {
             b"." => return Err(FsError::Invalid),
             b".." => return Err(FsError::Exists),
-            _ => context.caller.check_removal(&parent, &child)?,
+            _ => check_removal(&context.caller, &parent, &child)?,
         }
         if !child.read().directory()?.is_empty() {
             return Err(FsError::NotEmpty);
@@ -199,6 +199,16 @@ impl FileSystem {
             self.table.remove(inode.id);
         }
     }
+}
+
+/// Checks whether an object may lose its name in a directory; each is locked once, in turn.
+pub(super) fn check_removal(
+    caller: &Caller,
+    directory: &Inode,
+    removed: &Inode,
+) -> Result<(), FsError> {
+    let directory = directory.read().protection();
+    caller.check_removal(directory, removed.read().protection())
 }
 
 /// Refuses names that no directory can hold.

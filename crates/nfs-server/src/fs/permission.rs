@@ -1,15 +1,14 @@
 //! Permissions: what mode bits, owner, group and the sticky bit allow a caller.
 //!
 //! [`Caller`] says who asks and [`Rights`] how far that is checked; [`Protection`] is what an
-//! object says about it. Every check is made by the operation itself, under the lock under which
-//! it changes the object. Nothing here allocates: supplementary groups are held inline.
+//! object says about it. Every check is made by the operation itself, under a lock of the object.
+//! Nothing here allocates: supplementary groups are held inline.
 //!
-//! **Source:** POSIX.1-2017 section 4.5 (file access permissions), chmod(2), chown(2), utimensat(2);
-//! Linux fs/namei.c (`may_delete`), fs/attr.c (`setattr_prepare`), fs/nfsd/vfs.c (owner override).
+//! **Source:** POSIX.1-2017 section 4.5 (file access permissions), chmod(2), chown(2),
+//! utimensat(2); Linux fs/namei.c (`may_delete`), fs/attr.c (`setattr_prepare`), fs/nfsd/vfs.c (owner override).
 
 use nfs_proto::rpc::Groups;
 
-use super::inode::{Inode, State};
 use super::types::{Attributes, FileKind, FsError, SetAttributes, SetTime};
 
 /// Right to read data, or to list a directory; the bits are those of one class of a mode.
@@ -64,7 +63,7 @@ pub struct Caller {
     pub rights: Rights,
 }
 
-/// Where the right to a file's data was checked.
+/// The place where the right to a file's data was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataAccess {
     /// Nowhere yet: v2 and v3 have no OPEN, so each READ and WRITE is checked. The owner passes
@@ -165,21 +164,18 @@ impl Caller {
         self.check_open(object, need)
     }
 
-    /// Checks whether `child` may lose its name in `directory`, whose sticky bit allows it only to
-    /// the owners of the two.
+    /// Checks whether an object may lose its name in `directory`, whose sticky bit allows it only
+    /// to the owners of the two.
     ///
     /// # Errors
     /// `AccessDenied`; `NotPermitted` where the sticky bit forbids it.
-    pub(super) fn check_removal(&self, directory: &Inode, child: &Inode) -> Result<(), FsError> {
-        if !self.is_checked() {
-            return Ok(());
-        }
-        let directory = directory.read().protection();
+    pub fn check_removal(&self, directory: Protection, removed: Protection) -> Result<(), FsError> {
         self.check(directory, WRITE | EXECUTE)?;
-        if directory.mode & STICKY == 0 || directory.uid == self.uid {
-            return Ok(());
+        let is_sticky = self.is_checked() && directory.mode & STICKY != 0;
+        if is_sticky && self.uid != directory.uid && self.uid != removed.uid {
+            return Err(FsError::NotPermitted);
         }
-        if child.read().uid == self.uid { Ok(()) } else { Err(FsError::NotPermitted) }
+        Ok(())
     }
 
     /// Checks whether an object of this kind may be made in `directory`, and returns the
@@ -188,9 +184,9 @@ impl Caller {
     ///
     /// # Errors
     /// `AccessDenied`; `NotPermitted` for a device.
-    pub(super) fn check_creation(
+    pub fn check_creation(
         &self,
-        directory: &Inode,
+        directory: Protection,
         kind: FileKind,
         set: &SetAttributes,
     ) -> Result<SetAttributes, FsError> {
@@ -198,7 +194,6 @@ impl Caller {
         if self.rights == Rights::All {
             return Ok(set);
         }
-        let directory = directory.read().protection();
         self.check(directory, WRITE | EXECUTE)?;
         let is_device = matches!(kind, FileKind::BlockDevice | FileKind::CharacterDevice);
         if self.is_checked() {
@@ -225,10 +220,10 @@ impl Caller {
     /// # Errors
     /// `AccessDenied` where the right to write lacks; `NotPermitted` where only the owner, or
     /// only user 0, may do it.
-    pub(super) fn check_set(
+    pub fn check_set(
         &self,
-        object: &Inode,
-        state: &State,
+        kind: FileKind,
+        object: Protection,
         set: &SetAttributes,
         data_access: DataAccess,
     ) -> Result<SetAttributes, FsError> {
@@ -237,9 +232,9 @@ impl Caller {
             return Ok(set);
         }
         if self.is_checked() {
-            self.check_settable(state.protection(), &set, data_access)?;
+            self.check_settable(object, &set, data_access)?;
         }
-        let group = set.gid.unwrap_or(state.gid);
+        let group = set.gid.unwrap_or(object.gid);
         if let Some(mode) = set.mode
             && self.is_checked()
             && !self.is_member(group)
@@ -250,8 +245,8 @@ impl Caller {
         // stay: those of user 0 lose it with a new owner too (Linux `nfsd_sanitize_attrs`).
         let is_new_owner = set.uid.is_some() || set.gid.is_some();
         let is_new_data = set.size.is_some() && self.is_checked();
-        if object.kind != FileKind::Directory && (is_new_owner || is_new_data) {
-            let mode = set.mode.unwrap_or(state.mode);
+        if kind != FileKind::Directory && (is_new_owner || is_new_data) {
+            let mode = set.mode.unwrap_or(object.mode);
             let left = without_identity(mode);
             if left != mode {
                 set.mode = Some(left);
@@ -286,11 +281,9 @@ impl Caller {
         if touches && !is_owner { self.check(object, WRITE) } else { Ok(()) }
     }
 
-    /// Takes set-uid and set-gid from a file that this caller has written to.
-    pub(super) fn note_written(&self, state: &mut State) {
-        if self.is_checked() && state.mode & (SET_USER_ID | SET_GROUP_ID) != 0 {
-            state.mode = without_identity(state.mode);
-        }
+    /// Returns the mode of a file that this caller has written to: without set-uid and set-gid.
+    pub fn mode_after_write(&self, mode: u32) -> u32 {
+        if self.is_checked() { without_identity(mode) } else { mode }
     }
 }
 
@@ -302,13 +295,6 @@ fn without_identity(mode: u32) -> u32 {
 }
 
 impl Attributes {
-    /// The parts that decide on access.
-    pub fn protection(&self) -> Protection {
-        Protection { mode: self.mode, uid: self.uid, gid: self.gid }
-    }
-}
-
-impl State {
     /// The parts that decide on access.
     pub fn protection(&self) -> Protection {
         Protection { mode: self.mode, uid: self.uid, gid: self.gid }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::handle::InodeId;
 use super::inode::{Inode, State};
+use super::namespace::check_removal;
 use super::permission::{Caller, EXECUTE, WRITE};
 use super::types::{Change, FileKind, FileTime, FsError};
 use super::{Context, FileSystem};
@@ -71,7 +72,7 @@ impl FileSystem {
             return Err(FsError::Invalid);
         }
         if let Some(replaced) = &replaced {
-            caller.check_removal(&target, replaced)?;
+            check_removal(&caller, &target, replaced)?;
             check_replaceable(&moved, replaced)?;
         }
         // A directory counts a link for the `..` of each subdirectory: the new parent gains one,
@@ -127,7 +128,7 @@ fn check_move(
     target: &Inode,
     moved: &Inode,
 ) -> Result<(), FsError> {
-    caller.check_removal(source, moved)?;
+    check_removal(caller, source, moved)?;
     caller.check(target.read().protection(), WRITE | EXECUTE)?;
     if moved.kind == FileKind::Directory && source.id != target.id {
         caller.check(moved.read().protection(), WRITE)?;

@@ -155,7 +155,7 @@ fn v4_0_checks_open_and_v4_makes_objects_for_the_caller() {
     let id = other.id;
     let refused = other.call(&[Op::Putrootfh, lookup("export"), open(2, 0, 1, id)]);
     assert_eq!(refused.status(), Status::Access);
-    // The owner that is asked for is not given: the reply says which attributes were set.
+    // The owner that is requested is not given: the reply says which attributes were set.
     let attributes =
         nfs4::Attributes { mode: Some(0o755), owner: Some(b"77"), ..nfs4::Attributes::default() };
     let (masked, mut scratch) = (&[nfs4::attribute::MODE, nfs4::attribute::OWNER], Vec::new());
