@@ -5,7 +5,8 @@
 //! Nothing here allocates: supplementary groups are held inline.
 //!
 //! **Source:** POSIX.1-2017 section 4.5 (file access permissions), chmod(2), chown(2),
-//! utimensat(2); Linux fs/namei.c (`may_delete`), fs/attr.c (`setattr_prepare`), fs/nfsd/vfs.c (owner override).
+//! utimensat(2); Linux fs/namei.c (`may_delete`), fs/attr.c (`setattr_prepare`), fs/nfsd/vfs.c
+//! (owner override).
 
 use nfs_proto::rpc::Groups;
 
