@@ -6,6 +6,7 @@
 //! a program share.
 
 use std::cell::RefCell;
+use std::io::{self, Write as _};
 use std::panic;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -65,7 +66,9 @@ pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
     let shared = Arc::clone(&progress);
     let worker = thread::spawn(move || {
         CURRENT.set(Some(shared));
+        let begun = Instant::now();
         let result = check();
+        print_time(begun.elapsed());
         // The watcher may have given up.
         let _ = sender.send(result);
     });
@@ -85,6 +88,14 @@ pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
             panic!("the time limit of {seconds} s is over; it waited for: {waited_for}");
         }
     }
+}
+
+/// Prints how long this test took, which the test harness doesn't.
+fn print_time(elapsed: Duration) {
+    // The harness keeps what macros print of tests that pass; a handle isn't kept.
+    let seconds = elapsed.as_secs_f64();
+    // A closed pipe is no failure of the test.
+    let _ = write!(io::stdout(), "({seconds:.1} s) ");
 }
 
 /// Waits for the end of a check; the time of set-ups doesn't count.

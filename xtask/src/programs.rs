@@ -327,9 +327,12 @@ fn read_number_before(text: &str, word: &str) -> usize {
     last.parse().unwrap_or(0)
 }
 
-/// Reads the name in `test NAME ... FAILED`.
+/// Reads the name in `test NAME ... FAILED`; checks print their time before the last word.
 fn read_failed_name(line: &str) -> Option<String> {
-    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    if !outcome.ends_with("FAILED") {
+        return None;
+    }
     // Tests that should panic have that after their name.
     Some(name.trim_end_matches(" - should panic").to_owned())
 }
@@ -367,6 +370,8 @@ mod tests {
         let failed = "test plan::reads - should panic ... FAILED";
         assert_eq!(read_failed_name(failed).as_deref(), Some("plan::reads"));
         assert_eq!(read_failed_name("test plan::reads ... ok"), None);
+        let timed = "test kernel_mounts_v3 ... (12.3 s) FAILED";
+        assert_eq!(read_failed_name(timed).as_deref(), Some("kernel_mounts_v3"));
     }
 
     #[test]
