@@ -211,6 +211,11 @@ impl Target {
     /// reference of plans have them from here.
     pub const PLAIN: [Self; 2] = [Self::Null, Self::Memory];
 
+    /// Returns the target without an address that has this name.
+    pub fn plain(name: &str) -> Option<Self> {
+        Self::PLAIN.into_iter().find(|target| target.row().usual_name == name)
+    }
+
     /// Returns what all targets of its kind have in common.
     pub const fn row(&self) -> &'static TargetRow {
         match self {

@@ -103,9 +103,8 @@ impl Plan {
             Target::Directories { paths } => write_key(out, "path", &list_of_paths(paths)),
             Target::Nfs(nfs) if nfs.embedded => write_embedded(out, nfs),
             Target::Nfs(nfs) => write_key(out, "url", &quoted(&write_url(nfs))),
-            plain @ (Target::Null | Target::Memory) => {
-                write_key(out, plain.row().usual_name, "true");
-            }
+            // Those of `Target::PLAIN`, which have no address.
+            plain => write_key(out, plain.row().usual_name, "true"),
         }
         if let Some(hosts) = clients
             && first.lab.is_none()

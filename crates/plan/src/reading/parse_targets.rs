@@ -145,10 +145,7 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
             Some(faultless) if faultless.is_true() => TargetArg::faultless(read_user(table)?),
             _ => TargetArg::embedded(read_user(table)?),
         },
-        key => {
-            let plain = Target::PLAIN.into_iter().find(|target| target.row().usual_name == key);
-            TargetArg::Ready(plain.expect("the key is one of these"))
-        }
+        key => TargetArg::Ready(Target::plain(key).expect("the key is one of these")),
     };
     if let Some(field) = table.field("hosts") {
         used_from = placement::read_hosts(&field, &what, hosts)?;

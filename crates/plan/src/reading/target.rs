@@ -5,12 +5,14 @@
 
 use std::path::PathBuf;
 
+use model::Target;
+
 use crate::reading::address::parse_url;
 use crate::written::address::User;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::target::TargetArg;
 
-/// Reads a target from the command line: `null`, `embedded`, `nfs://...` or a directory.
+/// Reads a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
 ///
 /// A directory with one of those names is written `./null`.
 ///
@@ -18,8 +20,10 @@ use crate::written::target::TargetArg;
 /// When it is an address that can't be used; the error says what is wrong with it.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
     let place = Place::Flag("TARGET");
+    if let Some(plain) = Target::plain(text) {
+        return Ok(TargetArg::Ready(plain));
+    }
     Ok(match text {
-        "null" => TargetArg::NULL,
         "embedded" => TargetArg::embedded(User::default()),
         _ if text.contains("://") => TargetArg::Nfs(place.accept(parse_url(text, place))?.value),
         _ => TargetArg::directory(place.accept(parse_directory(text))?.value),
