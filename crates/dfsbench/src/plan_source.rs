@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use model::Target;
 use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
 
 use crate::args::RunArgs;
@@ -66,12 +67,13 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
 
 /// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
 fn check_spelling(text: &str) -> Result<(), Failure> {
-    const TARGETS: [&str; 2] = ["null", "embedded"];
-    if TARGETS.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
+    let mut targets = vec!["embedded"];
+    targets.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
+    if targets.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
         return Ok(());
     }
     let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
-    known.extend(TARGETS);
+    known.extend(targets);
     match plan::nearest_word(text, &known) {
         None => Ok(()),
         Some(near) => Err(Failure::Usage(format!(

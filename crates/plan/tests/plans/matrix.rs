@@ -277,6 +277,7 @@ fn a_target_of_the_command_line_gets_every_workload() {
     for (text, backend) in [
         ("null", BackendKind::Null),
         ("some/dir", BackendKind::Posix),
+        ("memory", BackendKind::Memory),
         ("./null", BackendKind::Posix),
         ("nfs://h/e", BackendKind::Nfs),
         ("embedded", BackendKind::Nfs),
