@@ -155,7 +155,7 @@ fn without_rights() -> Result<()> {
     command.args(["-c", WITHOUT_RIGHTS, "disk"]).arg(folder.path());
     let text = proc::capture_text(command.arg(OURS.command().get_program()))?;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["Whether it survives can't be told: host one: ", "needs root, and `sudo -n`"] {
+    for words in ["The soak is INCONCLUSIVE: host one: ", "needs root, and `sudo -n`"] {
         ensure!(flat.contains(words), "`{words}` is not in:\n{text}");
     }
     ensure!(text.ends_with("exit 4\n"), "{text}");

@@ -1,6 +1,6 @@
 //! The answer: for each pass what was measured and what differs, then what to think of it.
 //!
-//! [`answer`] is the way in. "Faster" is said only where the 95 % intervals of two figures are
+//! [`answer`] is the way in. "Faster" is stated only where the 95 % intervals of two figures are
 //! apart, "within the noise" where they overlap, neither where a figure rests on fewer than
 //! three trials. Invalid figures are never compared, nor are figures of different targets whose
 //! shared settings differ. Where caveats qualify a comparison, it says so beside it.
@@ -48,10 +48,15 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         let factors = effects.passes.iter().find(|pass| pass.name == group.name);
         findings.push(compare::finding(group, factors));
     }
+    let (mut has_finding, mut by_intervals) = (false, false);
+    for finding in findings.iter().flatten() {
+        has_finding = true;
+        by_intervals |= finding.by_intervals;
+    }
     let mut remarks = Vec::new();
-    if !groups.is_empty() && findings.iter().all(Option::is_none) {
-        remarks.push("There is nothing to compare: no pass has two figures.".to_owned());
-    } else if findings.iter().flatten().any(|finding| finding.by_intervals) {
+    if !groups.is_empty() && !has_finding {
+        remarks.push("There is nothing to compare: no pass has two results.".to_owned());
+    } else if by_intervals {
         remarks.push(
             "A ratio is given where 95 % intervals are apart; where they overlap, the difference \
              is within the noise."

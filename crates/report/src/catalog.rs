@@ -1,6 +1,6 @@
 //! Shows the contents of a results file: a line for each campaign, or all details of one.
 //!
-//! [`Listed`] is the principal type. Verdicts are judged anew from the trials each time, as in
+//! [`Listed`] is the principal type. Verdicts are computed from the trials each time, as in
 //! every report; nothing of them is stored. Names, notes and tags are a user's words: they are
 //! cleaned for terminals and defused for spreadsheets.
 
@@ -124,7 +124,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
     ]);
     let mut text = String::new();
     for (name, what) in &lines {
-        // A value may hold lines and control characters of others; it takes one line.
+        // A value may hold line breaks and control characters of other programs; it takes one line.
         let _ = writeln!(text, "{name:<10}{}", one_line(what));
     }
     text
@@ -246,6 +246,7 @@ fn count_trials(line: &CampaignLine) -> String {
 fn format_size(bytes: u64) -> String {
     let mut unit_bytes = 1_u64;
     while bytes / unit_bytes >= 10_240 {
+        // Below ten units, a smaller unit shows a third digit.
         unit_bytes *= 1_024;
     }
     Size(bytes.div_ceil(unit_bytes) * unit_bytes).to_string()

@@ -102,6 +102,7 @@ impl<'a> OneRun<'a> {
         if is_bonniexx && self.has(pass, CaveatCode::TooShort) {
             return "+++++".to_owned();
         }
+        // Parentheses mark a rate of this host's page cache, as authors of such tables did by hand.
         let rate = format!("{:.digits$}", per_s / unit);
         if self.has(pass, CaveatCode::Cached) { format!("({rate})") } else { rate }
     }

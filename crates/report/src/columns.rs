@@ -66,7 +66,7 @@ pub struct Shown {
     table: TableKind,
     /// How it is to be read; empty where another column says it too.
     reading: &'static str,
-    /// Its cell; figures are asked for where a row has a rate.
+    /// Its cell; cells of figures are made where a row has a rate.
     cell: ShownCell,
 }
 
@@ -100,7 +100,7 @@ impl Column {
             Member::Known(_) | Member::Nullable(_) => Some((self.name, self.value(row))),
             Member::WhereKnown(name, _) => {
                 let value = self.value(row);
-                (value != Value::Unknown).then_some((name, value))
+                if value == Value::Unknown { None } else { Some((name, value)) }
             }
             Member::Within => None,
         }
@@ -120,30 +120,36 @@ impl Column {
 
 /// The columns that people see in a table of figures.
 pub fn shown(kind: TableKind) -> impl Iterator<Item = &'static Shown> {
-    let all = COLUMNS.iter().filter_map(|column| column.shown.as_ref());
-    all.filter(move |shown| shown.table == kind)
+    COLUMNS.iter().filter_map(move |column| column.shown.as_ref().filter(|s| s.table == kind))
 }
 
 /// How the columns of a table are to be read.
 pub fn reading(kind: TableKind) -> Vec<String> {
-    let lines = shown(kind).map(|shown| shown.reading).filter(|line| !line.is_empty());
-    lines.map(str::to_owned).collect()
+    let mut lines = Vec::new();
+    for shown in shown(kind) {
+        if !shown.reading.is_empty() {
+            lines.push(shown.reading.to_owned());
+        }
+    }
+    lines
 }
 
 /// The cells of a row, from the rate on. Of a row without a rate, the reason stands in place of
 /// its figures.
 pub fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
+    // The reason of a missing figure spans the columns of all figures; n, verdict and caveats stand
+    // behind it in their own columns.
     let mut cells = Vec::new();
-    let is_figure = |shown: &&Shown| matches!(shown.cell, ShownCell::Figure(_));
-    if row.judged.rate.is_none() {
-        cells.push(Cell::Reason(row.missing(), shown(kind).filter(is_figure).count()));
-    }
+    let mut missing = 0;
     for shown in shown(kind) {
         match (shown.cell, &row.judged.rate) {
             (ShownCell::Figure(fill), Some(rate)) => cells.push(fill(row, rate)),
-            (ShownCell::Figure(_), None) => {}
+            (ShownCell::Figure(_), None) => missing += 1,
             (ShownCell::Always(fill), _) => cells.push(fill(row)),
         }
+    }
+    if missing > 0 {
+        cells.insert(0, Cell::Reason(row.missing(), missing));
     }
     cells
 }
@@ -159,7 +165,10 @@ mod tests {
         let mut names = HashSet::new();
         for column in IDENTITY.iter().chain(REPETITION).chain(COLUMNS) {
             assert!(column.name.is_empty() || names.insert(column.name), "{}", column.name);
-            assert!(!column.name.is_empty() || column.shown.is_some(), "nobody sees {column:?}");
+            assert!(
+                !column.name.is_empty() || column.shown.is_some(),
+                "no format shows {column:?}"
+            );
         }
         for kind in [TableKind::Rates, TableKind::Programs] {
             let headings: Vec<&str> = shown(kind).map(|shown| shown.heading).collect();

@@ -52,7 +52,8 @@ impl Default for Rules {
 
 impl Rules {
     fn bound(&self, measure: Measure) -> Option<f64> {
-        self.bounds.iter().find(|bound| bound.measure == measure).map(|bound| bound.share)
+        let bound = self.bounds.iter().find(|bound| bound.measure == measure)?;
+        Some(bound.share)
     }
 }
 
@@ -119,8 +120,8 @@ impl Compared {
 
     /// Says whether a row or a curve got worse by more than its bound.
     pub fn has_lost(&self) -> bool {
-        self.regressions().next().is_some()
-            || self.curves.iter().any(|curve| !curve.regressions().is_empty())
+        let is_worse = |curve: &CurvePair| !curve.regressions().is_empty();
+        self.regressions().next().is_some() || self.curves.iter().any(is_worse)
     }
 
     /// Says whether there are bounds of which the figures don't show whether they are kept.

@@ -17,28 +17,44 @@ use crate::sheet::{Row, Sheet};
 pub fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
-    header.extend(for_programs(IDENTITY).map(|column| column.name.to_owned()));
-    header.extend(Setting::ALL.into_iter().map(Setting::column));
-    for columns in [REPETITION, COLUMNS] {
-        header.extend(for_programs(columns).map(|column| column.name.to_owned()));
+    push_names(&mut header, IDENTITY);
+    // Every setting has a column, also where it is the same in all rows: programs that read
+    // several campaigns find each of them in the same place.
+    for setting in Setting::ALL {
+        header.push(setting.column());
     }
+    push_names(&mut header, REPETITION);
+    push_names(&mut header, COLUMNS);
     let mut out = header.join(",") + "\n";
     for row in &sheet.rows {
-        let mut cells = vec![campaign.id.to_string(), campaign.name.clone()];
-        cells.extend(for_programs(IDENTITY).map(|column| column.value(row).plain()));
-        cells.extend(Setting::ALL.into_iter().map(|setting| setting_cell(setting, row)));
-        for columns in [REPETITION, COLUMNS] {
-            cells.extend(for_programs(columns).map(|column| column.value(row).plain()));
+        let mut cells = vec![campaign.id.to_string(), quoted(&campaign.name)];
+        push_values(&mut cells, IDENTITY, row);
+        for setting in Setting::ALL {
+            cells.push(quoted(&setting_cell(setting, row)));
         }
-        let quoted: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-        out.extend([&quoted.join(","), "\n"]);
+        push_values(&mut cells, REPETITION, row);
+        push_values(&mut cells, COLUMNS, row);
+        out.extend([&cells.join(","), "\n"]);
     }
     out
 }
 
-/// The columns that are not for people alone.
-fn for_programs(columns: &'static [Column]) -> impl Iterator<Item = &'static Column> {
-    columns.iter().filter(|column| !column.name.is_empty())
+/// Adds the names of the columns that are not for people alone.
+fn push_names(header: &mut Vec<String>, columns: &[Column]) {
+    for column in columns {
+        if !column.name.is_empty() {
+            header.push(column.name.to_owned());
+        }
+    }
+}
+
+/// Adds the values of the same columns.
+fn push_values(cells: &mut Vec<String>, columns: &[Column], row: &Row<'_>) {
+    for column in columns {
+        if !column.name.is_empty() {
+            cells.push(quoted(&column.value(row).plain()));
+        }
+    }
 }
 
 /// Writes a setting for programs; empty where the run does not depend on it.

@@ -57,7 +57,7 @@ pub struct Section {
     pub id: &'static str,
     /// Its heading. Pages show each; other forms leave out an empty one.
     pub heading: String,
-    /// Whether it answers what the reader came for; pages stress it.
+    /// Whether it has the answer to the campaign's question; pages emphasize it.
     pub is_answer: bool,
     /// The blocks of the section, in order.
     pub blocks: Vec<Block>,
@@ -72,7 +72,7 @@ pub enum Block {
     Lead(Vec<String>),
     /// Items, each a sentence or a line.
     List(Vec<String>),
-    /// Names, each with what is said of it.
+    /// Names, each with its description.
     Terms(Terms, Vec<Term>),
     /// Rows and columns.
     Table(Table),
@@ -93,7 +93,7 @@ pub enum Terms {
     Conditions,
 }
 
-/// A name with what is said of it.
+/// A name with its description.
 #[derive(Debug)]
 pub struct Term {
     /// The name of the term.
@@ -114,7 +114,7 @@ impl Term {
 /// Rows and columns.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The name under which a page's script sorts and filters it; empty where that helps nobody.
+    /// The name under which a page's script sorts and filters it; empty for tables of a few rows.
     pub id: String,
     /// The caption of the table.
     pub caption: String,
@@ -201,7 +201,7 @@ pub enum Cell {
 /// A line of a cell.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Best or worst of its kind, where that can be told.
+    /// Best or worst of its kind, where the intervals show which.
     pub mark: Option<Place>,
     /// The text of the link.
     pub text: String,
@@ -382,7 +382,7 @@ mod tests {
         let blocks = vec![
             Block::Paragraph(format!("paragraph {name}")),
             Block::List(vec![format!("item {name}")]),
-            Block::Terms(Terms::Conditions, vec![Term::new(format!("term {name}"), "said")]),
+            Block::Terms(Terms::Conditions, vec![Term::new(format!("term {name}"), "text")]),
             Block::Table(table),
         ];
         let section = Section { id: "s", heading: "Heading".to_owned(), blocks, is_answer: false };
@@ -402,7 +402,7 @@ mod tests {
 Heading
   paragraph <b>|x_\u{fffd}[2J
   item <b>|x_\u{fffd}[2J
-  term <b>|x_\u{fffd}[2J: said
+  term <b>|x_\u{fffd}[2J: text
 
 target        rate
 ──────────  ──────
@@ -419,7 +419,7 @@ b           no route
         let name = "\\<b\\>\\|x\\_ \\[2J";
         let expected = format!(
             "# dfsbench: {name}\n\nabout\n\n## Heading\n\nparagraph {name}\n\n- item {name}\n\n\
-             - term {name}: said\n\n| target | rate | verdict | caveats |\n\
+             - term {name}: text\n\n| target | rate | verdict | caveats |\n\
              | --- | ---: | --- | --- |\n| {name} | ▲7 MB/s | degraded | cached (1 of 3) |\n\
              | b | no route | invalid |  |\n\n- rate: a median.\n"
         );

@@ -1,7 +1,7 @@
 //! The experiment that a campaign is, in plain words: what is done, where, and what is varied.
 //!
-//! [`Experiment`] is the principal type. It says what the plan wanted, not what came of it, and
-//! names the settings as plans do, so that a reader can look them up.
+//! [`Experiment`] is the principal type. It says what the plan requested, not what was measured,
+//! and names the settings as plans do, so that a reader can look them up.
 
 use std::collections::HashSet;
 
@@ -40,41 +40,53 @@ impl Experiment {
 }
 
 fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
-    let mut told: Vec<(Workload, Vec<Pass>)> = Vec::new();
+    let mut works: Vec<(Workload, Vec<Pass>)> = Vec::new();
     for run in &sheet.campaign.runs {
         let spec = &run.spec;
-        let known = told.iter().position(|(workload, _)| *workload == spec.workload);
-        let at = known.unwrap_or_else(|| {
-            told.push((spec.workload, Vec::new()));
-            told.len() - 1
-        });
-        for pass in spec.passes() {
-            if !told[at].1.contains(pass) {
-                told[at].1.push(*pass);
+        if !works.iter().any(|(workload, _)| *workload == spec.workload) {
+            works.push((spec.workload, Vec::new()));
+        }
+        for (workload, passes) in &mut works {
+            if *workload != spec.workload {
+                continue;
+            }
+            // Settings such as the phases of a run decide its passes: runs differ in them.
+            for pass in spec.passes() {
+                if !passes.contains(pass) {
+                    passes.push(*pass);
+                }
             }
         }
     }
-    let sentence = |(workload, passes): (Workload, Vec<Pass>)| {
-        let names: Vec<String> = passes.iter().map(|pass| pass.name().to_owned()).collect();
-        let passes = match names.as_slice() {
-            [] | [_] => String::new(),
-            _ => format!("; passes: {}", listed(&names)),
-        };
-        (workload.name().to_owned(), format!("{}{passes}.", workload.row().description))
-    };
-    told.into_iter().map(sentence).collect()
+    let mut described = Vec::new();
+    for (workload, passes) in works {
+        let mut sentence = workload.row().description.to_owned();
+        if passes.len() > 1 {
+            let names: Vec<String> = passes.iter().map(|pass| pass.name().to_owned()).collect();
+            sentence = format!("{sentence}; passes: {}", listed(&names));
+        }
+        described.push((workload.name().to_owned(), sentence + "."));
+    }
+    described
 }
 
 /// The settings that vary, in the order of their levels where these are numbers.
 fn list_factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
-    let levels = |(column, name): (usize, &&'static str)| {
-        let values = sheet.rows.iter().map(|row| row.values[column].as_str());
+    let mut factors = Vec::new();
+    for (column, name) in sheet.columns.iter().enumerate() {
         let mut seen = HashSet::new();
-        let applies = values.filter(|value| *value != NOT_APPLICABLE);
-        let mut levels: Vec<&str> = applies.filter(|value| seen.insert(*value)).collect();
+        let mut levels: Vec<&str> = Vec::new();
+        for row in &sheet.rows {
+            let value = row.values[column].as_str();
+            if value != NOT_APPLICABLE && seen.insert(value) {
+                levels.push(value);
+            }
+        }
         if levels.iter().all(|level| quantity(name, level).is_some()) {
-            let number = |level: &str| quantity(name, level).unwrap_or_default();
-            levels.sort_by(|a, b| number(a).total_cmp(&number(b)));
+            levels.sort_by(|a, b| {
+                let [a, b] = [a, b].map(|level| quantity(name, level).unwrap_or_default());
+                a.total_cmp(&b)
+            });
         }
         let shown = match levels.as_slice() {
             [first, .., last] if levels.len() > LEVELS_MAX => {
@@ -82,22 +94,25 @@ fn list_factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
             }
             _ => levels.join(", "),
         };
-        (*name, shown)
-    };
-    sheet.columns.iter().enumerate().map(levels).collect()
+        factors.push((*name, shown));
+    }
+    factors
 }
 
 fn describe_extent(sheet: &Sheet<'_>) -> String {
     let runs = &sheet.campaign.runs;
-    let trials = runs.iter().map(|run| run.trials.len()).sum();
-    let impossible = runs.iter().filter(|run| run.spec.impossible().is_some()).count();
+    let (mut trials, mut impossible) = (0, 0);
+    for run in runs {
+        trials += run.trials.len();
+        impossible += usize::from(run.spec.impossible().is_some());
+    }
     let all = match sheet.columns.len() {
         0 => counted(runs.len(), "run"),
-        _ => format!("{}, one for each combination that was wanted", counted(runs.len(), "run")),
+        _ => format!("{}, one for each combination of levels", counted(runs.len(), "run")),
     };
     let left_out = match impossible {
         0 => String::new(),
-        some => format!("; {some} of them can't be, and their rows say why"),
+        some => format!("; {some} of them are not possible, and their rows say why"),
     };
     format!("{all}{left_out}; {} so far.", counted(trials, "trial"))
 }

@@ -1,9 +1,8 @@
-//! Ranks the factors of a campaign by their effect: the seed of the question is "Factors Governing
-//! Throughputs".
+//! Ranks the factors of a campaign by their effect on the rates.
 //!
 //! [`FactorEffects::of`] takes each kind of pass apart over the settings that vary in it;
 //! [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the page
-//! draws it as a forest plot. What can't be taken apart is said in a sentence.
+//! draws it as a forest plot. A sentence names what can't be separated.
 
 mod json;
 mod table;
@@ -137,9 +136,23 @@ impl PassFactors {
         Self { name, factors, trials, left_out, by_bytes, found }
     }
 
+    /// Returns the effect of one level of a setting against another, whichever is the reference.
+    pub(crate) fn effect_between(
+        &self,
+        name: &str,
+        one: Option<&str>,
+        other: Option<&str>,
+    ) -> Option<LevelEffect> {
+        let (one, other) = (one?, other?);
+        match self.effect_of(name, one, other) {
+            Some(effect) => Some(effect),
+            None => self.effect_of(name, other, one),
+        }
+    }
+
     /// Returns the effect of a setting's level against another one, both as tables show them;
     /// `None` where these two are not what is compared, or their ratio may be 1.
-    pub(crate) fn effect_of(&self, name: &str, level: &str, against: &str) -> Option<LevelEffect> {
+    fn effect_of(&self, name: &str, level: &str, against: &str) -> Option<LevelEffect> {
         let Ok(effects) = &self.found else { return None };
         let effect = effects.factors.iter().find(|it| self.factors[it.factor].name == name)?;
         let levels = &self.factors[effect.factor].levels;
@@ -160,7 +173,7 @@ impl PassFactors {
             // Without a pair of levels under one level of the outer factor, no interval is finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
                 notes.push(format!(
-                    "{name} changes with {outer} alone: what it does can't be told from what \
+                    "{name} changes with {outer} alone: its effect can't be separated from that \
                      {outer} does."
                 ));
                 continue;
@@ -223,22 +236,22 @@ impl NoEffects {
     /// Words the reason as a clause.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::NothingCounts => "no figure may be used",
-            Self::OneCounts => "only one setting has figures that may be used",
+            Self::NothingCounts => "no result may be used",
+            Self::OneCounts => "only one setting has results that may be used",
             Self::NothingVaries => "no setting varies: a factor needs two levels",
             Self::TooFewTrials => "too few trials for so many settings",
-            Self::NothingDiffers => "all figures are the same",
-            Self::TooManyLevels => "its settings have more levels than can be taken apart",
+            Self::NothingDiffers => "all results are the same",
+            Self::TooManyLevels => "its settings have more levels than can be separated",
         }
     }
 
     /// Returns the advice that goes with the reason.
     pub const fn hint(self) -> &'static str {
         match self {
-            Self::NothingCounts | Self::OneCounts => "`dfsbench report` says what is wrong",
+            Self::NothingCounts | Self::OneCounts => "`dfsbench report` shows what is wrong",
             Self::NothingVaries => "a list of levels makes a factor, such as --io-size 64KiB,1MiB",
             Self::TooFewTrials => "--trials 5 or more",
-            Self::NothingDiffers => "longer passes tell more",
+            Self::NothingDiffers => "use longer passes",
             Self::TooManyLevels => "a selection of its levels, by --where or a smaller plan",
         }
     }

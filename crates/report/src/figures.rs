@@ -59,7 +59,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
     document
 }
 
-/// The answer to the campaign's question, where one was asked.
+/// Adds the answer to the campaign's question, where it has one.
 fn push_found(document: &mut Document, sheet: &Sheet<'_>) {
     let Some(found) = found::of(sheet) else { return };
     let mut blocks: Vec<Block> = found.sentences.into_iter().map(Block::Paragraph).collect();
@@ -95,16 +95,21 @@ fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
 
 /// How many figures may be used.
 fn render_tally(sheet: &Sheet<'_>) -> Markup {
-    let count = |verdict: Verdict, has_rate: bool| {
-        let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some() == has_rate);
-        rows.filter(|row| row.judged.verdict == verdict).count()
-    };
-    let tally = [
-        ("valid", "✓", count(Verdict::Valid, true), "valid"),
-        ("degraded", "!", count(Verdict::Degraded, true), "degraded"),
-        ("invalid", "✕", count(Verdict::Invalid, true), "not to be used"),
-        ("invalid", "✕", count(Verdict::Invalid, false), "without a figure"),
+    let mut tally = [
+        ("valid", "✓", 0, "valid"),
+        ("degraded", "!", 0, "degraded"),
+        ("invalid", "✕", 0, "not to be used"),
+        ("invalid", "✕", 0, "without a figure"),
     ];
+    for row in &sheet.rows {
+        let part = match row.judged.verdict {
+            _ if row.judged.rate.is_none() => 3,
+            Verdict::Valid => 0,
+            Verdict::Degraded => 1,
+            Verdict::Invalid => 2,
+        };
+        tally[part].2 += 1;
+    }
     html! {
         p.tally {
             @for (class, mark, count, what) in tally {
@@ -120,7 +125,7 @@ fn render_tally(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The tables of figures. Where a terminal has no room for the settings, they stand above the rows,
-/// and the rates stand side by side once more.
+/// and the rates are repeated side by side.
 fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
     // The tables come first in text and Markdown; they need no heading there.
     let heading = if form == Form::Html { "Figures" } else { "" };
@@ -133,10 +138,11 @@ fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
         return section;
     }
     let mut shown = figure_tables(sheet, Settings::InColumns);
-    if form == Form::Text && !shown.iter().all(fits) {
+    if form == Form::Text && !shown.iter().all(|table| fits(table, WIDTH_MAX)) {
         shown = figure_tables(sheet, Settings::AboveRows);
-        shown.extend(pivot::tables(sheet));
+        shown.extend(pivot::tables(sheet, WIDTH_MAX));
     }
+    // A terminal has the explanations once, below all tables.
     if form == Form::Text {
         for table in &mut shown {
             table.reading.clear();
@@ -161,8 +167,13 @@ fn figure_tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
 }
 
 fn rows_of<'s, 'a>(sheet: &'s Sheet<'a>, kind: TableKind) -> Vec<&'s Row<'a>> {
-    let is_of_kind = |row: &&Row<'_>| row.is_program() == (kind == TableKind::Programs);
-    sheet.rows.iter().filter(is_of_kind).collect()
+    let mut rows = Vec::new();
+    for row in &sheet.rows {
+        if row.is_program() == (kind == TableKind::Programs) {
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 fn reading_notes(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
@@ -177,10 +188,13 @@ fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table
     let mut columns = vec![Column::new("target", Role::Factor), Column::new("pass", Role::Factor)];
     columns[0].width_max = TARGET_WIDTH_MAX;
     if settings == Settings::InColumns {
-        let names = sheet.columns.iter();
-        columns.extend(names.map(|name| Column::new(*name, Role::FactorNumber)));
+        for name in &sheet.columns {
+            columns.push(Column::new(*name, Role::FactorNumber));
+        }
     }
-    columns.extend(columns::shown(kind).map(|shown| Column::new(shown.heading, shown.role)));
+    for shown in columns::shown(kind) {
+        columns.push(Column::new(shown.heading, shown.role));
+    }
     let mut rows = Vec::new();
     let mut last_run = None;
     for row in rows_of(sheet, kind) {
@@ -256,9 +270,8 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
 }
 
-/// Builds the section on conditions. Pages have tables of what was set on hosts, Markdown has a
-/// line
-/// for each of them, and a terminal leaves that to the others.
+/// Builds the section on conditions. Pages have tables of the settings of hosts, Markdown has a
+/// line for each host, and a terminal leaves them to the other forms.
 fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;
     let mut terms = Vec::new();
@@ -266,13 +279,16 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
         terms.push(Term::new(format!("target {name}"), place));
     }
     if form == Form::Html {
-        let stated = sheet.stated.iter();
-        terms.extend(stated.map(|(name, value)| Term::new(*name, value)));
-    } else {
-        terms.extend(notes::settings(sheet).map(|settings| Term::new("settings", settings)));
+        for (name, value) in &sheet.stated {
+            terms.push(Term::new(*name, value));
+        }
+    } else if let Some(settings) = notes::settings(sheet) {
+        terms.push(Term::new("settings", settings));
     }
     terms.extend(notes::durability(sheet));
-    terms.extend(notes::load::processor(sheet).map(|busy| Term::new("processor time", busy)));
+    if let Some(busy) = notes::load::processor(sheet) {
+        terms.push(Term::new("processor time", busy));
+    }
     terms.push(Term::new("ceiling", notes::ceiling(campaign)));
     terms.push(Term::new("order", notes::order(campaign)));
     let mut tables = None;
@@ -285,7 +301,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
             let host = notes::host(campaign, usize::MAX);
             terms.extend(host.map(|host| Term::new("host", host)));
             for host in host_settings::effective(campaign) {
-                terms.push(Term::new(format!("in force on {}", host.host), host.line()));
+                terms.push(Term::new(format!("effective on {}", host.host), host.line()));
             }
             terms.push(Term::new("command", &campaign.command));
         }

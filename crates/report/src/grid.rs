@@ -133,6 +133,7 @@ impl Grid {
 }
 
 fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usize]) {
+    // A row is as high as its highest cell; the other cells are blank in the lines below.
     let mut height = 1;
     for cell in cells {
         height = height.max(cell.lines().count());
@@ -161,6 +162,8 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
 
 /// Writes a text below a row; into the row's last line where that is blank so far to the right.
 fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
+    // A second line of a cell to the right leaves its row blank on the left: the text fits there,
+    // and the table gets no longer by it.
     let start = out.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
     let blank = out[start..].len() - out[start..].trim_start_matches(' ').len();
     let end = indent + width(text);
@@ -174,7 +177,7 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
 }
 
 /// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone, and
-/// what a no-break space joins stays together.
+/// words joined by a no-break space are kept together.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_ascii_whitespace() {

@@ -1,7 +1,8 @@
 //! The effective settings of the hosts that a campaign set up, as they were read back there.
 //!
 //! A host's facts are those of the trials whose scope is its name. A setting that varied between
-//! runs has several values, which stand side by side; the runs are told apart by their columns.
+//! runs has several values, which stand side by side; columns of the report distinguish the
+//! runs.
 
 use std::collections::HashSet;
 
@@ -45,6 +46,8 @@ pub fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     for host in names(campaign) {
         hosts.push(HostFacts { host, settings: Vec::new() });
     }
+    // Facts of a trial are read back from the host after its settings were applied: what they show
+    // is effective, whatever the plan requested.
     for trial in campaign.runs.iter().flat_map(|run| &run.trials) {
         for fact in &trial.facts {
             if let Some(host) = hosts.iter_mut().find(|host| host.host == fact.scope) {

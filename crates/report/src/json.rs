@@ -55,7 +55,8 @@ struct Export<'a> {
 #[schemars(rename = "Found")]
 struct FoundPart {
     #[schemars(with = "AnyQuestion")]
-    asked: model::Question,
+    #[serde(rename = "asked")]
+    request: model::Question,
     /// The answer in sentences.
     sentences: Vec<String>,
     /// The figures behind the answer, which differ from question to question.
@@ -115,8 +116,13 @@ struct Members(Vec<(&'static str, Value)>);
 
 impl Members {
     fn of(row: &Row<'_>) -> Self {
-        let columns = IDENTITY.iter().chain(COLUMNS);
-        Self(columns.filter_map(|column| column.member(row)).collect())
+        let mut members = Vec::new();
+        for columns in [IDENTITY, COLUMNS] {
+            for column in columns {
+                members.extend(column.member(row));
+            }
+        }
+        Self(members)
     }
 }
 
@@ -167,7 +173,7 @@ struct SummaryPart {
 }
 
 /// Times of ops, in nanoseconds; null where there was none.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Times {
     count: u64,
     min_ns: Option<u64>,
@@ -318,24 +324,24 @@ struct ErrorPart {
 impl<'a> Export<'a> {
     fn of(sheet: &'a Sheet<'a>) -> Self {
         let campaign = sheet.campaign;
-        let runs = campaign.runs.iter().map(|run| RunPart {
-            index: run.index,
-            settings: &run.spec,
-            trials: run.trials.iter().map(TrialPart::of).collect(),
-        });
+        let mut runs = Vec::with_capacity(campaign.runs.len());
+        for run in &campaign.runs {
+            let trials = run.trials.iter().map(TrialPart::of).collect();
+            runs.push(RunPart { index: run.index, settings: &run.spec, trials });
+        }
         Self {
             schema: SCHEMA,
             campaign: Header::of(campaign),
             found: found::of(sheet).map(|found| FoundPart::of(found, &campaign.question)),
             figures: sheet.rows.iter().map(Figure::of).collect(),
-            runs: runs.collect(),
+            runs,
         }
     }
 }
 
 impl FoundPart {
-    fn of(found: Found, asked: &model::Question) -> Self {
-        Self { asked: asked.clone(), sentences: found.sentences, figures: found.json }
+    fn of(found: Found, request: &model::Question) -> Self {
+        Self { request: request.clone(), sentences: found.sentences, figures: found.json }
     }
 }
 
@@ -382,12 +388,16 @@ impl<'a> Figure<'a> {
 
 impl SummaryPart {
     fn of(summary: Summary) -> Self {
-        let interval = summary.confidence_interval();
+        // Fewer than three trials have no interval: both ends are null.
+        let (mut interval_lo, mut interval_hi) = (None, None);
+        if let Some((lo, hi)) = summary.confidence_interval() {
+            (interval_lo, interval_hi) = (Some(lo), Some(hi));
+        }
         Self {
             n: summary.n,
             median: summary.median,
-            interval_lo: interval.map(|(lo, _)| lo),
-            interval_hi: interval.map(|(_, hi)| hi),
+            interval_lo,
+            interval_hi,
             mean: summary.mean,
             trimmed_mean: summary.trimmed_mean,
             standard_deviation: summary.standard_deviation,
@@ -399,41 +409,50 @@ impl SummaryPart {
 
 impl Times {
     fn of(histogram: &Histogram) -> Self {
-        let known = |value| (histogram.count() > 0).then_some(value);
+        // An empty histogram answers every question with 0, which would read as a time.
+        if histogram.count() == 0 {
+            return Self::default();
+        }
         Self {
             count: histogram.count(),
-            min_ns: known(histogram.min()),
-            mean_ns: known(histogram.mean()),
-            p50_ns: known(histogram.quantile(0.5)),
-            p90_ns: known(histogram.quantile(0.9)),
-            p99_ns: known(histogram.quantile(0.99)),
-            p999_ns: known(histogram.quantile(0.999)),
-            max_ns: known(histogram.max()),
+            min_ns: Some(histogram.min()),
+            mean_ns: Some(histogram.mean()),
+            p50_ns: Some(histogram.quantile(0.5)),
+            p90_ns: Some(histogram.quantile(0.9)),
+            p99_ns: Some(histogram.quantile(0.99)),
+            p999_ns: Some(histogram.quantile(0.999)),
+            max_ns: Some(histogram.max()),
         }
     }
 }
 
 impl CaveatPart {
     fn all(judged: &Judged) -> Vec<Self> {
-        let part = |caveat: &stats::JudgedCaveat| Self {
-            code: caveat.code.code(),
-            severity: caveat.code.severity(),
-            trials_seen: match caveat.extent {
-                stats::Extent::Trials { seen, .. } => Some(seen),
-                stats::Extent::Run => None,
-            },
-            evidence: caveat.evidence.clone(),
-            sentence: caveat.code.sentence(),
-            advice: caveat.code.advice(),
-        };
-        judged.caveats.iter().map(part).collect()
+        let mut parts = Vec::with_capacity(judged.caveats.len());
+        for caveat in &judged.caveats {
+            parts.push(Self {
+                code: caveat.code.code(),
+                severity: caveat.code.severity(),
+                trials_seen: match caveat.extent {
+                    stats::Extent::Trials { seen, .. } => Some(seen),
+                    stats::Extent::Run => None,
+                },
+                evidence: caveat.evidence.clone(),
+                sentence: caveat.code.sentence(),
+                advice: caveat.code.advice(),
+            });
+        }
+        parts
     }
 }
 
 impl<'a> FailurePart<'a> {
     fn all(judged: &'a Judged) -> Vec<Self> {
-        let failures = judged.failures.iter();
-        failures.map(|f| Self { reason: &f.reason, trials: f.trials }).collect()
+        let mut parts = Vec::with_capacity(judged.failures.len());
+        for failure in &judged.failures {
+            parts.push(Self { reason: &failure.reason, trials: failure.trials });
+        }
+        parts
     }
 }
 
@@ -487,7 +506,18 @@ impl<'a> PassPart<'a> {
 
 impl ClientsPart {
     fn of(fairness: &Fairness) -> Self {
-        let share = |share: &ClientShare| SharePart {
+        Self {
+            clients: fairness.clients,
+            jain_fairness_index: fairness.index,
+            slowest: SharePart::of(&fairness.slowest),
+            fastest: SharePart::of(&fairness.fastest),
+        }
+    }
+}
+
+impl SharePart {
+    const fn of(share: &ClientShare) -> Self {
+        Self {
             client: share.client,
             ops_per_s: share.ops_per_s,
             bytes_per_s: share.bytes_per_s,
@@ -495,26 +525,22 @@ impl ClientsPart {
             service_time_p50_ns: share.p50_ns,
             service_time_p99_ns: share.p99_ns,
             service_time_max_ns: share.max_ns,
-        };
-        Self {
-            clients: fairness.clients,
-            jain_fairness_index: fairness.index,
-            slowest: share(&fairness.slowest),
-            fastest: share(&fairness.fastest),
         }
     }
 }
 
 impl KindPart {
     fn of(kind: &KindResult) -> Self {
-        let errors = kind.errors.iter();
-        let errors = errors.map(|(e, n)| ErrorPart { code: e.0, name: e.name(), count: *n });
+        let mut errors = Vec::with_capacity(kind.errors.len());
+        for (error, count) in &kind.errors {
+            errors.push(ErrorPart { code: error.0, name: error.name(), count: *count });
+        }
         Self {
             kind: kind.kind,
             issued: kind.issued,
             done: kind.done,
             bytes: kind.bytes,
-            errors: errors.collect(),
+            errors,
             service_time: Times::of(&kind.service_time),
             service_time_buckets: kind.service_time.buckets().collect(),
             response_time: Times::of(&kind.response_time),

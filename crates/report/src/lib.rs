@@ -2,7 +2,7 @@
 //!
 //! [`render`] is the way in, [`Format`] the choice. Pure: a campaign and a format give the same
 //! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
-//! figures that `stats::judge` computes, and none of them drops a doubt.
+//! figures that `stats::judge` computes, and none of them drops a caveat.
 
 mod answer;
 mod catalog;
@@ -65,13 +65,13 @@ pub enum Format {
     Bonnie,
     /// The table of iozone: file sizes and I/O sizes down, passes across.
     Iozone,
-    /// The tables of the reports that people wrote by hand: by size, and by options of NFS.
+    /// Tables as in reports written by hand: rates by size, and rates by options of NFS.
     Seed,
-    /// For Prometheus: OpenMetrics text, as its textfile collector takes it.
+    /// OpenMetrics text for Prometheus and its textfile collector.
     OpenMetrics,
     /// The activity of the hosts during each pass, in the format of sar.
     Sar,
-    /// How the trials of each row lie: means, deviation, extremes, and each trial.
+    /// The distribution of the trials of each row: means, deviation, extremes, and each trial.
     Trials,
     /// For build servers: a test for each figure.
     Junit,
@@ -136,7 +136,7 @@ impl Format {
                  by hand"
             }
             Self::OpenMetrics => "Gauges and summaries for Prometheus, as OpenMetrics text",
-            Self::Sar => "What the hosts did during each pass, as sar prints it",
+            Self::Sar => "The activity of the hosts during each pass, as sar prints it",
             Self::Trials => "Means, deviation and extremes of the trials, and each trial",
             Self::Junit => "XML for build servers",
         }

@@ -1,8 +1,8 @@
 //! Marks the best and the worst figures of a kind of pass.
 //!
 //! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
-//! the intervals of the highest and the lowest are apart. Whatever can't be told apart from the
-//! highest is marked as it is: which of them is the best is unknown.
+//! the intervals of the highest and the lowest are apart. Figures that overlap the
+//! highest are marked like it: which of them is the best is unknown.
 
 use std::collections::HashMap;
 
@@ -54,6 +54,7 @@ fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
     else {
         return Vec::new();
     };
+    // Where the ends overlap each other, every order of the figures may be chance.
     if highest.overlaps(lowest) {
         return Vec::new();
     }

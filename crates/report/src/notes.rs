@@ -15,11 +15,11 @@ use crate::host_settings;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
 
-/// Said of writes that were not synced on purpose.
-const UNSAFE: &str = "nobody waited until the data was safe; it may still have been in memory when \
+/// The statement on writes that were not synced on purpose.
+const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory when \
                       the clock stopped";
 
-/// Heads what [`clients`] says.
+/// The heading of the lines of [`clients`].
 pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
 
 /// Returns a one-line description of the campaign, without its name.
@@ -39,18 +39,22 @@ pub fn title(campaign: &Campaign) -> String {
 
 /// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub fn settings(sheet: &Sheet<'_>) -> Option<String> {
-    let shown = sheet.stated.iter().map(|(name, value)| format!("{name} {value}"));
-    let line = shown.collect::<Vec<_>>().join("; ");
-    (!line.is_empty()).then_some(line)
+    let mut parts = Vec::new();
+    for (name, value) in &sheet.stated {
+        parts.push(format!("{name} {value}"));
+    }
+    if parts.is_empty() { None } else { Some(parts.join("; ")) }
 }
 
 /// Returns the location of each target: `nfs: nfs://server/export`.
 pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
     let mut targets: Vec<(String, String)> = Vec::new();
     for run in &campaign.runs {
-        let place = run.spec.lab.as_ref().map(|lab| host_settings::place(lab));
-        let place = place.unwrap_or_else(|| run.spec.target.to_string());
-        let target = (run.spec.target_name.clone(), place);
+        let location = match &run.spec.lab {
+            Some(lab) => host_settings::place(lab),
+            None => run.spec.target.to_string(),
+        };
+        let target = (run.spec.target_name.clone(), location);
         if !targets.contains(&target) {
             targets.push(target);
         }
@@ -61,26 +65,32 @@ pub fn targets(campaign: &Campaign) -> Vec<(String, String)> {
 /// Describes the durability behind each write figure; passes and targets that say the same stand
 /// together; empty when nothing was written.
 pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
-    let mut said: Vec<(String, &'static str, Vec<String>)> = Vec::new();
-    for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
+    // Each pass with the setting that decides its durability, what that means, and its targets.
+    let mut statements: Vec<(String, &str, &str, Vec<String>)> = Vec::new();
+    let mut in_memory = false;
+    for row in &sheet.rows {
         let spec = &row.run.spec;
+        in_memory |= spec.target.nfs().is_some_and(|nfs| nfs.embedded);
+        if row.judged.rate.is_none() {
+            continue;
+        }
         let Some((setting, what)) = describe_safety(row) else { continue };
-        let what_was_written = format!("{}{setting}", row.pass_name());
-        let target = spec.target_name.clone();
-        match said.iter_mut().find(|(key, known, _)| *key == what_was_written && *known == what) {
+        let (pass, target) = (row.pass_name(), spec.target_name.clone());
+        let same = statements
+            .iter_mut()
+            .find(|known| (&*known.0, known.1, known.2) == (&*pass, setting, what));
+        match same {
             Some((.., targets)) if targets.contains(&target) => {}
             Some((.., targets)) => targets.push(target),
-            None => said.push((what_was_written, what, vec![target])),
+            None => statements.push((pass, setting, what, vec![target])),
         }
     }
-    let line = |(key, what, targets): (String, &str, Vec<String>)| {
-        let (pass, setting) = key.split_once(',').map_or((key.as_str(), ""), |split| split);
-        let comma = if setting.is_empty() { "" } else { "," };
-        Term::new(format!("{pass} on {}{comma}{setting}", listed(&targets)), format!("{what}."))
-    };
-    let mut terms: Vec<Term> = said.into_iter().map(line).collect();
-    let in_memory = |row: &Row<'_>| row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded);
-    if !terms.is_empty() && sheet.rows.iter().any(in_memory) {
+    let mut terms = Vec::new();
+    for (pass, setting, what, targets) in statements {
+        let name = format!("{pass} on {}{setting}", listed(&targets));
+        terms.push(Term::new(name, format!("{what}.")));
+    }
+    if !terms.is_empty() && in_memory {
         terms.push(Term::new("in-memory server", "it keeps all data in memory, synced or not."));
     }
     terms
@@ -94,21 +104,22 @@ pub fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
     if let Keeps::Nothing(what) = spec.target.row().keeps {
-        return pass.writes().then_some(("", what));
+        return if pass.writes() { Some(("", what)) } else { None };
     }
     let only_reads = pass == Pass::Mix && spec.read_percent == 100;
     if !pass.writes() || only_reads {
         return None;
     }
+    // Passes that create, rename or remove by name have no file to sync: the protocol decides.
     if pass.opens() == Opens::Nothing {
         return Some(("", by_name(pass, &spec.target)));
     }
     if pass == Pass::OpMix {
-        return Some(("", "as safe as each call asks for; COMMIT where the mix has one"));
+        return Some(("", "each call requests its own stability; COMMIT where the mix has one"));
     }
     let (setting, how) = match spec.durability {
         Durability::None | Durability::Close if has_syncs(row) => {
-            ("", "the program made the file safe (fsync) inside the timed window, unasked")
+            ("", "the program synced the file (fsync) on its own, inside the timed window")
         }
         Durability::None => (", durability none", UNSAFE),
         Durability::Close => (
@@ -117,22 +128,22 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
              systems only",
         ),
         Durability::Sync if !has_syncs(row) => {
-            (", durability sync", "no sync was recorded: nobody waited until the data was safe")
+            (", durability sync", "no sync was recorded: no write waited for stable storage")
         }
         Durability::Sync if pass.is_timed() => (
             ", durability sync",
-            "the files were made safe (fsync or COMMIT) once, at the end of the timed window",
+            "the files were synced (fsync or COMMIT) once, at the end of the timed window",
         ),
-        Durability::Sync => (
-            ", durability sync",
-            "each file was made safe (fsync or COMMIT) inside the timed window",
-        ),
-        Durability::Dsync => {
-            (", durability dsync", "each write waited until its data was safe (O_DSYNC, DATA_SYNC)")
+        Durability::Sync => {
+            (", durability sync", "each file was synced (fsync or COMMIT) inside the timed window")
         }
+        Durability::Dsync => (
+            ", durability dsync",
+            "each write waited for stable storage of its data (O_DSYNC, DATA_SYNC)",
+        ),
         Durability::Osync => (
             ", durability osync",
-            "each write waited until data and attributes were safe (O_SYNC, FILE_SYNC)",
+            "each write waited for stable storage of data and attributes (O_SYNC, FILE_SYNC)",
         ),
     };
     Some((setting, how))
@@ -141,34 +152,40 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 /// Describes the durability of a pass that works by name.
 const fn by_name(pass: Pass, target: &Target) -> &'static str {
     match (pass, target.nfs().is_some()) {
-        (Pass::App, _) => "whatever the command waits for",
-        (Pass::Create, true) => "FILE_SYNC writes: the server answers when the data is safe",
-        (Pass::Create, false) => "nobody waited: close only",
-        (Pass::Remove, false) => "nobody waited: unlink only",
-        (_, true) => "as safe as the server makes it",
-        (_, false) => "nobody waited",
+        (Pass::App, _) => "the command decides what it waits for",
+        (Pass::Create, true) => {
+            "FILE_SYNC writes: the server replies once the data is on stable storage"
+        }
+        (Pass::Create, false) => "not synced: the files were only closed",
+        (Pass::Remove, false) => "not synced: the files were only unlinked",
+        (_, true) => "the server decides when the change is on stable storage",
+        (_, false) => "not synced",
     }
 }
 
 /// Whether a sync was recorded in some trial of a row.
 fn has_syncs(row: &Row<'_>) -> bool {
-    let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
-    let mut kinds = passes.filter(|p| p.pass == row.judged.pass).flat_map(|pass| &pass.kinds);
-    kinds.any(|kind| kind.kind == OpKind::Sync && kind.done > 0)
+    for pass in row.run.trials.iter().flat_map(|trial| &trial.passes) {
+        let is_sync = |kind: &model::KindResult| kind.kind == OpKind::Sync && kind.done > 0;
+        if pass.pass == row.judged.pass && pass.kinds.iter().any(is_sync) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Describes the tool's own ceiling: its rate with the null target.
 pub fn ceiling(campaign: &Campaign) -> String {
     match campaign.ceiling {
         Some(ceiling) => format!(
-            "null backend: {} per worker, service time p50 {}; a figure near it is that of the \
-             tool, not of the target.",
+            "null backend: {} per worker, service time p50 {}; a result near it measures the \
+             tool, not the target.",
             Rate::Ops(ceiling.ops_per_s as f64),
             Nanos(ceiling.service_time_p50_ns),
         ),
-        None => "not measured in this campaign: nothing says how much of a figure is the tool's \
-                 own."
-            .to_owned(),
+        None => {
+            "not measured in this campaign: the tool's own share of a result is unknown.".to_owned()
+        }
     }
 }
 
@@ -176,8 +193,11 @@ pub fn ceiling(campaign: &Campaign) -> String {
 pub fn order(campaign: &Campaign) -> String {
     let mut made: Vec<(u32, u32, u32)> = Vec::new();
     for run in &campaign.runs {
-        made.extend(run.trials.iter().map(|trial| (trial.position, run.index, trial.index)));
+        for trial in &run.trials {
+            made.push((trial.position, run.index, trial.index));
+        }
     }
+    // By position, the order of the trials in time.
     made.sort_unstable();
     let by_run = made.is_sorted_by_key(|(_, run, _)| *run);
     let by_trial = made.is_sorted_by_key(|(.., trial)| *trial);
@@ -185,7 +205,7 @@ pub fn order(campaign: &Campaign) -> String {
         (true, _) => "one run after the other",
         (false, true) => "the first trial of every run, then the second, and so on",
         (false, false) if !host_settings::names(campaign).is_empty() => {
-            "runs whose hosts are set up alike together"
+            "runs grouped by the set-up of their hosts"
         }
         (false, false) => "shuffled",
     };
@@ -200,7 +220,10 @@ pub fn order(campaign: &Campaign) -> String {
 /// left to the JSON and HTML reports.
 pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
     let mut line = String::new();
-    for Fact { name, value, .. } in campaign.facts.iter().filter(|fact| fact.scope == "host") {
+    for Fact { name, value, scope, .. } in &campaign.facts {
+        if scope != "host" {
+            continue;
+        }
         let fact = format!("{name} {value}");
         if line.is_empty() {
             line = fact;
@@ -208,37 +231,41 @@ pub fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
             line.extend(["; ", &fact]);
         }
     }
-    (!line.is_empty()).then_some(line)
+    if line.is_empty() { None } else { Some(line) }
 }
 
 /// Returns the slowest and the fastest of many clients, for each figure that recorded them.
 pub fn clients(sheet: &Sheet<'_>) -> Vec<String> {
-    let line = |row: &Row<'_>| {
-        let fairness = row.judged.clients.as_ref()?;
-        let share = |share: &ClientShare| {
-            let amount =
-                if row.judged.pass.is_byte_rate() { share.bytes_per_s } else { share.ops_per_s };
-            let [p50, p99, max] =
-                [share.p50_ns, share.p99_ns, share.max_ns].map(|ns| Nanos(ns).to_string());
-            let rate = row.judged.shown(amount);
-            format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
-        };
-        Some(format!(
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        let Some(fairness) = &row.judged.clients else { continue };
+        lines.push(format!(
             "{}: {}; slowest {}; fastest {}; Jain's fairness index {:.3}",
             sheet.name(row),
             counted(fairness.clients, "client"),
-            share(&fairness.slowest),
-            share(&fairness.fastest),
+            describe_client(row, &fairness.slowest),
+            describe_client(row, &fairness.fastest),
             fairness.index
-        ))
-    };
-    load::first(sheet.rows.iter().filter_map(line).collect())
+        ));
+    }
+    load::first(lines)
+}
+
+fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
+    let per_s = if row.judged.pass.is_byte_rate() { share.bytes_per_s } else { share.ops_per_s };
+    let (p50, p99, max) = (Nanos(share.p50_ns), Nanos(share.p99_ns), Nanos(share.max_ns));
+    let rate = row.judged.shown(per_s);
+    format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
 }
 
 /// Trials that failed although their row has a figure.
 pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
+    for row in &sheet.rows {
+        if row.judged.rate.is_none() {
+            // Its reason stands in place of the figure.
+            continue;
+        }
         for failure in &row.judged.failures {
             lines.push(format!(
                 "{}: {} of {} trials gave no result: {}",
@@ -256,7 +283,7 @@ pub fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
 pub fn others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),
-        2 => " (and 1 more figure)".to_owned(),
-        more => format!(" (and {} more figures)", more - 1),
+        2 => " (and 1 more result)".to_owned(),
+        more => format!(" (and {} more results)", more - 1),
     }
 }

@@ -13,7 +13,7 @@ use model::{CampaignState, Histogram, Verdict};
 
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 
-/// Quantiles that summaries tell; 1 is the maximum.
+/// Quantiles of the summaries; 1 is the maximum.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// A gauge with one sample per row; `None` leaves the row out.
@@ -71,7 +71,7 @@ const GAUGES: [Gauge; 10] = [
     Gauge {
         name: "dfsbench_offered_ops_per_second",
         unit: "ops_per_second",
-        help: "Ops that fell due per second in an open loop: median of the trials.",
+        help: "Ops scheduled per second in an open loop: median of the trials.",
         value: |row| row.judged.offered_per_s,
     },
     Gauge {
@@ -97,12 +97,12 @@ const GAUGES: [Gauge; 10] = [
 const SUMMARIES: [Times; 2] = [
     Times {
         name: "dfsbench_service_time_seconds",
-        help: "From sending an op to its end, all trials behind the figures together.",
+        help: "From sending an op to its completion, all trials behind the figures together.",
         times: |row| &row.judged.service_time,
     },
     Times {
         name: "dfsbench_response_time_seconds",
-        help: "From the instant at which an op was due to its end.",
+        help: "From the scheduled start of an op to its completion.",
         times: |row| &row.judged.response_time,
     },
 ];
@@ -111,11 +111,18 @@ const SUMMARIES: [Times; 2] = [
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
     write_campaign(&mut out, sheet);
-    let labels: Vec<String> = sheet.rows.iter().map(|row| row_labels(sheet, row)).collect();
-    let rows = || sheet.rows.iter().zip(&labels);
+    // The format wants all samples of a metric together, so the rows are walked once for each.
+    let (mut rows, mut usable) = (Vec::new(), Vec::new());
+    for row in &sheet.rows {
+        let labels = row_labels(sheet, row);
+        if row.counts() {
+            usable.push((row, labels.clone()));
+        }
+        rows.push((row, labels));
+    }
     for gauge in &GAUGES {
         write_head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
-        for (row, labels) in rows().filter(|(row, _)| row.counts()) {
+        for (row, labels) in &usable {
             if let Some(value) = (gauge.value)(row) {
                 write_sample(&mut out, gauge.name, labels, value);
             }
@@ -123,7 +130,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     }
     for summary in &SUMMARIES {
         write_head(&mut out, summary.name, "summary", "seconds", summary.help);
-        for (row, labels) in rows().filter(|(row, _)| row.counts()) {
+        for (row, labels) in &usable {
             let times = (summary.times)(row);
             if times.count() == 0 {
                 continue;
@@ -141,7 +148,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
             );
         }
     }
-    write_caveats(&mut out, &rows().collect::<Vec<_>>());
+    write_caveats(&mut out, &rows);
     out.push_str("# EOF\n");
     out
 }
@@ -155,7 +162,7 @@ fn write_campaign(out: &mut String, sheet: &Sheet<'_>) {
         CampaignState::Interrupted => "interrupted",
     };
     let own = format!("campaign=\"{}\",name=\"{}\"", campaign.id, escape_label(&campaign.name));
-    write_head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value says nothing.");
+    write_head(out, "dfsbench_campaign", "gauge", "", "A campaign; its value is always 1.");
     let version = escape_label(&campaign.tool_version);
     let seed = campaign.seed;
     let labels = format!("{own},state=\"{state}\",version=\"{version}\",seed=\"{seed}\"");
@@ -166,7 +173,7 @@ fn write_campaign(out: &mut String, sheet: &Sheet<'_>) {
 }
 
 /// Verdicts and caveats, of rows without figures, too.
-fn write_caveats(out: &mut String, rows: &[(&Row<'_>, &String)]) {
+fn write_caveats(out: &mut String, rows: &[(&Row<'_>, String)]) {
     let name = "dfsbench_verdict";
     write_head(out, name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
     for (row, labels) in rows {
@@ -176,7 +183,7 @@ fn write_caveats(out: &mut String, rows: &[(&Row<'_>, &String)]) {
         }
     }
     let name = "dfsbench_caveat";
-    write_head(out, name, "gauge", "", "1 for each doubt that a row has.");
+    write_head(out, name, "gauge", "", "1 for each caveat of a row.");
     for (row, labels) in rows {
         for caveat in &row.judged.caveats {
             let labels = format!("{labels},caveat=\"{}\"", caveat.code.code());
@@ -220,6 +227,8 @@ fn write_sample(out: &mut String, name: &str, labels: &str, value: f64) {
 
 /// A label's value: three characters have escapes, other control characters are replaced.
 fn escape_label(text: &str) -> String {
+    // OpenMetrics 1.0, 4.1 (escaped strings): backslash, quote and line feed; a raw control
+    // character would end the line or the file for some readers.
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -23,31 +23,37 @@ const BETWEEN: &str = " / ";
 const ACROSS_MAX: usize = 8;
 
 /// The tables of all kinds of pass; none where they would say nothing new.
-pub fn tables(sheet: &Sheet<'_>) -> Vec<Table> {
+pub fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
     if sheet.columns.len() <= ACROSS {
         return Vec::new();
     }
-    let tables = sheet.groups().into_iter().filter_map(|(name, pass, mut rows)| {
+    let mut tables = Vec::new();
+    for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.judged.rate.is_some());
-        let mut tables = factor_pairs(&varying_factors(sheet, &rows)).into_iter().filter_map(
-            |(down, across)| Some((pivot_table(sheet, &rows, &down, &across)?, across)),
-        );
-        let (mut table, across) = tables.find(|(table, _)| fits(table))?;
-        let across: Vec<&str> = across.iter().map(|&column| sheet.columns[column]).collect();
-        table.caption =
-            format!("{name}, {}; across: {}", describe_unit(pass, &rows), across.join(BETWEEN));
-        Some(table)
-    });
-    tables.collect()
+        // The first pair of factors whose table is narrow enough.
+        for (down, across) in factor_pairs(&varying_factors(sheet, &rows)) {
+            let Some(mut table) = pivot_table(sheet, &rows, &down, &across) else { continue };
+            if !fits(&table, width_max) {
+                continue;
+            }
+            let names = across.map(|column| sheet.columns[column]);
+            table.caption =
+                format!("{name}, {}; across: {}", describe_unit(pass, &rows), names.join(BETWEEN));
+            tables.push(table);
+            break;
+        }
+    }
+    tables
 }
 
 /// Every way to put two factors across and the others down, the last two first.
-fn factor_pairs(varying: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
+fn factor_pairs(varying: &[usize]) -> Vec<(Vec<usize>, [usize; ACROSS])> {
     let mut pairs = Vec::new();
     for (second, &right) in varying.iter().enumerate().rev() {
         for &left in varying[..second].iter().rev() {
-            let down = varying.iter().copied().filter(|c| ![left, right].contains(c)).collect();
-            pairs.push((down, vec![left, right]));
+            let mut down = varying.to_vec();
+            down.retain(|column| ![left, right].contains(column));
+            pairs.push((down, [left, right]));
         }
     }
     pairs
@@ -61,16 +67,17 @@ fn pivot_table(
     sheet: &Sheet<'_>,
     rows: &[&Row<'_>],
     down: &[usize],
-    across: &[usize],
+    across: &[usize; ACROSS],
 ) -> Option<Table> {
     let (mut leads, mut heads) = (Places::default(), Places::default());
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
-        let levels =
-            |of: &[usize]| of.iter().map(|&c| row.values[c].as_str()).collect::<Levels<'_>>();
-        let mut lead = levels(down);
-        lead.insert(0, row.run.spec.target_name.as_str());
-        let place = (leads.of(lead), heads.of(levels(across)));
+        let mut lead = vec![row.run.spec.target_name.as_str()];
+        for column in down {
+            lead.push(&row.values[*column]);
+        }
+        let head = across.map(|column| row.values[column].as_str()).to_vec();
+        let place = (leads.of(lead), heads.of(head));
         if heads.all.len() > ACROSS_MAX {
             return None;
         }
@@ -79,19 +86,27 @@ fn pivot_table(
     if leads.all.len() < 2 || heads.all.len() < 2 {
         return None;
     }
-    let titles: Vec<String> = heads.all.iter().map(|head| head.join(BETWEEN)).collect();
     let mut columns = vec![Column::new("target", Role::Words)];
-    columns.extend(down.iter().map(|&column| Column::new(sheet.columns[column], Role::Number)));
-    columns.extend(titles.into_iter().map(|title| Column::new(title, Role::Number)));
+    for column in down {
+        columns.push(Column::new(sheet.columns[*column], Role::Number));
+    }
+    for head in &heads.all {
+        columns.push(Column::new(head.join(BETWEEN), Role::Number));
+    }
     let mut rows = Vec::new();
     for (number, lead) in leads.all.iter().enumerate() {
-        let figure = |head| {
-            let row = cells.get(&(number, head));
-            row.map_or_else(|| NOT_APPLICABLE.to_owned(), |row| median_cell(row))
-        };
-        let figures = (0..heads.all.len()).map(figure);
-        let lead = lead.iter().map(|level| (*level).to_owned());
-        rows.push(lead.chain(figures).collect::<Vec<_>>());
+        let mut line = Vec::with_capacity(columns.len());
+        for level in lead {
+            line.push((*level).to_owned());
+        }
+        for head in 0..heads.all.len() {
+            // A matrix with impossible or missing runs has no row for some pairs of levels.
+            line.push(match cells.get(&(number, head)) {
+                Some(row) => median_cell(row),
+                None => NOT_APPLICABLE.to_owned(),
+            });
+        }
+        rows.push(line);
     }
     Some(Table { columns, rows: TableRow::all(rows.into_iter()), ..Table::default() })
 }
@@ -114,14 +129,17 @@ impl<'s> Places<'s> {
 
 /// The factors that differ among some rows.
 fn varying_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
-    let differs = |column: &usize| {
-        let mut values = rows.iter().map(|row| &row.values[*column]);
-        values.next().is_some_and(|first| values.any(|value| value != first))
-    };
-    (0..sheet.columns.len()).filter(differs).collect()
+    let mut varying = Vec::new();
+    for column in 0..sheet.columns.len() {
+        // Values differ somewhere if and only if some neighbours do.
+        if rows.windows(2).any(|pair| pair[0].values[column] != pair[1].values[column]) {
+            varying.push(column);
+        }
+    }
+    varying
 }
 
-/// The median, marked where it must not be used or is doubted.
+/// The median, marked where it must not be used.
 fn median_cell(row: &Row<'_>) -> String {
     let Some(rate) = &row.judged.rate else { return NOT_APPLICABLE.to_owned() };
     let shown = row.judged.shown(rate.median).to_string();
@@ -130,7 +148,10 @@ fn median_cell(row: &Row<'_>) -> String {
 
 /// Describes the figures of a table: the median of so many trials.
 fn describe_unit(pass: Pass, rows: &[&Row<'_>]) -> String {
-    let trials = rows.iter().map(|row| row.judged.trials_used).max().unwrap_or(0);
+    let mut trials = 0;
+    for row in rows {
+        trials = trials.max(row.judged.trials_used);
+    }
     let what = if pass.is_byte_rate() { "bytes" } else { "ops" };
     format!("median rate of {what}, {trials} trials")
 }

@@ -45,6 +45,7 @@ pub fn quantity(name: &str, shown: &str) -> Option<f64> {
     if name == Setting::TransferSize.key() && is_server_s_choice {
         return Some(f64::INFINITY);
     }
+    // `256 KiB (granted 64 KiB)`: rows are ordered by what was requested, as in the plan.
     let value = shown.split(" (").next().unwrap_or(shown);
     let end = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
     let (number, unit) = value.split_at(end);

@@ -22,9 +22,9 @@ pub struct Row<'a> {
 /// The rank of a figure among those of its pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The highest, or not to be told apart from it.
+    /// The highest, or a figure whose interval overlaps that of the highest.
     Best,
-    /// The lowest, or not to be told apart from it.
+    /// The lowest, or a figure whose interval overlaps that of the lowest.
     Worst,
 }
 
@@ -72,12 +72,18 @@ impl Row<'_> {
     /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
     /// move.
     pub fn place_of_rate(&self) -> Option<Place> {
-        self.mark.filter(|mark| !mark.by_bytes).map(|mark| mark.place)
+        match self.mark {
+            Some(Mark { place, by_bytes: false }) => Some(place),
+            _ => None,
+        }
     }
 
     /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
     pub fn place_of_byte_rate(&self) -> Option<Place> {
-        self.mark.filter(|mark| mark.by_bytes).map(|mark| mark.place)
+        match self.mark {
+            Some(Mark { place, by_bytes: true }) => Some(place),
+            _ => None,
+        }
     }
 
     /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.

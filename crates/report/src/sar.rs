@@ -38,14 +38,14 @@ pub fn render(sheet: &Sheet<'_>) -> String {
 }
 
 fn sar_table(host: &Telemetry) -> String {
-    let told = Watched::told(std::iter::once(host));
-    let heads = std::iter::once("seconds").chain(Watched::heads(&told));
-    let columns: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
-    let mut grid = Grid::new(&columns);
+    let columns = Watched::columns_of(std::iter::once(host));
+    let heads = std::iter::once("seconds").chain(Watched::heads(&columns));
+    let aligned: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
+    let mut grid = Grid::new(&aligned);
     let mut line = |first: String, from, to| {
         let mut watched = Watched::default();
         watched.add(host, from, to);
-        grid.row(&[vec![first], watched.cells(&told)].concat());
+        grid.row(&[vec![first], watched.cells(&columns)].concat());
     };
     let last = host.times_ns.len().saturating_sub(1);
     for to in 1..=last {

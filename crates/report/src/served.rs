@@ -1,7 +1,7 @@
 //! The pages of `dfsbench view`: the list of campaigns, one campaign, two compared, an error.
 //!
 //! [`Served`] makes them; each is a page as any other report, with ways to the others and a script
-//! that keeps it up to date. Pure as all of this crate: whoever serves them brings the data.
+//! that keeps it up to date. Pure as all of this crate: the caller brings the data.
 
 use maud::{Markup, html};
 use model::{Campaign, CampaignLine, CampaignState};

@@ -4,10 +4,11 @@
 
 use model::Histogram;
 use model::units::{Nanos, three_digits};
-use stats::{Cpu, Judged, Summary};
+use stats::{Judged, Summary};
 
 /// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
 pub fn times(histogram: &Histogram) -> [String; 3] {
+    // An empty histogram answers with 0, which would read as a very short time.
     if histogram.count() == 0 {
         return ["–"; 3].map(str::to_owned);
     }
@@ -23,24 +24,32 @@ pub fn percent(share: f64) -> String {
 
 /// Half the interval as a share of the median: `±1.2 %`; a dash where there is none.
 pub fn spread(rate: &Summary) -> String {
-    rate.half_width_share().map_or_else(|| "–".to_owned(), |share| format!("±{}", percent(share)))
+    match rate.half_width_share() {
+        Some(share) => format!("±{}", percent(share)),
+        None => "–".to_owned(),
+    }
 }
 
 /// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
 pub fn cpu(judged: &Judged) -> String {
-    let shown = |cpu: &Cpu| format!("{} {}", three_digits(cpu.client), cpu.unit.name());
-    judged.cpu.as_ref().map_or_else(|| "–".to_owned(), shown)
+    match &judged.cpu {
+        Some(cpu) => format!("{} {}", three_digits(cpu.client), cpu.unit.name()),
+        None => "–".to_owned(),
+    }
 }
 
 /// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
 pub fn server_cpu(judged: &Judged) -> Option<String> {
     let cpu = judged.cpu.as_ref()?;
-    cpu.server.map(|server| format!("+{} {}", three_digits(server), cpu.unit.name()))
+    Some(format!("+{} {}", three_digits(cpu.server?), cpu.unit.name()))
 }
 
 /// The byte rate of a mix, whose figure is its op rate.
 pub fn second_rate(judged: &Judged) -> Option<String> {
-    let bytes = judged.bytes_per_s.as_ref().filter(|_| !judged.pass.is_byte_rate())?;
+    let bytes = judged.bytes_per_s.as_ref()?;
+    if judged.pass.is_byte_rate() {
+        return None;
+    }
     Some(stats::Rate::Bytes(bytes.median).to_string())
 }
 

@@ -40,35 +40,18 @@ impl Spread {
     /// Arranges a row.
     fn of(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
         let judged = &row.judged;
-        let shown = |per_s: f64| match judged.shown(per_s) {
-            // The deviation of a rate is no time.
-            Rate::Commands(per_s) => Rate::Ops(per_s).to_string(),
-            rate => rate.to_string(),
-        };
-        let cells = |rate: &Summary| {
-            [
-                rate.n.to_string(),
-                shown(rate.median),
-                match rate.confidence_interval() {
-                    Some((lo, hi)) => format!("{} to {}", shown(lo), shown(hi)),
-                    None => "–".to_owned(),
-                },
-                rate.trimmed_mean.map_or_else(|| "–".to_owned(), shown),
-                shown(rate.mean),
-                if rate.n > 1 { shown(rate.standard_deviation) } else { "–".to_owned() },
-                shown(rate.min),
-                shown(rate.max),
-            ]
-        };
-        let trial = |point: &stats::Point| {
-            let rate = shown(point.per_s);
-            if point.used { rate } else { format!("({rate})") }
-        };
-        let all_used = judged.points.iter().all(|point| point.used);
+        // Every trial is listed, so that a reader can check what the plan's rule left out.
+        let mut trials = Vec::new();
+        let mut all_used = true;
+        for point in &judged.points {
+            let rate = shown(row, point.per_s);
+            trials.push(if point.used { rate } else { format!("({rate})") });
+            all_used &= point.used;
+        }
         Self {
             name: sheet.name(row),
-            cells: judged.rate.as_ref().map(cells),
-            trials: judged.points.iter().map(trial).collect::<Vec<_>>().join(", "),
+            cells: judged.rate.as_ref().map(|rate| summary_cells(row, rate)),
+            trials: trials.join(", "),
             left_out: match row.run.spec.repetition.discard {
                 _ if all_used => "",
                 Discard::None => "invalid",
@@ -85,6 +68,35 @@ impl Spread {
             "" => self.trials.clone(),
             why => format!("{}; in parentheses, left out: {why}", self.trials),
         }
+    }
+}
+
+/// The cells of [`COLUMNS`]; a figure that so few trials don't have is a dash.
+fn summary_cells(row: &Row<'_>, rate: &Summary) -> [String; 8] {
+    let mut cells = [const { String::new() }; 8];
+    cells[0] = rate.n.to_string();
+    cells[1] = shown(row, rate.median);
+    cells[2] = match rate.confidence_interval() {
+        Some((lo, hi)) => format!("{} to {}", shown(row, lo), shown(row, hi)),
+        None => "–".to_owned(),
+    };
+    cells[3] = match rate.trimmed_mean {
+        Some(mean) => shown(row, mean),
+        None => "–".to_owned(),
+    };
+    cells[4] = shown(row, rate.mean);
+    cells[5] = if rate.n > 1 { shown(row, rate.standard_deviation) } else { "–".to_owned() };
+    cells[6] = shown(row, rate.min);
+    cells[7] = shown(row, rate.max);
+    cells
+}
+
+/// A rate with its unit. Rates of commands stand here as rates, not as the wall times of other
+/// tables: the deviation of a rate is no time.
+fn shown(row: &Row<'_>, per_s: f64) -> String {
+    match row.judged.shown(per_s) {
+        Rate::Commands(per_s) => Rate::Ops(per_s).to_string(),
+        rate => rate.to_string(),
     }
 }
 

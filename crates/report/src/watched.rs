@@ -1,7 +1,7 @@
 //! Sums up the activity of hosts: the columns that the table of sar and the page share.
 //!
-//! [`Watched`] sums up counters over a span of readings, or over several spans, and tells them as
-//! shares of processor time and as rates.
+//! [`Watched`] sums up counters over a span of readings, or over several spans, and shows them
+//! as shares of processor time and as rates.
 //!
 //! **Source:** sar(1) of sysstat for the names of the columns.
 
@@ -71,64 +71,92 @@ pub struct Watched {
 impl Watched {
     /// Adds what rose from one reading to another.
     pub fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
-        let risen = |counts: &dyn Fn(&str) -> bool| -> u64 {
-            let counted = host.metrics.iter().filter(|metric| counts(&metric.name));
-            counted.map(|metric| counted_between(metric, from, to)).sum()
-        };
         self.span_ns += host.times_ns[to] - host.times_ns[from];
-        for (sum, (_, ends)) in self.states.iter_mut().zip(STATES) {
-            let counts = |name: &str| ends.iter().any(|end| name.strip_prefix("cpu.") == Some(end));
-            *sum += risen(&counts);
-        }
-        for (sum, column) in self.sums.iter_mut().zip(&COLUMNS) {
-            *sum += risen(&column.counts);
+        for metric in &host.metrics {
+            // A counter of a kind that is shown nowhere is not summed up: that copies its values.
+            let state = metric.name.strip_prefix("cpu.");
+            for (number, (_, ends)) in STATES.iter().enumerate() {
+                if state.is_some_and(|state| ends.contains(&state)) {
+                    self.states[number] += counted_between(metric, from, to);
+                }
+            }
+            for (number, column) in COLUMNS.iter().enumerate() {
+                if (column.counts)(&metric.name) {
+                    self.sums[number] += counted_between(metric, from, to);
+                }
+            }
         }
     }
 
     /// Processor time that was neither idle nor waiting for a disk, in percent of all.
     pub fn busy_percent(&self) -> f64 {
-        let all: u64 = self.states.iter().sum();
-        let idle = |(index, _): &(usize, &u64)| matches!(STATES[*index].0, "%iowait" | "%idle");
-        let rest: u64 = self.states.iter().enumerate().filter(idle).map(|(_, part)| part).sum();
-        (all - rest) as f64 * 100.0 / all.max(1) as f64
-    }
-
-    /// The columns with these heads together, as cells would tell them.
-    pub fn sum_of(&self, heads: &[&str]) -> f64 {
-        let columns = COLUMNS.iter().zip(&self.sums).filter(|(c, _)| heads.contains(&c.head));
-        let seconds = self.span_ns as f64 / 1e9;
-        columns.map(|(column, sum)| *sum as f64 / column.unit / seconds.max(1e-9)).sum()
-    }
-
-    /// Says which of the columns after the states have something to tell.
-    pub fn told<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
-        let mut told: Vec<usize> = Vec::new();
-        for metric in hosts.flat_map(|host| &host.metrics) {
-            let counted = COLUMNS.iter().position(|column| (column.counts)(&metric.name));
-            told.extend(counted.filter(|index| !told.contains(index)));
+        let (mut all, mut busy) = (0, 0);
+        for (number, (head, _)) in STATES.iter().enumerate() {
+            all += self.states[number];
+            // A processor that waits for a disk could do other work: it is idle.
+            if !matches!(*head, "%iowait" | "%idle") {
+                busy += self.states[number];
+            }
         }
-        told.sort_unstable();
-        told
+        busy as f64 * 100.0 / all.max(1) as f64
+    }
+
+    /// The columns with these heads together, in the units of the cells.
+    pub fn sum_of(&self, heads: &[&str]) -> f64 {
+        let seconds = (self.span_ns as f64 / 1e9).max(1e-9);
+        let mut per_s = 0.0;
+        for (number, column) in COLUMNS.iter().enumerate() {
+            if heads.contains(&column.head) {
+                per_s += self.sums[number] as f64 / column.unit / seconds;
+            }
+        }
+        per_s
+    }
+
+    /// Lists the columns after the states that some host has a counter of.
+    pub fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
+        let mut columns: Vec<usize> = Vec::new();
+        for host in hosts {
+            for metric in &host.metrics {
+                columns.extend(COLUMNS.iter().position(|column| (column.counts)(&metric.name)));
+            }
+        }
+        // Several counters add up in one column: each is listed once, in the order of the table.
+        columns.sort_unstable();
+        columns.dedup();
+        columns
     }
 
     /// Heads of the columns.
-    pub fn heads(told: &[usize]) -> Vec<&'static str> {
-        let states = STATES.iter().map(|(head, _)| *head);
-        states.chain(told.iter().map(|index| COLUMNS[*index].head)).collect()
+    pub fn heads(columns: &[usize]) -> Vec<&'static str> {
+        let mut heads = Vec::new();
+        for (head, _) in STATES {
+            heads.push(head);
+        }
+        for column in columns {
+            heads.push(COLUMNS[*column].head);
+        }
+        heads
     }
 
-    /// One cell for each head; a dash where the span was too short to tell.
-    pub fn cells(&self, told: &[usize]) -> Vec<String> {
+    /// One cell for each head; a dash where the span was too short for a rate.
+    pub fn cells(&self, columns: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
-        let share = |part: &u64| format_ratio(*part as f64 * 100.0, all as f64);
         let seconds = self.span_ns as f64 / 1e9;
-        let rate =
-            |index: &usize| format_ratio(self.sums[*index] as f64 / COLUMNS[*index].unit, seconds);
-        self.states.iter().map(share).chain(told.iter().map(rate)).collect()
+        let mut cells = Vec::new();
+        for state in self.states {
+            cells.push(format_ratio(state as f64 * 100.0, all as f64));
+        }
+        for column in columns {
+            let amount = self.sums[*column] as f64 / COLUMNS[*column].unit;
+            cells.push(format_ratio(amount, seconds));
+        }
+        cells
     }
 }
 
 fn counted_between(metric: &Metric, from: usize, to: usize) -> u64 {
+    // A counter may wrap or restart with its device: the metric itself knows how to count across.
     let values = metric.values[from..=to].to_vec();
     Metric { values, ..metric.clone() }.risen()
 }

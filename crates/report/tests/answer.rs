@@ -13,7 +13,7 @@ use report::{FactorEffects, Format, render};
 
 const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
                     difference is within the noise.";
-const UNLIKE: &str = "Not like with like: nfs is a server in memory, not storage; nfs shared the \
+const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared the \
                       host's processors with its server (shared-host).";
 
 /// The lines of the answer: one for each pass, then the remarks.
@@ -22,21 +22,24 @@ fn answer(campaign: &Campaign) -> Vec<String> {
     let lines = report.lines().skip(4);
     let lines = lines.take_while(|line| !line.starts_with("| ") && !line.starts_with("## "));
     let lines = lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', ""));
-    let (lead, mut said): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("> "));
+    let (lead, mut sentences): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("> "));
     // How far it may be trusted is the last of the three sentences above it.
     let trust = lead.last().unwrap().trim_start_matches("> ");
-    match said.last_mut() {
+    match sentences.last_mut() {
         Some(remark) if !remark.starts_with("- ") => remark.extend([" ", trust]),
-        _ => said.push(trust.to_owned()),
+        _ => sentences.push(trust.to_owned()),
     }
-    said
+    sentences
 }
 
-/// What is said of stream reads after the figures.
+/// The sentences on stream reads after the figures.
 fn of_reads(campaign: &Campaign) -> String {
     let answer = answer(campaign);
     let line = answer.iter().find_map(|line| line.strip_prefix("- stream read: ")).unwrap();
-    line.split_once("/s. ").or(line.split_once("). ")).map_or("", |(_, said)| said).to_owned()
+    line.split_once("/s. ")
+        .or(line.split_once("). "))
+        .map_or("", |(_, sentences)| sentences)
+        .to_owned()
 }
 
 fn stream(target: &str, workers: u32) -> RunSpec {
@@ -57,11 +60,11 @@ fn over_workers(speeds: &[(u32, u64)], trials: u32) -> Campaign {
 }
 
 /// Adds a caveat to every read of a run.
-fn doubt_reads(campaign: &mut Campaign, run: usize, code: CaveatCode) {
-    doubt(campaign, run, Pass::Read, code);
+fn add_read_caveat(campaign: &mut Campaign, run: usize, code: CaveatCode) {
+    add_caveat(campaign, run, Pass::Read, code);
 }
 
-fn doubt(campaign: &mut Campaign, run: usize, pass: Pass, code: CaveatCode) {
+fn add_caveat(campaign: &mut Campaign, run: usize, pass: Pass, code: CaveatCode) {
     for trial in &mut campaign.runs[run].trials {
         let result = trial.passes.iter_mut().find(|result| result.pass == pass);
         result.unwrap().caveats.push(code.because("seen"));
@@ -74,13 +77,13 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
     assert_eq!(
         answer[1],
         "- stream read: nfs 242 MB/s; posix 805 MB/s; uring 832 MB/s. posix and uring are 3.3x to \
-         3.4x nfs; one other pair is within the noise. Mind that posix came from this host's \
+         3.4x nfs; one other pair is within the noise. Note that posix read from this host's \
          memory (cached)."
     );
     assert_eq!(answer.len(), 7);
-    assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 figures stand without a")));
-    let doubts = "; most caveats: cached (1), errors (1), mixed-trials (1), outlier (1)";
-    assert!(answer[6].contains(doubts), "{}", answer[6]);
+    assert!(answer[6].starts_with(&format!("{RULE} {UNLIKE} 15 of 20 results are clean")));
+    let caveats = "; most caveats: cached (1), errors (1), mixed-trials (1), outlier (1)";
+    assert!(answer[6].contains(caveats), "{}", answer[6]);
     assert!(answer[6].contains("; 2 are missing: the server <b>"));
 }
 
@@ -100,12 +103,12 @@ fn overlapping_intervals_are_noise() {
 }
 
 #[test]
-fn sides_that_are_apart_in_some_pairs_only_are_told_by_pair() {
+fn sides_that_differ_in_some_pairs_only_are_named_by_pair() {
     let mut runs = vec![(stream("nfs", 1), 30, 5)];
     runs.extend([(stream("posix", 1), 60, 5), (stream("uring", 1), 31, 5)]);
-    let said = of_reads(&made(runs));
+    let sentences = of_reads(&made(runs));
     assert_eq!(
-        said,
+        sentences,
         "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); one other pair is within the noise."
     );
 }
@@ -114,14 +117,14 @@ fn sides_that_are_apart_in_some_pairs_only_are_told_by_pair() {
 fn different_settings_are_never_compared_across_targets() {
     let runs =
         vec![(stream("nfs", 1), 30, 5), (stream("posix", 4), 90, 5), (stream("posix", 2), 45, 5)];
-    let said = of_reads(&made(runs));
-    assert_eq!(said, "dir rises 2.0x with workers 2 to 4.");
+    let sentences = of_reads(&made(runs));
+    assert_eq!(sentences, "dir rises 2.0x with workers 2 to 4.");
     let files = RunBuilder::from(stream("posix", 1)).files(8).build();
     let two = made(vec![(stream("nfs", 1), 30, 5), (files, 90, 5)]);
-    assert_eq!(of_reads(&two), "Not compared: no two of them have the same settings.");
+    assert_eq!(of_reads(&two), "Not compared: no two results have the same settings.");
     let size = RunBuilder::from(stream("posix", 1)).file_size_bytes(1 << 20).build();
     let many = made(vec![(stream("nfs", 1), 30, 5), (size, 90, 5)]);
-    assert_eq!(of_reads(&many), "Not compared: no two of them have the same settings.");
+    assert_eq!(of_reads(&many), "Not compared: no two results have the same settings.");
 }
 
 #[test]
@@ -130,34 +133,34 @@ fn settings_that_go_along_with_a_factor_are_named() {
         (RunBuilder::from(stream("nfs", workers)).files(workers).build(), speed, 5)
     };
     // Twice the files in half the time.
-    let said = of_reads(&made(vec![run(2, 10), run(4, 20)]));
-    assert_eq!(said, "nfs rises 4.0x (3.9x to 4.1x) with workers 2 to 4 (and files).");
+    let sentences = of_reads(&made(vec![run(2, 10), run(4, 20)]));
+    assert_eq!(sentences, "nfs rises 4.0x (3.9x to 4.1x) with workers 2 to 4 (and files).");
 }
 
 #[test]
 fn a_sweep_says_how_the_figure_goes_with_its_factor() {
-    let said = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
-    let rises = said(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
+    let sentences = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
+    let rises = sentences(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
     assert_eq!(rises, "nfs rises 4.1x (4.0x to 4.2x) with workers 1 to 8.");
     // The plan's order does not matter.
     assert_eq!(
-        said(&[(8, 10), (2, 20), (1, 20)]),
+        sentences(&[(8, 10), (2, 20), (1, 20)]),
         "nfs falls 2.0x (1.9x to 2.1x) with workers 1 to 8."
     );
-    assert_eq!(said(&[(1, 20), (2, 20)]), "nfs stays within the noise with workers 1 to 2.");
-    let peak = said(&[(1, 10), (2, 30), (4, 20)]);
+    assert_eq!(sentences(&[(1, 20), (2, 20)]), "nfs is within the noise with workers 1 to 2.");
+    let peak = sentences(&[(1, 10), (2, 30), (4, 20)]);
     assert_eq!(peak, "nfs is best at workers 2: 3.0x that at workers 1.");
     let long: Vec<(u32, u64)> =
         (1..=10).map(|workers| (workers, 10 * u64::from(workers))).collect();
-    assert_eq!(said(&long), "nfs rises 10x (9.8x to 10x) with workers 1 to 10.");
+    assert_eq!(sentences(&long), "nfs rises 10x (9.8x to 10x) with workers 1 to 10.");
 }
 
 #[test]
-fn two_factors_are_told_apart() {
-    let said = of_reads(&sweep());
+fn two_factors_are_distinguished() {
+    let sentences = of_reads(&sweep());
     let sizes = "io_size 64 KiB to 1 MiB";
-    assert!(said.ends_with(&format!(
-        "nfs rises 4.0x (3.9x to 4.1x) with workers 1 to 4; nfs stays within the noise with {sizes}."
+    assert!(sentences.ends_with(&format!(
+        "nfs rises 4.0x (3.9x to 4.1x) with workers 1 to 4; nfs is within the noise with {sizes}."
     )));
 }
 
@@ -165,11 +168,11 @@ fn two_factors_are_told_apart() {
 fn too_few_trials_rank_nothing() {
     for trials in [1, 2] {
         let few = over_workers(&[(1, 10), (2, 30), (4, 20)], trials);
-        assert_eq!(of_reads(&few), "Too few trials to tell them apart.");
+        assert_eq!(of_reads(&few), "Too few trials to compare them.");
         let last = answer(&few).pop().unwrap();
-        assert_eq!(last, "None of 6 figures stand without a caveat; caveats: too-few-trials (6).");
+        assert_eq!(last, "None of 6 results are clean; caveats: too-few-trials (6).");
     }
-    assert!(of_reads(&wide()).starts_with("Too few trials to tell them apart."));
+    assert!(of_reads(&wide()).starts_with("Too few trials to compare them."));
 }
 
 #[test]
@@ -180,18 +183,17 @@ fn one_run_has_nothing_to_be_compared_with() {
         [
             "- stream write: nfs 134 MB/s.",
             "- stream read: nfs 268 MB/s.",
-            "There is nothing to compare: no pass has two figures. Both figures stand without a \
-             caveat.",
+            "There is nothing to compare: no pass has two results. Both results are clean.",
         ]
     );
 }
 
 #[test]
 fn failures_alone_have_no_figure() {
-    let none = "There is no figure that may be used.";
-    let why = "All 3 figures are missing: no route to host.";
+    let none = "No result may be used.";
+    let why = "All 3 results are missing: no route to host.";
     assert_eq!(answer(&failed()), [why]);
-    assert_eq!(answer(&empty()), ["The campaign did not reach its end."]);
+    assert_eq!(answer(&empty()), ["The campaign is not complete."]);
     for campaign in [failed(), empty()] {
         assert!(render(&campaign, Format::Markdown).contains(&format!("> {none}\n> ")));
     }
@@ -200,38 +202,37 @@ fn failures_alone_have_no_figure() {
 #[test]
 fn invalid_figures_are_neither_listed_nor_compared() {
     let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 30, 5)]);
-    doubt_reads(&mut campaign, 0, CaveatCode::Accounting);
+    add_read_caveat(&mut campaign, 0, CaveatCode::Accounting);
     let lines = answer(&campaign);
     assert_eq!(lines[1], "- stream read: dir 805 MB/s.");
-    assert!(
-        lines[2].ends_with(
-            "3 of 4 figures stand without a caveat; 1 must not be used: accounting (1)."
-        )
-    );
+    assert!(lines[2].ends_with("3 of 4 results are clean; 1 must not be used: accounting (1)."));
 }
 
 #[test]
-fn doubts_that_make_a_comparison_hollow_are_said() {
+fn caveats_that_qualify_a_comparison_are_named() {
     let mut campaign = made(vec![
         (stream("nfs", 1), 10, 5),
         (stream("posix", 1), 30, 5),
         (stream("uring", 1), 31, 5),
     ]);
-    doubt_reads(&mut campaign, 1, CaveatCode::Cached);
+    add_read_caveat(&mut campaign, 1, CaveatCode::Cached);
     let some = of_reads(&campaign);
     assert!(
-        some.ends_with("Mind that dir (posix) came from this host's memory (cached)."),
+        some.ends_with("Note that dir (posix) read from this host's memory (cached)."),
         "{some}"
     );
-    doubt_reads(&mut campaign, 2, CaveatCode::Cached);
+    add_read_caveat(&mut campaign, 2, CaveatCode::Cached);
     let side = of_reads(&campaign);
-    assert!(side.ends_with("Mind that dir came from this host's memory (cached)."), "{side}");
-    doubt_reads(&mut campaign, 0, CaveatCode::Cached);
+    assert!(side.ends_with("Note that dir read from this host's memory (cached)."), "{side}");
+    add_read_caveat(&mut campaign, 0, CaveatCode::Cached);
     let all = of_reads(&campaign);
-    assert!(all.ends_with("Mind that all of it came from this host's memory (cached)."), "{all}");
+    assert!(
+        all.ends_with("Note that all of it was read from this host's memory (cached)."),
+        "{all}"
+    );
 
     let quick = answer(&quick());
-    let waited = "Mind that for nfs nobody waited until the data was safe (not-durable).";
+    let waited = "Note that nfs did not wait for stable storage (not-durable).";
     assert!(quick[0].ends_with(waited), "{}", quick[0]);
     let created = "nfs wrote with FILE_SYNC, on posix and uring files were only closed.";
     assert!(quick[3].ends_with(created), "{}", quick[3]);
@@ -246,7 +247,7 @@ fn the_tool_alone_is_compared_with_nothing() {
         .build();
     let lines = answer(&made(vec![(null, 1_000, 5), (stream("posix", 1), 10, 5)]));
     assert_eq!(lines[1], "- stream read: null 26844 MB/s; dir 268 MB/s.");
-    assert!(lines[2].contains("Not like with like: null is the tool alone."), "{}", lines[2]);
+    assert!(lines[2].contains("Not directly comparable: null is the tool alone."), "{}", lines[2]);
 }
 
 #[test]
@@ -264,13 +265,13 @@ fn many_runs_have_their_ends_and_counts() {
     let lines = answer(&made(runs.clone()));
     assert_eq!(
         lines[1],
-        "- stream read: 128 figures from 268 MB/s (nfs, workers 1) to 6442 MB/s (posix, workers \
-         8). posix is 3.0x nfs. 7 of the other 127 figures are level with the highest."
+        "- stream read: 128 results from 268 MB/s (nfs, workers 1) to 6442 MB/s (posix, workers \
+         8). posix is 3.0x nfs. 7 of the other 127 results are level with the highest."
             .replace("posix", "dir")
     );
     assert_eq!(lines.len(), 3);
     let nfs_alone = of_reads(&made(runs[..64].to_vec()));
-    let counts = "7 of the other 63 figures are level with the highest.";
+    let counts = "7 of the other 63 results are level with the highest.";
     assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
 }
 
@@ -283,47 +284,47 @@ fn lead(campaign: &Campaign) -> Vec<String> {
 
 #[test]
 fn three_sentences_say_what_counts() {
-    let said = lead(&quick());
+    let sentences = lead(&quick());
     assert_eq!(
-        said[0],
+        sentences[0],
         "Reached: stream write up to 416 MB/s on uring; stream read up to 832 MB/s on uring; mixed \
          up to 174 kop/s on uring; and 3 more kinds of pass."
     );
     assert_eq!(
-        said[1],
-        // Of the streams one was cached, and for one nobody waited.
+        sentences[1],
+        // Of the streams one was cached, and one did not wait for stable storage.
         "mixed: posix and uring are 3.3x to 3.4x nfs; one other pair is within the noise."
     );
-    assert!(said[2].starts_with("15 of 20 figures stand without a caveat"), "{}", said[2]);
+    assert!(sentences[2].starts_with("15 of 20 results are clean"), "{}", sentences[2]);
     let one = lead(&over_workers(&[(1, 10)], 5));
     assert_eq!(one[0], "Reached: stream write 134 MB/s on nfs; stream read 268 MB/s on nfs.");
-    assert_eq!(one[1], "Both figures stand without a caveat.");
+    assert_eq!(one[1], "Both results are clean.");
 }
 
 #[test]
-fn what_makes_a_figure_hollow_is_told_with_it_in_the_three_sentences() {
+fn what_qualifies_a_figure_is_named_with_it_in_the_three_sentences() {
     let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5)]);
-    doubt_reads(&mut campaign, 0, CaveatCode::Cached);
-    let said = lead(&campaign);
+    add_read_caveat(&mut campaign, 0, CaveatCode::Cached);
+    let sentences = lead(&campaign);
     let reached =
         "Reached: stream write up to 1208 MB/s on nfs; stream read up to 2416 MB/s on nfs";
-    assert_eq!(said[0], format!("{reached}, cached."));
-    assert_eq!(said[1], "stream write: nfs is 3.2x dir.");
-    doubt(&mut campaign, 1, Pass::Write, CaveatCode::NotDurable);
-    let hollow = "for dir nobody waited until the data was safe (not-durable)";
-    assert_eq!(lead(&campaign)[1], format!("stream write: nfs is 3.2x dir. Mind that {hollow}."));
+    assert_eq!(sentences[0], format!("{reached}, cached."));
+    assert_eq!(sentences[1], "stream write: nfs is 3.2x dir.");
+    add_caveat(&mut campaign, 1, Pass::Write, CaveatCode::NotDurable);
+    let caveat = "dir did not wait for stable storage (not-durable)";
+    assert_eq!(lead(&campaign)[1], format!("stream write: nfs is 3.2x dir. Note that {caveat}."));
     let mut factor = over_workers(&[(1, 10), (4, 80)], 5);
-    doubt(&mut factor, 0, Pass::Write, CaveatCode::Cached);
-    let said = &lead(&factor)[1];
-    assert!(said.starts_with("workers matters most, in stream write: "), "{said}");
+    add_caveat(&mut factor, 0, Pass::Write, CaveatCode::Cached);
+    let sentences = &lead(&factor)[1];
+    assert!(sentences.starts_with("workers matters most, in stream write: "), "{sentences}");
     assert!(
-        said.ends_with(". Mind that nfs (workers 1) came from this host's memory (cached)."),
-        "{said}"
+        sentences.ends_with(". Note that nfs (workers 1) read from this host's memory (cached)."),
+        "{sentences}"
     );
 }
 
 #[test]
-fn of_what_is_alike_the_largest_difference_is_told() {
+fn the_largest_difference_of_comparable_results_is_named() {
     let reads = |speed| {
         let mixed = spec("dir", BackendKind::Posix, Workload::Mixed);
         let nfs = spec("nfs", BackendKind::Nfs, Workload::Mixed);
@@ -335,16 +336,16 @@ fn of_what_is_alike_the_largest_difference_is_told() {
         ]
     };
     assert!(lead(&made(reads(10)))[1].starts_with("stream write: dir is 3.2x nfs"));
-    let said = lead(&made(reads(80)));
-    assert!(said[1].starts_with("mixed: dir is 8.0x nfs"), "{}", said[1]);
+    let sentences = lead(&made(reads(80)));
+    assert!(sentences[1].starts_with("mixed: dir is 8.0x nfs"), "{}", sentences[1]);
 }
 
 #[test]
 fn the_setting_that_matters_most_is_named_with_its_levels() {
-    let said = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
+    let sentences = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
     let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else alike; it explains";
-    assert!(said[1].starts_with(start), "{}", said[1]);
-    assert!(said[1].ends_with("of the variance there (15 trials)."), "{}", said[1]);
+    assert!(sentences[1].starts_with(start), "{}", sentences[1]);
+    assert!(sentences[1].ends_with("of the variance there (15 trials)."), "{}", sentences[1]);
     let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));
     assert!(slower[1].contains(": 1 is 8.0x 2 ("), "{}", slower[1]);
 }
@@ -372,12 +373,15 @@ fn a_ratio_is_the_same_in_headline_passes_and_factors() {
         with(Proto::Tcp, 1 << 20, 100),
     ]);
     let headline = lead(&campaign)[1].clone();
-    let (_, told) = headline.split_once("tcp is ").unwrap();
-    let (ratio, rest) = told.split_once(" udp (").unwrap();
+    let (_, stated) = headline.split_once("tcp is ").unwrap();
+    let (ratio, rest) = stated.split_once(" udp (").unwrap();
     let (interval, _) = rest.split_once("), all else alike").unwrap();
     assert_eq!(ratio, "6.1x");
-    let said = of_reads(&campaign);
-    assert!(said.contains(&format!("proto tcp is {ratio} proto udp ({interval})")), "{said}");
+    let sentences = of_reads(&campaign);
+    assert!(
+        sentences.contains(&format!("proto tcp is {ratio} proto udp ({interval})")),
+        "{sentences}"
+    );
     let factors = FactorEffects::of(&campaign).render(Format::Markdown);
     let row = factors.lines().find(|line| line.contains("tcp")).unwrap();
     assert!(row.contains("6.1"), "{row}\n{headline}");

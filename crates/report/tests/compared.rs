@@ -126,7 +126,7 @@ fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
 }
 
 #[test]
-fn factors_are_told_in_every_form() {
+fn every_form_has_the_factors() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
     let effects = FactorEffects::of(&campaign);
     insta::assert_snapshot!("factors_markdown", effects.render(Format::Markdown));
@@ -152,10 +152,10 @@ fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
         run("dir", BackendKind::Posix, 20),
         run("dir", BackendKind::Uring, 24),
     ]));
-    let told = effects.render(Format::Table);
-    assert!(told.contains("uring against posix"), "{told}");
-    assert!(told.contains("alone in its target"), "{told}");
-    assert!(told.contains("backend lies within target: its levels are compared where"), "{told}");
+    let table = effects.render(Format::Table);
+    assert!(table.contains("uring against posix"), "{table}");
+    assert!(table.contains("alone in its target"), "{table}");
+    assert!(table.contains("backend lies within target: its levels are compared where"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let factors = json["passes"][0]["factors"].as_array().unwrap();
     let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();

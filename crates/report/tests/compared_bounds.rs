@@ -83,7 +83,7 @@ fn a_row_that_fits_several_is_paired_with_none_of_them() {
     let campaign = made([&runs[..], &[v2]].concat());
     let compared = selected(&campaign, "nfsvers=3", "proto=udp");
     assert_eq!(compared.pairs.len(), 0);
-    let why = "2 rows after fit, told apart by nfsvers (3, 2) and stable (unstable): name that in \
+    let why = "2 rows after match and differ in nfsvers (3, 2) and stable (unstable): select one of them in \
                both --where";
     assert!(compared.left_out.iter().all(|row| row.why == why), "{:?}", compared.left_out);
 }
@@ -116,7 +116,7 @@ fn a_slowdown_is_a_regression_though_the_rate_stands() {
 }
 
 #[test]
-fn a_bound_that_nobody_can_decide_is_not_kept() {
+fn a_bound_that_can_not_be_decided_is_not_kept() {
     let bound = || bounds(&[(Measure::Rate, 0.05), (Measure::ResponseP99, 0.2)]);
     let five = mix(10, 5);
     let undecided = |after: &Campaign| whole(&five, after, bound()).is_undecided();
@@ -124,7 +124,7 @@ fn a_bound_that_nobody_can_decide_is_not_kept() {
     // Three trials can show nothing.
     assert!(whole(&mix(10, 3), &mix(5, 3), bound()).is_undecided());
     assert!(!whole(&mix(10, 3), &mix(5, 3), Rules::default()).is_undecided());
-    // Times that nobody took.
+    // Times that were not measured.
     let mut untimed = mix(10, 5);
     for trial in &mut untimed.runs[0].trials {
         for kind in &mut trial.passes[0].kinds {
@@ -201,7 +201,7 @@ fn checked(text: &str) -> [usize; 3] {
 }
 
 #[test]
-fn a_build_server_is_told_of_each_figure() {
+fn a_build_server_gets_a_test_for_each_figure() {
     let nasty = |speed| {
         let mut campaign = made(vec![
             (over(NfsVersion::V3, Proto::Tcp), speed, 5),
@@ -215,10 +215,10 @@ fn a_build_server_is_told_of_each_figure() {
     let (before, mut after) = (nasty(10), nasty(5));
     after.runs[1].spec.workers = 10;
     let rules = bounds(&[(Measure::Rate, 0.1)]);
-    let told = whole(&before, &after, rules).render(Format::Junit);
+    let junit = whole(&before, &after, rules).render(Format::Junit);
     // The rate of the first fell, that of the third has too few trials, the second is gone.
-    assert_eq!(checked(&told), [1, 2, 1], "{told}");
-    assert!(told.contains("rate 0.500 of what it was"), "{told}");
+    assert_eq!(checked(&junit), [1, 2, 1], "{junit}");
+    assert!(junit.contains("rate 0.500 of what it was"), "{junit}");
     let unbounded = whole(&before, &after, Rules::default()).render(Format::Junit);
     assert_eq!(checked(&unbounded), [0, 0, 2], "{unbounded}");
 }

@@ -1,4 +1,4 @@
-//! No format may lose a factor: each setting is varied alone, and every format is asked for it.
+//! No format may lose a factor: each setting is varied alone, and every format is searched for it.
 
 mod campaigns;
 
@@ -142,7 +142,7 @@ fn no_format_loses_a_factor() {
 }
 
 #[test]
-fn nothing_is_told_apart_by_what_does_not_apply() {
+fn settings_that_do_not_apply_distinguish_no_rows() {
     // A think time means nothing where ops are offered at a rate.
     let runs = [0, 5].map(|think_time_ns| {
         let mut run = spec("posix", BackendKind::Posix, Workload::Mixed);

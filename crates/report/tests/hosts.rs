@@ -1,4 +1,4 @@
-//! Campaigns whose hosts were set up: where their targets are, and what was in force on whom.
+//! Campaigns whose hosts were set up: where their targets are, and which settings were effective.
 
 mod campaigns;
 
@@ -34,28 +34,28 @@ fn on_hosts() -> Campaign {
 }
 
 #[test]
-fn what_was_in_force_is_told_for_each_host() {
+fn effective_settings_are_listed_for_each_host() {
     let markdown = render(&on_hosts(), Format::Markdown);
     for line in [
         "- target lab: server:/srv (loopback)",
         "- target lab: server:/srv (network, client)",
-        "- in force on server: nfsd threads 8",
-        "- in force on client: mount options vers=3 \\| vers=4.2; page cache loopback0",
+        "- effective on server: nfsd threads 8",
+        "- effective on client: mount options vers=3 \\| vers=4.2; page cache loopback0",
     ] {
         assert!(markdown.contains(line), "{line} is not in:\n{markdown}");
     }
     // What never repeats doesn't fill the page.
     assert!(markdown.contains("and 6 more"), "{markdown}");
-    assert!(!render(&campaigns::quick(), Format::Markdown).contains("in force on"));
+    assert!(!render(&campaigns::quick(), Format::Markdown).contains("effective on"));
 }
 
 #[test]
 fn the_page_has_a_table_for_each_host_and_keeps_targets_apart() {
     let page = render(&on_hosts(), Format::Html);
-    for title in ["In force at lab", "In force on host server", "In force on host client"] {
+    for title in ["Effective at lab", "Effective on host server", "Effective on host client"] {
         assert_eq!(page.matches(&format!("<h3>{title}</h3>")).count(), 1, "{title}");
     }
-    let target = page.split("<h3>In force at lab</h3>").nth(1).unwrap();
+    let target = page.split("<h3>Effective at lab</h3>").nth(1).unwrap();
     let target = target.split("<h3>").next().unwrap();
     assert!(target.contains("file system") && !target.contains("nfsd threads"), "{target}");
 }

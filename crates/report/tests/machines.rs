@@ -135,7 +135,7 @@ fn figures_from_memory_are_marked_in_the_tables_of_old_reports() {
 fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
     let text = render(&campaigns::bonnie(), Format::Seed);
     let lines: Vec<&str> = text.lines().collect();
-    // As in the report of 2001; larger files came first. The name is a letter longer than the head.
+    // As in the report of 2001; larger files are first. The name is a letter longer than the head.
     assert_eq!(lines[2], "Machine    MB    K/sec      K/sec");
     let printed = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(printed(lines[3]), ["MTU-1500", "500", "17783", "16175"]);

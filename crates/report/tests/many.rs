@@ -1,4 +1,4 @@
-//! Campaigns of thousands of runs: every report of them is made, and a page stays small.
+//! Campaigns of thousands of runs: every report of them is made, and a page remains small.
 
 mod campaigns;
 

@@ -62,7 +62,7 @@ fn the_rates_of_many_factors_stand_side_by_side() {
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
     insta::assert_snapshot!(&table[begin..end]);
-    // What can't be is a row with its reason, and no doubt about figures that there are not.
+    // What can't be is a row with its reason, without caveats on figures that it does not have.
     assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
     assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
@@ -102,7 +102,7 @@ fn the_slowest_and_the_fastest_client_are_named() {
     assert_eq!(reads["clients"]["jain_fairness_index"], 0.8);
     let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
     assert_eq!(passes[1]["clients"][0]["ops"], 300);
-    assert!(passes[0].get("clients").is_none(), "only where it was asked for");
+    assert!(passes[0].get("clients").is_none(), "only where it was requested");
 }
 
 #[test]
@@ -260,10 +260,12 @@ fn every_write_figure_states_its_durability() {
             assert_eq!(conditions.lines().filter(names).count(), 1, "{pass} on {target}");
         }
     }
-    assert!(report.contains("- metadata create on posix and uring: nobody waited: close only.\n"));
+    assert!(report.contains(
+        "- metadata create on posix and uring: not synced: the files were only closed.\n"
+    ));
     assert!(report.contains("- metadata create on nfs: FILE_SYNC writes"));
 
-    // A sync that was asked for and not recorded is not claimed; a mix that only reads is no write.
+    // A sync that was requested and not recorded is not claimed; a mix that only reads is no write.
     for run in &mut campaign.runs {
         run.spec.read_percent = 100;
         for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {
@@ -272,7 +274,7 @@ fn every_write_figure_states_its_durability() {
     }
     let report = render(&campaign, Format::Markdown);
     let unsynced =
-        "- stream write on posix and uring, durability sync: no sync was recorded: nobody";
+        "- stream write on posix and uring, durability sync: no sync was recorded: no write";
     assert!(report.contains(unsynced));
     assert!(!report.contains("- mixed on"));
 }
@@ -323,7 +325,7 @@ fn an_offered_load_stands_beside_what_was_done() {
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };
         pass.scope.working_set = Some(touched);
     }
-    let line = "nfs mixed: 60.0 kop/s offered (59.0 kop/s fell due), 50.7 kop/s \
+    let line = "nfs mixed: 60.0 kop/s offered (59.0 kop/s scheduled), 50.7 kop/s \
                 done (84.5 %); response time p50 39.7 µs, p99 159 µs, service time p50 39.7 µs, \
                 p99 159 µs; read 70.0 % (35.5 kop/s, 145 MB/s), write 30.0 % (15.2 kop/s, 62.3 \
                 MB/s); touched 4 files, 3 MiB in units of 4 KiB";

@@ -1,4 +1,4 @@
-//! What the hosts did, in the page, in the table of sar, and for programs.
+//! Activity of the hosts, in the page, in the table of sar, and for programs.
 
 mod campaigns;
 
@@ -42,9 +42,9 @@ fn sar_has_a_table_for_each_host() {
 #[test]
 fn the_page_tells_each_host_and_escapes_its_name() {
     let page = render(&watched(), Format::Html);
-    assert!(page.contains("What the hosts did") && page.contains("nfsdrdMB/s"));
+    assert!(page.contains("Activity of the hosts") && page.contains("nfsdrdMB/s"));
     assert!(page.contains("&lt;b&gt;server&lt;/b&gt;") && !page.contains("<b>server"));
-    assert!(!render(&campaigns::quick(), Format::Html).contains("What the hosts did"));
+    assert!(!render(&campaigns::quick(), Format::Html).contains("Activity of the hosts"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ A figure counts as lower or higher where its ratio lies beyond the smallest effe
 interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
 that. p50 and p99 are response times.
 
-Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 nobody can tell whether
+Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 it is inconclusive whether
 one is kept: the interval reaches beyond it, there are too few trials, or a row is missing or
 invalid afterwards; the output says how many trials would tell. --inconclusive ok ends with 0 there.";
 
@@ -55,7 +55,7 @@ pub struct CompareArgs {
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
     pub max_slowdown: Vec<String>,
-    /// Outcome where nobody can tell whether a bound is kept: fail ends with exit code 4, ok
+    /// Outcome where it is inconclusive whether a bound is kept: fail ends with exit code 4, ok
     /// with 0
     #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
     pub inconclusive: Inconclusive,
@@ -76,7 +76,7 @@ pub struct CompareArgs {
     pub quiet: bool,
 }
 
-/// The outcome where nobody can tell whether a bound is kept.
+/// The outcome where it is inconclusive whether a bound is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Inconclusive {
     /// Exit code 4: a bound that is not shown to be kept is no pass

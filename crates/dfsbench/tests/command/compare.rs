@@ -101,16 +101,16 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     };
     let open = compare("noisy.db", &[]);
     assert_eq!(open.code, 4, "{open:?}");
-    assert!(open.stdout.contains("Nobody can tell: null mixed: rate "), "{}", open.stdout);
-    assert!(open.stdout.contains(" trials a side would tell."), "{}", open.stdout);
+    assert!(open.stdout.contains("Inconclusive: null mixed: rate "), "{}", open.stdout);
+    assert!(open.stdout.contains(" trials per side would decide it."), "{}", open.stdout);
     assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
     // Without a cause for doubt nobody doubts.
     let kept = compare("quiet.db", &[]);
-    assert!(kept.code == 0 && !kept.stdout.contains("Nobody can tell"), "{kept:?}");
+    assert!(kept.code == 0 && !kept.stdout.contains("Inconclusive"), "{kept:?}");
     scatter(&rig, "slower.db", [150, 151, 149, 150]);
     assert_eq!(compare("slower.db", &["--inconclusive", "ok"]).code, 1);
     let written = compare("noisy.db", &["--format", "junit"]);
-    assert!(written.code == 4 && written.stdout.contains("nobody can tell; "), "{written:?}");
+    assert!(written.code == 4 && written.stdout.contains("inconclusive: "), "{written:?}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
     let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];
     let end = rig.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
-    rig.refused(&["factors"], 2, &["stream write: no figure may be used", "dfsbench report"]);
+    rig.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
     rig.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
     // One trial of each of two settings tells nothing of either.
     let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];

@@ -198,7 +198,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert!(number(&killed["read_back_ops"]) >= 256, "{killed}");
     assert!(killed["failed"].is_null(), "{killed}");
     let flat = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("another agent took over its books"), "{flat}");
+    assert!(flat.contains("another agent took over its acknowledgement journal"), "{flat}");
     let left: Vec<_> = std::fs::read_dir(rig.target()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -1,4 +1,4 @@
-//! How many figures stand, and what speaks against the others, in one sentence or two.
+//! Counts the results that are clean, and names the caveats of the others, in a sentence or two.
 //!
 //! Verdicts and caveats are those of `stats`; notes, which take nothing from a figure, are left
 //! out. What is counted is rows, not trials.
@@ -31,12 +31,12 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     let total = sheet.rows.len();
     let mut parts = Vec::new();
     if valid.len() == total && total > 0 {
-        let stand = if total == 1 { "stands" } else { "stand" };
-        parts.push(format!("{} {stand} without a caveat", name_all_figures(total)));
+        let are = if total == 1 { "is" } else { "are" };
+        parts.push(format!("{} {are} clean", name_all_results(total)));
     } else if total > missing.len() {
-        let stand = if valid.len() == 1 { "stands" } else { "stand" };
+        let are = if valid.len() == 1 { "is" } else { "are" };
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
-        parts.push(format!("{none} of {} {stand} without a caveat", counted(total, "figure")));
+        parts.push(format!("{none} of {} {are} clean", counted(total, "result")));
     }
     if !degraded.is_empty() {
         parts.push(most_frequent_caveats(&degraded));
@@ -48,12 +48,14 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if !missing.is_empty() {
         parts.push(describe_missing(&missing, total));
     }
+    // The order of the parts is that of their weight for a reader who reads one line: how many
+    // results are clean, why others are not, which must not be used, and which are missing.
     let mut sentences = Vec::new();
     if !parts.is_empty() {
         sentences.push(parts.join("; ") + ".");
     }
     if sheet.campaign.state != CampaignState::Complete {
-        sentences.push("The campaign did not reach its end.".to_owned());
+        sentences.push("The campaign is not complete.".to_owned());
     }
     if sentences.is_empty() { None } else { Some(sentences.join(" ")) }
 }
@@ -76,7 +78,7 @@ fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
         }
         // Failed trials have no code of their own, but they, too, are why a row is degraded.
         if !row.judged.failures.is_empty() {
-            *counts.entry("lost trials".to_owned()).or_default() += 1;
+            *counts.entry("failed trials".to_owned()).or_default() += 1;
         }
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
@@ -102,15 +104,15 @@ fn describe_missing(rows: &[&Row<'_>], total: usize) -> String {
         _ => format!(" for {} reasons", reasons.len()),
     };
     let are = if rows.len() == 1 { "is" } else { "are" };
-    let which = if rows.len() == total { name_all_figures(total) } else { rows.len().to_string() };
+    let which = if rows.len() == total { name_all_results(total) } else { rows.len().to_string() };
     format!("{which} {are} missing{why}")
 }
 
-/// All figures: `The figure`, `Both figures`, `All 3 figures`.
-fn name_all_figures(total: usize) -> String {
+/// Names all results: `The result`, `Both results`, `All 3 results`.
+fn name_all_results(total: usize) -> String {
     match total {
-        1 => "The figure".to_owned(),
-        2 => "Both figures".to_owned(),
-        more => format!("All {more} figures"),
+        1 => "The result".to_owned(),
+        2 => "Both results".to_owned(),
+        more => format!("All {more} results"),
     }
 }

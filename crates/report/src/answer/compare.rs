@@ -38,7 +38,8 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
     }
     let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
     let is_whole = group.is_short() || one_factor;
-    let factors = factors.filter(|_| targets.len() == 1);
+    // The effects are means over all targets, so they hold for a single one only.
+    let factors = if targets.len() == 1 { factors } else { None };
     if is_whole {
         for target in &targets {
             factors_apart(group, factors, target, &mut findings);
@@ -57,7 +58,7 @@ pub fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Findi
 }
 
 /// Compares each figure of one target with those of another that have the same settings.
-fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut Findings) {
+fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
     let (of_one, of_other) = (group.of(one), group.of(other));
     if of_one.len() * of_other.len() > PAIRS_COMPARED_MAX {
@@ -70,8 +71,7 @@ fn targets_apart<'a>(group: &Group<'a>, one: &str, other: &str, findings: &mut F
             }
         }
     }
-    let place = |figure: &Figure<'a>| group.place(figure);
-    Sides { one, other, effect: None }.compare(&pairs, &place, findings);
+    Sides { one, other, effect: None }.compare(group, &pairs, findings);
 }
 
 /// Whether two figures of different targets may be compared: neither is that of the tool alone,
@@ -103,8 +103,8 @@ fn work_identity(spec: &RunSpec) -> [u64; 5] {
 }
 
 /// Compares the figures of a target that differ in one setting only.
-fn factors_apart<'a>(
-    group: &Group<'a>,
+fn factors_apart(
+    group: &Group<'_>,
     factors: Option<&PassFactors>,
     target: &str,
     findings: &mut Findings,
@@ -116,35 +116,49 @@ fn factors_apart<'a>(
             trend::along(group, factors, name, &alike, findings);
             continue;
         }
-        let value = |figure: &Figure<'a>| group.label(figure, &[name]);
         let mut values: Vec<String> = Vec::new();
         for figure in &figures {
-            if !value(figure).is_empty() && !values.contains(&value(figure)) {
-                values.push(value(figure));
+            let value = group.label(figure, &[name]);
+            if !value.is_empty() && !values.contains(&value) {
+                values.push(value);
             }
         }
-        let whole = |value: &str| match group.targets().len() {
-            1 => value.to_owned(),
-            _ => format!("{target} ({value})"),
-        };
         for (number, one) in values.iter().enumerate() {
             for other in &values[number + 1..] {
-                let of = |part: &[Figure<'a>], wanted: &str| {
-                    part.iter().find(|figure| value(figure) == wanted).copied()
+                let pairs = pair_values(group, name, &alike, [one, other]);
+                let effect = match (pairs.first(), factors) {
+                    (Some((a, b)), Some(factors)) => {
+                        factors.effect_between(name, group.value(a, name), group.value(b, name))
+                    }
+                    _ => None,
                 };
-                let pair = |part: &Vec<Figure<'a>>| Some((of(part, one)?, of(part, other)?));
-                let pairs: Vec<_> = alike.iter().filter_map(pair).collect();
-                let effect = pairs.first().and_then(|(a, b)| {
-                    let (a, b) = (group.value(a, name)?, group.value(b, name)?);
-                    let factors = factors?;
-                    factors.effect_of(name, a, b).or_else(|| factors.effect_of(name, b, a))
-                });
-                let place = |figure: &Figure<'a>| group.place(figure);
-                let sides = Sides { one: &whole(one), other: &whole(other), effect };
-                sides.compare(&pairs, &place, findings);
+                let mut sides = [one.clone(), other.clone()];
+                if group.targets().len() > 1 {
+                    sides = sides.map(|value| format!("{target} ({value})"));
+                }
+                let sides = Sides { one: &sides[0], other: &sides[1], effect };
+                sides.compare(group, &pairs, findings);
             }
         }
     }
+}
+
+/// Pairs the figures that have one value of a setting with those that have the other one.
+fn pair_values<'a>(
+    group: &Group<'a>,
+    name: &'static str,
+    alike: &[Vec<Figure<'a>>],
+    values: [&str; 2],
+) -> Vec<(Figure<'a>, Figure<'a>)> {
+    let mut pairs = Vec::new();
+    for part in alike {
+        let [one, other] =
+            values.map(|value| part.iter().find(|figure| group.label(figure, &[name]) == value));
+        if let (Some(one), Some(other)) = (one, other) {
+            pairs.push((*one, *other));
+        }
+    }
+    pairs
 }
 
 /// Figures that differ in one setting only, together.
@@ -153,15 +167,16 @@ fn split_by_other_settings<'a>(
     figures: &[Figure<'a>],
     name: &str,
 ) -> Vec<Vec<Figure<'a>>> {
-    let others = |figure: &Figure<'a>| -> Vec<(&str, &str)> {
-        group.settings(figure).filter(|(column, _)| *column != name).collect()
-    };
+    let mut keys = Vec::new();
     let mut parts: Vec<Vec<Figure<'a>>> = Vec::new();
     for figure in figures {
-        match parts.iter_mut().find(|part| others(&part[0]) == others(figure)) {
-            Some(part) => part.push(*figure),
-            None => parts.push(vec![*figure]),
+        let others: Vec<_> = group.settings(figure).filter(|(column, _)| *column != name).collect();
+        let known = keys.iter().position(|known| *known == others);
+        if known.is_none() {
+            keys.push(others);
+            parts.push(Vec::new());
         }
+        parts[known.unwrap_or(keys.len() - 1)].push(*figure);
     }
     parts
 }
@@ -178,8 +193,8 @@ impl Sides<'_> {
     /// Reports how two sides differ: as a whole where all pairs agree, else by the pairs.
     fn compare<'a>(
         &self,
+        group: &Group<'a>,
         pairs: &[(Figure<'a>, Figure<'a>)],
-        place: &dyn Fn(&Figure<'a>) -> String,
         findings: &mut Findings,
     ) {
         let (mut above, mut below) = (Vec::new(), Vec::new());
@@ -197,11 +212,16 @@ impl Sides<'_> {
         for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
             let ratios = Ratios::of_all(apart.iter().map(|(.., ratio)| *ratio));
             if apart.len() == pairs.len() && !apart.is_empty() {
-                let ratios = self.effect.as_ref().map_or(ratios, Ratios::of_effect);
+                // The effect of the analysis has an interval, which the single ratios have not.
+                let ratios = match &self.effect {
+                    Some(effect) => Ratios::of_effect(effect),
+                    None => ratios,
+                };
                 findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
             } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
                 for (fast, slow, ratio) in apart {
-                    findings.ahead(place(fast), place(slow), Ratios::of_one(*ratio));
+                    let (fast, slow) = (group.place(fast), group.place(slow));
+                    findings.ahead(fast, slow, Ratios::of_one(*ratio));
                 }
             } else if !apart.is_empty() {
                 let (some, all) = (apart.len(), pairs.len());
@@ -221,24 +241,24 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     let same_target = lowest.target() == highest.target();
     let mut finding = Finding { sentence: String::new(), by_intervals: false, apart: 1.0 };
     if group.is_short() && !same_target {
-        "Not compared: no two of them have the same settings".clone_into(&mut finding.sentence);
+        "Not compared: no two results have the same settings".clone_into(&mut finding.sentence);
         return finding;
     }
     let level = figures.iter().filter(|f| relation(f, &highest) == Relation::Level).count();
     // The highest is level with itself.
     let (others, level) = (figures.len() - 1, level.saturating_sub(1));
-    let count = format!("{level} of the other {others} figures are level with the highest");
+    let count = format!("{level} of the other {others} results are level with the highest");
     let ends = relation(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;
     finding.sentence = match ends {
-        Relation::Unknown => "Too few trials to tell them apart".to_owned(),
+        Relation::Unknown => "Too few trials to compare them".to_owned(),
         Relation::Above(ratio) if same_target => {
             finding.apart = ratio;
             format!("The highest is {} the lowest; {count}", Ratios::of_one(ratio).as_times())
         }
         Relation::Above(_) => count,
         Relation::Below(_) | Relation::Level => {
-            "The highest and the lowest are within the noise".to_owned()
+            "The difference between the highest and the lowest is within the noise".to_owned()
         }
     };
     finding

@@ -52,7 +52,7 @@ impl Findings {
         self.apart = Some(apart.max(self.apart.unwrap_or(apart)));
     }
 
-    /// Counts pairs that can't be told apart.
+    /// Counts pairs whose intervals overlap, and pairs of too few trials.
     pub fn count(&mut self, level: usize, unknown: usize) {
         self.level += level;
         self.unknown += unknown;
@@ -100,7 +100,7 @@ impl Findings {
         }
         if self.unknown > 0 {
             let all = if compared { "the others" } else { "them" };
-            parts.push(format!("too few trials to tell {all} apart"));
+            parts.push(format!("too few trials to compare {all}"));
         }
         let mut sentence = parts.join("; ");
         if alone {

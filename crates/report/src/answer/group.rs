@@ -151,6 +151,7 @@ impl<'a> Group<'a> {
             }
             return lists.join("; ");
         }
+        // Of many figures the ends are named, by the settings in which these two differ.
         let (lowest, highest) = self.extremes();
         let differ = self.varying(&[lowest, highest]);
         let ends = [lowest, highest].map(|figure| {
@@ -158,7 +159,7 @@ impl<'a> Group<'a> {
             let comma = if label.is_empty() { "" } else { ", " };
             format!("{} ({}{comma}{label})", self.shown(&figure), figure.target())
         });
-        format!("{} figures from {}", self.measured().len(), ends.join(" to "))
+        format!("{} results from {}", self.measured().len(), ends.join(" to "))
     }
 
     /// The figures that are not of the tool alone, unless there are no others.
@@ -188,7 +189,7 @@ impl<'a> Group<'a> {
         self.metric.rate(figure.rate.median).to_string()
     }
 
-    /// The figures of a target; a unit that they share is said once, at the last of them.
+    /// The figures of a target; a unit that they share is written once, at the last of them.
     fn list_target(&self, target: &str) -> String {
         let figures = self.of(target);
         let varying = self.varying(&figures);
@@ -200,6 +201,7 @@ impl<'a> Group<'a> {
             };
             items.push((self.shown(figure), label));
         }
+        // `752 (posix), 752 MB/s (uring)`: one unit at the end reads better than two.
         let is_shared = items.windows(2).all(|w| unit_of(&w[0].0) == unit_of(&w[1].0));
         let mut list = format!("{target} ");
         for (number, (rate, label)) in items.iter().enumerate() {

@@ -39,7 +39,7 @@ pub fn lead(
 /// The highest figure of the first kinds of pass.
 fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
-        return "There is no figure that may be used.".to_owned();
+        return "No result may be used.".to_owned();
     }
     let mut named = Vec::new();
     for group in groups.iter().take(PASSES_MAX) {

@@ -1,7 +1,7 @@
 //! Qualifies a comparison whose intervals are apart but whose sides are not alike: one side read
 //! from memory, one did not wait for stable storage, or one shared its host with the server.
 //!
-//! What concerns one pass stands beside it; what concerns a target as such is said once.
+//! What concerns one pass stands beside it; what concerns a target as such stands once.
 
 use model::{CaveatCode, Pass};
 
@@ -22,29 +22,29 @@ pub fn with_notes(group: &Group<'_>, finding: &str) -> String {
     if notes.is_empty() {
         return format!("{finding}.");
     }
-    format!("{finding}. Mind that {}.", notes.join("; "))
+    format!("{finding}. Note that {}.", notes.join("; "))
 }
 
 fn qualify_group(group: &Group<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let cached = figures_with_caveat(group, CaveatCode::Cached);
     if cached.len() == group.figures.len() {
-        notes.push("all of it came from this host's memory (cached)".to_owned());
+        notes.push("all of it was read from this host's memory (cached)".to_owned());
     } else if !cached.is_empty() {
         notes.push(format!(
-            "{} came from this host's memory (cached)",
+            "{} read from this host's memory (cached)",
             name_figures(group, &cached)
         ));
     }
     let unsafe_ones = figures_with_caveat(group, CaveatCode::NotDurable);
     if !unsafe_ones.is_empty() && unsafe_ones.len() < group.figures.len() {
         let who = name_figures(group, &unsafe_ones);
-        notes.push(format!("for {who} nobody waited until the data was safe (not-durable)"));
+        notes.push(format!("{who} did not wait for stable storage (not-durable)"));
     }
     let fallback = figures_with_caveat(group, CaveatCode::BackendFallback);
     if !fallback.is_empty() {
         let who = name_figures(group, &fallback);
-        notes.push(format!("{who} used another backend than asked for (backend-fallback)"));
+        notes.push(format!("{who} used another backend than requested (backend-fallback)"));
     }
     notes.extend(created_differently(group));
     notes
@@ -98,7 +98,7 @@ fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
     listed(&names)
 }
 
-/// Says of targets that were compared what sets them apart in every pass.
+/// Describes what makes the compared targets different in every pass.
 pub fn remark(groups: &[Group<'_>]) -> Option<String> {
     let mut figures = Vec::new();
     for group in groups {
@@ -119,7 +119,7 @@ pub fn remark(groups: &[Group<'_>]) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    Some(format!("Not like with like: {}.", parts.join("; ")))
+    Some(format!("Not directly comparable: {}.", parts.join("; ")))
 }
 
 /// Names the targets of the figures that have a property, with their verb (`is`, `are`); `None`

@@ -22,6 +22,8 @@ pub enum Relation {
 
 /// Compares two figures.
 pub fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
+    // Two 95 % intervals of medians that don't overlap are a stricter test than the 5 % level of
+    // a rank test: what is called a difference here is one there, too.
     let (a, b) = (&one.rate, &other.rate);
     if a.n < TRIALS_MIN || b.n < TRIALS_MIN {
         Relation::Unknown

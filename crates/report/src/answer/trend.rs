@@ -1,4 +1,5 @@
-//! How a figure goes with a setting that is a number: it rises, falls, stays, or has a best value.
+//! How a figure goes with a setting that is a number: it rises, falls, is flat, or has a best
+//! value.
 //!
 //! It rises when the last value is above the first with intervals apart and no value is above
 //! a later one; it falls when it is the other way round.
@@ -17,7 +18,7 @@ enum Trend<'a> {
     /// Down, by so many times.
     Falls(f64),
     /// All intervals overlap.
-    Stays,
+    Flat,
     /// Up and down: the two that lie farthest apart, the higher one first.
     Varies(Figure<'a>, Figure<'a>, f64),
     /// Too few trials.
@@ -26,17 +27,26 @@ enum Trend<'a> {
 
 /// Whether a setting is a number under all of these figures to which it applies.
 pub fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
-    let values = figures.iter().filter_map(|figure| group.value(figure, name));
-    values.clone().next().is_some() && values.into_iter().all(|v| quantity(name, v).is_some())
+    let mut is_number = false;
+    for figure in figures {
+        let Some(value) = group.value(figure, name) else { continue };
+        if quantity(name, value).is_none() {
+            return false;
+        }
+        is_number = true;
+    }
+    is_number
 }
 
 /// The number behind a setting; what it does not apply to comes last.
 fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
-    let value = group.value(figure, name).and_then(|value| quantity(name, value));
-    value.unwrap_or(f64::INFINITY)
+    match group.value(figure, name) {
+        Some(value) => quantity(name, value).unwrap_or(f64::INFINITY),
+        None => f64::INFINITY,
+    }
 }
 
-/// Tells how the figures of one target go with a number; `alike` has those together that differ
+/// Describes how the figures of one target go with a number; `alike` has those together that differ
 /// in no other column. Settings that go along with the number (`files` with `workers`) are named.
 pub fn along<'a>(
     group: &Group<'a>,
@@ -45,7 +55,8 @@ pub fn along<'a>(
     alike: &[Vec<Figure<'a>>],
     findings: &mut Findings,
 ) {
-    let mut parts: Vec<Vec<Figure<'a>>> = alike.iter().filter(|p| p.len() > 1).cloned().collect();
+    let mut parts = alike.to_vec();
+    parts.retain(|part| part.len() > 1);
     for part in &mut parts {
         part.sort_by(|a, b| {
             setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
@@ -59,48 +70,53 @@ pub fn along<'a>(
         let (times, along) =
             (Ratios::of_one(*ratio).as_times(), along_with(name, &parts).join(", "));
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
-        let told = format!("{target} is best at {best}: {times} that at {worst}{along}");
-        findings.difference(told, *ratio);
+        let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
+        findings.difference(text, *ratio);
         return;
     }
-    let told = |count: usize, words: &str| match count {
+    let describe = |count: usize, words: &str| match count {
         all if all == trends.len() => format!("{target} {words} with {ends}"),
         some => format!("{target} {words} with {ends} in {some} of {} settings", trends.len()),
     };
-    // All settings go the same way: then their mean effect from end to end says it all.
-    let effect = || {
-        let (first, last) = (parts[0].first()?, parts[0].last()?);
-        let (first, last) = (group.value(first, name)?, group.value(last, name)?);
-        factors?.effect_of(name, last, first).or_else(|| factors?.effect_of(name, first, last))
-    };
-    let rises =
-        collect_ratios(&trends, |trend| if let Trend::Rises(r) = trend { Some(*r) } else { None });
-    let falls =
-        collect_ratios(&trends, |trend| if let Trend::Falls(r) = trend { Some(*r) } else { None });
+    let (mut rises, mut falls) = (Vec::new(), Vec::new());
+    let (mut varies, mut flat, mut unknown) = (0, 0, 0);
+    for trend in &trends {
+        match trend {
+            Trend::Rises(ratio) => rises.push(*ratio),
+            Trend::Falls(ratio) => falls.push(*ratio),
+            Trend::Varies(..) => varies += 1,
+            Trend::Flat => flat += 1,
+            Trend::Unknown => unknown += 1,
+        }
+    }
     for (verb, ratios) in [("rises", &rises), ("falls", &falls)] {
         if !ratios.is_empty() {
-            let all = ratios.len() == trends.len();
-            let range = match effect().filter(|_| all) {
+            // Where all settings go the same way, their mean effect from end to end holds for all.
+            let mut effect = None;
+            if ratios.len() == trends.len()
+                && let (Some(factors), Some(first), Some(last)) =
+                    (factors, parts[0].first(), parts[0].last())
+            {
+                let (first, last) = (group.value(first, name), group.value(last, name));
+                effect = factors.effect_between(name, last, first);
+            }
+            let range = match effect {
                 Some(effect) => Ratios::of_effect(&effect),
                 None => Ratios::of_all(ratios.iter().copied()),
             };
-            let told =
-                told(ratios.len(), &format!("{verb} {}{}", range.as_times(), range.as_interval()));
-            findings.difference(told, range.largest);
+            let words = format!("{verb} {}{}", range.as_times(), range.as_interval());
+            findings.difference(describe(ratios.len(), &words), range.largest);
         }
     }
-    let count = |wanted: fn(&Trend<'_>) -> bool| trends.iter().filter(|t| wanted(t)).count();
-    let varies = count(|trend| matches!(trend, Trend::Varies(..)));
     if varies > 0 {
-        findings.text(told(varies, "goes up and down"));
+        findings.text(describe(varies, "goes up and down"));
     }
-    let stays = count(|trend| matches!(trend, Trend::Stays));
-    if stays == trends.len() && group.targets().len() == 1 {
-        findings.text(told(stays, "stays within the noise"));
+    if flat == trends.len() && group.targets().len() == 1 {
+        findings.text(describe(flat, "is within the noise"));
     } else {
-        findings.count(stays, 0);
+        findings.count(flat, 0);
     }
-    findings.count(0, count(|trend| matches!(trend, Trend::Unknown)));
+    findings.count(0, unknown);
 }
 
 /// The setting with its first and its last value, and what goes along with it:
@@ -138,10 +154,6 @@ fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
     along
 }
 
-fn collect_ratios(trends: &[Trend<'_>], ratio: fn(&Trend<'_>) -> Option<f64>) -> Vec<f64> {
-    trends.iter().filter_map(ratio).collect()
-}
-
 /// How figures go, in the order of their numbers.
 fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
     let (mut up, mut down) = (false, false);
@@ -165,7 +177,7 @@ fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
             }
         }
     }
-    let Some((high, low, ratio)) = widest else { return Trend::Stays };
+    let Some((high, low, ratio)) = widest else { return Trend::Flat };
     match (relation(&part[part.len() - 1], &part[0]), up, down) {
         (Relation::Above(ratio), _, false) => Trend::Rises(ratio),
         (Relation::Below(ratio), false, _) => Trend::Falls(ratio),

@@ -86,7 +86,7 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     out
 }
 
-/// Returns what a cell shows; a figure that came from this host's memory is `silly (244534)`.
+/// Returns what a cell shows; a figure read from this host's memory is `silly (244534)`.
 fn silly_cell(run: &OneRun<'_>, pass: Pass, unit: f64, digits: usize) -> String {
     let cell = run.rate_cell(pass, unit, digits);
     if cell.starts_with('(') { format!("silly {cell}") } else { cell }

@@ -6,7 +6,7 @@
 
 use model::Histogram;
 use model::units::{Nanos, Size};
-use stats::{HostsCompared, Summary};
+use stats::{Cpu, HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
@@ -116,7 +116,7 @@ pub const COLUMNS: &[Column] = &[
     plain_column("verdict", OneOf(&["valid", "degraded", "invalid"]), |r| {
         Value::text(r.judged.verdict.name())
     }),
-    nullable_column("reason", Text, |r| r.judged.reason().map_or(Value::Unknown, Value::text)),
+    nullable_column("reason", Text, |r| Value::known_text(r.judged.reason())),
     plain_column("trials_made", Count, |r| Value::Count(r.judged.trials_made.into())),
     plain_column("trials_used", Count, |r| Value::Count(r.judged.trials_used.into())),
     plain_column("rate_unit", OneOf(&["bytes_per_s", "ops_per_s"]), |r| {
@@ -152,9 +152,7 @@ pub const COLUMNS: &[Column] = &[
     nested_column("service_time_max_ns", |r| maximum_value(&r.judged.service_time)),
     nested_column("response_time_p50_ns", |r| quantile_value(&r.judged.response_time, 0.5))
         .shown("p50", Rates, |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.5)))
-        .read(
-            "p50, p99, max: response time from due to done, the histograms of all trials merged.",
-        ),
+        .read("p50, p99, max: response time, scheduled start to completion, over all trials."),
     nested_column("response_time_p90_ns", |r| quantile_value(&r.judged.response_time, 0.9)),
     nested_column("response_time_p99_ns", |r| quantile_value(&r.judged.response_time, 0.99)).shown(
         "p99",
@@ -168,27 +166,24 @@ pub const COLUMNS: &[Column] = &[
         |r, _| time_cell(&maximum_value(&r.judged.response_time)),
     ),
     people_column("slowest", Programs, |r, _| time_cell(&maximum_value(&r.judged.response_time))),
-    nullable_column("cpu_unit", Text, |r| {
-        r.judged.cpu.map_or(Value::Unknown, |cpu| Value::text(cpu.unit.name()))
-    }),
-    nullable_column("cpu_client", Number, |r| Value::share(r.judged.cpu.map(|cpu| cpu.client)))
+    nullable_column("cpu_unit", Text, |r| cpu_value(r, |cpu| Value::text(cpu.unit.name()))),
+    nullable_column("cpu_client", Number, |r| cpu_value(r, |cpu| Value::share(Some(cpu.client))))
         .shown("CPU", Rates, |r, _| Cell::of_two(show::cpu(&r.judged), show::server_cpu(&r.judged)))
         .read(
             "CPU: processor time of the client per GiB moved or per op; + that of the server, \
              where known.",
         ),
-    nullable_column("cpu_client_percent", Number, |r| {
-        r.judged.cpu_percent.map_or(Value::Unknown, |percent| Value::Number(percent, 2))
-    }),
-    nullable_column("rate_offered_ops_per_s", Count, |r| {
-        let rate = r.run.spec.load.rate_per_s;
-        Value::count((rate > 0).then_some(rate))
+    nullable_column("cpu_client_percent", Number, |r| Value::number(r.judged.cpu_percent, 2)),
+    nullable_column("rate_offered_ops_per_s", Count, |r| match r.run.spec.load.rate_per_s {
+        // A closed loop offers no load.
+        0 => Value::Unknown,
+        rate => Value::Count(rate),
     })
     .member_where_known("offered_ops_per_s"),
     nullable_column("rate_due_ops_per_s", Number, |r| Value::rate(r.judged.offered_per_s))
         .member_where_known("due_ops_per_s"),
-    nested_column("working_set_files", |r| Value::count(r.judged.working_set.map(|set| set.files))),
-    nested_column("working_set_bytes", |r| Value::count(r.judged.working_set.map(|set| set.bytes))),
+    nested_column("working_set_files", |r| working_set(r, |set| set.files)),
+    nested_column("working_set_bytes", |r| working_set(r, |set| set.bytes)),
     nested_column("wall_ns", |r| Value::count(wall_ns(r))),
     nested_column("user_ns", |r| program_use(r, |program| program.user_ns))
         .shown("user", Programs, |r, _| time_cell(&program_use(r, |program| program.user_ns)))
@@ -205,27 +200,14 @@ pub const COLUMNS: &[Column] = &[
         .shown("max RSS", Programs, |r, _| memory_cell(&program_use(r, |p| p.rss_max_bytes)))
         .read("max RSS: largest resident memory of any one of them, in any trial."),
     nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
-    nullable_column("cpu_server", Number, |r| {
-        Value::share(r.judged.cpu.and_then(|cpu| cpu.server))
-    }),
+    nullable_column("cpu_server", Number, |r| cpu_value(r, |cpu| Value::share(cpu.server))),
     nested_column("hosts_measured", |r| {
-        Value::count(r.judged.hosts.as_ref().map(|hosts| hosts.hosts.len() as u64))
+        hosts_value(r, |hosts| Value::Count(hosts.hosts.len() as u64))
     }),
-    nested_column("hosts_fairness_index", |r| {
-        Value::share(r.judged.hosts.as_ref().and_then(|hosts| hosts.index))
-    }),
-    nested_column("hosts_start_skew_ns", |r| {
-        Value::count(r.judged.hosts.as_ref().map(|h| h.skew_ns))
-    }),
-    nested_column("hosts_stragglers", |r| {
-        let slow = r.judged.hosts.iter().flat_map(HostsCompared::stragglers);
-        Value::text(slow.map(|host| host.host.as_str()).collect::<Vec<_>>().join(";"))
-    }),
-    nested_column("host_rates", |r| {
-        let hosts = r.judged.hosts.iter().flat_map(|compared| &compared.hosts);
-        let rates = hosts.map(|host| format!("{}={:.3}", host.host, host.rate.per_s()));
-        Value::text(rates.collect::<Vec<_>>().join(";"))
-    }),
+    nested_column("hosts_fairness_index", |r| hosts_value(r, |hosts| Value::share(hosts.index))),
+    nested_column("hosts_start_skew_ns", |r| hosts_value(r, |hosts| Value::Count(hosts.skew_ns))),
+    nested_column("hosts_stragglers", |r| hosts_value(r, list_stragglers)),
+    nested_column("host_rates", |r| hosts_value(r, list_host_rates)),
     trials_shown(Rates)
         .read("n: trials behind the figure, and how many were made where it is fewer."),
     trials_shown(Programs)
@@ -233,8 +215,11 @@ pub const COLUMNS: &[Column] = &[
     verdict_shown(Rates),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
-        let codes = r.judged.caveats.iter().map(|caveat| caveat.code.code());
-        Value::text(codes.collect::<Vec<_>>().join(";"))
+        let mut codes = Vec::new();
+        for caveat in &r.judged.caveats {
+            codes.push(caveat.code.code());
+        }
+        Value::text(codes.join(";"))
     })
     .always_shown("caveats", Rates, Cell::caveats)
     .role(Role::Caveats),
@@ -284,28 +269,76 @@ fn memory_cell(bytes: &Value) -> Cell {
 
 /// The wall time of a command.
 fn wall_ns(row: &Row<'_>) -> Option<u64> {
-    let rate = row.judged.rate.filter(|rate| row.is_program() && rate.median > 0.0)?;
-    Some((1e9 / rate.median) as u64)
+    let rate = row.judged.rate?;
+    // Commands are stored as a rate: one per so many seconds.
+    if row.is_program() && rate.median > 0.0 { Some((1e9 / rate.median) as u64) } else { None }
 }
 
 fn program_use(row: &Row<'_>, figure: fn(&model::ProgramUse) -> u64) -> Value {
-    Value::count(row.judged.program.as_ref().map(figure))
+    match &row.judged.program {
+        Some(program) => Value::Count(figure(program)),
+        None => Value::Unknown,
+    }
+}
+
+fn cpu_value(row: &Row<'_>, value: fn(&Cpu) -> Value) -> Value {
+    match &row.judged.cpu {
+        Some(cpu) => value(cpu),
+        None => Value::Unknown,
+    }
+}
+
+fn working_set(row: &Row<'_>, amount: fn(&model::WorkingSet) -> u64) -> Value {
+    match &row.judged.working_set {
+        Some(set) => Value::Count(amount(set)),
+        None => Value::Unknown,
+    }
+}
+
+/// A value of the comparison of client hosts, which a pass of one host has not.
+fn hosts_value(row: &Row<'_>, value: fn(&HostsCompared) -> Value) -> Value {
+    match &row.judged.hosts {
+        Some(hosts) => value(hosts),
+        None => Value::Unknown,
+    }
+}
+
+fn list_stragglers(hosts: &HostsCompared) -> Value {
+    let mut names = Vec::new();
+    for host in hosts.stragglers() {
+        names.push(host.host.as_str());
+    }
+    Value::text(names.join(";"))
+}
+
+fn list_host_rates(hosts: &HostsCompared) -> Value {
+    let mut rates = Vec::new();
+    for host in &hosts.hosts {
+        rates.push(format!("{}={:.3}", host.host, host.rate.per_s()));
+    }
+    Value::text(rates.join(";"))
 }
 
 fn rate_figure(row: &Row<'_>, figure: fn(&Summary) -> f64) -> Value {
-    Value::rate(row.judged.rate.as_ref().map(figure))
+    match &row.judged.rate {
+        Some(rate) => Value::rate(Some(figure(rate))),
+        None => Value::Unknown,
+    }
 }
 
 /// One end of the 95 % confidence interval, which fewer than three trials don't have.
 fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
-    let interval = row.judged.rate.as_ref().and_then(Summary::confidence_interval);
-    Value::rate(interval.map(end))
+    match row.judged.rate.as_ref().and_then(Summary::confidence_interval) {
+        Some(interval) => Value::rate(Some(end(interval))),
+        None => Value::Unknown,
+    }
 }
 
+/// A quantile in nanoseconds; unknown where no op was recorded, which is not a time of 0.
 fn quantile_value(histogram: &Histogram, q: f64) -> Value {
-    Value::count((histogram.count() > 0).then(|| histogram.quantile(q)))
+    if histogram.count() > 0 { Value::Count(histogram.quantile(q)) } else { Value::Unknown }
 }
 
 fn maximum_value(histogram: &Histogram) -> Value {
-    Value::count((histogram.count() > 0).then(|| histogram.max()))
+    if histogram.count() > 0 { Value::Count(histogram.max()) } else { Value::Unknown }
 }

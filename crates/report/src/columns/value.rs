@@ -56,24 +56,46 @@ impl Value {
         Self::Text(text.into())
     }
 
+    /// A text that may be unknown.
+    pub fn known_text(text: Option<&str>) -> Self {
+        match text {
+            Some(text) => Self::text(text),
+            None => Self::Unknown,
+        }
+    }
+
     /// A count that may be unknown.
     pub fn count(count: Option<impl Into<u64>>) -> Self {
-        count.map_or(Self::Unknown, |count| Self::Count(count.into()))
+        match count {
+            Some(count) => Self::Count(count.into()),
+            None => Self::Unknown,
+        }
+    }
+
+    /// A number that may be unknown, with so many digits after the point in CSV.
+    pub const fn number(number: Option<f64>, digits: usize) -> Self {
+        match number {
+            Some(number) => Self::Number(number, digits),
+            None => Self::Unknown,
+        }
     }
 
     /// A rate: a thousandth of a byte or op per second is far below what was measured.
-    pub fn rate(per_s: Option<f64>) -> Self {
-        per_s.map_or(Self::Unknown, |per_s| Self::Number(per_s, 3))
+    pub const fn rate(per_s: Option<f64>) -> Self {
+        Self::number(per_s, 3)
     }
 
     /// A share, or what is as small as one.
-    pub fn share(share: Option<f64>) -> Self {
-        share.map_or(Self::Unknown, |share| Self::Number(share, 4))
+    pub const fn share(share: Option<f64>) -> Self {
+        Self::number(share, 4)
     }
 
     /// The median of a figure.
     pub fn median(summary: Option<&Summary>) -> Self {
-        Self::rate(summary.map(|summary| summary.median))
+        match summary {
+            Some(summary) => Self::rate(Some(summary.median)),
+            None => Self::Unknown,
+        }
     }
 
     /// The text of a cell of CSV, without quotes.

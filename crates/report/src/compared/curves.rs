@@ -59,11 +59,11 @@ pub(super) fn pair_curves(
     rules: &Rules,
 ) -> Option<(Vec<CurvePair>, Vec<LeftOut>)> {
     let [before, after] = sides.map(curve_request);
-    let mut unsaid = rows::selected_names(&sides);
-    unsaid.extend(REPETITION);
-    unsaid.push("rate");
-    let first = side_curves(sides[0], before?, &unsaid);
-    let second = side_curves(sides[1], after?, &unsaid);
+    let mut omitted = rows::selected_names(&sides);
+    omitted.extend(REPETITION);
+    omitted.push("rate");
+    let first = side_curves(sides[0], before?, &omitted);
+    let second = side_curves(sides[1], after?, &omitted);
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -108,7 +108,7 @@ fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {
     }
 }
 
-fn side_curves(side: Selection<'_>, request: &CurveRequest, unsaid: &[&str]) -> Vec<Side> {
+fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) -> Vec<Side> {
     let sheet = Sheet::of(side.campaign);
     let mut chosen: Vec<&Row<'_>> = Vec::new();
     for row in &sheet.rows {
@@ -117,12 +117,13 @@ fn side_curves(side: Selection<'_>, request: &CurveRequest, unsaid: &[&str]) -> 
         }
     }
     let mut curves = Vec::new();
-    for named in curve::curves(&sheet, chosen.iter().copied(), request, unsaid) {
-        // Load points of a curve differ in settings that go unsaid alone: the first has the rest.
+    for named in curve::curves(&sheet, chosen.iter().copied(), request, omitted) {
+        // Load points of a curve differ in omitted settings alone: the first has the rest.
         let mut settings = BTreeSet::new();
-        if let Some(row) = chosen.iter().find(|row| sheet.name_without(row, unsaid) == named.name) {
+        if let Some(row) = chosen.iter().find(|row| sheet.name_without(row, omitted) == named.name)
+        {
             settings.extend(rows::row_settings(row));
-            settings.retain(|(name, _)| !unsaid.contains(name));
+            settings.retain(|(name, _)| !omitted.contains(name));
         }
         curves.push(Side { named, settings });
     }
@@ -182,7 +183,7 @@ impl CurvePair {
             (_, Outcome::Lower) => "carries less afterwards",
             (_, Outcome::Higher) => "carries more afterwards",
             (Outcome::Same, _) => "no difference",
-            _ => "no difference can be told from noise",
+            _ => "no difference beyond the noise",
         };
         format!("{}: {verdict}: {}; {}.", self.name, self.describe_times(), self.describe_peaks())
     }
@@ -191,7 +192,7 @@ impl CurvePair {
     fn describe_times(&self) -> String {
         let pairs = show::counted(self.compared.pairs.len(), "load");
         let Some(ratio) = self.compared.time_ratio else {
-            return format!("{pairs} that both carry say nothing of response times");
+            return format!("{pairs} that both carry are too few to compare response times");
         };
         let overall = match self.compared.overall_ns {
             Some((from, to)) => format!(
@@ -216,13 +217,13 @@ impl CurvePair {
     /// Describes the change of the peak.
     fn describe_peaks(&self) -> String {
         let [Some(before), Some(after)] = self.compared.peaks else {
-            return "one of the two has no peak, since nothing was carried".to_owned();
+            return "one of the two has no peak, since no load point was carried".to_owned();
         };
         let word = match self.compared.peak {
             Outcome::Higher => "rose",
             Outcome::Lower => "fell",
             Outcome::Same => "is the same",
-            Outcome::Unclear => "is known no better than load points are apart",
+            Outcome::Unclear => "differs by less than the distance of the load points",
         };
         format!("the peak {word}: {} before, {} after", describe_peak(before), describe_peak(after))
     }
@@ -233,10 +234,10 @@ impl CurvePair {
         let name = &self.name;
         if let [Some(before), Some(after)] = self.compared.knees {
             let word = match self.compared.knee {
-                Outcome::Higher => "comes later",
-                Outcome::Lower => "comes sooner",
-                Outcome::Same => "is where it was",
-                Outcome::Unclear => "may be where it was",
+                Outcome::Higher => "is at a higher load",
+                Outcome::Lower => "is at a lower load",
+                Outcome::Same => "is at the same load",
+                Outcome::Unclear => "may be at the same load",
             };
             remarks.push(format!(
                 "{name}: the knee {word}: {} to {} before, {} to {} after.",
@@ -255,8 +256,8 @@ impl CurvePair {
         }
         if self.compared.pairs.iter().any(|pair| pair.is_between) {
             remarks.push(format!(
-                "{name}: the curves have different load points, and response times after lie \
-                 between two of them: the same --max-load and --points would do better."
+                "{name}: the curves have different load points, so some response times after are \
+                 interpolated: repeat it with the same --max-load and --points."
             ));
         }
         if !self.differing.is_empty() {
@@ -322,10 +323,10 @@ impl CurvePair {
         }
         let mut reading = Vec::new();
         if self.compared.pairs.iter().any(|pair| pair.is_between) {
-            reading.push("* between two load points.".to_owned());
+            reading.push("* interpolated between two load points.".to_owned());
         }
         if self.compared.pairs.len() < PAIRS_MIN {
-            reading.push(format!("Fewer than {PAIRS_MIN} say nothing."));
+            reading.push(format!("Fewer than {PAIRS_MIN} loads are too few to compare."));
         }
         Table {
             caption: format!("Mean response times at the same load, {}", self.name),

@@ -102,7 +102,7 @@ fn curve_case(curve: &CurvePair, check: Check) -> Case {
     let end = if check.is_regression {
         End::Failed(check.why)
     } else if check.is_undecidable {
-        End::Broken(format!("{}: nobody can tell", check.why))
+        End::Broken(format!("inconclusive: {}", check.why))
     } else {
         End::Passed
     };
@@ -111,10 +111,11 @@ fn curve_case(curve: &CurvePair, check: Check) -> Case {
 
 fn figure_case(pair: &Pair, figure: &Figure) -> Case {
     let why = format!("{}; {}", figure.change(), figure.limit());
+    // An undecided bound is an error: a suite that is green must mean that the bounds are kept.
     let end = if figure.is_regression() {
         End::Failed(why)
     } else if figure.is_undecidable() {
-        End::Broken(format!("{why}: nobody can tell; {}", figure.remedy()))
+        End::Broken(format!("inconclusive: {why}: {}", figure.remedy()))
     } else {
         End::Passed
     };

@@ -129,6 +129,7 @@ impl Figure {
     /// too few to show anything.
     pub fn is_undecidable(&self) -> bool {
         let Some(most) = self.worst_ratio() else { return false };
+        // Only the end of the interval towards the worse side matters: a gain can't break a bound.
         let (lo, hi) = self.comparison.interval;
         let reaches_beyond = if self.measure.is_gain() { lo < most } else { hi > most };
         !self.is_regression() && (self.comparison.is_blind() || reaches_beyond)
@@ -148,9 +149,9 @@ impl Figure {
         // A ratio beyond the bound is certain once the interval leaves out 1.
         let limit = if is_kept { most } else { 1.0 };
         match self.comparison.trials_to_exclude(limit) {
-            Some(trials) => format!("about {trials} trials a side would tell"),
+            Some(trials) => format!("about {trials} trials per side would decide it"),
             None => format!(
-                "even {TRIALS_MAX} trials a side would not tell: the ratio is too close to it"
+                "even {TRIALS_MAX} trials per side would not decide it: the ratio is too close to the bound"
             ),
         }
     }

@@ -44,18 +44,18 @@ struct Figures {
 
 impl Keyed {
     /// The rows of a selection.
-    pub fn rows(selection: Selection<'_>, unsaid: &[&str]) -> Vec<Self> {
+    pub fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
         let sheet = Sheet::of(selection.campaign);
         let mut rows = Vec::new();
         for row in &sheet.rows {
             if is_chosen(row, selection.only) {
-                rows.push(Self::new(&sheet, row, unsaid));
+                rows.push(Self::new(&sheet, row, omitted));
             }
         }
         rows
     }
 
-    fn new(sheet: &Sheet<'_>, row: &Row<'_>, unsaid: &[&str]) -> Self {
+    fn new(sheet: &Sheet<'_>, row: &Row<'_>, omitted: &[&str]) -> Self {
         let judged = &row.judged;
         let figures = match &judged.rate {
             Some(_) if row.counts() => Ok(Figures::of(row)),
@@ -65,7 +65,7 @@ impl Keyed {
         Self {
             settings: row_settings(row).into_iter().collect(),
             pass: judged.pass,
-            name: sheet.name_without(row, unsaid),
+            name: sheet.name_without(row, omitted),
             impossible: judged.impossible.is_some() && judged.trials_made == 0,
             figures,
         }
@@ -97,7 +97,10 @@ impl Keyed {
 
     /// The value of a setting, `none` where the row has no such setting.
     fn value_or_none(&self, name: &str) -> &str {
-        self.settings.get(name).map_or("none", String::as_str)
+        match self.settings.get(name) {
+            Some(value) => value,
+            None => "none",
+        }
     }
 
     fn compare_with(&self, after: &Self, rules: &Rules, draws: &mut Draws) -> Result<Pair, String> {
@@ -122,7 +125,7 @@ impl Keyed {
                     comparison,
                     bound: rules.bound(*measure),
                 }),
-                _ if *measure == Measure::Rate => return Err("a rate of 0".to_owned()),
+                _ if *measure == Measure::Rate => return Err("it has a rate of 0".to_owned()),
                 // A time of 0 has no ratio.
                 _ => {}
             }
@@ -145,11 +148,14 @@ impl Figures {
                 continue;
             }
             let mut values = Some(Vec::new());
-            for point in judged.points.iter().filter(|point| point.used) {
-                let value = match measure {
-                    Measure::Rate => Some(point.per_s),
-                    _ => trial_result(row, point.trial_index)
-                        .and_then(|result| measure.time_ns(result)),
+            for point in &judged.points {
+                if !point.used {
+                    continue;
+                }
+                let value = match (measure, trial_result(row, point.trial_index)) {
+                    (Measure::Rate, _) => Some(point.per_s),
+                    (_, Some(result)) => measure.time_ns(result),
+                    (_, None) => None,
                 };
                 // A measure that one of the trials lacks is compared for none of them.
                 match (&mut values, value) {
@@ -183,14 +189,19 @@ impl<'a> Index<'a> {
     }
 
     fn key(&self, row: &'a Keyed) -> Vec<Option<&'a str>> {
-        self.names.iter().map(|name| row.settings.get(name).map(String::as_str)).collect()
+        let mut key = Vec::with_capacity(self.names.len());
+        for name in self.names {
+            key.push(row.settings.get(name).map(String::as_str));
+        }
+        key
     }
 
     /// The rows that fit.
     fn matching_rows(&self, row: &'a Keyed, but: &[&str], by: Match) -> Vec<&'a Keyed> {
         // The key leaves only rows that have all common settings alike; the others decide here.
         let mut rows = Vec::new();
-        for other in self.rows.get(&self.key(row)).into_iter().flatten() {
+        let Some(others) = self.rows.get(&self.key(row)) else { return rows };
+        for other in others {
             if row.differences(other, but, by).is_empty() {
                 rows.push(*other);
             }
@@ -226,6 +237,8 @@ fn common_settings(sides: [&[Keyed]; 2], but: &[&str], by: Match) -> Vec<&'stati
 pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>, Vec<LeftOut>) {
     let mut ignored = selected_names(&sides);
     ignored.extend(REPETITION);
+    // Selections that differ name what is compared (proto=tcp with proto=udp): settings that exist
+    // on one side only follow from that, and don't keep rows apart.
     let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
     let [first, second] = sides.map(|side| Keyed::rows(side, &ignored));
     let names = common_settings([&first, &second], &ignored, by);
@@ -292,7 +305,10 @@ pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
 /// Describes the difference between a row and the row of the other side most like it.
 fn nearest_row(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
     let mut nearest: Option<(&Keyed, Vec<&str>)> = None;
-    for other in others.iter().filter(|other| other.pass == row.pass) {
+    for other in others {
+        if other.pass != row.pass {
+            continue;
+        }
         let names = row.differences(other, ignored, by);
         // Of several that are equally near, the first.
         if nearest.as_ref().is_none_or(|(_, fewest)| names.len() < fewest.len()) {
@@ -329,7 +345,7 @@ fn describe_ambiguity(side: &str, rows: &[&Keyed]) -> String {
         described.push(format!("{name} ({})", values.join(", ")));
     }
     format!(
-        "{} rows {side} fit, told apart by {}: name that in both --where",
+        "{} rows {side} match and differ in {}: select one of them in both --where",
         rows.len(),
         show::listed(&described)
     )
@@ -359,9 +375,12 @@ pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
         return true;
     }
     let settings = row_settings(row);
-    only.iter().all(|(name, value)| {
-        settings.iter().any(|(known, shown)| known == name && is_same(shown, value))
-    })
+    for (name, value) in only {
+        if !settings.iter().any(|(known, shown)| known == name && is_same(shown, value)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Says whether two values are the same: tables show `64 KiB` where plans say `64KiB`.

@@ -46,14 +46,14 @@ pub fn document(compared: &Compared, form: Form) -> Document {
         };
         if pairs.len() < compared.pairs.len() {
             blocks.push(Block::Paragraph(format!(
-                "The {PAIRS_MAX} of {} rows that changed most, what got worse than it may and what \
-                 is sure in front; dfsbench compare --format json has them all.",
+                "The {PAIRS_MAX} of {} rows that changed most, regressions and certain changes \
+                 first; dfsbench compare --format json has them all.",
                 compared.pairs.len()
             )));
         }
         blocks.push(Block::Table(figure_table(&pairs)));
     } else if compared.curves.is_empty() {
-        let nothing = "They have no row in common that could be compared.";
+        let nothing = "The two have no row in common that could be compared.";
         blocks.push(Block::Paragraph(nothing.to_owned()));
     }
     blocks.push(Block::List(conclude(compared)));
@@ -186,7 +186,7 @@ fn conclude(compared: &Compared) -> Vec<String> {
     }
     if blind > 0 {
         sentences.push(format!(
-            "{} so few trials that no difference could be shown: use --trials 5 or more.",
+            "{} too few trials to show any difference: use --trials 5 or more.",
             if blind == 1 { "1 row has".to_owned() } else { format!("{blind} rows have") }
         ));
     }
@@ -210,7 +210,7 @@ fn conclude(compared: &Compared) -> Vec<String> {
             continue;
         }
         let (change, limit, remedy) = (figure.change(), figure.limit(), figure.remedy());
-        sentences.push(format!("Nobody can tell: {}: {change}; {limit}: {remedy}.", pair.name));
+        sentences.push(format!("Inconclusive: {}: {change}; {limit}: {remedy}.", pair.name));
     }
     for (pair, figure) in compared.regressions() {
         let (change, limit) = (figure.change(), figure.limit());
@@ -245,22 +245,24 @@ fn list_outcomes(outcomes: &[Outcome]) -> String {
 
 fn explain_threshold(compared: &Compared) -> String {
     format!(
-        "A difference counts from {} on, where its interval leaves out 1 and the rank test gives \
-         5 % or less. p50 and p99 are response times, each the median of what the trials had.",
+        "A difference counts if it is at least {}, its interval leaves out 1, and the rank test \
+         gives p of 5 % or less. p50 and p99 are response times: medians over the trials.",
         show::percent(compared.rules.effect),
     )
 }
 
 /// Explains the chance of false alarms among so many comparisons.
 fn chance_of_false_alarms(compared: &Compared) -> Option<String> {
+    // Each comparison finds a difference where there is none in 5 of 100 cases: of many
+    // comparisons, some do. Holm's procedure bounds the chance that any of them does.
     let family = compared.figures().count();
     if compared.rules.adjust {
         return Some(format!("p is adjusted for {} (Holm).", show::counted(family, "comparison")));
     }
     (family >= FAMILY_MIN).then(|| {
         format!(
-            "Of {family} comparisons chance alone brings about up to {} to 5 % or less; --adjust \
-             holm makes up for it.",
+            "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust \
+             holm corrects for it.",
             (family as f64 * 0.05).round().max(1.0)
         )
     })

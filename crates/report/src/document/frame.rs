@@ -53,6 +53,8 @@ impl Frame<'_> {
     /// is
     /// served, ask the server for news.
     pub fn policy(&self) -> String {
+        // Hashes instead of `unsafe-inline`: a browser runs these scripts and no other, also where
+        // a name from a results file would contain one.
         let hashes: Vec<String> =
             self.scripts().map(|script| format!("'sha256-{}'", hash_script(script))).collect();
         let more =
@@ -74,6 +76,7 @@ impl Frame<'_> {
 fn hash_script(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
+    // Three bytes are four letters; a last group of one or two bytes is filled up with `=`.
     for three in Sha256::digest(text.as_bytes()).chunks(3) {
         let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
         let bits = bits << (8 * (3 - three.len()));

@@ -21,7 +21,9 @@ pub fn render(document: &Document) -> String {
         if !section.heading.is_empty() {
             let _ = writeln!(out, "## {}\n", escape_markdown(&section.heading));
         }
-        section.blocks.iter().for_each(|block| push_block(&mut out, block));
+        for block in &section.blocks {
+            push_block(&mut out, block);
+        }
     }
     out.truncate(out.trim_end().len());
     out + "\n"
@@ -37,20 +39,23 @@ fn push_block(out: &mut String, block: &Block) {
             out.push('\n');
         }
         Block::List(items) => push_items(out, items),
-        Block::Terms(_, terms) => push_items(out, &terms.iter().map(term_line).collect::<Vec<_>>()),
+        Block::Terms(_, terms) => {
+            let lines: Vec<String> = terms.iter().map(term_line).collect();
+            push_items(out, &lines);
+        }
         Block::Table(table) => push_table(out, table),
         Block::Pictures(_) | Block::Page(_) => {}
     }
 }
 
-/// A term and all that is said of it, as sentences on one line.
+/// A term and its description, as sentences on one line.
 fn term_line(term: &Term) -> String {
     let mut line = format!("{}:", term.name);
-    for (number, said) in term.lines.iter().enumerate() {
+    for (number, sentence) in term.lines.iter().enumerate() {
         if number > 0 && !line.ends_with('.') {
             line.push('.');
         }
-        line.extend([" ", said]);
+        line.extend([" ", sentence]);
     }
     line
 }
@@ -59,11 +64,15 @@ fn push_table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push_paragraph(out, &table.caption);
     }
-    push_cells(out, table.columns.iter().map(|column| escape_markdown(&column.name)));
-    let rule = table.columns.iter().map(|c| if c.role.is_number() { "---:" } else { "---" });
-    push_cells(out, rule.map(str::to_owned));
+    let (mut heads, mut rules) = (Vec::new(), Vec::new());
+    for column in &table.columns {
+        heads.push(escape_markdown(&column.name));
+        rules.push((if column.role.is_number() { "---:" } else { "---" }).to_owned());
+    }
+    push_cells(out, &heads);
+    push_cells(out, &rules);
     for row in &table.rows {
-        push_cells(out, cells_of(table, row).into_iter());
+        push_cells(out, &cells_of(table, row));
     }
     out.push('\n');
     push_items(out, &table.reading);
@@ -82,8 +91,8 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
     cells
 }
 
-fn push_cells(out: &mut String, cells: impl Iterator<Item = String>) {
-    let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+fn push_cells(out: &mut String, cells: &[String]) {
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
 fn push_paragraph(out: &mut String, text: &str) {
@@ -101,7 +110,7 @@ fn push_items(out: &mut String, items: &[String]) {
 }
 
 /// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
-/// word stays, as GitHub leaves it alone.
+/// word is left alone, as GitHub does.
 fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

@@ -20,8 +20,11 @@ pub fn data(rows: &[TableRow]) -> Markup {
     }
     let mut numbered = Vec::new();
     for row in &rows {
-        let cells = row.iter().zip(&words).map(|(text, words)| words.number(text));
-        numbered.push(cells.collect::<Value>());
+        let mut cells = Vec::with_capacity(columns);
+        for (text, words) in row.iter().zip(&words) {
+            cells.push(words.number(text));
+        }
+        numbered.push(Value::Array(cells));
     }
     let kept: Vec<Value> = words.iter().map(Words::list).collect();
     // No text may end the element that it stands in.
@@ -56,6 +59,7 @@ impl<'a> Words<'a> {
                 words.order.len() - 1
             });
         }
+        // Below two uses of each text, the list of texts and the numbers take more than the texts.
         if words.order.len() * 2 > seen { Self { numbers: HashMap::new(), ..words } } else { words }
     }
 
@@ -64,6 +68,9 @@ impl<'a> Words<'a> {
     }
 
     fn number(&self, text: &str) -> Value {
-        self.numbers.get(text).map_or_else(|| json!(text), |number| json!(number))
+        match self.numbers.get(text) {
+            Some(number) => json!(number),
+            None => json!(text),
+        }
     }
 }

@@ -33,9 +33,9 @@ pub fn render(document: &Document) -> String {
     out
 }
 
-/// Whether a table is no wider than a terminal.
-pub fn fits(table: &Table) -> bool {
-    table_grid(table).width() <= WIDTH_MAX
+/// Whether a table is no wider than a terminal of so many columns.
+pub fn fits(table: &Table, width_max: usize) -> bool {
+    table_grid(table).width() <= width_max
 }
 
 fn push_section(out: &mut String, section: &Section) {
@@ -67,7 +67,11 @@ fn push_block(out: &mut String, block: &Block, indent: &str) {
                 push(out, indent, line);
             }
         }
-        Block::Terms(_, terms) => terms.iter().for_each(|term| push_term(out, indent, term)),
+        Block::Terms(_, terms) => {
+            for term in terms {
+                push_term(out, indent, term);
+            }
+        }
         Block::Table(table) => push_table(out, table),
         Block::Pictures(_) | Block::Page(_) => {}
     }
@@ -165,6 +169,7 @@ fn line_below(row: &TableRow) -> Option<String> {
             _ => {}
         }
     }
+    // A row without a caveat has no line: most rows of a good campaign.
     let (links, codes) = codes?;
     let is_doubted = links.iter().any(|link| link.code.severity() > Severity::Note);
     let mark = match verdict {

@@ -111,6 +111,7 @@ fn draw_interval(level: &LevelEffect, reach: f64) -> String {
 
 /// The cell of a ratio; ratios beyond the axis are drawn at its ends.
 fn cell_of(ratio: f64, reach: f64) -> usize {
+    // Logarithmic, so that twice as fast and half as fast lie equally far from 1.
     let half = (PICTURE / 2) as f64;
     (half + half * ratio.ln() / reach.ln()).round().clamp(0.0, 2.0 * half) as usize
 }

@@ -1,7 +1,7 @@
 //! The answer to `dfsbench curve`: peak, overall response time and knee of each curve.
 //!
 //! A curve is made of the rows that differ in the offered load alone. What was not carried is
-//! described and drawn, and is never a peak. Results go by no benchmark's name.
+//! described and drawn, and is never a peak. The results are not SPEC SFS results.
 
 mod figure;
 mod words;
@@ -29,13 +29,12 @@ pub struct Named {
     pub curve: Curve,
 }
 
-/// The curves of some rows of a campaign, in order of appearance; their names leave some settings
-/// unsaid.
+/// The curves of some rows of a campaign, in order of appearance; their names omit some settings.
 pub fn curves<'a>(
     sheet: &Sheet<'_>,
     rows: impl Iterator<Item = &'a Row<'a>>,
     request: &CurveRequest,
-    unsaid: &[&str],
+    omitted: &[&str],
 ) -> Vec<Named> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
     for row in rows {
@@ -43,7 +42,7 @@ pub fn curves<'a>(
         if row.run.spec.load.rate_per_s == 0 {
             continue;
         }
-        let name = sheet.name_without(row, unsaid);
+        let name = sheet.name_without(row, omitted);
         let point = LoadPoint::of(row.run, &row.judged, &request.mix);
         match named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(point),
@@ -56,7 +55,7 @@ pub fn curves<'a>(
 /// Answers a load-response campaign.
 pub fn of(sheet: &Sheet<'_>, request: &CurveRequest) -> Found {
     let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
-    let mut found = Found { title: "How much it carries", ..Found::default() };
+    let mut found = Found { title: "Load that it carries", ..Found::default() };
     let mut json_curves = Vec::new();
     for named in &curves {
         found.sentences.extend(words::of(named, request));
@@ -96,17 +95,20 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         rows.push(cells);
     }
     Table {
-        caption: format!("Load points of {}, response times from due to done", named.name),
+        caption: format!(
+            "Load points of {}; response times: scheduled start to completion",
+            named.name
+        ),
         columns: Column::all(&columns),
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "share: of the ops that fell due, those that were done; below 95 % a load point is \
-             not carried, and its response times are of what was done."
+            "share: of the scheduled ops, those that were done; below 95 % a load point is not \
+             carried, and its response times are of the ops that were done."
                 .to_owned(),
             format!(
                 "Other rules: each kind of op within {MIX_POINTS_MAX} points of its share (judged \
                  from {MIX_OPS_MIN} ops on), less than {:.0} % of the ops fail, each client does \
-                 at least {:.0} % of its part.",
+                 at least {:.0} % of its share.",
                 FAILED_SHARE_MAX * 100.0,
                 CLIENT_SHARE_MIN * 100.0
             ),
@@ -136,6 +138,8 @@ fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
             "missing": point.missing,
         }));
     }
+    // A knee has an interval in any case: where the curve ends in a cliff, its ends are the last
+    // load that was carried and the first that was not.
     let knee = match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => json!({
             "kind": "bend", "ops_per_s": at_per_s,

@@ -175,9 +175,9 @@ fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
         columns: Column::all(&columns),
         rows: TableRow::all(rows.into_iter()),
         reading: vec![format!(
-            "adds: of the working time per {unit} of the last layer, what a layer takes beyond its \
-             slowest part; 0 % is hidden behind something slower, – is no part of the way. \
-             {waited}CPU: of the client, and + of a server in this process."
+            "adds: the share of the working time per {unit} of the last layer that a layer takes \
+             beyond its slowest part; 0 % is hidden behind something slower, – is not on the \
+             data path. {waited}CPU: of the client, and + of a server in this process."
         )],
         ..Table::default()
     }

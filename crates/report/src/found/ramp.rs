@@ -1,4 +1,4 @@
-//! The answer to `dfsbench ramp`: under which load a server gave in, how, and whether it recovered.
+//! The answer to `dfsbench ramp`: the load at which a server breaks, how, and whether it recovers.
 //!
 //! The search is replayed from the trials; [`stats::breaking`] has its rules.
 
@@ -21,7 +21,7 @@ use crate::show::listed;
 
 /// Answers a ramp campaign.
 pub fn of(sheet: &Sheet<'_>, request: &RampRequest) -> Found {
-    let mut found = Found { title: "How much it takes until it breaks", ..Found::default() };
+    let mut found = Found { title: "Load at which it breaks", ..Found::default() };
     let mut searches = Vec::new();
     for (number, searched) in replay(sheet.campaign, request).iter().enumerate() {
         let name = name_search(sheet, searched);
@@ -31,7 +31,7 @@ pub fn of(sheet: &Sheet<'_>, request: &RampRequest) -> Found {
         searches.push(search_json(&name, searched));
     }
     if searches.is_empty() {
-        found.sentences.push("Nothing was tried.".to_owned());
+        found.sentences.push("No load was tried.".to_owned());
     }
     found.json = json!({ "searches": searches });
     found
@@ -41,20 +41,22 @@ pub fn of(sheet: &Sheet<'_>, request: &RampRequest) -> Found {
 fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
-    let mut unsaid: Vec<&str> = vec!["clients", "client_hosts", "rate"];
+    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate"];
     for (name, value) in &settings {
         // A setting that a run lacks varies, too.
         if searched.tried.iter().any(|tried| !has_setting(tried, name, value)) {
-            unsaid.push(name);
+            omitted.push(name);
         }
     }
     let spec = &first.run.spec;
-    let row = sheet.rows.iter().find(|row| row.run.index == first.run.index);
-    let mut name = row.map_or_else(String::new, |row| sheet.factors_without(row, &unsaid));
-    if !name.is_empty() {
-        name.insert_str(0, ", ");
+    let mut name = format!("{} {}", spec.target_name, spec.workload.name());
+    if let Some(row) = sheet.rows.iter().find(|row| row.run.index == first.run.index) {
+        let factors = sheet.factors_without(row, &omitted);
+        if !factors.is_empty() {
+            name = format!("{name}, {factors}");
+        }
     }
-    format!("{} {}{name}", spec.target_name, spec.workload.name())
+    name
 }
 
 fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
@@ -64,10 +66,12 @@ fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
 
 /// Says what a search found, in a sentence without its full stop.
 fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
+    // The load at which it breaks comes first, then what it supports, how it recovers, and what
+    // makes these results less certain.
     let found = searched.search.found();
     let mut parts = vec![describe_break(searched, request)];
     if let (Some(borne), true) = (found.borne, found.gave_in.is_some()) {
-        parts.push(format!("{} were borne", request.describe_load(borne)));
+        parts.push(format!("it supports {}", request.describe_load(borne)));
     }
     if let Some(recovery) = found.recovery {
         parts.push(describe_recovery(recovery, request));
@@ -78,15 +82,15 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     }
     if !found.unclear.is_empty() {
         parts.push(format!(
-            "with {} nobody can tell whether it was served worse than under less load, after \
+            "with {} it is inconclusive whether the service was worse than under less load, after \
              {TURNS_MAX} trials of each in turns",
             listed(&describe_loads(&found.unclear, request))
         ));
     }
     if let Some(from) = found.unsure_from {
         parts.push(format!(
-            "from {} on this program was at its own limit (client-saturated), and figures say \
-             nothing of the server",
+            "from {} on the load generator was at its own limit (client-saturated), so its results \
+             say nothing about the server",
             request.describe_load(from)
         ));
     }
@@ -101,16 +105,22 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
 }
 
 fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
-    loads.iter().map(|load| request.describe_load(*load)).collect()
+    let mut described = Vec::new();
+    for load in loads {
+        described.push(request.describe_load(*load));
+    }
+    described
 }
 
 /// Says under which load the server gave in, and how.
 fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
     let found = searched.search.found();
     match found.gave_in {
-        _ if searched.search.next().is_some() => "was stopped before all was known".to_owned(),
+        _ if searched.search.next().is_some() => {
+            "the search was stopped before it was complete".to_owned()
+        }
         None => format!(
-            "bears {}: the limit was reached",
+            "supports {}, the largest load that was allowed",
             request.describe_load(found.borne.unwrap_or(request.max))
         ),
         Some((load, How::Degraded { pass, best_at, turns })) => format!(
@@ -123,7 +133,7 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             format_rate(searched, best_at, pass)
         ),
         Some((load, How::Behind { share, .. })) => format!(
-            "falls behind with {}: {} % of what was offered were done, less than {:.0} %",
+            "falls behind with {}: {} % of the offered ops were done, less than {:.0} %",
             request.describe_load(load),
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
@@ -155,14 +165,19 @@ fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
 
 /// Names a pass by its number.
 fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
-    searched_pass(searched, number).map_or("", Pass::name)
+    match searched_pass(searched, number) {
+        Some(pass) => pass.name(),
+        None => "",
+    }
 }
 
 /// Writes the rate of a pass under a load, with its unit.
 fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
     let Some(pass) = searched_pass(searched, number) else { return String::new() };
-    let per_s = searched.search.figure(load, number).map_or(0.0, |figure| figure.per_s);
-    Rate::of_pass(pass, per_s).to_string()
+    match searched.search.figure(load, number) {
+        Some(figure) => Rate::of_pass(pass, figure.per_s).to_string(),
+        None => Rate::of_pass(pass, 0.0).to_string(),
+    }
 }
 
 /// Describes the server's recovery after the load went away.
@@ -198,7 +213,7 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
         ("load", Role::Number),
         ("rate", Role::Number),
         ("p99", Role::Number),
-        ("what came of it", Role::Words),
+        ("outcome", Role::Words),
     ];
     let mut rows = Vec::new();
     for tried in &searched.tried {
@@ -214,11 +229,12 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
         rows.push(vec![request.describe_load(tried.load), rate, p99, purpose + &outcome]);
     }
     Table {
-        caption: format!("Loads that were tried, {name}, in their order"),
+        caption: format!("Loads in the order in which they were tried, {name}"),
         columns: Column::all(&columns),
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "Of several passes, the one with the longest response times; p99 from due to done."
+            "Of several passes, the one with the longest response times; p99: scheduled start to \
+             completion."
                 .to_owned(),
         ],
         ..Table::default()
@@ -229,12 +245,12 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
 fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
     let figures = match &tried.outcome {
         TrialOutcome::Broken(trouble) if trouble.hangs => {
-            return ["–", "–", "no answer in time"].map(str::to_owned);
+            return outcome_without_figures("no reply in time");
         }
-        TrialOutcome::Broken(_) => return ["–", "–", "failed"].map(str::to_owned),
+        TrialOutcome::Broken(_) => return outcome_without_figures("failed"),
         TrialOutcome::Figures(figures) => figures,
     };
-    // The slowest pass decides whether a load is borne; of equally slow ones the last is shown.
+    // The slowest pass decides whether a load is supported; of equally slow ones the last is shown.
     let mut slowest: Option<(Pass, f64, u64)> = None;
     for (pass, figure) in tried.run.spec.passes().iter().zip(figures) {
         let Some(figure) = figure else { continue };
@@ -244,11 +260,15 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
         }
     }
     match slowest {
-        None => ["–", "–", "the client was at its own limit"].map(str::to_owned),
+        None => outcome_without_figures("the client was at its own limit"),
         Some((pass, per_s, p99_ns)) => {
             [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), "served".to_owned()]
         }
     }
+}
+
+fn outcome_without_figures(outcome: &str) -> [String; 3] {
+    ["–".to_owned(), "–".to_owned(), outcome.to_owned()]
 }
 
 /// A search for programs.

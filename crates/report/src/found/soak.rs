@@ -1,4 +1,4 @@
-//! Answers a soak: whether the server survives, what each disturbance did, what was lost.
+//! Answers a soak: whether the server survives, what each fault did, what was lost.
 //!
 //! Every number comes from [`stats::soak`]; here they become sentences, tables and a timeline.
 
@@ -31,9 +31,9 @@ pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
     sentences.push(describe_errors(&soaked));
     sentences.push(describe_data(&soaked));
     sentences.extend(describe_memory(&soaked));
-    let tables = [disturbance_table(&soaked), block_table(&soaked), error_table(&soaked)];
+    let tables = [fault_table(&soaked), block_table(&soaked), error_table(&soaked)];
     Found {
-        title: "Does it survive",
+        title: "Survival",
         sentences,
         tables: tables.into_iter().flatten().collect(),
         pictures: timeline::picture(soak, trials).into_iter().collect(),
@@ -64,12 +64,12 @@ fn describe_verdict(soaked: &Soaked) -> String {
                 describe_finding(*segment, finding)
             ),
             None => format!(
-                "It LOSES DATA: {} brought other bytes than were written ({lasted}).",
+                "It LOSES DATA: {} returned other bytes than were written ({lasted}).",
                 counted(soaked.mismatched() as usize, "op")
             ),
         },
         Verdict::NeverRecovers => {
-            let mut why = "the throughput was not back before its segment ended";
+            let mut why = "the throughput did not recover before its segment ended";
             if let Some(failure) = &soaked.failure {
                 why = failure.lines().next().unwrap_or(why);
             }
@@ -82,7 +82,7 @@ fn describe_verdict(soaked: &Soaked) -> String {
         ),
         Verdict::CantTell => {
             let (why, became) = (explain_unknown(soaked), what_became(soaked));
-            format!("Whether it survives can't be told: {why}; {became} ({lasted}).")
+            format!("The soak is INCONCLUSIVE: {why}; {became} ({lasted}).")
         }
     }
 }
@@ -103,10 +103,10 @@ fn what_became(soaked: &Soaked) -> String {
         }
     };
     match soaked.data {
-        Data::Verified => format!("all that was acknowledged as safe is there ({read_back})"),
-        Data::Lost => "some of what was acknowledged as safe is gone".to_owned(),
+        Data::Verified => format!("all data that was acknowledged as safe is there ({read_back})"),
+        Data::Lost => "some data that was acknowledged as safe is gone".to_owned(),
         Data::Unverified => {
-            format!("what was acknowledged as safe could not be verified ({read_back})")
+            format!("data that was acknowledged as safe could not be verified ({read_back})")
         }
     }
 }
@@ -119,7 +119,7 @@ fn explain_unknown(soaked: &Soaked) -> String {
         failure.lines().next().unwrap_or_default().to_owned()
     } else if let Some(effect) = unmade {
         let why = effect.event.failed.as_deref().unwrap_or_default();
-        format!("{} could not be made: {why}", effect.event.fault)
+        format!("{} could not be injected: {why}", effect.event.fault)
     } else if made < wanted {
         format!("{} of {} were made", made, counted(wanted as usize, "segment"))
     } else {
@@ -130,7 +130,7 @@ fn explain_unknown(soaked: &Soaked) -> String {
 fn describe_finding(segment: u64, finding: &Finding) -> String {
     let found = match finding.found {
         Some(generation) => format!("generation {generation} is there"),
-        None => "nothing whole of ours is there".to_owned(),
+        None => "no complete block of the soak is there".to_owned(),
     };
     format!(
         "{} at {} in segment {} ({found}, {} was safe)",
@@ -143,12 +143,14 @@ fn describe_finding(segment: u64, finding: &Finding) -> String {
 
 /// Leases that an agent of a run holds at a server of version 4, one of each client.
 fn leases_of(run: &RunSpec) -> u32 {
+    // A killed client can't return its leases (RFC 7530, 9.5): the server holds them until they
+    // expire. Versions 2 and 3 have none.
     let is_v4 = run.backend.can(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
     let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
     if is_v4 { clients / run.agents().max(1) } else { 0 }
 }
 
-/// Describes the effect of a disturbance.
+/// Describes the effect of a fault event.
 fn describe_effect(effect: &Effect, leases: u32) -> String {
     let event = &effect.event;
     let host = if event.host.is_empty() { String::new() } else { format!(" on {}", event.host) };
@@ -158,7 +160,7 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
     };
     let what = format!("{}{host} at {}{by}", event.fault, Nanos(effect.begun_ns));
     if let Some(why) = &event.failed {
-        return format!("{what} could not be made: {}.", why.trim_end_matches('.'));
+        return format!("{what} could not be injected: {}.", why.trim_end_matches('.'));
     }
     if event.fault == FaultKind::ClientKill {
         return format!("{what}: {}.", describe_kill(effect, leases));
@@ -167,8 +169,9 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         "{} acknowledged and not safe yet then{}",
         count_of(effect.uncommitted, "block was", "blocks were"),
         match (event.fault, effect.saw_step) {
-            (FaultKind::ClockStep, true) => "; whoever worked there saw it, and measured on",
-            (FaultKind::ClockStep, false) => "; nobody who worked saw it",
+            (FaultKind::ClockStep, true) =>
+                "; the workers there saw the step and went on measuring",
+            (FaultKind::ClockStep, false) => "; no worker saw the step",
             _ => "",
         }
     );
@@ -176,16 +179,19 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         let interval = Nanos(effect.interval_ns);
         return format!("{what}: no interval of {interval} shows a difference; {unsafe_then}.");
     };
+    // Stalls are counted in whole intervals without a completion, so the true one may be longer.
     let stood = match effect.stall_ns {
-        0 => "ops went on ending".to_owned(),
-        ns => format!("no op ended for {} or more", Nanos(ns)),
+        0 => "ops continued to complete".to_owned(),
+        ns => format!("no op completed for {} or more", Nanos(ns)),
     };
     let back = match (effect.before_per_s, effect.recover_ns) {
         (Some(before), Some(ns)) => {
-            format!("back at 90 % of {before:.0} op/s after {}", Nanos(ns))
+            format!("the rate was back at 90 % of {before:.0} op/s after {}", Nanos(ns))
         }
-        (Some(before), None) => format!("not back at 90 % of {before:.0} op/s in its segment"),
-        (None, _) => "what was usual before is not known".to_owned(),
+        (Some(before), None) => {
+            format!("the rate was not back at 90 % of {before:.0} op/s in its segment")
+        }
+        (None, _) => "the rate before is not known".to_owned(),
     };
     format!(
         "{what}: noticed within {}, {stood}, the longest op took {}, {} failed, {back}; \
@@ -199,13 +205,13 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
 /// Describes the outcome of a killed agent, of the other agents, and of the data it had written.
 fn describe_kill(effect: &Effect, leases: u32) -> String {
     let noticed = match effect.noticed_ns {
-        Some(ns) => format!("the campaign noticed after {}", Nanos(ns)),
-        None => "the campaign did not notice".to_owned(),
+        Some(ns) => format!("the campaign detected it after {}", Nanos(ns)),
+        None => "the campaign did not detect it".to_owned(),
     };
     let others = match (effect.detect_ns, effect.recover_ns) {
-        (None, _) => "the others went on as before".to_owned(),
-        (Some(_), Some(ns)) => format!("the others were held up for {}", Nanos(ns)),
-        (Some(_), None) => "the others were held up until its segment ended".to_owned(),
+        (None, _) => "the other agents continued as before".to_owned(),
+        (Some(_), Some(ns)) => format!("the other agents were held up for {}", Nanos(ns)),
+        (Some(_), None) => "the other agents were held up until its segment ended".to_owned(),
     };
     let left = match leases {
         0 => String::new(),
@@ -214,12 +220,12 @@ fn describe_kill(effect: &Effect, leases: u32) -> String {
     };
     let journal = match effect.read_back_ops {
         Some(ops) => format!(
-            "another agent took over its books and read back all of its files ({})",
+            "another agent took over its acknowledgement journal and read back all of its files ({})",
             counted(ops as usize, "op")
         ),
-        None => "nobody read back what it had written".to_owned(),
+        None => "no agent read back what it had written".to_owned(),
     };
-    format!("{noticed}, {others}{left}; {journal}; what it did itself is in no figure")
+    format!("{noticed}, {others}{left}; {journal}; its own ops are in no result")
 }
 
 fn count_of(count: u64, one: &str, many: &str) -> String {
@@ -228,27 +234,27 @@ fn count_of(count: u64, one: &str, many: &str) -> String {
 
 fn describe_errors(soaked: &Soaked) -> String {
     let recovery = &soaked.recovery;
-    let made_good = format!(
-        "the client made {} anew, sent {} again and wrote {} more than once",
-        count_of(recovery.reconnects, "connection", "connections"),
+    let repairs = format!(
+        "the client made {}, sent {} again and wrote {} more than once",
+        count_of(recovery.reconnects, "reconnection", "reconnections"),
         count_of(recovery.replays + recovery.retransmissions, "call", "calls"),
         Size(recovery.resent_bytes)
     );
     let wrong = soaked.mismatched();
     let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
     if soaked.failed() == 0 && wrong > 0 {
-        return format!("{} brought the wrong bytes; {made_good}.", count_of(wrong, "op", "ops"));
+        return format!("{} returned the wrong bytes; {repairs}.", count_of(wrong, "op", "ops"));
     }
     if soaked.failed() == 0 && seen > 0 {
         // The segment ended without a result of its own; the intervals were seen all the same.
-        return format!("{} failed; {made_good}.", count_of(seen, "op", "ops"));
+        return format!("{} failed; {repairs}.", count_of(seen, "op", "ops"));
     }
     if soaked.failed() == 0 {
-        return format!("No op failed, no file handle was stale, no lease was lost; {made_good}.");
+        return format!("No op failed, no file handle was stale, no lease was lost; {repairs}.");
     }
     format!(
         "{} failed, of them {} with stale file handles and {} for lost opens, leases or sessions; \
-         {made_good}.",
+         {repairs}.",
         count_of(soaked.failed(), "op", "ops"),
         soaked.stale,
         soaked.state
@@ -258,8 +264,8 @@ fn describe_errors(soaked: &Soaked) -> String {
 fn describe_data(soaked: &Soaked) -> String {
     let kept = &soaked.kept;
     format!(
-        "Of {} that were booked, {} written; {} lost, {} rolled back (acknowledged, never said to \
-         be safe: a crash may do that), {} torn (never acknowledged), {} not safe at the end.",
+        "Of {} in the journal, {} written; {} lost, {} rolled back (acknowledged, but not as safe: \
+         a crash may do that), {} torn (never acknowledged), {} not safe at the end.",
         counted(kept.blocks as usize, "block"),
         count_of(kept.written, "was", "were"),
         kept.lost,
@@ -280,7 +286,7 @@ fn describe_memory(soaked: &Soaked) -> Option<String> {
     ))
 }
 
-fn disturbance_table(soaked: &Soaked) -> Option<Table> {
+fn fault_table(soaked: &Soaked) -> Option<Table> {
     let mut rows = Vec::new();
     for effect in &soaked.effects {
         let event = &effect.event;
@@ -306,9 +312,9 @@ fn disturbance_table(soaked: &Soaked) -> Option<Table> {
         return None;
     }
     Some(Table {
-        caption: "Disturbances".to_owned(),
+        caption: "Fault events".to_owned(),
         columns: Column::all(&[
-            ("what", Role::Words),
+            ("fault", Role::Words),
             ("at", Role::Number),
             ("lasted", Role::Number),
             ("detect", Role::Number),
@@ -319,10 +325,10 @@ fn disturbance_table(soaked: &Soaked) -> Option<Table> {
         ]),
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "at: measured time, without what lies between segments.".to_owned(),
-            "detect: until the first interval ended in which ops failed, were late or few; stall: \
-             the longest time in whole intervals in which no op ended; recover: until the \
-             throughput was back at 90 % of the median before."
+            "at: measured time, without the pauses between segments.".to_owned(),
+            "detect: until the end of the first interval in which ops failed, were late or few; \
+             stall: the longest time in whole intervals in which no op completed; recover: \
+             until the throughput was back at 90 % of the median before."
                 .to_owned(),
             "not safe: blocks that were acknowledged and not committed when it began.".to_owned(),
         ],
@@ -351,7 +357,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
         return None;
     }
     Some(Table {
-        caption: "Blocks that are not as they were written last".to_owned(),
+        caption: "Blocks that differ from their last write".to_owned(),
         columns: Column::all(&[
             ("state", Role::Words),
             ("segment", Role::Number),

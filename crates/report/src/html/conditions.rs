@@ -17,8 +17,8 @@ pub fn experiment(sheet: &Sheet<'_>) -> Markup {
     let experiment = Experiment::of(sheet);
     html! {
         @if !sheet.campaign.runs.is_empty() {
-            section aria-labelledby="asked" {
-                h2 #asked { "What was asked" }
+            section aria-labelledby="requested" {
+                h2 #requested { "Requested" }
                 dl.conditions {
                     @for (name, sentence) in &experiment.work {
                         dt { "workload " (name) }
@@ -45,11 +45,11 @@ pub fn facts(campaign: &Campaign) -> Markup {
     html! {
         (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))
         @for (target, effective) in facts_of_targets(campaign) {
-            (facts_table(&format!("In force at {target}"), &effective))
+            (facts_table(&format!("Effective at {target}"), &effective))
         }
         @for host in host_settings::effective(campaign) {
             (settings_table(
-                &format!("In force on host {}", host.host),
+                &format!("Effective on host {}", host.host),
                 host.settings.iter().map(|set| (set.name, set.shown(), set.source)),
             ))
         }

@@ -24,12 +24,9 @@ impl<'a, 'b> Ends<'a, 'b> {
         if all <= ROWS_MAX {
             return Self { rows: rows.to_vec(), all };
         }
-        let figure = |row: &Row<'_>| metric.figure(&row.judged).map(|rate| rate.median);
-        let mut ordered: Vec<&Row<'_>> =
-            rows.iter().copied().filter(|row| figure(row).is_some()).collect();
-        ordered.sort_by(|a, b| {
-            figure(b).unwrap_or_default().total_cmp(&figure(a).unwrap_or_default())
-        });
+        let mut ordered = rows.to_vec();
+        ordered.retain(|row| metric.figure(&row.judged).is_some());
+        ordered.sort_by(|a, b| metric.median(&b.judged).total_cmp(&metric.median(&a.judged)));
         if ordered.len() > 2 * END {
             ordered.drain(END..ordered.len() - END);
         }
@@ -38,7 +35,9 @@ impl<'a, 'b> Ends<'a, 'b> {
 
     /// Says that not all rows are drawn.
     pub fn notes(&self) -> Vec<String> {
-        let note = || format!("The {END} highest and the {END} lowest of {} rows.", self.all);
-        (self.rows.len() < self.all).then(note).into_iter().collect()
+        if self.rows.len() == self.all {
+            return Vec::new();
+        }
+        vec![format!("The {END} highest and the {END} lowest of {} rows.", self.all)]
     }
 }

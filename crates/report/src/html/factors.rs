@@ -109,6 +109,7 @@ impl RatioAxis {
 
     /// The place of a ratio, in percent of the width; ends stay within the picture.
     fn at(&self, ratio: f64) -> f64 {
+        // Logarithmic, so that twice as fast and half as fast lie equally far from the line of 1.
         (50.0 + 50.0 * ratio.ln() / self.reach.ln()).clamp(0.0, 100.0)
     }
 

@@ -24,7 +24,7 @@ const CELL: f64 = 30.0;
 const HEAD: f64 = 34.0;
 /// Percent of the width for the names of the rows.
 const SIDE: f64 = 20.0;
-/// How dark the darkest cell is: text stays readable on it.
+/// How dark the darkest cell is: text remains readable on it.
 const DARKEST: f64 = 0.45;
 
 /// A factor and its levels.
@@ -123,6 +123,7 @@ fn heat_map(
             (across.level_of(row), down.level_of(row), metric.figure(&row.judged))
         {
             let cell = &mut best[y][x];
+            // Settings that are on no axis are left at their best: the map shows what is possible.
             *cell = Some(cell.unwrap_or(rate.median).max(rate.median));
             most = most.max(rate.median);
         }

@@ -98,6 +98,7 @@ impl Levels {
         // A level that is no number has its place behind the others.
         let has_end = self.levels.iter().any(|(level, _)| !level.is_finite());
         let all = if has_end { 85.0 } else { 100.0 };
+        // Levels double as a rule; on a linear axis all but the largest would lie together.
         if self.is_log {
             (value.log2() - first.log2()) / (last.log2() - first.log2()) * all
         } else {

@@ -1,7 +1,7 @@
 //! The latency curve: response times against the offered load.
 //!
-//! Drawn where at least three loads were offered in an open loop. Where less was done than fell
-//! due, the server was past its knee, and the point says so.
+//! Drawn where at least three loads were offered in an open loop. Where fewer ops were done than
+//! were scheduled, the server was past its knee, and the point says so.
 
 use maud::{Markup, html};
 use model::units::Nanos;
@@ -17,7 +17,7 @@ const LOADS_MIN: usize = 3;
 const CURVES_MAX: usize = 3;
 /// So many pictures are drawn.
 const PICTURES_MAX: usize = 12;
-/// A share of what fell due below which the load was not kept up with.
+/// The share of the scheduled ops that a server must do to keep up with the load.
 const KEPT_UP: f64 = 0.95;
 
 /// The rows of one combination of the other settings, by offered load.
@@ -31,8 +31,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="latency" {
                 h2 #latency { "Response times against the offered load" }
                 p.legend {
-                    "p50 and p99 of the response times, from due to done; logarithmic. Where less \
-                     than 95 % of what fell due was done, the point says so."
+                    "p50 and p99 of the response times, scheduled start to completion; logarithmic. \
+                     A point says so where less than 95 % of the scheduled ops were done."
                 }
                 (figures(&drawn))
             }
@@ -105,10 +105,11 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
 
 fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
     let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
+    // The offered load is what the generator scheduled; beyond the knee less of it is done.
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
     // The rate is what was carried of the load that was requested.
     let requested = row.run.spec.load.rate_per_s as f64;
-    let late = if done < requested * KEPT_UP { ", not kept up with" } else { "" };
+    let late = if done < requested * KEPT_UP { ", the server did not keep up" } else { "" };
     Dot {
         x: loads.at(offered),
         y: times.at(time),

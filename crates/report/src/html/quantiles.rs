@@ -63,6 +63,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 
 /// How many nines the ops of a row are enough for: 1 for 90 %, 2 for 99 %.
 fn nines_of_row(row: &Row<'_>) -> f64 {
+    // A quantile that one or two ops decide is chance: the line ends where five ops lie beyond it.
     (row.judged.response_time.count() as f64 / BEYOND_MIN).max(1.0).log10().min(NINES_MAX)
 }
 

@@ -144,9 +144,15 @@ fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'
 
 /// The settings of a row, each unbroken, as lines that fit on a phone.
 pub fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+    // No-break spaces keep a name and its value on one line; a line breaks after a comma only.
     let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
-    let wrapped = wrap(&unbroken, LINE_MAX).into_iter();
-    wrapped.filter(|line| !line.is_empty()).map(|line| ("factors", line)).collect()
+    let mut lines = Vec::new();
+    for line in wrap(&unbroken, LINE_MAX) {
+        if !line.is_empty() {
+            lines.push(("factors", line));
+        }
+    }
+    lines
 }
 
 /// The settings of a row, its reason or its caveats.
@@ -171,9 +177,13 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
 }
 
 /// Breaks a caveat's text into as many lines as it takes.
-fn wrap_caveat(text: &str) -> impl Iterator<Item = (&'static str, String)> {
-    // A single word may be longer than a line.
-    wrap(text, LINE_MAX).into_iter().map(|line| ("doubt", cut(&line, LINE_MAX)))
+fn wrap_caveat(text: &str) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    for line in wrap(text, LINE_MAX) {
+        // A single word may be longer than a line.
+        lines.push(("caveat", cut(&line, LINE_MAX)));
+    }
+    lines
 }
 
 fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric) -> Markup {

@@ -39,6 +39,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     if smallest == u64::MAX {
         return Vec::new();
     }
+    // One axis for all passes: a stat of 100 µs and a write of 100 ms are seen to be far apart.
     let axis = TimeAxis::new(smallest, largest);
     let mut drawn = Vec::new();
     for (number, (name, pass, rows)) in sheet.groups().into_iter().enumerate() {
@@ -71,8 +72,8 @@ fn draw_legend() -> Markup {
                 }
                 (what)
             }
-            "from due to done; all trials merged; logarithmic. \"estimated\" are response times "
-            "with those that a closed loop left out while it waited: an estimate"
+            "scheduled start to completion; all trials merged; logarithmic. \"estimated\" adds the "
+            "requests that a closed loop would have sent while it waited for a reply"
         }
     }
 }

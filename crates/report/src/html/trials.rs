@@ -153,11 +153,13 @@ fn render_begin(trial: &Trial) -> Markup {
 }
 
 fn render_pass(pass: &PassResult) -> Markup {
+    // The window of a trial ends when its last worker is done (last_done), as in the table.
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
     let rate = amount as f64 * 1e9 / pass.window_ns.max(1) as f64;
     let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
     let mut times = model::Histogram::sparse();
     for kind in pass.kinds.iter().filter(|kind| kind.kind != model::OpKind::Sync) {
+        // A sync waits for all writes before it: its time would be the maximum of every pass.
         times.merge(&kind.service_time);
     }
     html! {

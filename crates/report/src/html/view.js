@@ -1,6 +1,6 @@
 'use strict';
 // Keeps a served page up to date: where the server says that the results have changed, the page is
-// asked for anew and put in place, with what was open, chosen and focused as it was.
+// requested again and replaced, with what was open, chosen and focused as it was.
 (() => {
   const CONTROLS = 'a, button, input, select, summary';
   const main = () => document.querySelector('main');

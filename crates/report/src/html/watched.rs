@@ -21,12 +21,14 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
         watched.extend(watched_hosts(row));
     }
     lines.truncate(LINES_MAX);
-    let told = Watched::told(watched.into_iter());
+    let counters = Watched::columns_of(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
-    columns.extend(Watched::heads(&told).into_iter().map(|head| Column::new(head, Role::Number)));
+    for head in Watched::heads(&counters) {
+        columns.push(Column::new(head, Role::Number));
+    }
     let mut rows = Vec::new();
     for (row, host, watched) in &lines {
-        rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&told)].concat());
+        rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&counters)].concat());
     }
     let table = Table {
         caption: "Processor time in percent of all processors of the host; disks and interfaces \
@@ -39,7 +41,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !lines.is_empty() {
             section aria-labelledby="hosts" {
-                h2 #hosts { "What the hosts did" }
+                h2 #hosts { "Activity of the hosts" }
                 details {
                     summary { "Processors, disks and network, averages over all trials" }
                     (document::html::table(&table, "hosts"))
@@ -50,21 +52,30 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// Everything that was watched of one row.
-fn watched_hosts<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Telemetry> {
-    let passes = row.run.trials.iter().flat_map(|trial| &trial.passes);
-    passes.filter(|pass| pass.pass == row.judged.pass).flat_map(|pass| &pass.telemetry)
+fn watched_hosts<'a>(row: &'a Row<'_>) -> Vec<&'a Telemetry> {
+    let mut watched = Vec::new();
+    for trial in &row.run.trials {
+        for pass in &trial.passes {
+            if pass.pass == row.judged.pass {
+                watched.extend(&pass.telemetry);
+            }
+        }
+    }
+    watched
 }
 
 /// The hosts of one row, each with what it did.
 fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, Watched)> {
     let mut hosts: Vec<(&Row<'_>, &str, Watched)> = Vec::new();
-    for telemetry in watched_hosts(row).filter(|telemetry| !telemetry.times_ns.is_empty()) {
+    for telemetry in watched_hosts(row) {
+        let Some(last) = telemetry.times_ns.len().checked_sub(1) else { continue };
+        // Trials of one host add up: the cells are averages over all of them.
         let known = hosts.iter().position(|(_, host, _)| *host == telemetry.host);
-        let index = known.unwrap_or_else(|| {
+        if known.is_none() {
             hosts.push((row, &telemetry.host, Watched::default()));
-            hosts.len() - 1
-        });
-        hosts[index].2.add(telemetry, 0, telemetry.times_ns.len() - 1);
+        }
+        let number = known.unwrap_or(hosts.len() - 1);
+        hosts[number].2.add(telemetry, 0, last);
     }
     hosts
 }

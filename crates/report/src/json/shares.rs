@@ -102,6 +102,7 @@ impl<'a> HostSharePart<'a> {
             host: &host.host,
             rate: host.rate.per_s(),
             failed: host.failed,
+            // How far apart hosts started is known no better than their clocks agree: `error_ns`.
             start_ns: host.start_ns,
             error_ns: host.error_ns,
             service_time_p50_ns: host.p50_ns,

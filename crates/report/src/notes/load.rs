@@ -1,7 +1,7 @@
 //! Notes that accompany the figures of loads: the offered load, its op mix, the data that it
 //! touched, and how busy the client was.
 //!
-//! Sentences without markup, as in `notes`; of large campaigns only the first figures are told.
+//! Sentences without markup, as in `notes`; of large campaigns the first figures are described.
 
 use model::Pass;
 use model::units::{Size, three_digits};
@@ -10,29 +10,34 @@ use stats::Rate;
 use crate::sheet::{Row, Sheet};
 use crate::show::{counted, times};
 
-/// Heads what [`lines`] says.
+/// The heading of the lines of [`lines`].
 pub const LOADS: &str = "Loads";
 
 /// Shares below this many hundredths of a percent are not named.
 const NAMED_MIN_PERCENT: f64 = 0.005;
 
-/// Runs whose processor time is told in words.
+/// Runs whose processor time is described in words.
 const PLACES_MAX: usize = 4;
 
-/// Figures whose loads are told in words.
+/// Figures whose loads are described in words.
 const FIGURES_MAX: usize = 12;
 
 /// A line for each figure that was offered at a rate or is made of several kinds of op.
 pub fn lines(sheet: &Sheet<'_>) -> Vec<String> {
-    let of_row = |row: &Row<'_>| {
-        let parts: Vec<String> = [describe_offered(row), list_shares(row), describe_touched(row)]
-            .into_iter()
-            .flatten()
-            .collect();
-        (!parts.is_empty()).then(|| format!("{}: {}", sheet.name(row), parts.join("; ")))
-    };
-    let rows = sheet.rows.iter().filter(|row| row.judged.rate.is_some());
-    first(rows.filter_map(of_row).collect())
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        if row.judged.rate.is_none() {
+            continue;
+        }
+        let mut parts = Vec::new();
+        parts.extend(describe_offered(row));
+        parts.extend(list_shares(row));
+        parts.extend(describe_touched(row));
+        if !parts.is_empty() {
+            lines.push(format!("{}: {}", sheet.name(row), parts.join("; ")));
+        }
+    }
+    first(lines)
 }
 
 /// The first of many lines about figures, and how many more there are.
@@ -48,45 +53,51 @@ pub fn first(mut lines: Vec<String>) -> Vec<String> {
 /// Offered and achieved load, and response time beside service time.
 fn describe_offered(row: &Row<'_>) -> Option<String> {
     let rate = row.run.spec.load.rate_per_s;
-    let achieved = row.judged.ops_per_s.as_ref().filter(|_| rate > 0)?.median;
-    let median_of = |histogram: &model::Histogram| {
-        let [p50, p99, _] = times(histogram);
-        format!("p50 {p50}, p99 {p99}")
+    if rate == 0 {
+        return None;
+    }
+    let achieved = row.judged.ops_per_s.as_ref()?.median;
+    // Response times of an open loop count from the scheduled start: what an op waited for its
+    // turn shows in them, and not in the service times.
+    let [response_p50, response_p99, _] = times(&row.judged.response_time);
+    let [service_p50, service_p99, _] = times(&row.judged.service_time);
+    let scheduled = match row.judged.offered_per_s {
+        Some(per_s) => format!(" ({} scheduled)", Rate::Ops(per_s)),
+        None => String::new(),
     };
-    let due = row.judged.offered_per_s;
-    let due = due.map_or_else(String::new, |due| format!(" ({} fell due)", Rate::Ops(due)));
     Some(format!(
-        "{} offered{due}, {} done ({} %); response time {}, service time {}",
+        "{} offered{scheduled}, {} done ({} %); response time p50 {response_p50}, p99 \
+         {response_p99}, service time p50 {service_p50}, p99 {service_p99}",
         Rate::Ops(rate as f64),
         Rate::Ops(achieved),
         three_digits(achieved / rate as f64 * 100.0),
-        median_of(&row.judged.response_time),
-        median_of(&row.judged.service_time),
     ))
 }
 
 /// Lists the kinds of op with their shares, the most frequent first.
 fn list_shares(row: &Row<'_>) -> Option<String> {
-    let mut kinds: Vec<_> =
-        row.judged.kinds.iter().filter(|kind| kind.percent >= NAMED_MIN_PERCENT).collect();
+    let mut kinds = row.judged.kinds.clone();
+    kinds.retain(|kind| kind.percent >= NAMED_MIN_PERCENT);
     kinds.sort_by(|a, b| b.percent.total_cmp(&a.percent));
-    let shown = kinds.iter().map(|kind| {
-        let bytes = if kind.bytes_per_s > 0.0 {
-            format!(", {}", Rate::Bytes(kind.bytes_per_s))
-        } else {
-            String::new()
-        };
-        format!("{} {:.1} % ({}{bytes})", kind.kind, kind.percent, Rate::Ops(kind.ops_per_s))
-    });
-    let line = shown.collect::<Vec<_>>().join(", ");
-    (!line.is_empty()).then_some(line)
+    let mut parts = Vec::new();
+    for kind in &kinds {
+        let mut rates = Rate::Ops(kind.ops_per_s).to_string();
+        if kind.bytes_per_s > 0.0 {
+            rates = format!("{rates}, {}", Rate::Bytes(kind.bytes_per_s));
+        }
+        parts.push(format!("{} {:.1} % ({rates})", kind.kind, kind.percent));
+    }
+    if parts.is_empty() { None } else { Some(parts.join(", ")) }
 }
 
 /// How much of the file set was touched, where not every pass touches all of it.
 fn describe_touched(row: &Row<'_>) -> Option<String> {
     let draws =
         matches!(row.judged.pass, Pass::Mix | Pass::OpMix | Pass::Seeks | Pass::Transactions);
-    let set = row.judged.working_set.filter(|_| draws)?;
+    let set = row.judged.working_set?;
+    if !draws {
+        return None;
+    }
     let unit = match set.unit_bytes {
         0 => String::new(),
         unit => format!(" in units of {}", Size(unit)),
@@ -99,8 +110,10 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
 /// would be too much to read, and CSV and JSON have it.
 pub fn processor(sheet: &Sheet<'_>) -> Option<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
-    for row in sheet.rows.iter().filter(|row| row.judged.rate.is_some()) {
-        let Some(percent) = row.judged.cpu_percent else { continue };
+    for row in &sheet.rows {
+        let (Some(_), Some(percent)) = (&row.judged.rate, row.judged.cpu_percent) else {
+            continue;
+        };
         let factors = sheet.factors(row);
         let place = match factors.as_str() {
             "" => row.run.spec.target_name.clone(),
@@ -113,7 +126,12 @@ pub fn processor(sheet: &Sheet<'_>) -> Option<String> {
             None => lines.push((place, vec![shown])),
         }
     }
-    let line = |(place, passes): (String, Vec<String>)| format!("{place}: {}", passes.join(", "));
-    let all = lines.into_iter().map(line).collect::<Vec<_>>().join("; ");
-    (!all.is_empty()).then(|| format!("the client's, in percent of a core: {all}"))
+    if lines.is_empty() {
+        return None;
+    }
+    let mut places = Vec::new();
+    for (place, passes) in lines {
+        places.push(format!("{place}: {}", passes.join(", ")));
+    }
+    Some(format!("the client's, in percent of a core: {}", places.join("; ")))
 }

@@ -42,6 +42,7 @@ impl RateAxis {
             (Counted::Ops, max) if max < 1e6 => (1e3, "kop/s"),
             (Counted::Ops, _) => (1e6, "Mop/s"),
         };
+        // Rates begin at 0: the length of a bar is the rate, so ratios can be seen.
         // A little room, so that the mark of the largest value is whole.
         Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
     }
@@ -100,6 +101,8 @@ pub struct TimeAxis {
 impl TimeAxis {
     /// Makes an axis that holds these times; 0 counts as 1 ns.
     pub fn new(min_ns: u64, max_ns: u64) -> Self {
+        // Times of a cache hit and of a stall lie six decades apart: only a logarithmic axis shows
+        // both, and whole decades give it ticks that are round.
         let first = min_ns.max(1).ilog10();
         let above = max_ns.max(1).ilog10();
         let whole = 10_u64.checked_pow(above) == Some(max_ns.max(1));

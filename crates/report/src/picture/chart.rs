@@ -82,6 +82,7 @@ pub struct About {
 
 /// Draws a chart.
 pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
+    // Rows differ in height by their lines of text, so each begins where all before it end.
     let heights: Vec<u32> = strips.iter().map(Strip::height).collect();
     let foot = heights.iter().sum::<u32>();
     let height = foot + AXIS + if about.unit.is_empty() { 0 } else { UNIT };
@@ -126,6 +127,7 @@ impl Strip {
     }
 }
 
+// The first and the last label would be cut off at the edges if they were centred.
 fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
     html! {
         @for (number, (at, label)) in ticks.iter().enumerate() {

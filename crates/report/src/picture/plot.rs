@@ -143,13 +143,13 @@ impl Plot {
         }
     }
 
-    /// The line where something happened, its name towards the middle.
+    /// The line that marks an event, its name towards the middle.
     fn marked(&self) -> Markup {
         html! {
             @if let Some((at, name)) = &self.upright {
                 @let (anchor, aside) = if *at > 50.0 { ("end", -5) } else { ("start", 5) };
-                line.happened x1=(x_percent(*at)) x2=(x_percent(*at)) y1="0" y2=(TOP + GROUND) {}
-                text.doubt x=(x_percent(*at)) dx=(aside) y="12" text-anchor=(anchor) { (name) }
+                line.event x1=(x_percent(*at)) x2=(x_percent(*at)) y1="0" y2=(TOP + GROUND) {}
+                text.caveat x=(x_percent(*at)) dx=(aside) y="12" text-anchor=(anchor) { (name) }
             }
         }
     }

@@ -63,6 +63,7 @@ impl Track {
     fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
         let mut path = String::from("M0,");
         for (number, (at_ns, value)) in line.iter().enumerate() {
+            // Four pixels are left free above the largest value, or its line would be half cut off.
             let height = self.height - value / self.most.max(1e-9) * (self.height - 4.0);
             if number > 0 {
                 path.push_str(" V");

@@ -184,7 +184,7 @@ pub fn transports() -> Campaign {
         for facts in trials.iter_mut().map(|trial| &mut trial.facts) {
             let granted = format!("{} KiB", kib.min(64));
             for name in ["rsize", "wsize"] {
-                facts.push(Fact::new("target", name, granted.clone(), "in force"));
+                facts.push(Fact::new("target", name, granted.clone(), "effective"));
             }
         }
         campaign.runs.push(Run { index, spec, trials });

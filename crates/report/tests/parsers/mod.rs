@@ -17,14 +17,14 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
         return Ok(());
     }
     let wrong = |what: &str| Err(format!("{at}: {what}: {value:.80}"));
-    for (word, told) in schema.as_object().ok_or("a schema is an object")? {
+    for (word, rule) in schema.as_object().ok_or("a schema is an object")? {
         match word.as_str() {
             "$ref" => {
-                let name = told.as_str().and_then(|name| name.strip_prefix('#')).ok_or("$ref")?;
+                let name = rule.as_str().and_then(|name| name.strip_prefix('#')).ok_or("$ref")?;
                 check(root, root.pointer(name).ok_or("a $ref leads nowhere")?, value, at)?;
             }
             "anyOf" => {
-                let any = told.as_array().ok_or("anyOf")?.iter();
+                let any = rule.as_array().ok_or("anyOf")?.iter();
                 let results: Vec<_> = any.map(|any| check(root, any, value, at)).collect();
                 if results.iter().all(Result::is_err) {
                     return Err(results
@@ -35,29 +35,29 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
                 }
             }
             "oneOf" => {
-                let all = told.as_array().ok_or("oneOf")?.iter();
+                let all = rule.as_array().ok_or("oneOf")?.iter();
                 if all.filter(|one| check(root, one, value, at).is_ok()).count() != 1 {
                     return wrong("is not exactly one of those that are known");
                 }
             }
             "type" => {
-                let one = [told.clone()];
-                let types = told.as_array().map_or(&one[..], |types| types);
+                let one = [rule.clone()];
+                let types = rule.as_array().map_or(&one[..], |types| types);
                 if !types.iter().any(|name| is(name.as_str().unwrap_or(""), value)) {
-                    return wrong(&format!("is no {told}"));
+                    return wrong(&format!("is no {rule}"));
                 }
             }
-            "const" if value != told => return wrong("is not the constant"),
-            "enum" if told.as_array().is_none_or(|all| !all.contains(value)) => {
+            "const" if value != rule => return wrong("is not the constant"),
+            "enum" if rule.as_array().is_none_or(|all| !all.contains(value)) => {
                 return wrong("is not one of those that are known");
             }
-            "minimum" if value.as_f64().is_some_and(|n| n < told.as_f64().unwrap_or(0.0)) => {
+            "minimum" if value.as_f64().is_some_and(|n| n < rule.as_f64().unwrap_or(0.0)) => {
                 return wrong("is too small");
             }
             // Texts for people, and the second halves of words that were looked at.
             "$schema" | "$id" | "$defs" | "title" | "description" | "required" | "const"
             | "enum" | "minimum" => {}
-            "pattern" if *told == "^[0-9]+$" => {
+            "pattern" if *rule == "^[0-9]+$" => {
                 let text = value.as_str().unwrap_or("");
                 if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
                     return wrong("is not of digits");
@@ -65,7 +65,7 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
             }
             "minItems" | "maxItems" => {
                 let length = value.as_array().map_or(0, Vec::len) as u64;
-                let bound = told.as_u64().ok_or("a number of items")?;
+                let bound = rule.as_u64().ok_or("a number of items")?;
                 if (word == "minItems" && length < bound) || (word == "maxItems" && length > bound)
                 {
                     return wrong("has another number of items");
@@ -73,7 +73,7 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
             }
             "items" => {
                 for (n, item) in value.as_array().into_iter().flatten().enumerate() {
-                    check(root, told, item, &format!("{at}/{n}"))?;
+                    check(root, rule, item, &format!("{at}/{n}"))?;
                 }
             }
             "properties" | "additionalProperties" => members(root, schema, value, at)?,
@@ -137,8 +137,8 @@ pub fn open_metrics(text: &str) -> Result<BTreeMap<String, Family>, String> {
     let mut current = String::new();
     let mut seen = BTreeSet::new();
     for line in body.split_terminator('\n') {
-        if let Some(told) = line.strip_prefix("# ") {
-            let mut words = told.splitn(3, ' ');
+        if let Some(rule) = line.strip_prefix("# ") {
+            let mut words = rule.splitn(3, ' ');
             let (word, name) = (words.next().ok_or(line)?, words.next().ok_or(line)?);
             let rest = words.next().ok_or(line)?;
             if word == "TYPE" {

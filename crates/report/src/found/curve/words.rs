@@ -11,10 +11,10 @@ use super::Named;
 use crate::sheet::Sheet;
 use crate::show::counted;
 
-/// Warm-up and run that the field asks of a load point, in milliseconds.
+/// Warm-up and run of a load point in SPEC SFS, in milliseconds.
 ///
 /// **Source:** SPEC SFS 3.0: 300 s each.
-const FIELD_MS: u64 = 300_000;
+const SPEC_SFS_MS: u64 = 300_000;
 
 /// So many load points are described one by one.
 const DESCRIBED_MAX: usize = 4;
@@ -39,14 +39,14 @@ fn format_ops(per_s: f64) -> String {
 
 fn describe_peak(curve: &Curve) -> String {
     let Some(peak) = curve.peak() else {
-        return "no load point was carried by the rules: there is no peak.".to_owned();
+        return "no load point was carried by the rules, so there is no peak.".to_owned();
     };
     let overall = match curve.overall_ns() {
         Some(ns) => format!("overall response time {}", Nanos(ns as u64)),
-        None => "one load point alone has no overall response time".to_owned(),
+        None => "a single load point has no overall response time".to_owned(),
     };
     let beyond = if curve.too_much().is_none() {
-        " The heaviest load that was offered was carried: the peak may lie above it (--max-load)."
+        " The heaviest load was carried, so the peak may be higher (--max-load)."
     } else {
         ""
     };
@@ -67,15 +67,15 @@ fn describe_knee(curve: &Curve) -> Option<String> {
             format_ops(high)
         ),
         Knee::Cliff { carried_per_s, short_per_s } => format!(
-            "No bend can be told from noise up to the peak, and {} is not carried any more: the \
-             knee lies between {} and that.",
+            "No bend is distinguishable from noise up to the peak, and {} is not carried: the \
+             knee is between {} and that.",
             format_ops(short_per_s),
             format_ops(carried_per_s)
         ),
-        Knee::Straight => "No knee can be told from noise up to the peak.".to_owned(),
+        Knee::Straight => "No knee is distinguishable from noise up to the peak.".to_owned(),
         Knee::TooFew(_) if curve.peak().is_none() => return None,
         Knee::TooFew(points) => {
-            format!("{} that count say nothing of a knee.", counted(points, "load point"))
+            format!("{} that count are too few to find a knee.", counted(points, "load point"))
         }
     })
 }
@@ -113,8 +113,8 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
 /// Qualifies whether a load point that does not keep a bound shows a limit of the server.
 const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     if point.client_saturated {
-        " The client was at its own limit there (client-saturated): that may be its doing, and not \
-         the server's."
+        " The client was at its own limit there (client-saturated), so the limit may not be the \
+         server's."
     } else {
         ""
     }
@@ -146,12 +146,12 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     }
     if further > 0 {
         let more = counted(further, "more load point");
-        sentences.push(format!("The same of {more}: see the table."));
+        sentences.push(format!("{more}: see the table."));
     }
     if is_client_limited {
         sentences.push(
-            "The client was at its own limit there (client-saturated): what is not carried may be \
-             its doing, and not the server's."
+            "The client was at its own limit there (client-saturated), so the limit may not be \
+             the server's."
                 .to_owned(),
         );
     }
@@ -159,8 +159,8 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let holes = curve.holes().len();
     if holes > 0 {
         sentences.push(format!(
-            "{} below the peak {} not count, so the curve is not one by the rules: repeat it when \
-             nothing else is going on.",
+            "{} below the peak {} not count, so the curve does not follow the rules: repeat it on \
+             an idle machine.",
             counted(holes, "load point"),
             if holes == 1 { "does" } else { "do" }
         ));
@@ -184,8 +184,8 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
         (some, _) => format!("{some} of the {all} load points that were carried"),
     };
     Some(format!(
-        "In {which} the client was at its own limit (client-saturated): response times there are \
-         its own as much as the server's."
+        "In {which} the client was at its own limit (client-saturated), so response times there \
+         include delays of the client."
     ))
 }
 
@@ -231,7 +231,7 @@ pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
             files => format!(" on {files} files"),
         };
         sentences.push(format!(
-            "The heaviest load is what a closed loop of {} with the same mix{files} got done: {}.",
+            "The heaviest load is the rate of a closed loop of {} with the same mix{files}: {}.",
             Nanos(found.window_ns),
             format_ops(found.per_s() as f64)
         ));
@@ -249,13 +249,13 @@ pub fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
         name => format!("The mix is the LADDIS-like mix `{name}`"),
     };
     let times = format!("after {} of warm-up for {}", Nanos(warmup), Nanos(run * 1_000_000));
-    let short = if warmup < FIELD_MS * 1_000_000 || run < FIELD_MS {
-        "; the field takes 300 s for each"
+    let short = if warmup < SPEC_SFS_MS * 1_000_000 || run < SPEC_SFS_MS {
+        "; SPEC SFS uses 300 s for each"
     } else {
         ""
     };
     sentences
-        .push(format!("{mix}, each load point {times}{short}. These are results of no benchmark."));
+        .push(format!("{mix}, each load point {times}{short}. These are not SPEC SFS results."));
     sentences
 }
 

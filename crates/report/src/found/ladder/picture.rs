@@ -53,6 +53,7 @@ pub(super) fn waterfall(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Optio
 }
 
 fn draw_mark(before: f64, share: f64, class: &str) -> Markup {
+    // A bar begins where the one above ends, as in a waterfall, so the sum of all is in view.
     let half = STRIP / 2 - 3;
     html! {
         rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))

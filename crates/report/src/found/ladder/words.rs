@@ -116,7 +116,7 @@ impl<'s> Words<'s> {
             for (_, row) in &ladder.rows {
                 why = row.judged.reason().unwrap_or(why);
             }
-            return format!("{name}: can't tell what limits: {why}.");
+            return format!("{name}: the limit is unknown: {why}.");
         };
         if !analysis.is_sure() {
             return format!("{name}: {}.", self.describe_doubtful(analysis));
@@ -131,7 +131,7 @@ impl<'s> Words<'s> {
             let waited = show::percent(analysis.waited);
             let quota = if analysis.is_held { ", held back by a quota" } else { "" };
             return format!(
-                "{what} limit: it was ready and waited for one {waited} of the time{quota}"
+                "{what} limit: the client was ready to run and waited for a processor {waited} of the time{quota}"
             );
         };
         let share = super::share_of(ladder, limit).unwrap_or(0.0);
@@ -151,7 +151,7 @@ impl<'s> Words<'s> {
             None => String::new(),
         };
         format!(
-            "without it about {} in place of {} ({} times as much, {} to {}){next} \
+            "without it the rate would be about {} instead of {} ({} times, {} to {}){next} \
              (confidence {})",
             stats::Rate::of_pass(ladder.pass, per_s * analysis.gain),
             stats::Rate::of_pass(ladder.pass, per_s),
@@ -165,7 +165,7 @@ impl<'s> Words<'s> {
     fn describe_doubtful(&self, analysis: &LayerAnalysis) -> String {
         if analysis.confidence <= 0.0 {
             return format!(
-                "can't tell what limits from one trial of each layer, but it may be {} (hint: more \
+                "inconclusive from one trial of each layer; the limit may be {} (hint: more \
                  --trials)",
                 self.limit(analysis.limit)
             );
@@ -175,7 +175,7 @@ impl<'s> Words<'s> {
             votes.push(format!("{} ({} of the draws)", self.limit(*limit), show::percent(*share)));
         }
         format!(
-            "can't tell what limits: {} (hint: more --trials, or a quieter machine)",
+            "inconclusive: the limit may be {} (hint: more --trials, or a quieter machine)",
             votes.join(", ")
         )
     }
@@ -187,8 +187,8 @@ impl<'s> Words<'s> {
             let crossed = ladder.analysis.as_ref().map_or(&[][..], |analysis| &analysis.crossed);
             for (whole, part) in crossed {
                 caveats.push(format!(
-                    "{}: `{}` was slower than `{}`, which does all that it does: caches, or a \
-                     machine that others use, and the shares between the two say nothing.",
+                    "{}: `{}` was slower than `{}`, which includes its work. Caches or other load \
+                     on the machine are the cause, so the shares of these two are not reliable.",
                     ladder.name,
                     self.layer(*part),
                     self.layer(*whole)
@@ -210,13 +210,17 @@ impl<'s> Words<'s> {
             }
         }
         if passes.is_empty() && !sheet.rows.is_empty() {
-            caveats.push("can't tell what limits: the last layer was not measured.".to_owned());
+            caveats.push("The limit is unknown: the last layer was not measured.".to_owned());
         }
         caveats
     }
 
     /// The questions that stay open.
     pub(super) fn open(&self) -> Vec<String> {
-        self.request.missing.iter().map(|missing| format!("Open: {}.", missing.why)).collect()
+        let mut open = Vec::new();
+        for missing in &self.request.missing {
+            open.push(format!("Not measured: {}.", missing.why));
+        }
+        open
     }
 }

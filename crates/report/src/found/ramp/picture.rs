@@ -81,7 +81,7 @@ struct Drawn<'a> {
     counted: Counted,
     /// Each pass with the loads that have figures.
     passes: Vec<(Pass, Vec<Point>)>,
-    /// Loads with which trials failed, or no answer came.
+    /// Loads with which trials failed or got no reply.
     failed: BTreeSet<u32>,
     gave_in: Option<u32>,
     /// The lightest and the heaviest load that was tried.
@@ -160,7 +160,7 @@ impl<'a> Drawn<'a> {
         if !self.failed.is_empty() {
             // They have no figure of the server, so they stand on the ground of both pictures.
             let dots = self.failed.iter().map(|load| self.dot(*load, 0.0, "failed")).collect();
-            let name = "no answer, or failed".to_owned();
+            let name = "no reply, or failed".to_owned();
             series.push(Series { name, dots, is_joined: false });
         }
         let description = describe_series(&series);
@@ -169,7 +169,7 @@ impl<'a> Drawn<'a> {
             "rate" => "offered load, op/s".to_owned(),
             setting => setting.replace('_', " "),
         };
-        let upright = self.gave_in.map(|load| (self.x_of_load(load), format!("gave in at {load}")));
+        let upright = self.gave_in.map(|load| (self.x_of_load(load), format!("breaks at {load}")));
         let plot = Plot { about, x_ticks: self.x_ticks(), x_name, y_ticks, upright, series };
         plot.picture(title, Vec::new())
     }
@@ -177,5 +177,6 @@ impl<'a> Drawn<'a> {
 
 /// Returns how often the first load has to be doubled to become this one.
 fn count_doublings(first: u32, load: u32) -> f64 {
+    // A search doubles its loads, so on this axis they have equal distances.
     (f64::from(load) / f64::from(first.max(1))).log2()
 }

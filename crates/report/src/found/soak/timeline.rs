@@ -1,6 +1,6 @@
 //! The timeline of a soak: throughput, response times, failures and what is not safe yet.
 //!
-//! The segments follow each other in measured time. Bands are disturbances, from their begin to
+//! The segments follow each other in measured time. Bands are faults, from their begin to
 //! their end; dots and lines are those of [`Track`].
 
 use maud::html;
@@ -12,7 +12,7 @@ use crate::show::counted;
 
 /// Intervals beyond which a line is no finer than a pixel.
 const INTERVALS_MAX: usize = 2_000;
-/// The divisor of the timeline that gives the drawn width of a disturbance without a duration.
+/// The divisor of the timeline that gives the drawn width of a fault without a duration.
 const BAND_SHARE: u64 = 250;
 /// Throughput beyond so many times its median is cut off.
 const BURST_TIMES: f64 = 3.0;
@@ -51,7 +51,7 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         "{} over {}, with {}",
         counted(intervals.len(), "interval"),
         Nanos(ends_ns),
-        counted(bands.len(), "disturbance")
+        counted(bands.len(), "fault")
     );
     let svg = html! {
         svg.chart role="img" width="100%" height=(below + 12.0)
@@ -69,7 +69,7 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
     Some(Picture { id: "soak".to_owned(), caption, svg, notes })
 }
 
-/// Cuts off what was held up and then came all at once: it would leave the rest no height.
+/// Cuts off a burst of ops that had been held up: it would leave the other values no height.
 fn without_burst(mut track: Track) -> Track {
     let [line] = track.lines.as_mut_slice() else { return track };
     let values: Vec<f64> = line.iter().map(|(_, value)| *value).collect();

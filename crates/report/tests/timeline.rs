@@ -1,4 +1,4 @@
-//! What reports say of the course of a pass: time series, stalls, the common window, and the
+//! Reports on the timeline of a pass: time series, stalls, the common window, and the
 //! estimate of what a closed loop left out.
 
 mod campaigns;
