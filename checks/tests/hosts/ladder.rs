@@ -67,7 +67,7 @@ pub fn cleaned(lab: &Lab) -> Result<()> {
     clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
     clean.args(["clean", &lab.folder.path().join("ladder.toml").display().to_string()]);
     let text = proc::capture_text(&mut clean)?;
-    ensure!(text.contains("server: put back: ") && text.contains(" serve --port "), "{text}");
+    ensure!(text.contains("server: restored: ") && text.contains(" serve --port "), "{text}");
     HOSTS.into_iter().try_for_each(|host| gone(lab, host))
 }
 

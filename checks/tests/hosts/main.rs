@@ -150,8 +150,8 @@ fn cleaned(lab: &Lab) -> Result<()> {
         proc::capture_text(command.arg("clean").args(words))
     };
     let text = clean(&[&plan])?;
-    ensure!(text.contains("one: put back: mount -t tmpfs"), "{text}");
+    ensure!(text.contains("one: restored: mount -t tmpfs"), "{text}");
     let text = clean(&["--host", "h1", "--ssh-config", &config])?;
-    ensure!(text.contains("h1: nothing to put back"), "{text}");
+    ensure!(text.contains("h1: nothing to restore"), "{text}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }

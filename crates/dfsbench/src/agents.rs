@@ -34,7 +34,7 @@ fn note_reached(host: &str) {
     }
 }
 
-/// Takes note that all hosts were left.
+/// Notes that all hosts were left.
 pub fn note_left() {
     REACHED.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
@@ -68,7 +68,11 @@ impl Agents {
         let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, host) in hosts.iter().enumerate() {
-            match self.job.as_mut().and_then(|job| job.take_agent(host)) {
+            let of_job = match &mut self.job {
+                Some(job) => job.take_agent(host),
+                None => None,
+            };
+            match of_job {
                 Some(agent) => _ = launched.insert(index, agent),
                 None => missing.push((index, *host)),
             }
@@ -146,8 +150,10 @@ fn start_caught(
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Remote, Gone> {
-    panicked::catch(|| start_remote(host, launcher, stop))
-        .unwrap_or_else(|panicked| Err(Gone(format!("host {}: {panicked}", host.name))))
+    match panicked::catch(|| start_remote(host, launcher, stop)) {
+        Ok(started) => started,
+        Err(panicked) => Err(Gone(format!("host {}: {panicked}", host.name))),
+    }
 }
 
 fn start_remote(
@@ -222,5 +228,6 @@ pub fn state_dir() -> PathBuf {
 
 /// Reads a path from the environment; the specification says that relative ones are ignored.
 fn absolute_path(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    let path = PathBuf::from(std::env::var_os(variable)?);
+    if path.is_absolute() { Some(path) } else { None }
 }

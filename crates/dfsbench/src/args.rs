@@ -52,7 +52,7 @@ Examples:
                                               read-ahead, side by side
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
-  dfsbench factors                            which of its settings governed the figures
+  dfsbench factors                            which settings changed the figures most
   dfsbench compare 3 4 --max-loss 5%          two campaigns; exit code 1 where a rate fell
 
 Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can't be used,
@@ -67,7 +67,7 @@ Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can
 #[derive(Debug, Parser)]
 #[command(name = "dfsbench", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Args {
-    /// The command to carry out
+    /// The command to execute
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -83,23 +83,23 @@ pub enum Command {
     Curve(Box<CurveArgs>),
     #[command(about = "Load a server for hours, disturb it, and see whether it survives")]
     Soak(Box<SoakArgs>),
-    #[command(about = "Tell what limits: the same work on each layer of the data path")]
+    #[command(about = "Find the bottleneck: run the same work at each layer")]
     Ladder(Box<LadderArgs>),
-    #[command(about = "Go on with a campaign that was stopped or killed")]
+    #[command(about = "Continue a campaign that was stopped or killed")]
     Resume(ResumeArgs),
     #[command(about = "Render a campaign from the results file")]
     Report(ReportArgs),
     #[command(about = "List the campaigns of the results file")]
     List(ListArgs),
-    #[command(about = "Show what is known about a campaign")]
+    #[command(about = "Show a campaign: conditions, tags, notes and plan")]
     Show(ShowArgs),
-    #[command(about = "Write a note beside a campaign")]
+    #[command(about = "Add a note to a campaign")]
     Note(NoteArgs),
-    #[command(about = "Give a campaign tags, or take some away")]
+    #[command(about = "Add tags to a campaign, or remove some")]
     Tag(TagArgs),
     #[command(about = "Remove a campaign from the results file")]
     Rm(RmArgs),
-    #[command(about = "Take the campaigns of another results file")]
+    #[command(about = "Copy the campaigns of another results file into this one")]
     Import(ImportArgs),
     #[command(about = "Show the results file in a browser, live while a campaign runs")]
     View(ViewArgs),
@@ -107,10 +107,10 @@ pub enum Command {
     Export(ExportArgs),
     #[command(about = "Compare two campaigns, or two selections of one")]
     Compare(CompareArgs),
-    #[command(about = "Tell which factors govern the figures of a campaign")]
+    #[command(about = "Show which factors change the figures of a campaign, and by how much")]
     Factors(FactorsArgs),
     #[command(
-        about = "Tell what an NFS server offers: versions, transports, exports, limits, round trips"
+        about = "Show what an NFS server offers: versions, transports, exports, limits, round trips"
     )]
     Probe(ProbeArgs),
     #[command(about = "Run the in-memory NFS server for other clients")]
@@ -118,16 +118,16 @@ pub enum Command {
     #[command(about = "Write a file of an NFS server to stdout")]
     #[command(hide = true)]
     Cat(CatArgs),
-    #[command(about = "Write the content of a measured file to stdout, as it should be")]
+    #[command(about = "Write the expected content of a measured file to stdout")]
     #[command(hide = true)]
     Pattern(PatternArgs),
     #[command(about = "Restore what a killed campaign left changed on this host and others")]
     Clean(CleanArgs),
-    #[command(about = "Write a script for sbatch that makes a plan's campaign")]
+    #[command(about = "Write a script for sbatch that runs a plan")]
     Slurm(SlurmArgs),
-    #[command(about = "Write manifests for Kubernetes that make a plan's campaign")]
+    #[command(about = "Write manifests for Kubernetes that run a plan")]
     K8s(K8sArgs),
-    #[command(about = "Obey a controller, over stdin and stdout or over TCP")]
+    #[command(about = "Execute the requests of a controller, over stdin and stdout or over TCP")]
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print completions for a shell
@@ -153,18 +153,18 @@ impl Command {
     }
 }
 
-/// Goes on with a campaign that was stopped or killed: makes the trials that are missing.
+/// Continues a campaign that was stopped or killed: makes the missing trials.
 ///
 /// The plan is the stored one and the order is unchanged. A trial that was stopped half way is
-/// made again. While another process makes the campaign, it is refused.
+/// made again. A campaign that another process is running is refused.
 #[derive(Debug, Parser)]
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// The results file, and what is shown to whom
+    /// The results file and the output
     #[command(flatten)]
     pub making: MakingArgs,
-    /// The job whose hosts it was measured on, and is gone on with
+    /// The job whose hosts it was measured on, and is continued on
     #[command(flatten)]
     pub job: JobArgs,
 }
@@ -175,13 +175,13 @@ pub struct MakingArgs {
     /// Results file; campaigns add up in one file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Form of what is printed at the end
+    /// Format of the report at the end
     #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
-    /// A full screen while it runs: rates, service times, processors, caveats; q ends it in order
+    /// Show a full screen while it runs: rates, service times, processors, caveats; q stops it
     #[arg(long, conflicts_with = "quiet")]
     pub watch: bool,
     /// Write each event as one JSON object a line, in a file or, with `-`, on stderr
@@ -190,7 +190,7 @@ pub struct MakingArgs {
     /// Leave the measured files behind, in directories named .dfsbench-*
     #[arg(long)]
     pub keep: bool,
-    /// A device of a server that may lose what is on it, as the plan names it
+    /// A device whose content may be destroyed, as the plan names it
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub allow_destroy: Vec<PathBuf>,
 }
@@ -203,7 +203,7 @@ pub struct ReportArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Form of the report
+    /// Format of the report
     #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
     pub format: Format,
     /// Write to a file instead of stdout
@@ -239,7 +239,7 @@ pub struct CatArgs {
     pub url: String,
 }
 
-/// Writes the content of a measured file to stdout, as it should be.
+/// Writes the expected content of a measured file to stdout.
 #[derive(Debug, Parser)]
 pub struct PatternArgs {
     /// Seed of the campaign
@@ -253,16 +253,16 @@ pub struct PatternArgs {
     pub size: String,
 }
 
-/// Restores what campaigns that were killed left changed: mounts, exports, servers, settings.
+/// Restores what killed campaigns left changed: mounts, exports, servers, settings.
 ///
 /// Every change is written to an undo log on its host before it is made. This replays what is left
-/// of the log on this host, and on the hosts that are named. It is safe to repeat.
+/// of the log on this host, and on the named hosts. It is safe to repeat.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
     /// Path of the results file: what killed runs left at their targets is on record beside it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// A plan: its hosts, too
+    /// A plan, whose hosts are cleaned, too
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,
     /// Another host, as ssh finds it
@@ -273,19 +273,19 @@ pub struct CleanArgs {
     pub ssh_config: Option<PathBuf>,
 }
 
-/// Obeys a controller: what it starts on each host.
+/// Executes the requests of a controller on its host.
 #[derive(Debug, Parser)]
 pub struct AgentArgs {
-    /// Speak over stdin and stdout
+    /// Communicate over stdin and stdout
     #[arg(long, required_unless_present = "meet", conflicts_with = "meet")]
     pub stdio: bool,
-    /// Go to the controller at DFSBENCH_MEET with the secret DFSBENCH_TOKEN
+    /// Connect to the controller at DFSBENCH_MEET with the secret DFSBENCH_TOKEN
     #[arg(long)]
     pub meet: bool,
-    /// How long a controller is looked for
+    /// Time limit for connecting to the controller
     #[arg(long, value_name = "TIME", default_value = "2m")]
     pub meet_within: String,
-    /// This file was put here to be an agent: remove it at the end, unless its time is another
+    /// Remove this program at the end, unless its modification time is another: it was copied here
     #[arg(long, value_name = "SECONDS")]
     pub pushed: Option<String>,
 }

@@ -14,7 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
-use model::{Campaign, CampaignState, Host, Question, TrialState, Verdict, panicked};
+use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
 use plan::{Plan, Surroundings};
 use report::Format;
 use results::Store;
@@ -133,8 +133,10 @@ pub fn make(
     let trials = controller::steps(plan).len();
     prepare(means)?;
     let mut observers = Observers::new(means, Progress::new(plan, means.visibility()), trials)?;
-    let made = measure_plan(means, plan, stored, stop, &mut observers);
-    let made = made.and_then(|campaign| Ok((conclude(means, &campaign)?, campaign)));
+    let made = match measure_plan(means, plan, stored, stop, &mut observers) {
+        Ok(campaign) => conclude(means, &campaign).map(|end| (end, campaign)),
+        Err(failure) => Err(failure),
+    };
     observers.end(&made);
     Ok(made?.0.into())
 }
@@ -151,10 +153,13 @@ impl Observers {
     /// # Errors
     /// When the file for programs can't be opened.
     pub fn new(means: &Means<'_>, progress: Progress, trials: usize) -> Result<Self, Failure> {
-        if let Some(path) = means.json_progress.filter(|path| !lines::is_stderr(path)) {
-            output_file::check(path, Some(means.results))?;
+        let mut lines = None;
+        if let Some(path) = means.json_progress {
+            if !lines::is_stderr(path) {
+                output_file::check(path, Some(means.results))?;
+            }
+            lines = Some(Lines::open(path, trials)?);
         }
-        let lines = means.json_progress.map(|path| Lines::open(path, trials)).transpose()?;
         let progress = if means.watch { progress.on_screen()? } else { progress };
         Ok(Self { progress, lines })
     }
@@ -216,10 +221,8 @@ fn measure_plan(
         server.set_addresses(plan);
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
-    let campaign =
-        with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored));
-    drop(server);
-    campaign
+    // The server lives until the agents are gone, which use it to the end.
+    with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored))
 }
 
 /// Checks that results can be kept, and raises the limit of open files.
@@ -264,8 +267,7 @@ pub fn with_agents<T>(
         local_server,
         give_up: None,
     };
-    let serve = move || agent::serve(&agent, &agent_end);
-    let thread = std::thread::spawn(move || panicked::catch(serve));
+    let thread = std::thread::spawn(move || panicked::catch(|| agent::serve(&agent, &agent_end)));
     let result = {
         let mut observe = |event: Event<'_>| observers.hear(&event);
         let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
@@ -295,17 +297,23 @@ pub fn with_agents<T>(
                 .as_deref()
                 .map(|inject| inject as &controller::FaultInjector<'_>),
         };
-        // Hosts are restored and left, also after an error or a panic of the work.
+        // Hosts are restored and left, also after an error or a panic of the work; an error of the
+        // work goes before one of leaving, which it may have caused.
         let result = panicked::catch(|| work(&mut walk));
         let left = panicked::catch(|| controller::leave(&mut walk));
         agents::note_left();
         result.and_then(|result| left.map(|()| result))
     };
+    // The agent's thread ends when its transport is closed, so that this comes before the join.
     drop(transport);
     let left = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     observers.progress.finish();
     match &left {
-        Ok(left) => left.iter().for_each(|left| output::message(&format!("warning: {left}"))),
+        Ok(left) => {
+            for left in left {
+                output::message(&format!("warning: {left}"));
+            }
+        }
         Err(panicked) => output::message(&format!("warning: the agent of this host {panicked}")),
     }
     result.unwrap_or_else(|panicked| Err(panicked.into()))
@@ -386,15 +394,23 @@ next:    dfsbench run DIR --direct true           a directory of yours, past the
                                                   factors: what such a matrix would take
 ";
 
-/// Every trial that could be made was, and every figure stands.
+/// Returns whether every possible trial was made, and no figure is invalid.
 fn is_complete(campaign: &Campaign) -> bool {
-    let mut trials = campaign.runs.iter().flat_map(|run| &run.trials);
-    campaign.state == CampaignState::Complete
-        && campaign.runs.iter().all(|run| !run.trials.is_empty() || run.spec.impossible().is_some())
-        && trials.all(|trial| {
-            trial.state == TrialState::Done
-                && trial.passes.iter().all(|p| Verdict::of(&p.caveats) != Verdict::Invalid)
-        })
+    if campaign.state != CampaignState::Complete {
+        return false;
+    }
+    for run in &campaign.runs {
+        if run.trials.is_empty() && run.spec.impossible().is_none() {
+            return false;
+        }
+        for trial in &run.trials {
+            let is_invalid = |pass: &PassResult| Verdict::of(&pass.caveats) == Verdict::Invalid;
+            if trial.state != TrialState::Done || trial.passes.iter().any(is_invalid) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 fn page_path(results: &Path) -> PathBuf {

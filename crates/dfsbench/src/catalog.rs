@@ -1,4 +1,4 @@
-//! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import`, `export`: looking after a results file.
+//! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import`, `export`: managing a results file.
 //!
 //! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
 //! a merge leaves the other file as it is.
@@ -23,16 +23,28 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let mut campaigns = Vec::new();
     for line in store.list()? {
-        let wanted = args.tag.iter().all(|tag| line.tags.contains(tag))
-            && args.state.is_none_or(|state| line.state == state.into())
-            && args.name.as_ref().is_none_or(|name| line.name.contains(name));
-        if wanted {
+        if is_wanted(&line, args) {
             let campaign = store.outline(line.id)?;
             campaigns.push(list_campaign(&store, line, &campaign)?);
         }
     }
     output::data(::report::list(&campaigns, args.format).as_bytes())?;
     Ok(End::Ok.into())
+}
+
+/// Returns whether a campaign has all that the arguments restrict the list to.
+fn is_wanted(line: &CampaignLine, args: &ListArgs) -> bool {
+    if let Some(state) = args.state
+        && line.state != state.into()
+    {
+        return false;
+    }
+    if let Some(name) = &args.name
+        && !line.name.contains(name)
+    {
+        return false;
+    }
+    args.tag.iter().all(|tag| line.tags.contains(tag))
 }
 
 /// Shows one campaign.
@@ -47,10 +59,10 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         campaign.plan_toml
     } else {
         let listed = list_campaign(&store, store.line(id)?, &campaign)?;
-        let notes = store.notes(id)?.into_iter();
-        let notes: Vec<Remark> = notes
-            .map(|note| Remark { written_unix_ms: note.written_unix_ms, text: note.text })
-            .collect();
+        let mut notes = Vec::new();
+        for note in store.notes(id)? {
+            notes.push(Remark { written_unix_ms: note.written_unix_ms, text: note.text });
+        }
         let about = if args.json { ::report::about_json } else { ::report::about };
         about(&listed, &notes, &campaign)
     };
@@ -88,7 +100,10 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     match args.really {
         Some(again) if again == id => {}
         again => {
-            let other = again.map_or_else(String::new, |again| format!(", not {again}"));
+            let other = match again {
+                Some(again) => format!(", not {again}"),
+                None => String::new(),
+            };
             return Err(Failure::Usage(format!(
                 "{what}, would be removed for good (hint: repeat its number: `dfsbench rm {id} \
                  --really {id}`{other})"
@@ -139,8 +154,10 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let exported = store.export(&args.campaign, &args.directory, args.format.into())?;
-    let mut rows = vec![["table", "rows"].map(str::to_owned).to_vec()];
-    rows.extend(exported.into_iter().map(|table| vec![table.table, table.rows.to_string()]));
+    let mut rows = vec![vec!["table".to_owned(), "rows".to_owned()]];
+    for table in exported {
+        rows.push(vec![table.table, table.rows.to_string()]);
+    }
     output::data(output::aligned(&rows).as_bytes())?;
     Ok(End::Ok.into())
 }
@@ -173,19 +190,18 @@ fn count_noun(count: usize, noun: &str) -> String {
 /// Describes the additions to a campaign from its copy, to stand after its number.
 fn describe_gained(gained: Gained) -> String {
     let Gained { runs, trials, notes, tags, differ } = gained;
-    let all = [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")];
-    let some: Vec<String> = all
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, of)| count_noun(*count, of))
-        .collect();
-    let gained =
-        if some.is_empty() { String::new() } else { format!(", which gained {}", some.join(", ")) };
+    let mut text = String::new();
+    for (count, noun) in [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")] {
+        if count > 0 {
+            text.push_str(if text.is_empty() { ", which gained " } else { ", " });
+            text.push_str(&count_noun(count, noun));
+        }
+    }
     if differ == 0 {
-        return gained;
+        return text;
     }
     format!(
-        "{gained}; {} made at another time there, those of this file stay",
+        "{text}; {} made at another time there, those of this file are kept",
         count_noun(differ, "trial")
     )
 }

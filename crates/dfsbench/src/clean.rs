@@ -1,8 +1,9 @@
 //! `dfsbench clean`: restores what campaigns that were killed left changed on hosts.
 //!
 //! Each host replays its own undo log; so this host, and the hosts of a plan or of the command
-//! line, are cleaned in turn, and one that can't be reached keeps none of the others.
+//! line, are cleaned in turn; a host that can't be reached doesn't stop the others.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,28 +28,34 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     }
     match results::remove_abandoned(&args.results) {
         0 => {}
-        1 => output::message("removed the lock file of a campaign that no process makes"),
+        1 => output::message("removed the lock file of a campaign that no process runs"),
         count => {
             output::message(&format!(
-                "removed {count} lock files of campaigns that no process makes"
+                "removed {count} lock files of campaigns that no process runs"
             ));
         }
     }
     let mut hosts = vec![Host::here("this host")];
     if let Some(path) = &args.plan {
-        let elsewhere = plan_source::read_plan(path)?.hosts.into_iter();
-        hosts.extend(elsewhere.filter(|host| host.ssh.is_some()));
+        for host in plan_source::read_plan(path)?.hosts {
+            if host.ssh.is_some() {
+                hosts.push(host);
+            }
+        }
     }
-    hosts.extend(args.host.iter().map(|name| find_host(name, args)));
+    for name in &args.host {
+        hosts.push(find_host(name, args));
+    }
     let mut refused = cleaned.left;
     for host in &hosts {
         match clean_host(host, &stop) {
-            Ok(puttings) => {
-                output::data(describe_restored(&host.name, &puttings).as_bytes())?;
-                refused.extend(puttings.into_iter().filter_map(|putting| {
-                    let why = putting.refused?;
-                    Some(format!("host {}: {}: {why}", host.name, putting.what))
-                }));
+            Ok(changes) => {
+                output::data(describe_restored(&host.name, &changes).as_bytes())?;
+                for RestoredChange { what, refused: why, .. } in changes {
+                    if let Some(why) = why {
+                        refused.push(format!("host {}: {what}: {why}", host.name));
+                    }
+                }
             }
             Err(why) => refused.push(why),
         }
@@ -75,15 +82,17 @@ fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<RestoredChange>
     }
 }
 
-fn describe_restored(host: &str, puttings: &[RestoredChange]) -> String {
-    if puttings.is_empty() {
-        return format!("{host}: nothing to put back\n");
+fn describe_restored(host: &str, changes: &[RestoredChange]) -> String {
+    if changes.is_empty() {
+        return format!("{host}: nothing to restore\n");
     }
-    let line = |RestoredChange { campaign, what, refused }: &RestoredChange| {
-        let how = if refused.is_none() { "put back" } else { "not put back" };
-        format!("{host}: {how}: {what} (campaign {campaign})\n")
-    };
-    puttings.iter().map(line).collect()
+    let mut text = String::new();
+    for RestoredChange { campaign, what, refused } in changes {
+        let how = if refused.is_none() { "restored" } else { "not restored" };
+        // Writing to a string never fails.
+        let _ = writeln!(text, "{host}: {how}: {what} (campaign {campaign})");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -92,7 +101,7 @@ mod tests {
 
     #[test]
     fn restored_changes_are_listed_and_so_is_their_absence() {
-        assert_eq!(describe_restored("web", &[]), "web: nothing to put back\n");
+        assert_eq!(describe_restored("web", &[]), "web: nothing to restore\n");
         let of = |what: &str, refused: Option<&str>| RestoredChange {
             campaign: "7".into(),
             what: what.into(),
@@ -100,7 +109,7 @@ mod tests {
         };
         assert_eq!(
             describe_restored("web", &[of("mount", None), of("sysctl", Some("busy"))]),
-            "web: put back: mount (campaign 7)\nweb: not put back: sysctl (campaign 7)\n"
+            "web: restored: mount (campaign 7)\nweb: not restored: sysctl (campaign 7)\n"
         );
     }
 }

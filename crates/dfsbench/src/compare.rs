@@ -43,7 +43,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         None if args.only.len() == 2 => before.clone(),
         None => {
             return Err(Failure::Usage(
-                "one campaign is compared with itself by two selections (hint: a second campaign, \
+                "comparing a campaign with itself needs two selections (hint: a second campaign, \
                  or --where nfsvers=3 --where nfsvers=4.1)"
                     .to_owned(),
             ));
@@ -85,7 +85,7 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
         return Ok(());
     }
     let hint = if compared.left_out.iter().any(|row| row.matched) {
-        "`dfsbench report` tells what is wrong with their figures"
+        "`dfsbench report` shows what is wrong with their figures"
     } else {
         "rows are matched by all settings that --where does not name"
     };
@@ -95,7 +95,7 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
     )))
 }
 
-/// Tells which factors govern a campaign's figures.
+/// Shows which factors change a campaign's figures.
 ///
 /// # Errors
 /// When the campaign can't be found, or nothing in it varies.
@@ -111,14 +111,18 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
 
 /// Why no kind of pass has factors, by the first of them.
 fn no_factors(campaign: &Campaign, effects: &FactorEffects) -> Failure {
-    let begin = format!("campaign {} has no factor to tell anything of", campaign.id);
-    let first = effects.passes.iter().find_map(|pass| Some((pass, *pass.found.as_ref().err()?)));
-    Failure::Usage(match first {
-        Some((pass, why)) => {
-            format!("{begin}; {}: {} (hint: {})", pass.name, why.sentence(), why.hint())
+    let begin = format!("campaign {} has no factors to compare", campaign.id);
+    for pass in &effects.passes {
+        if let Err(why) = &pass.found {
+            return Failure::Usage(format!(
+                "{begin}; {}: {} (hint: {})",
+                pass.name,
+                why.sentence(),
+                why.hint()
+            ));
         }
-        None => format!("{begin}: it holds no run"),
-    })
+    }
+    Failure::Usage(format!("{begin}: it holds no run"))
 }
 
 fn decide_end(compared: &Compared, inconclusive: Inconclusive) -> End {
@@ -164,14 +168,16 @@ fn read_rules(args: &CompareArgs) -> Result<Rules, Failure> {
             bounds.push(bound);
         }
     }
-    let smallest = bounds.iter().map(|bound| bound.share).fold(EFFECT_MIN, f64::min);
-    let effect = match &args.effect {
-        None => smallest,
-        Some(text) => parse_share("--effect", text, 1.0)?,
-    };
+    let mut effect = EFFECT_MIN;
+    for bound in &bounds {
+        effect = effect.min(bound.share);
+    }
+    if let Some(text) = &args.effect {
+        effect = parse_share("--effect", text, 1.0)?;
+    }
     if let Some(bound) = bounds.iter().find(|bound| bound.share < effect) {
         return Err(Failure::Usage(format!(
-            "--effect {}: the bound of {} is smaller, {} %, and would be overstepped unnoticed \
+            "--effect {}: the bound of {} is smaller, {} %, and could be exceeded unnoticed \
              (hint: leave --effect out)",
             args.effect.as_deref().unwrap_or_default(),
             bound.measure.name(),
@@ -189,7 +195,11 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
         return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
-        let names: Vec<&str> = Measure::ALL[1..].iter().map(|measure| measure.name()).collect();
+        let mut names = Vec::new();
+        // The first one is the rate.
+        for measure in &Measure::ALL[1..] {
+            names.push(measure.name());
+        }
         return Err(Failure::Usage(format!(
             "{FLAG}: there is no time `{}` (there are: {})",
             name.trim(),
@@ -230,13 +240,16 @@ fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], 
 
 fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     let known = setting_names(campaign);
-    let one = |part: &str| {
-        let (name, value) =
-            part.split_once('=').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
-                Failure::Usage(format!("--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"))
-            })?;
+    let id = campaign.id;
+    let mut only = Vec::new();
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=').unwrap_or_default();
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-        let id = campaign.id;
+        if name.is_empty() {
+            return Err(Failure::Usage(format!(
+                "--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"
+            )));
+        }
         if !known.contains(&name.as_str()) {
             let names = known.join(", ");
             return Err(Failure::Usage(format!(
@@ -244,15 +257,15 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
             )));
         }
         let values = setting_values(campaign, &name);
-        if values.iter().any(|known| is_same(known, &value)) {
-            return Ok((name, value));
+        if !values.iter().any(|known| is_same(known, &value)) {
+            let values = name_few(&values);
+            return Err(Failure::Usage(format!(
+                "--where: no run of campaign {id} has {name} {value} (there are: {values})"
+            )));
         }
-        let values = name_few(&values);
-        Err(Failure::Usage(format!(
-            "--where: no run of campaign {id} has {name} {value} (there are: {values})"
-        )))
-    };
-    text.split(',').map(one).collect()
+        only.push((name, value));
+    }
+    Ok(only)
 }
 
 /// Names the first values of a setting, and how many more there are.

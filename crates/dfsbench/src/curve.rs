@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{OpKind, RunSpec, Workload};
+use model::{OpKind, Workload};
 use plan::{Overrides, Plan, RawPlan, Surroundings};
 use workload::opmix;
 
@@ -29,8 +29,11 @@ use crate::{dry_run, job, output, plan_source, signals};
 pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
     if args.run.job.launcher.is_some() && args.max_load.is_none() {
-        let what = "--launcher: the agents of a job come once, and a closed loop would have them";
-        return Err(Failure::Usage(format!("{what} (hint: name the heaviest load: --max-load)")));
+        return Err(Failure::Usage(
+            "--launcher: agents of a job connect once, and the closed loop that finds the heaviest \
+             load would use them (hint: name the heaviest load: --max-load)"
+                .to_owned(),
+        ));
     }
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
@@ -72,10 +75,15 @@ impl Asking<'_> {
     /// The plan with these offered loads, in ops per second.
     fn plan(&self, loads_per_s: &[u64]) -> Result<Plan, Failure> {
         let mut raw = self.raw.clone();
-        let loads: Vec<String> = loads_per_s.iter().map(u64::to_string).collect();
-        let loads: Vec<&str> = loads.iter().map(String::as_str).collect();
-        raw.apply(&Overrides::default().with(Setting::Rate, &loads))?;
-        let heaviest = loads_per_s.iter().max().copied().unwrap_or(1);
+        let mut overrides = Overrides::default();
+        let mut levels = Vec::new();
+        let mut heaviest = 1;
+        for load in loads_per_s {
+            levels.push(load.to_string());
+            heaviest = heaviest.max(*load);
+        }
+        overrides.settings.insert(Setting::Rate, levels);
+        raw.apply(&overrides)?;
         raw_plan::fit_set(&mut raw, &self.around, heaviest)?;
         Ok(Plan::resolve(&raw, &self.around)?)
     }
@@ -99,44 +107,53 @@ impl Asking<'_> {
 
 /// So many loads, evenly spaced up to the heaviest.
 fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
-    let load = |point: u32| u128::from(max_per_s) * u128::from(point) / u128::from(points);
-    (1..=points).map(|point| (load(point) as u64).max(1)).collect()
+    let mut loads = Vec::new();
+    for point in 1..=points {
+        let load = u128::from(max_per_s) * u128::from(point) / u128::from(points);
+        loads.push((load as u64).max(1));
+    }
+    loads
 }
 
 /// The mix of a plan's first run, for the rule of a curve: all runs have the same, or they could
 /// not be compared.
 fn mix_of(plan: &Plan) -> CurveRequest {
-    let of = |run: &RunSpec| {
-        if run.workload == Workload::OpMix {
-            return (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix));
-        }
+    let Some(run) = plan.runs.first() else { return CurveRequest::default() };
+    let (mix_name, mix) = if run.workload == Workload::OpMix {
+        (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix))
+    } else {
+        // Shares count in hundredths of a percent.
         let reads = run.read_percent * 100;
         (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
     };
-    let (mix_name, mix) = plan.runs.first().map(of).unwrap_or_default();
     CurveRequest { mix_name, mix, ..CurveRequest::default() }
 }
 
 fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
     let Some(text) = &args.bound else { return Ok(None) };
-    let refused = |flag: &str, given: &str, why: &str, hint: &str| {
-        Failure::Usage(format!("{flag} `{given}`: {why} (hint: {hint})"))
+    let most_ns = match parse_time_ns(text) {
+        Ok(0) => Err("the bound must be longer than 0".to_owned()),
+        Ok(most_ns) => Ok(most_ns),
+        Err(error) => Err(error.to_string()),
     };
-    let most_ns = parse_time_ns(text)
-        .map_err(|error| refused("--bound", text, &error.to_string(), "such as 20ms"))?;
-    if most_ns == 0 {
-        return Err(refused("--bound", text, "no answer takes no time", "such as 20ms"));
+    let most_ns = most_ns
+        .map_err(|why| Failure::Usage(format!("--bound `{text}`: {why} (hint: such as 20ms)")))?;
+    let mut quantile_permille = None;
+    if let Some(text) = &args.bound_quantile {
+        quantile_permille = Some(parse_quantile(text)?);
     }
-    let quantile = |text: &String| {
-        let percent: Option<f64> = text.trim().parse().ok().filter(|p| (1.0..100.0).contains(p));
-        let permille = percent.map(|percent| (percent * 10.0).round() as u32);
-        permille.ok_or_else(|| {
-            let why = "is no share of the ops in percent";
-            refused("--bound-quantile", text, why, "1 to 99.9, such as 99")
-        })
-    };
-    let quantile_permille = args.bound_quantile.as_ref().map(quantile).transpose()?;
     Ok(Some(ResponseBound { most_ns, quantile_permille }))
+}
+
+/// Parses a percentile, from 1 to less than 100; the result is in tenths of a percent.
+fn parse_quantile(text: &str) -> Result<u32, Failure> {
+    match text.trim().parse::<f64>() {
+        Ok(percent) if (1.0..100.0).contains(&percent) => Ok((percent * 10.0).round() as u32),
+        _ => Err(Failure::Usage(format!(
+            "--bound-quantile `{text}`: is no share of the ops in percent (hint: 1 to 99.9, such \
+             as 99)"
+        ))),
+    }
 }
 
 #[cfg(test)]

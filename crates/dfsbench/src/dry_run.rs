@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use lab::{commands, compose, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
-use model::{Host, Invalidation, LabSpec, LabStep, Pass, RunSpec};
+use model::{Host, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Plan, estimate};
 
 use crate::output::aligned;
@@ -21,11 +21,14 @@ pub fn describe(plan: &Plan) -> String {
     let estimate = estimate(plan);
     let varying = plan.varying();
     let mut rows = vec![table_header(&varying)];
-    for (index, (run, cost)) in plan.runs.iter().zip(&estimate.runs).enumerate() {
+    for (index, (run, cost)) in std::iter::zip(&plan.runs, &estimate.runs).enumerate() {
         let settings: BTreeMap<_, _> = run.settings().into_iter().collect();
         let mut row = vec![format!("{}", index + 1)];
         for name in &varying {
-            row.push(settings.get(name).cloned().unwrap_or_else(|| "-".to_owned()));
+            match settings.get(name) {
+                Some(level) => row.push(level.clone()),
+                None => row.push("-".to_owned()),
+            }
         }
         row.push(name_passes(run));
         row.push(Size(cost.bytes_written).to_string());
@@ -59,14 +62,22 @@ pub fn describe(plan: &Plan) -> String {
 
 fn table_header(varying: &[&str]) -> Vec<String> {
     let names = [&["run"], varying, &["passes", "written", "read", "time"]].concat();
-    names.into_iter().map(str::to_owned).collect()
+    let mut header = Vec::new();
+    for name in names {
+        header.push(name.to_owned());
+    }
+    header
 }
 
 fn name_passes(run: &RunSpec) -> String {
     if let Some(why) = run.impossible() {
         return format!("none: {why}");
     }
-    run.passes().iter().map(|pass: &Pass| pass.name()).collect::<Vec<_>>().join(", ")
+    let mut names = Vec::new();
+    for pass in run.passes() {
+        names.push(pass.name());
+    }
+    names.join(", ")
 }
 
 /// Describes what is done to hosts, in its order; empty for plans that leave them alone.
@@ -108,7 +119,7 @@ fn describe_hosts(plan: &Plan) -> String {
             }
         }
     }
-    text.push_str("\nat the end all of it is undone, the last first\n");
+    text.push_str("\nat the end all of it is undone in reverse order\n");
     let _ = writeln!(text, "{}", describe_changes(plan, changes.len()));
     for (host, device) in plan.destroys() {
         let device = device.display();
@@ -138,8 +149,10 @@ fn who_works(plan: &Plan) -> String {
     }
     let mut text = String::new();
     for (hosts, runs) in parts {
-        let named = hosts.iter().take(NAMED_MAX);
-        let first: Vec<&str> = named.map(|host| host.name.as_str()).collect();
+        let mut first = Vec::new();
+        for host in hosts.iter().take(NAMED_MAX) {
+            first.push(host.name.as_str());
+        }
         let more = match hosts.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -183,29 +196,36 @@ fn group_lab<'a>(plan: &'a Plan, runs: &[usize]) -> Option<&'a LabSpec> {
 
 /// Lists numbers of runs as the matrix above has them.
 fn run_numbers(runs: &[usize]) -> String {
-    let mut numbers: Vec<usize> = runs.iter().map(|run| run + 1).collect();
-    numbers.sort_unstable();
-    let shown: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    let mut sorted = runs.to_vec();
+    sorted.sort_unstable();
+    let mut shown = Vec::new();
+    for run in sorted {
+        // The matrix counts from 1.
+        shown.push((run + 1).to_string());
+    }
     format!("run{} {}", if shown.len() == 1 { "" } else { "s" }, shown.join(", "))
 }
 
 /// Describes the steps left, reverted and applied between two states.
 fn write_transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
     let (stay, stand) = reusable_steps(applied, steps);
-    let others = |steps: &'_ [LabStep], left: Vec<bool>| -> Vec<LabStep> {
-        let changed = steps.iter().zip(left).filter(|(_, left)| !left);
-        changed.map(|(step, _)| step.clone()).collect()
-    };
     match stand.iter().filter(|stands| **stands).count() {
         0 => {}
-        kept => _ = writeln!(text, "  {kept} of {} steps stand already", steps.len()),
+        kept => _ = writeln!(text, "  {kept} of {} steps are already applied", steps.len()),
     }
-    for step in others(applied, stay).iter().rev() {
+    // Undone in reverse order: a later step may build on an earlier one.
+    for (step, is_kept) in std::iter::zip(applied, stay).rev() {
+        if is_kept {
+            continue;
+        }
         for command in commands(&step.action).iter().rev() {
             let _ = writeln!(text, "  {}: undo {command}", step.host);
         }
     }
-    for step in &others(steps, stand) {
+    for (step, is_kept) in std::iter::zip(steps, stand) {
+        if is_kept {
+            continue;
+        }
         for command in commands(&step.action) {
             let _ = writeln!(text, "  {}: {command}", step.host);
         }
@@ -233,8 +253,8 @@ fn describe_changes(plan: &Plan, changes: usize) -> String {
     match changes {
         1 => format!("order {order}: hosts are set up once"),
         _ if changes <= least => format!("order {order}: hosts are set up {changes} times"),
-        _ => format!(
-            "order {order}: hosts are set up {changes} times; order grouped would do with {least}"
-        ),
+        _ => {
+            format!("order {order}: hosts are set up {changes} times; order grouped needs {least}")
+        }
     }
 }

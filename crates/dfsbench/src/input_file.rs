@@ -46,7 +46,7 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
     let read = if path.as_os_str() == STDIN {
         read_bounded(io::stdin().lock(), PLAN_BYTES_MAX)
     } else {
-        open_input(path).and_then(|file| read_bounded(file, PLAN_BYTES_MAX))
+        read_file(path, PLAN_BYTES_MAX)
     };
     read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
 }
@@ -56,7 +56,11 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// As [`read_plan`], in a sentence without the path.
 pub fn read_mix(path: &str) -> Result<String, String> {
-    open_input(Path::new(path)).and_then(|file| read_bounded(file, MIX_BYTES_MAX))
+    read_file(Path::new(path), MIX_BYTES_MAX)
+}
+
+fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
+    read_bounded(open_input(path)?, bytes_max)
 }
 
 /// Opens a regular file, or a pipe that is open already.

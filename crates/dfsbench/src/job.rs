@@ -25,6 +25,7 @@ use crate::{embedded, output};
 use address::ListenAddress;
 
 pub use address::host_name;
+pub use command::this_program;
 
 /// The variable with the address of an agent's controller.
 pub const MEET: &str = "DFSBENCH_MEET";
@@ -64,8 +65,7 @@ impl Job {
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let listen = ListenAddress::parse(args.listen.as_deref(), default_ip)?;
         embedded::raise_descriptor_limit();
-        let rendezvous = Rendezvous::open(listen.socket, token.clone());
-        let rendezvous = rendezvous.map_err(Failure::lab)?;
+        let rendezvous = Rendezvous::open(listen.socket, token.clone()).map_err(Failure::lab)?;
         let port = rendezvous.address().map_err(Failure::lab)?.port();
         let address = listen.agent_address(port);
         let mut starter = if starts {
@@ -129,7 +129,11 @@ pub fn stand_ins(args: &JobArgs) -> Result<Option<Vec<Host>>, Failure> {
 
 /// Makes so many hosts that stand for those of a job.
 pub fn unnamed_hosts(count: u32) -> Vec<Host> {
-    (0..count).map(|rank| Host::here(format!("rank-{rank}"))).collect()
+    let mut hosts = Vec::new();
+    for rank in 0..count {
+        hosts.push(Host::here(format!("rank-{rank}")));
+    }
+    hosts
 }
 
 /// Has targets that name no hosts used from the hosts of the job.
@@ -156,13 +160,16 @@ pub fn use_targets(raw: &mut RawPlan) -> Result<(), Failure> {
         }
         target.used_from = UsedFrom::Job;
     }
-    if raw.targets.iter().any(|target| target.used_from == UsedFrom::Job) {
-        return Ok(());
+    let mut names_hosts = false;
+    for target in &raw.targets {
+        match target.used_from {
+            UsedFrom::Job => return Ok(()),
+            UsedFrom::Hosts(_) => names_hosts = true,
+            UsedFrom::One => {}
+        }
     }
-    let names_hosts =
-        raw.targets.iter().any(|target| matches!(target.used_from, UsedFrom::Hosts(_)));
     let hint = if names_hosts {
-        "leave `hosts` and `clients` of the targets out: the job brings its own"
+        "remove `hosts` and `clients` of the targets: the hosts are those of the job"
     } else {
         "name a directory that all of them have, or nfs://server/export"
     };

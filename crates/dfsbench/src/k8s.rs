@@ -8,6 +8,7 @@
 
 use std::process::ExitCode;
 
+use fleet::rendezvous::AGENTS_MAX;
 use serde_json::{Value, json};
 
 use crate::args::K8sArgs;
@@ -28,14 +29,20 @@ const NAME_CHARACTERS_MAX: usize = 40;
 /// # Errors
 /// When the plan can't be used, or a name can't be one in Kubernetes.
 pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
-    if !(1..=fleet::rendezvous::AGENTS_MAX).contains(&args.agents) {
-        let max = fleet::rendezvous::AGENTS_MAX;
-        return Err(Failure::Usage(format!("--agents {}: there are 1 to {max}", args.agents)));
+    let agents = args.agents;
+    if !(1..=AGENTS_MAX).contains(&agents) {
+        return Err(Failure::Usage(format!(
+            "--agents {agents}: must be 1 to {AGENTS_MAX} (hint: an agent for each client that is \
+             to work, such as --agents 4)"
+        )));
     }
     let text = input_file::read_plan(&args.plan)?;
     let source_name = args.plan.display().to_string();
     let plan = plan_source::plan_of_job(&text, &source_name, args.agents)?;
-    let name = args.name.clone().unwrap_or_else(|| usual_name(&plan.name));
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => usual_name(&plan.name),
+    };
     let manifests = make_manifests(args, &name, &text)?;
     let json = serde_json::to_string_pretty(&manifests)
         .map_err(|error| Failure::Usage(format!("the manifests can't be written: {error}")))?;
@@ -45,10 +52,15 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
 
 /// A name that Kubernetes takes, after a plan's.
 fn usual_name(plan: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = format!("dfsbench-{plan}").chars().map(plain).collect();
-    let short: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    short.trim_end_matches('-').to_owned()
+    let mut name = String::from("dfsbench-");
+    for letter in plan.chars() {
+        if name.len() == NAME_CHARACTERS_MAX {
+            break;
+        }
+        let plain = if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        name.push(plain.to_ascii_lowercase());
+    }
+    name.trim_end_matches('-').to_owned()
 }
 
 fn check_name(what: &str, name: &str, max: usize) -> Result<(), Failure> {
@@ -89,9 +101,13 @@ impl Mounted {
 fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failure> {
     check_name("--name", name, NAME_CHARACTERS_MAX)?;
     if args.image.trim().is_empty() {
-        return Err(Failure::Usage("--image: an image has a name".to_owned()));
+        return Err(Failure::Usage(
+            "--image is empty (hint: such as registry/dfsbench:0.1)".to_owned(),
+        ));
     }
-    args.namespace.iter().try_for_each(|it| check_name("--namespace", it, 63))?;
+    if let Some(namespace) = &args.namespace {
+        check_name("--namespace", namespace, 63)?;
+    }
     let cast = Cast { args, name };
     let plan = json!({
         "apiVersion": "v1",
@@ -182,12 +198,12 @@ impl Cast<'_> {
         for (index, volume) in self.args.volume.iter().enumerate() {
             let Some((claim, path)) = volume.split_once(':').filter(|it| it.1.starts_with('/'))
             else {
-                let why = "it is written CLAIM:/path";
+                let why = "it is no CLAIM:/path";
                 return Err(Failure::Usage(format!("--volume {volume}: {why}")));
             };
             let path = match path.trim_end_matches('/') {
                 "" => {
-                    let why = "the root of a container is its image's";
+                    let why = "the root directory of a container belongs to its image (hint: CLAIM:/data)";
                     return Err(Failure::Usage(format!("--volume {volume}: {why}")));
                 }
                 path => path,

@@ -21,7 +21,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let own_server = args.own_server.as_deref().map(read_own).transpose()?;
     let beside = BesideServer { own_server, disk: args.server_disk.clone() };
     if args.run.job.launcher.is_some() || args.run.until_broken.is_some() {
-        let what = "a ladder takes neither a launcher nor --until-broken";
+        let what = "a ladder supports neither --launcher nor --until-broken";
         let hint = "name the hosts in a plan";
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }

@@ -82,15 +82,15 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // What could not be removed stays on record. On servers files are removed at the end of
-        // each trial.
-        let is_left = self.targets.iter().any(|worked| {
+        // Directories that could not be removed are kept on record. On servers files are removed
+        // at the end of each trial.
+        for worked in &self.targets {
             let is_here = worked.hosts.is_empty() && worked.target.is_local();
-            is_here && holds_some(&worked.target, &self.campaign)
-        });
-        if !is_left {
-            let _ = fs::remove_file(&self.path);
+            if is_here && holds_some(&worked.target, &self.campaign) {
+                return;
+            }
         }
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -111,7 +111,7 @@ pub fn clean(results: &Path) -> Cleaned {
         for worked in &abandoned.content.targets {
             is_done &= clean_target(worked, &abandoned.content.campaign, &mut cleaned);
         }
-        // The record stays for the next time where something could not be inspected.
+        // The record is kept for the next time where something could not be inspected.
         if is_done {
             let _ = fs::remove_file(&abandoned.path);
         }
@@ -123,7 +123,10 @@ pub fn clean(results: &Path) -> Cleaned {
 pub fn warn(results: &Path, runs: &[RunSpec]) {
     let ours = targets_of(runs);
     for abandoned in find_abandoned(results) {
-        for worked in abandoned.content.targets.iter().filter(|worked| ours.contains(worked)) {
+        for worked in &abandoned.content.targets {
+            if !ours.contains(worked) {
+                continue;
+            }
             let shown = results.display();
             output::message(&format!(
                 "warning: process {} was killed while it worked on {}, and may have left files \
@@ -174,8 +177,7 @@ fn find_abandoned(results: &Path) -> Vec<Abandoned> {
     let shared = place_of(results, "");
     let Some(name) = shared.file_name() else { return Vec::new() };
     let begin = name.as_bytes().strip_suffix(NAME[1].as_bytes()).unwrap_or_default();
-    let folder = shared.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder_of(&shared)) else { return Vec::new() };
     let mut found = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -213,9 +215,16 @@ fn write_record(path: &Path, content: &RecordContent) -> io::Result<File> {
     file.lock()?;
     file.write_all(serde_json::to_string(content)?.as_bytes())?;
     file.sync_all()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    File::open(folder_of(path))?.sync_all()?;
     Ok(file)
+}
+
+/// Returns the directory of a file; a bare name has an empty parent, which can't be opened.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }
 
 /// Returns the path of a campaign's record: beside the results file, whatever name that goes by.
@@ -230,8 +239,14 @@ fn place_of(results: &Path, campaign: &str) -> PathBuf {
 /// own undo logs.
 fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
     let mut targets: Vec<Worked> = Vec::new();
-    for run in runs.iter().filter(|run| run.lab.is_none()) {
-        let hosts = run.placement.hosts.iter().filter_map(|host| host.ssh.clone()).collect();
+    for run in runs {
+        if run.lab.is_some() {
+            continue;
+        }
+        let mut hosts = Vec::new();
+        for host in &run.placement.hosts {
+            hosts.extend(host.ssh.clone());
+        }
         let worked = Worked { target: run.target.clone(), hosts };
         if run.target.outlives_process() && !targets.contains(&worked) {
             targets.push(worked);
@@ -243,10 +258,17 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
 /// Says whether a directory of this host holds a working directory of a campaign.
 fn holds_some(target: &Target, campaign: &str) -> bool {
     let begin = model::work::directory_name(campaign, "");
-    target.paths().iter().any(|path| {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(begin.as_bytes()))
-    })
+    for path in target.paths() {
+        let Ok(entries) = fs::read_dir(path) else { continue };
+        for entry in entries {
+            if let Ok(entry) = entry
+                && entry.file_name().as_bytes().starts_with(begin.as_bytes())
+            {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 #[cfg(test)]

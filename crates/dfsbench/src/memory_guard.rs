@@ -60,7 +60,7 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     let which = which.join(" and ");
     Err(Failure::Lab(format!(
         "{has} {which}, {trials} trials: a report takes about {:.1} GiB of memory, and this host \
-         has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it piece by piece, \
+         has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it in pieces, \
          for DuckDB and others)",
         needed_bytes as f64 / GIB,
         available_bytes as f64 / GIB,

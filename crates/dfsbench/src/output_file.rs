@@ -7,7 +7,6 @@
 //! be it the results file, another one, or what SQLite keeps beside it. Root does not write
 //! through what another user left in a folder that all may write to.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -48,32 +47,44 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
 /// # Errors
 /// As [`write()`].
 pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
-    let refuse = |what: &str, hint: &str| {
-        let path = path.display();
-        Err(Failure::Usage(format!("can't write to `{path}`: it is {what} (hint: {hint})")))
-    };
+    match find_obstacle(path, results) {
+        None => Ok(()),
+        Some((what, hint)) => {
+            let path = path.display();
+            Err(Failure::Usage(format!("can't write to `{path}`: it is {what} (hint: {hint})")))
+        }
+    }
+}
+
+/// Finds the reason why a path must not be written to, with advice.
+fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &'static str)> {
     if path.as_os_str().is_empty() {
-        return refuse("an empty name", "name a file, or leave the flag out for stdout");
+        return Some(("an empty name", "name a file, or leave the flag out for stdout"));
     }
     if is_left_by_others(path) {
-        return refuse(
+        return Some((
             "a file or link of another user in a folder that all may write to",
             "root does not write through it; name a file in a folder of your own",
-        );
+        ));
     }
-    if results.is_some_and(|results| is_beside_database(path, results)) {
-        return refuse("the results file or belongs to it", "name another file");
+    if let Some(results) = results
+        && is_beside_database(path, results)
+    {
+        return Some(("the results file or belongs to it", "name another file"));
     }
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => refuse("a directory", "name a file in it"),
-        Ok(found) if found.file_type().is_block_device() => {
-            refuse("a block device, and what is on it would be lost", "name a file")
-        }
-        Ok(found) if found.is_file() && is_database(path) => {
-            refuse("a database, such as a results file", "name another file, or remove it first")
-        }
-        _ => Ok(()),
+    // A path that leads nowhere yet is a file to be created.
+    let Ok(found) = fs::metadata(path) else { return None };
+    if found.is_dir() {
+        return Some(("a directory", "name a file in it"));
     }
+    if found.file_type().is_block_device() {
+        return Some(("a block device, and what is on it would be lost", "name a file"));
+    }
+    if found.is_file() && is_database(path) {
+        let hint = "name another file, or remove it first";
+        return Some(("a database, such as a results file", hint));
+    }
+    None
 }
 
 /// Says what a file is, with its article, for a message.
@@ -125,7 +136,10 @@ fn is_beside_database(path: &Path, database: &Path) -> bool {
     }
     let Ok(database) = database.canonicalize() else { return false };
     // What does not exist yet may be made by SQLite at any moment: it goes by its name.
-    let is_in_folder = folder_of(path).canonicalize().is_ok_and(|it| it == folder_of(&database));
+    let is_in_folder = match folder_of(path).canonicalize() {
+        Ok(folder) => folder == folder_of(&database),
+        Err(_) => false,
+    };
     (is_in_folder && is_name_beside(name_of(path), &database)) || is_same_as_beside(path, &database)
 }
 
@@ -138,14 +152,18 @@ fn is_name_beside(name: &[u8], database: &Path) -> bool {
 /// Says whether a path is, perhaps through a link, one of the files that exist beside a database.
 fn is_same_as_beside(path: &Path, database: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder_of(database)) else { return false };
-    entries.flatten().any(|entry| {
+    for entry in entries {
+        let Ok(entry) = entry else { continue };
         let is_beside = is_name_beside(entry.file_name().as_bytes(), database);
-        is_beside && is_same_file(path, &entry.path())
-    })
+        if is_beside && is_same_file(path, &entry.path()) {
+            return true;
+        }
+    }
+    false
 }
 
 fn name_of(path: &Path) -> &[u8] {
-    path.file_name().map_or(&[][..], OsStr::as_bytes)
+    path.file_name().unwrap_or_default().as_bytes()
 }
 
 /// Says whether two paths lead to one file that exists.
@@ -158,7 +176,8 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn is_database(path: &Path) -> bool {
     let mut begin = [0_u8; DATABASE.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == DATABASE
+    let Ok(mut file) = File::open(path) else { return false };
+    file.read_exact(&mut begin).is_ok() && begin == DATABASE
 }
 
 fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -190,7 +209,7 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
             _ => return Ok(place),
         }
     }
-    Err(io::Error::new(ErrorKind::InvalidInput, "too many links lead on from one to another"))
+    Err(io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -203,8 +222,8 @@ fn folder_of(path: &Path) -> &Path {
 /// Makes a file that is not there yet.
 fn create_file(place: &Path, content: &[u8]) -> io::Result<()> {
     let (part, mut file) = make_part(place)?;
-    let written = file.write_all(content).and_then(|()| fs::rename(&part, place));
-    remove_on_failure(&part, written)
+    let written = file.write_all(content);
+    move_into_place(&part, place, written)
 }
 
 /// Puts a new file with the mode and the owner of the old one in its place; writes to the old one
@@ -220,11 +239,11 @@ fn replace_file(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()
         return write_in_place(place, content, found);
     }
     // After the owner, whose change takes away some bits of the mode.
-    let written = file
-        .set_permissions(found.permissions())
-        .and_then(|()| file.write_all(content))
-        .and_then(|()| fs::rename(&part, place));
-    remove_on_failure(&part, written)
+    let written = match file.set_permissions(found.permissions()) {
+        Ok(()) => file.write_all(content),
+        Err(error) => Err(error),
+    };
+    move_into_place(&part, place, written)
 }
 
 /// Makes an empty file beside a place, with a name that no other file has.
@@ -242,12 +261,17 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-fn remove_on_failure(part: &Path, written: io::Result<()>) -> io::Result<()> {
-    if written.is_err() {
-        // What can't be removed is named after the file it was to become.
+/// Renames a file that was written; removes it where writing or renaming failed.
+fn move_into_place(part: &Path, place: &Path, written: io::Result<()>) -> io::Result<()> {
+    let moved = match written {
+        Ok(()) => fs::rename(part, place),
+        Err(error) => Err(error),
+    };
+    if moved.is_err() {
+        // Should the removal fail, too, the name of the rest shows which file it was to become.
         let _ = fs::remove_file(part);
     }
-    written
+    moved
 }
 
 /// Writes to what is there; only a regular file is cut off first.
@@ -320,7 +344,7 @@ mod tests {
         let circle = folder.path().join("circle");
         symlink("circle", &circle).unwrap();
         let error = write(&circle, b"text", None).unwrap_err().to_string();
-        assert!(error.contains("circle: too many links"), "{error}");
+        assert!(error.contains("circle: too many symbolic links"), "{error}");
         assert_eq!(names(folder.path()), 3);
     }
 

@@ -26,7 +26,7 @@ pub fn surroundings() -> Surroundings {
 pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let raw = read_disturbed(args)?;
     let Some(one) = raw.disturbances.first() else { return Ok(raw) };
-    let hint = "`dfsbench soak` makes it; leave [[disturb]] out for others";
+    let hint = "`dfsbench soak` makes disturbances; remove [[disturb]] for other commands";
     Err(PlanError {
         source_name: raw.source_name.clone(),
         place: one.place,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::units::parse_time_ns;
-use nfs_client::probe::{Probe, ProbeOptions, Service};
+use nfs_client::probe::{Probe, ProbeOptions};
 use plan::{NfsAddress, TargetArg};
 use report::Format;
 
@@ -24,10 +24,10 @@ use crate::{output, target};
 /// When the address can't be read, nothing answers there, or the export named isn't one.
 pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     let address = parse_address(&args.server)?;
-    let timeout_ns = parse_time_ns(&args.timeout)
-        .ok()
-        .filter(|time| *time > 0)
-        .ok_or_else(|| bad_timeout(&args.timeout))?;
+    let timeout_ns = match parse_time_ns(&args.timeout) {
+        Ok(time_ns) if time_ns > 0 => time_ns,
+        _ => return Err(bad_timeout(&args.timeout)),
+    };
     let target = target::named(&address);
     let options = ProbeOptions {
         port: address.port,
@@ -38,12 +38,8 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         gid: target.identity.gid,
         ..ProbeOptions::new(&address.host)
     };
-    let failed = |why: &dyn std::fmt::Display| Failure::Lab(format!("{}: {why}", args.server));
-    let mut probe = Probe::run(&options).map_err(|error| failed(&error))?;
-    if !has_answer(&probe) {
-        return Err(failed(&describe_silence(&probe, &options)));
-    }
-    keep_named(&mut probe, &address.path).map_err(|why| failed(&why))?;
+    let probe = run_probe(&options, &address.path)
+        .map_err(|why| Failure::Lab(format!("{}: {why}", args.server)))?;
     let text = match args.format {
         Format::Json => json::render(&probe),
         _ => table::render(&probe),
@@ -52,10 +48,20 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
+/// Probes a server, and keeps the export of this path alone.
+fn run_probe(options: &ProbeOptions, path: &str) -> Result<Probe, String> {
+    let mut probe = Probe::run(options).map_err(|error| error.to_string())?;
+    if !has_answer(&probe) {
+        return Err(describe_silence(&probe, options));
+    }
+    keep_named(&mut probe, path)?;
+    Ok(probe)
+}
+
 /// Reads `nfs://host[:port][/export]` or a bare host.
 fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let (_, rest) = url.split_once("://").unwrap_or_default();
     // A server can be probed without naming an export.
     let url = match rest.split_once('?') {
         Some((place, query)) if !place.contains('/') => format!("nfs://{place}/?{query}"),
@@ -72,7 +78,7 @@ fn bad_timeout(text: &str) -> Failure {
     Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
 }
 
-/// Whether any question had an answer.
+/// Returns whether any query had an answer.
 fn has_answer(probe: &Probe) -> bool {
     let mut services = probe.nfs.iter().chain(&probe.mount);
     probe.portmap.is_ok() || probe.rpcbind.is_ok() || services.any(|service| service.null.is_ok())
@@ -84,15 +90,14 @@ fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
     if let Err(why) = &probe.portmap {
         tried.push(format!("portmapper on port {}: {why}", options.portmap_port));
     }
-    let nfs = |service: &Service| Some((service.address?, service.null.as_ref().err()?.clone()));
-    let mut seen = Vec::new();
-    for (service, (address, why)) in probe.nfs.iter().filter_map(|s| Some((s, nfs(s)?))) {
+    for service in &probe.nfs {
+        let (Some(address), Err(why)) = (service.address, &service.null) else { continue };
         let line = format!("NFS over {} on port {}: {why}", service.transport, address.port());
-        if !seen.contains(&line) {
-            seen.push(line);
+        // Several versions fail for the same reason.
+        if !tried.contains(&line) {
+            tried.push(line);
         }
     }
-    tried.extend(seen);
     format!(
         "nothing answers at {} ({}) (hint: is the server running, and its port another one? \
          nfs://host:port)",
@@ -107,16 +112,23 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
     if path == "/" {
         return Ok(());
     }
-    let leads = |export: &str| {
-        let export = export.trim_end_matches('/');
-        path.strip_prefix(export).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let paths: Vec<String> = exports.iter().map(|export| export.path.clone()).collect();
-    if !paths.iter().any(|path| leads(path)) {
+    let mut paths = Vec::new();
+    for export in exports.iter() {
+        paths.push(export.path.clone());
+    }
+    exports.retain(|export| is_below(path, &export.path));
+    if exports.is_empty() {
         return Err(format!("`{path}` is not exported (hint: exports are {})", paths.join(", ")));
     }
-    exports.retain(|export| leads(&export.path));
     Ok(())
+}
+
+/// Returns whether a path is an export or below it; `/export2` is not below `/export`.
+fn is_below(path: &str, export: &str) -> bool {
+    match path.strip_prefix(export.trim_end_matches('/')) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
 }
 
 #[cfg(test)]

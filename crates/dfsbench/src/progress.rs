@@ -82,7 +82,7 @@ impl Progress {
         progress
     }
 
-    /// Shows it on a full screen instead, until it is taken away.
+    /// Shows progress on a full screen instead, until [`finish`](Self::finish).
     ///
     /// # Errors
     /// When stderr is no terminal.
@@ -112,9 +112,11 @@ impl Progress {
                 }
                 self.print_caveats(new_caveats);
             }
-            Event::RunGivenUp(spec) => self.say(&format!("{} is not tried again", label(spec))),
+            Event::RunGivenUp(spec) => {
+                self.say(&format!("{} failed too often: no more trials of it", label(spec)));
+            }
             Event::Left(left) => output::message(&format!(
-                "warning: {left} (hint: `dfsbench clean` tries to put it back)"
+                "warning: {left} (hint: `dfsbench clean` tries to restore it)"
             )),
             Event::DirectoryBegun { .. }
             | Event::DirectoryEnded
@@ -123,7 +125,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar or the screen away.
+    /// Removes the bar or the screen.
     pub fn finish(&mut self) {
         self.bar.finish_and_clear();
         self.screen = None;

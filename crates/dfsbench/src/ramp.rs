@@ -53,8 +53,8 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     let recovery = parse_time_ns(&args.recovery)
         .map_err(|error| Failure::Usage(format!("--recovery `{}`: {error}", args.recovery)))?;
     if args.run.until_broken.is_some() {
-        let what = "--until-broken: that is what a ramp is";
-        return Err(Failure::Usage(format!("{what} (hint: --max says where it ends)")));
+        let what = "--until-broken: a ramp does that already";
+        return Err(Failure::Usage(format!("{what} (hint: --max sets the limit)")));
     }
     let mut around = plan_source::surroundings();
     around.job = job::stand_ins(&args.run.job)?;
@@ -82,8 +82,11 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
 fn quick_plan() -> Result<RawPlan, Failure> {
     let mut raw = RawPlan::for_target(TargetArg::embedded(User::default()));
     let mix = vec![Workload::Mixed.name().to_owned()];
-    let usual = Overrides { workload: mix, ..Overrides::default() };
-    raw.apply(&QUICK.iter().fold(usual, |all, (setting, level)| all.with(*setting, &[level])))?;
+    let mut usual = Overrides { workload: mix, ..Overrides::default() };
+    for (setting, level) in QUICK {
+        usual = usual.with(setting, &[level]);
+    }
+    raw.apply(&usual)?;
     Ok(raw)
 }
 
@@ -132,7 +135,10 @@ fn search_plan(
     let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
         search_runs(walk, &means, &raising)
     });
-    let made = searched.and_then(|stored| report_campaign(&means, stored, &raising.ramp));
+    let made = match searched {
+        Ok(stored) => report_campaign(&means, stored, &raising.ramp),
+        Err(failure) => Err(failure),
+    };
     drop(raising);
     observers.end(&made);
     Ok(made?.0.into())
@@ -145,10 +151,11 @@ fn report_campaign(
     ramp: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
     campaign::conclude(means, &stored)?;
-    let is_lost = |recovery| matches!(recovery, Some(Recovery::Never { .. }));
-    let lost = replay(&stored, ramp).iter().any(|one| is_lost(one.search.found().recovery));
-    let known = stored.state == CampaignState::Complete && !lost;
-    Ok((if known { End::Ok } else { End::Invalid }, stored))
+    let mut is_known = stored.state == CampaignState::Complete;
+    for one in replay(&stored, ramp) {
+        is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));
+    }
+    Ok((if is_known { End::Ok } else { End::Invalid }, stored))
 }
 
 /// The raised setting, with its first and last value.
@@ -188,10 +195,11 @@ impl<'a> Raising<'a> {
 
     /// The largest number up to `max` that the plan allows, such as for want of buffers.
     fn largest(&self, max: u32) -> u32 {
-        let (mut good, mut bad) = (self.ramp.first, max + 1);
         if self.plan(max).is_ok() {
             return max;
         }
+        // Bisection: `good` is always allowed, `bad` never.
+        let (mut good, mut bad) = (self.ramp.first, max);
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
             if self.plan(middle).is_ok() { good = middle } else { bad = middle }
@@ -217,8 +225,10 @@ impl<'a> Raising<'a> {
     /// One run of the plan with this load.
     fn run(&self, number: usize, load: u32) -> Result<RunSpec, String> {
         let plan = self.plan(load).map_err(|error| error.to_string())?;
-        let run = plan.runs.into_iter().nth(number);
-        run.ok_or_else(|| format!("the plan has fewer runs with {}", self.ramp.describe_load(load)))
+        match plan.runs.into_iter().nth(number) {
+            Some(run) => Ok(run),
+            None => Err(format!("the plan has fewer runs with {}", self.ramp.describe_load(load))),
+        }
     }
 
     fn describe(&self) -> String {
@@ -233,19 +243,23 @@ fn find_raised(
     plan: &Plan,
     request: &SearchRequest,
 ) -> Result<(Setting, u32, u32), Failure> {
-    let hosts = |run: &&RunSpec| !run.placement.hosts.is_empty();
-    let with_hosts = plan.runs.iter().filter(hosts).count();
+    let (mut with_hosts, mut emulated, mut offered) = (0, true, true);
+    let mut workers = 1;
+    for run in &plan.runs {
+        with_hosts += usize::from(!run.placement.hosts.is_empty());
+        emulated &= run.backend.can(Ability::SpeakNfs);
+        offered &= Setting::Rate.has_workload(run.workload);
+        workers = workers.max(run.all_workers());
+    }
     let all_have_hosts = with_hosts == plan.runs.len();
-    let emulated = plan.runs.iter().all(|run| run.backend.can(Ability::SpeakNfs));
-    let offered = plan.runs.iter().all(|run| Setting::Rate.has_workload(run.workload));
     let most = request.max.unwrap_or(MAX);
     match request.raise {
         None | Some(Raise::ClientHosts) if all_have_hosts => {
-            let named = raw.targets.iter().map(|target| target.agents(around).len() as u32);
-            Ok((Setting::ClientHosts, 1, most.min(named.min().unwrap_or(1))))
+            // The target with the fewest hosts limits all.
+            let fewest = raw.targets.iter().map(|target| target.agents(around).len()).min();
+            Ok((Setting::ClientHosts, 1, most.min(fewest.unwrap_or(1) as u32)))
         }
         None | Some(Raise::Clients) if emulated && (with_hosts == 0 || request.raise.is_some()) => {
-            let workers = plan.runs.iter().map(RunSpec::all_workers).max().unwrap_or(1);
             Ok((Setting::Clients, workers, most.max(workers)))
         }
         Some(Raise::Rate) if offered => {

@@ -42,7 +42,7 @@ fn write_pictures(directory: &Path, campaign: &Campaign, results: &Path) -> Resu
     std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
         what: directory.display().to_string(),
         reason: error.to_string(),
-        hint: "name a directory, or a place where one can be made",
+        hint: "name a directory, or a path where one can be made",
     })?;
     for (name, svg) in ::report::pictures(campaign) {
         let file = directory.join(name).with_extension("svg");
@@ -59,10 +59,11 @@ pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
     if let Some(id) = named {
         return Ok(id);
     }
-    store.latest()?.ok_or_else(|| {
+    let Some(id) = store.latest()? else {
         let shown = store.path().display();
-        Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)"))
-    })
+        return Err(Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)")));
+    };
+    Ok(id)
 }
 
 /// Refuses to write a page over a file that is not a page of ours.

@@ -24,14 +24,14 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let stored = store.load(id)?;
     drop(store);
     if stored.state == CampaignState::Complete {
-        let what = format!("campaign {id} ({}) is complete: nothing is missing", stored.name);
+        let what = format!("campaign {id} ({}) is complete; no trial is missing", stored.name);
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench run` makes a new one)")));
     }
     if stored.question.is_search() {
         let what =
             format!("campaign {id} ({}) was a search, which can't be continued", stored.name);
         return Err(Failure::Usage(format!(
-            "{what} (hint: what it measured is kept; start a new one)"
+            "{what} (hint: its results are kept; start a new one)"
         )));
     }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
@@ -43,8 +43,10 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     if let Question::Soak(soak) = &stored.question {
         soak::apply(&mut plan, soak)?;
     }
-    let mut pairs = stored.runs.iter().zip(&plan.runs);
-    let same = pairs.all(|(run, spec)| lasting_spec(&run.spec) == lasting_spec(spec));
+    let mut same = true;
+    for (run, spec) in std::iter::zip(&stored.runs, &plan.runs) {
+        same &= lasting_spec(&run.spec) == lasting_spec(spec);
+    }
     if has_job && !same {
         return Err(other_hosts(id, &stored, &plan));
     }
@@ -68,17 +70,24 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
 
 /// Figures of other hosts don't belong to the same campaign.
 fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
-    let names = |specs: &mut dyn Iterator<Item = &RunSpec>| {
-        let most = specs.max_by_key(|spec| spec.client_hosts().len());
-        let hosts = most.map(RunSpec::client_hosts).unwrap_or_default();
-        hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let before = names(&mut stored.runs.iter().map(|run| &run.spec));
-    let now = names(&mut plan.runs.iter());
+    let before = name_hosts(stored.runs.iter().map(|run| &run.spec));
+    let now = name_hosts(plan.runs.iter());
     Failure::Usage(format!(
         "campaign {id} was measured on the hosts {before}, and the job brings {now} (hint: as many \
          agents on the same nodes, such as srun --nodelist)"
     ))
+}
+
+/// Names the client hosts of the run that has most.
+fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
+    let Some(most) = specs.max_by_key(|spec| spec.client_hosts().len()) else {
+        return String::new();
+    };
+    let mut names = Vec::new();
+    for host in most.client_hosts() {
+        names.push(host.name.as_str());
+    }
+    names.join(", ")
 }
 
 /// A run without what each start of the in-memory server chooses again.

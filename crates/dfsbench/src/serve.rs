@@ -29,12 +29,13 @@ const TICK: Duration = Duration::from_millis(50);
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.tls_ca_out {
         output_file::check(path, None)?;
-        let read = [&args.tls_cert, &args.tls_key].into_iter().flatten();
-        if read.into_iter().any(|read| output_file::is_same_file(path, read)) {
-            let path = path.display();
-            return Err(Failure::Usage(format!(
-                "--tls-ca-out `{path}` is read by this command (hint: name another file)"
-            )));
+        for read in [&args.tls_cert, &args.tls_key].into_iter().flatten() {
+            if output_file::is_same_file(path, read) {
+                let path = path.display();
+                return Err(Failure::Usage(format!(
+                    "--tls-ca-out `{path}` is read by this command (hint: name another file)"
+                )));
+            }
         }
     }
     let server_plan = plan_of(args)?;
@@ -66,7 +67,10 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
-    let faults = args.fault.iter().map(|text| parse_fault(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut faults = Vec::new();
+    for text in &args.fault {
+        faults.push(parse_fault(text)?);
+    }
     check_faults(&faults)?;
     Ok(ServerPlan {
         memory_bytes: plan::parse_server_memory(&args.memory, "--memory")?,
@@ -83,14 +87,18 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
 }
 
 fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
-    let listen: IpAddr = args.listen.parse().map_err(|_| {
+    let Ok(listen) = args.listen.parse::<IpAddr>() else {
         let hint = "an address of this host, such as 127.0.0.1, 0.0.0.0 or ::";
-        Failure::Usage(format!("--listen: `{}` is no address (hint: {hint})", args.listen))
-    })?;
-    let network = |text: &String| {
-        text.parse::<Network>().map_err(|error| Failure::Usage(format!("--allow: {error}")))
+        let what = format!("--listen: `{}` is no address", args.listen);
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     };
-    let allowed = args.allow.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+    let mut allowed = Vec::new();
+    for text in &args.allow {
+        match text.parse::<Network>() {
+            Ok(network) => allowed.push(network),
+            Err(error) => return Err(Failure::Usage(format!("--allow: {error}"))),
+        }
+    }
     let off_loopback = !listen.to_canonical().is_loopback();
     if off_loopback && allowed.is_empty() {
         return Err(Failure::Usage(format!(
@@ -121,24 +129,30 @@ fn tls_config(args: &ServeArgs) -> Result<Option<TlsConfig>, Failure> {
         let error = "--tls-cert and --tls-ca-out have no effect without --tls";
         return if named { Err(Failure::Usage(error.to_owned())) } else { Ok(None) };
     }
-    let read = |flag: &str, path: &Path| {
-        std::fs::read_to_string(path).map_err(|error| {
-            Failure::Usage(format!("{flag}: can't read `{}`: {error}", path.display()))
-        })
-    };
     let certificate = match (&args.tls_cert, &args.tls_key) {
-        (Some(chain), Some(key)) => {
-            Certificate::Pem { chain: read("--tls-cert", chain)?, key: read("--tls-key", key)? }
-        }
+        (Some(chain), Some(key)) => Certificate::Pem {
+            chain: read_pem("--tls-cert", chain)?,
+            key: read_pem("--tls-key", key)?,
+        },
         _ => Certificate::SelfSigned,
     };
-    let client_authorities = args.tls_client_ca.as_deref();
-    let client_authorities = client_authorities.map(|path| read("--tls-client-ca", path));
-    let client_authorities = client_authorities.transpose()?;
+    let mut client_authorities = None;
+    if let Some(path) = &args.tls_client_ca {
+        client_authorities = Some(read_pem("--tls-client-ca", path)?);
+    }
     Ok(Some(TlsConfig { certificate, client_authorities, ..TlsConfig::default() }))
 }
 
-/// Adds what to do about a port that can't be had.
+fn read_pem(flag: &str, path: &Path) -> Result<String, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) => {
+            Err(Failure::Usage(format!("{flag}: can't read `{}`: {error}", path.display())))
+        }
+    }
+}
+
+/// Adds advice to the error of a port that can't be used.
 fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {

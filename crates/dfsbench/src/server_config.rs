@@ -50,10 +50,12 @@ fn server_versions(offered: &[NfsVersion]) -> Versions {
 fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
     let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
     for fault in &server.faults {
-        add_fault(&mut plan, *fault).ok_or_else(|| {
+        if add_fault(&mut plan, *fault).is_none() {
             let text = fault.text();
-            Failure::Usage(format!("fault `{text}`: no version of NFS has such a call or error"))
-        })?;
+            return Err(Failure::Usage(format!(
+                "fault `{text}`: no version of NFS has such a call or error"
+            )));
+        }
     }
     Ok(plan)
 }
@@ -66,9 +68,9 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         }
         PlannedFault::ServiceTime { times, calls } => {
             let time = service_time(times);
-            let each =
-                faulted_calls(calls)?.into_iter().map(|calls| CallServiceTime { calls, time });
-            plan.service_times.extend(each);
+            for calls in faulted_calls(calls)? {
+                plan.service_times.push(CallServiceTime { calls, time });
+            }
         }
         PlannedFault::Bandwidth { bytes_per_s, wire } => {
             let counts = if wire { CappedBytes::Wire } else { CappedBytes::Payload };
@@ -88,8 +90,9 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         }
         PlannedFault::Error { calls, error, share } => {
             let (status, share) = (parse_status(error)?, parts_per_million(share));
-            let each = faulted_calls(calls)?.into_iter();
-            plan.errors.extend(each.map(|calls| ErrorFault { calls, status, share }));
+            for calls in faulted_calls(calls)? {
+                plan.errors.push(ErrorFault { calls, status, share });
+            }
         }
         PlannedFault::Stall { lasts_ns, at_ns } => {
             let event = ServerEvent::Stall { duration_ns: lasts_ns };
@@ -147,30 +150,47 @@ const fn parts_per_million(share: Share) -> PartsPerMillion {
     PartsPerMillion(share.0)
 }
 
-/// The numbers of a call in the versions that are meant; `None` where none has it.
+/// The numbers of a call in the requested versions; `None` where none has it.
 fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
     let Calls::Named { version, name } = calls else { return Some(vec![FaultedCalls::All]) };
-    let number = |position: Option<usize>| position.map(|number| number as u32);
-    let v2 = number(nfs2::Procedure::ALL.iter().position(|call| call.name() == name));
-    let v3 = number(nfs3::Procedure::ALL.iter().position(|call| call.name() == name));
-    let v4 = OpCode::ALL.iter().find(|call| call.name() == name).map(|call| call.number());
-    let all = [
-        (2, v2.map(FaultedCalls::V2)),
-        (3, v3.map(FaultedCalls::V3)),
-        (4, v4.map(FaultedCalls::V4)),
-    ];
-    let meant = all.into_iter().filter(|(of, _)| version.is_none_or(|version| version == *of));
-    let found: Vec<FaultedCalls> = meant.filter_map(|(_, calls)| calls).collect();
-    (!found.is_empty()).then_some(found)
+    let mut found = Vec::new();
+    // The number of a procedure of v2 and v3 is its place in the list; v4 has numbers of its own.
+    if matches!(version, None | Some(2)) {
+        for (number, call) in std::iter::zip(0.., &nfs2::Procedure::ALL) {
+            if call.name() == name {
+                found.push(FaultedCalls::V2(number));
+            }
+        }
+    }
+    if matches!(version, None | Some(3)) {
+        for (number, call) in std::iter::zip(0.., &nfs3::Procedure::ALL) {
+            if call.name() == name {
+                found.push(FaultedCalls::V3(number));
+            }
+        }
+    }
+    if matches!(version, None | Some(4)) {
+        for call in OpCode::ALL {
+            if call.name() == name {
+                found.push(FaultedCalls::V4(call.number()));
+            }
+        }
+    }
+    if found.is_empty() { None } else { Some(found) }
 }
 
-/// The status of a name without its prefix.
+/// Parses the name of a status without its prefix; names of v3 go before those of v4.
 fn parse_status(error: &str) -> Option<Status> {
-    let named = |version: ProtocolVersion, prefix: &str| {
-        let same = |status: &&Status| status.name_in(version).strip_prefix(prefix) == Some(error);
-        Status::ALL.iter().find(same).copied()
-    };
-    named(ProtocolVersion::V3, "NFS3ERR_").or_else(|| named(ProtocolVersion::V4_2, "NFS4ERR_"))
+    for (version, prefix) in
+        [(ProtocolVersion::V3, "NFS3ERR_"), (ProtocolVersion::V4_2, "NFS4ERR_")]
+    {
+        for status in Status::ALL {
+            if status.name_in(version).strip_prefix(prefix) == Some(error) {
+                return Some(*status);
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]

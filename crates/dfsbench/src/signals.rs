@@ -134,7 +134,7 @@ fn register_handler(
     Ok(())
 }
 
-/// Waits for the second signal and ends the process; a byte comes for each.
+/// Waits for the second signal and ends the process; each signal writes a byte.
 fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
     let mut bytes = [0; 16];
     let mut count = 0;
@@ -190,7 +190,7 @@ fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
 
 /// A stream that gets a byte for each signal, until this is dropped.
 pub struct SignalStream {
-    /// Brings the bytes.
+    /// Source of the bytes.
     pub stream: UnixStream,
     ids: Vec<SigId>,
 }
@@ -204,7 +204,7 @@ impl Drop for SignalStream {
     }
 }
 
-/// Has a byte come for every signal, for the caller who restores something before a second one ends
+/// Sends a byte for every signal, to a caller that restores something before a second one ends
 /// the process by [`end_now`]; until the result is dropped nothing else ends it.
 ///
 /// # Errors

@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use fleet::rendezvous::AGENTS_MAX;
 use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
-use crate::{input_file, output, plan_source};
+use crate::{input_file, job, output, plan_source};
 
 /// Minutes that a job needs beside the campaign itself.
 const AROUND_MINUTES: u64 = 10;
@@ -27,7 +28,7 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {
         return Err(Failure::Usage(format!(
-            "`{source_name}` can be read here only, and the job reads the plan again (hint: name \
+            "`{source_name}` can be read only here and once, and the job reads the plan again (hint: name \
              a file that the job finds)"
         )));
     }
@@ -37,23 +38,20 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {
         Some(program) => program.clone(),
-        None => std::env::current_exe()
-            .map_err(|error| Failure::Lab(format!("where is this program? {error}")))?,
+        None => job::this_program()?,
     };
     output::data(job_script(args, &plan.name, agents, minutes, &program)?.as_bytes())?;
     Ok(End::Ok.into())
 }
 
 fn count_agents(args: &SlurmArgs) -> Result<u32, Failure> {
-    let agents = args.nodes.checked_mul(args.agents_per_node);
-    agents.filter(|agents| (1..=fleet::rendezvous::AGENTS_MAX).contains(agents)).ok_or_else(|| {
-        Failure::Usage(format!(
-            "--nodes {} with --agents-per-node {}: there are 1 to {} agents",
-            args.nodes,
-            args.agents_per_node,
-            fleet::rendezvous::AGENTS_MAX
-        ))
-    })
+    match args.nodes.checked_mul(args.agents_per_node) {
+        Some(agents) if (1..=AGENTS_MAX).contains(&agents) => Ok(agents),
+        _ => Err(Failure::Usage(format!(
+            "--nodes {} with --agents-per-node {}: there are 1 to {AGENTS_MAX} agents",
+            args.nodes, args.agents_per_node
+        ))),
+    }
 }
 
 fn job_script(
@@ -70,25 +68,29 @@ fn job_script(
         format!("ntasks-per-node={}", args.agents_per_node),
         format!("time={minutes}"),
     ];
-    options.extend(args.partition.iter().map(|name| format!("partition={name}")));
-    options.extend(args.account.iter().map(|name| format!("account={name}")));
-    options.extend(args.sbatch.iter().map(|it| it.trim_start_matches("--").to_owned()));
+    if let Some(name) = &args.partition {
+        options.push(format!("partition={name}"));
+    }
+    if let Some(name) = &args.account {
+        options.push(format!("account={name}"));
+    }
+    for option in &args.sbatch {
+        options.push(option.trim_start_matches("--").to_owned());
+    }
     let mut text = String::from("#!/bin/sh\n");
     for option in &options {
         if option.contains(['\n', '\r', '"']) {
             return Err(Failure::Usage(format!("`{option}` can't be an option of sbatch")));
         }
         let quote = if option.contains([' ', '\t']) { "\"" } else { "" };
-        let (key, value) = option
-            .split_once('=')
-            .map_or((option.as_str(), None), |(key, value)| (key, Some(value)));
-        let value = value.map_or(String::new(), |value| format!("={quote}{value}{quote}"));
         // Writing to a string never fails.
-        let _ = writeln!(text, "#SBATCH --{key}{value}");
+        let _ = match option.split_once('=') {
+            Some((key, value)) => writeln!(text, "#SBATCH --{key}={quote}{value}{quote}"),
+            None => writeln!(text, "#SBATCH --{option}"),
+        };
     }
-    let words =
+    let [program, plan, results] =
         [program, &args.plan, &args.results].map(|path| quote_word(&path.to_string_lossy()));
-    let [program, plan, results] = words;
     let _ = write!(
         text,
         "\n# The controller runs here, on the first node; srun starts an agent for each task.\n\
@@ -99,8 +101,9 @@ fn job_script(
 
 /// A word as a shell reads it back.
 fn quote_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:=@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+,:=@%".contains(c))
+    {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

@@ -123,8 +123,10 @@ const DEFAULTS: [(Setting, &str); 9] = [
 
 /// Says whether the plan, or a flag, asks for as much load as the server takes.
 fn is_closed_loop(raw: &RawPlan) -> bool {
-    let levels = raw.factors.get(Setting::Rate);
-    levels.is_some_and(|levels| levels.iter().all(|level| level.value == Value::Number(0)))
+    match raw.factors.get(Setting::Rate) {
+        Some(levels) => levels.iter().all(|level| level.value == Value::Number(0)),
+        None => false,
+    }
 }
 
 /// Above this duration intervals are seconds, so that a day's timeline has 86,400 points.

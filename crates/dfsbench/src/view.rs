@@ -80,7 +80,9 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     });
     let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
     output::data(format!("{url}\n").as_bytes())?;
-    output::message("Serving this host alone; ctrl-C ends it. The address is the key to it.");
+    output::message(
+        "Serving this host only; ctrl-C ends it. The token in the address grants access.",
+    );
     if !args.no_open {
         open_browser(&url);
     }
@@ -263,7 +265,7 @@ fn not_found() -> Answer {
     error_answer(
         "404 Not Found",
         "",
-        "There is no such page: take the address that dfsbench printed.",
+        "There is no such page: use the address that dfsbench printed.",
     )
 }
 

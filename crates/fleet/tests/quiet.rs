@@ -37,16 +37,16 @@ impl AsFd for Counted {
 }
 
 #[test]
-fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_completely() {
+fn frequent_progress_of_an_agent_is_sent_seldom_and_completely() {
     let (agent, mut controller) = UnixStream::pair().unwrap();
-    let said = Arc::new(AtomicU64::new(0));
-    let output = Counted(agent.try_clone().unwrap(), Arc::clone(&said));
+    let sent = Arc::new(AtomicU64::new(0));
+    let output = Counted(agent.try_clone().unwrap(), Arc::clone(&sent));
     let clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let end = stdio::agent_end(agent, output, clocks, <_>::default());
     controller.write_all(&Greeting::ours().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {
-        // As often as the watch of a pass tells it, of a host that does a million ops in between.
+        // As often as a pass reports it, on a host that does a million ops from one report to the next.
         let (begun, mut ticks) = (Instant::now(), 0);
         while begun.elapsed() < Duration::from_secs(seconds) {
             ticks += 1;
@@ -60,11 +60,11 @@ fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_co
     });
     let mut input = controller.try_clone().unwrap();
     Greeting::expect(&mut input).unwrap();
-    let (mut heard, mut ops) = (0, 0);
+    let (mut received, mut ops) = (0, 0);
     loop {
         match wire::read::<Report>(&mut input).unwrap() {
             Some(Message::Payload(Report::Progress(sample))) => {
-                (heard, ops) = (heard + 1, ops + sample.ops);
+                (received, ops) = (received + 1, ops + sample.ops);
             }
             Some(Message::Payload(report)) => {
                 assert_eq!(report, Report::Worked { done: Vec::new(), is_broken: false });
@@ -78,7 +78,7 @@ fn an_agent_that_tells_of_its_progress_all_the_time_is_heard_now_and_then_and_co
     // Nothing is left out, and nothing comes after the answer.
     assert_eq!(ops, ticks * 1_000_000);
     let most = seconds * 1_000 / stdio::PROGRESS_EVERY.as_millis() as u64 + 1;
-    assert!(heard <= most, "{heard} times in {seconds} s");
-    let bytes = said.load(Relaxed);
+    assert!(received <= most, "{received} times in {seconds} s");
+    let bytes = sent.load(Relaxed);
     assert!(bytes < seconds * BYTES_PER_S_MAX / 4, "{bytes} bytes in {seconds} s");
 }

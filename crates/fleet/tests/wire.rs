@@ -140,8 +140,8 @@ fn other_versions_are_named_and_strangers_quoted() {
     assert!(greet(&Greeting::ours().to_bytes()).is_ok());
     let theirs = Greeting { protocol: PROTOCOL + 1, version: "9.9.9".into() };
     let ours = Greeting::ours();
-    let said = greet(&theirs.to_bytes()).unwrap_err().to_string();
-    assert_eq!(said, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
+    let message = greet(&theirs.to_bytes()).unwrap_err().to_string();
+    assert_eq!(message, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
     // What only looks alike when it is printed is another one, too.
     let mut alike = ours.to_bytes();
     let dot = alike.iter().rposition(|byte| *byte == b'.').unwrap();
@@ -150,11 +150,11 @@ fn other_versions_are_named_and_strangers_quoted() {
     let of_text = |text: &str| Greeting::expect(&mut text.as_bytes()).unwrap_err();
     let welcome = of_text("DFSB welcomes you\nDFSBENCH");
     assert!(
-        matches!(&welcome, WireError::NotDfsbench(said) if said == "DFSB welcomes you"),
+        matches!(&welcome, WireError::NotDfsbench(message) if message == "DFSB welcomes you"),
         "{welcome}"
     );
     let cut = of_text("DFS");
-    assert!(matches!(&cut, WireError::NotDfsbench(said) if said == "DFS"), "{cut}");
+    assert!(matches!(&cut, WireError::NotDfsbench(message) if message == "DFS"), "{cut}");
     assert!(matches!(of_text(""), WireError::Io(_)));
 }
 
@@ -165,10 +165,10 @@ proptest! {
         piece in 1_usize..40,
         whole in 0.0_f64..1.0,
     ) {
-        let said = [Message::Payload(a_pass(&times)), Message::Heartbeat, Message::Stop];
-        let bytes: Vec<u8> = said.iter().flat_map(bytes_of).collect();
+        let sent = [Message::Payload(a_pass(&times)), Message::Heartbeat, Message::Stop];
+        let bytes: Vec<u8> = sent.iter().flat_map(bytes_of).collect();
         let mut input = Pieces(&bytes, piece);
-        for message in said {
+        for message in sent {
             prop_assert_eq!(wire::read(&mut input).unwrap(), Some(message));
         }
         prop_assert_eq!(wire::read::<Report>(&mut input).unwrap(), None);

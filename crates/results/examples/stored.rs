@@ -1,4 +1,4 @@
-//! Stores a campaign of many runs, as large as somebody wants to see reports cope with:
+//! Stores a campaign of many runs, as large as reports have to cope with:
 //! `cargo run --release -p results --example stored -- FILE RUNS [TRIALS]`.
 //!
 //! The campaign is the one with which reports are tested, and it goes through [`Store`], as every

@@ -16,7 +16,7 @@ pub(crate) fn insert(
     fault_events: &[FaultEvent],
 ) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(
-        "INSERT INTO pulses (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,
+        "INSERT INTO `pulses` (pass_id, at_ns, ops, errors, p50_ns, p99_ns, max_ns, uncommitted,
              rss_bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
@@ -34,7 +34,7 @@ pub(crate) fn insert(
         ])?;
     }
     let mut insert = transaction.prepare_cached(
-        "INSERT INTO upsets (pass_id, blow, host, planned_ns, begun_ns, ended_ns, failed)
+        "INSERT INTO `upsets` (pass_id, `blow`, host, planned_ns, begun_ns, ended_ns, failed)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for event in fault_events {

@@ -238,7 +238,7 @@ fn open_connection(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// Does the work in a transaction that holds the write lock from its start: one that asked for it
+/// Does the work in a transaction that holds the write lock from its start: one that requests it
 /// later could find that another process has written since it read.
 fn commit_work<T>(
     connection: &mut Connection,

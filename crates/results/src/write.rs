@@ -306,7 +306,7 @@ fn insert_details(
         let severity = severity_name(caveat.code.severity());
         insert.execute(params![pass_id, caveat.code.code(), severity, caveat.evidence])?;
     }
-    let sql = "INSERT INTO truths (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO `truths` (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for cross_check in &pass.cross_checks {
         let (expected, found) = (whole(cross_check.expected)?, whole(cross_check.found)?);

@@ -39,8 +39,8 @@ fn every_table_view_and_column_is_on_the_page_and_no_other() {
     let made: BTreeSet<String> = names(&db, made).into_iter().collect();
     let tables = PAGE.split_once("## Tables").unwrap().1.split_once("## Ten queries").unwrap().0;
     let rows = tables.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-    let told: BTreeSet<String> = rows.map(|row| row.0.to_owned()).collect();
-    assert_eq!(told, made);
+    let documented: BTreeSet<String> = rows.map(|row| row.0.to_owned()).collect();
+    assert_eq!(documented, made);
     for table in names(&db, "SELECT name FROM sqlite_schema WHERE type = 'table'") {
         let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{table}` | ")));
         let row = row.unwrap_or_else(|| panic!("{table} is not on the page"));

@@ -23,7 +23,7 @@ fn stored(path: &Path, table: &str, names: &[String]) -> Vec<Vec<Option<String>>
                 Value::Integer(number) => Some(number.to_string()),
                 Value::Real(number) => Some(format!("{number:.6e}")),
                 Value::Text(text) => Some(text),
-                Value::Blob(_) => panic!("{table}: a blob was asked for"),
+                Value::Blob(_) => panic!("{table}: a blob was queried"),
             })
         });
         cells.collect::<rusqlite::Result<_>>()

@@ -66,9 +66,9 @@ fn both_have_everything_after_both_have_taken_from_each_other() {
     assert_eq!(trials(&joined, 0).last().unwrap(), &&done(7, 70));
     assert_eq!(joined.runs[2].trials, [done(0, 80)]);
     assert_eq!(joined.runs[3].trials, [done(0, 90)]);
-    assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "what was here stays");
+    assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "what was here is kept");
 
-    // The trial that was stopped is there no longer; whoever takes it back has what is here.
+    // The stopped trial was replaced; importing back gives the other file what is here.
     let second = Gained { trials: 1, tags: 1, ..Gained::default() };
     assert_eq!(gained(&mut there, &path), second);
     let back = there.load(1).unwrap();
@@ -98,7 +98,7 @@ fn a_trial_that_was_stopped_gives_way_to_the_one_that_was_made() {
 }
 
 #[test]
-fn trials_that_differ_are_told_and_those_that_are_here_stay() {
+fn trials_that_differ_are_reported_and_those_that_are_here_are_kept() {
     let (_directory, path, copy) = two();
     for (file, started) in [(&path, 70), (&copy, 71)] {
         let mut store = Store::open_or_create(file).unwrap();

@@ -1,5 +1,5 @@
 //! The results file as its users meet it: what goes in comes out, and what is not a results file
-//! is refused with a sentence that says so and stays as it was.
+//! is refused with a sentence that says so, and left as it was.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn a_campaign_that_is_gone_on_with_loses_only_its_stopped_trials() {
     expected.runs[0].trials.truncate(2);
     assert_eq!(store.load(1).unwrap(), expected);
     assert_eq!(store.load(2).unwrap().runs, campaign().runs);
-    // Nothing hangs in the air, and the trial may be made anew.
+    // No row is left without its parent, and the trial may be stored again.
     let run_id = standing[0].run_id;
     let again = trial(2, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);
     store.add_trial(run_id, &again).unwrap();
@@ -214,12 +214,12 @@ fn an_empty_file_holds_no_results_but_may_be_filled() {
 }
 
 #[test]
-fn a_locked_file_is_waited_for_and_then_said() {
+fn a_locked_file_is_waited_for_and_then_reported() {
     let (_directory, path) = filled();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     refused(&path, "locked by another process");
-    // Somebody who only prepares to write does not keep readers out.
+    // A process that only prepares to write does not keep readers out.
     other.execute_batch("ROLLBACK; BEGIN IMMEDIATE").unwrap();
     assert!(Store::open_existing(&path).unwrap().load(1).is_ok());
     let mut store = Store::open_or_create(&path).unwrap();
@@ -236,7 +236,7 @@ fn a_write_cut_off_by_a_crash_is_rolled_back() {
     // files at this moment is what a crash leaves.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
-    other.execute_batch("DELETE FROM samples; DELETE FROM truths; DELETE FROM settings").unwrap();
+    other.execute_batch("DELETE FROM samples; DELETE FROM `truths`; DELETE FROM settings").unwrap();
     other.execute_batch("UPDATE kinds SET service_time = zeroblob(100000)").unwrap();
     let crashed = directory.path().join("crashed.db");
     fs::copy(&path, &crashed).unwrap();
@@ -252,7 +252,7 @@ fn a_write_cut_off_by_a_crash_is_rolled_back() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_damage_is_said() {
+fn what_does_not_fit_is_refused_and_damage_is_reported() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let mut far = trial(7, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);

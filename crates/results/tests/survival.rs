@@ -22,14 +22,14 @@ const FILE: &str = "DFSBENCH_TEST_FILE";
 /// How often the writer is killed.
 const KILLS: u64 = 100;
 
-/// Writes as fast as it can and says after each commit what it has done, until somebody kills it
+/// Writes as fast as it can and says after each commit what it has done, until it is killed
 /// or it can't go on. A test only in name: it does nothing unless the others start it.
 #[test]
 fn writer() {
     let Ok(path) = env::var(FILE) else { return };
     let path = Path::new(&path);
     let mut out = std::io::stdout();
-    let mut say = |what: &str| out.write_all(format!("said {what}\n").as_bytes()).unwrap();
+    let mut say = |what: &str| out.write_all(format!("wrote {what}\n").as_bytes()).unwrap();
     let result = write_on(path, &mut say);
     say(&format!("error {}", result.unwrap_err()));
 }
@@ -72,11 +72,11 @@ fn start(path: &Path, around: Option<&str>) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// What the writer said: the words behind `said`.
-fn said(child: &mut std::process::Child) -> Vec<String> {
+/// Returns the words that the writer printed behind `wrote`.
+fn written_words(child: &mut std::process::Child) -> Vec<String> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let lines = lines.map_while(Result::ok);
-    lines.filter_map(|line| Some(line.split_once("said ")?.1.to_owned())).collect()
+    lines.filter_map(|line| Some(line.split_once("wrote ")?.1.to_owned())).collect()
 }
 
 /// Trials that are stored, after everything was read; panics where anything is not whole.
@@ -111,20 +111,20 @@ fn kill_9_at_any_moment_loses_nothing_that_was_written() {
         std::thread::sleep(Duration::from_micros(model::random::draw(7, kill) % 120_000));
         child.kill().unwrap();
         child.wait().unwrap();
-        let said = said(&mut child);
-        assert!(said.iter().all(|what| !what.starts_with("error")), "{said:?}");
+        let words = written_words(&mut child);
+        assert!(words.iter().all(|what| !what.starts_with("error")), "{words:?}");
         // A removal takes the six trials of a campaign along; the last change may be unsaid.
-        let count = |word: &str| said.iter().filter(|what| *what == word).count();
+        let count = |word: &str| words.iter().filter(|what| *what == word).count();
         let (written, removed) = (count("trial"), 6 * count("removed"));
         let (after, known) = (trials(&path), before + written);
         let least = known.saturating_sub(removed + 6);
-        assert!(after >= least && after <= known + 1, "{before} {said:?} {after}");
-        if removed == 0 && said.last().is_some_and(|what| what == "trial") && written < 6 {
-            assert!(after >= known, "{before} {said:?} {after}");
+        assert!(after >= least && after <= known + 1, "{before} {words:?} {after}");
+        if removed == 0 && words.last().is_some_and(|what| what == "trial") && written < 6 {
+            assert!(after >= known, "{before} {words:?} {after}");
         }
         most = most.max(written);
     }
-    assert!(most > 0, "no writer came far enough to be killed while it wrote");
+    assert!(most > 0, "no writer got far enough to be killed while it wrote");
 }
 
 #[test]
@@ -133,14 +133,14 @@ fn a_bound_on_the_file_is_one_sentence_and_nothing_is_half_written() {
     let path = directory.path().join("dfsbench.db");
     // Blocks of 512 bytes; the signal is ignored as a shell does it, so that the write fails.
     let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 700;"));
-    let said = said(&mut child);
+    let words = written_words(&mut child);
     child.wait().unwrap();
-    let error = said.last().unwrap();
+    let error = words.last().unwrap();
     assert!(error.starts_with("error `") && error.contains("(hint: "), "{error}");
     assert!(error.contains("dfsbench.db") && error.contains("disk"), "{error}");
-    let written = said.iter().filter(|what| *what == "trial").count();
-    let removed = 6 * said.iter().filter(|what| *what == "removed").count();
-    assert!(written > 0, "{said:?}");
+    let written = words.iter().filter(|what| *what == "trial").count();
+    let removed = 6 * words.iter().filter(|what| *what == "removed").count();
+    assert!(written > 0, "{words:?}");
     assert_eq!(trials(&path), written - removed);
     // With room again it goes on.
     keep(&mut Store::open_or_create(&path).unwrap(), &campaign());

@@ -26,9 +26,9 @@ A figure counts as lower or higher where its ratio lies beyond the smallest effe
 interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
 that. p50 and p99 are response times.
 
-Exit codes: 0 all bounds are kept, 1 one is overstepped, 2 wrong usage, 4 it is inconclusive whether
-one is kept: the interval reaches beyond it, there are too few trials, or a row is missing or
-invalid afterwards; the output says how many trials would tell. --inconclusive ok ends with 0 there.";
+Exit codes: 0 all bounds are kept, 1 one is exceeded, 2 wrong usage, 4 inconclusive: an interval
+reaches beyond its bound, there are too few trials, or a row is missing or invalid afterwards; the
+output says how many trials would decide. --inconclusive ok ends with 0 there.";
 
 /// Compares two campaigns, or two selections of one, row by row.
 ///
@@ -41,11 +41,10 @@ pub struct CompareArgs {
     pub before: String,
     /// The same for the other side [default: the same campaign, with two --where]
     pub after: Option<String>,
-    /// Only rows with these settings; given twice, the first is for the one side and the second
-    /// for the other
+    /// Only rows with these settings; given twice, the first is for BEFORE and the second for AFTER
     #[arg(long = "where", value_name = "NAME=VALUE[,...]")]
     pub only: Vec<String>,
-    /// The smallest difference worth noting [default: 5%, or the smallest bound below it]
+    /// Smallest difference that counts [default: 5%, or the smallest bound below it]
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE")]
     pub effect: Option<String>,
     /// End with exit code 1 where a rate fell by more than this
@@ -55,11 +54,11 @@ pub struct CompareArgs {
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
     pub max_slowdown: Vec<String>,
-    /// Outcome where it is inconclusive whether a bound is kept: fail ends with exit code 4, ok
+    /// Outcome where it is not certain whether a bound is kept: fail ends with exit code 4, ok
     /// with 0
     #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
     pub inconclusive: Inconclusive,
-    /// How to make up for many comparisons, of which some come out by chance: none or holm
+    /// Correction for many comparisons, of which some differ by chance: none or holm
     #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
     pub adjust: Adjust,
     /// Path of the results file
@@ -71,33 +70,33 @@ pub struct CompareArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Print nothing: the exit code tells
+    /// Print nothing; only set the exit code
     #[arg(long, short, conflicts_with = "output")]
     pub quiet: bool,
 }
 
-/// The outcome where it is inconclusive whether a bound is kept.
+/// The outcome where it is not certain whether a bound is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Inconclusive {
-    /// Exit code 4: a bound that is not shown to be kept is no pass
+    /// Exit code 4: a bound that is not shown to be kept fails
     Fail,
-    /// Exit code 0: only what is shown to be overstepped fails
+    /// Exit code 0: only bounds that are shown to be exceeded fail
     Ok,
 }
 
-/// How to make up for many comparisons.
+/// The correction for many comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Adjust {
-    /// Each comparison stands for itself
+    /// No correction
     None,
-    /// All of them together err in 5 % at most; needs more trials
+    /// All together err in 5 % of cases at most; needs more trials
     Holm,
 }
 
-/// Tells which factors govern the figures of a campaign, by how much, and how sure that is.
+/// Shows which factors change the figures of a campaign, by how much, and how certain that is.
 ///
-/// A share is how much of the variance a factor governs. A ratio compares a level with the first
-/// one, all else alike, with its 95 % interval.
+/// A share is the part of the variance that a factor explains. A ratio compares a level with the first
+/// one, all else equal, with its 95 % interval.
 #[derive(Debug, Parser)]
 pub struct FactorsArgs {
     /// The number of a campaign in the results file, `last`, another results file (its last

@@ -11,10 +11,10 @@ use report::Format;
 
 use super::{RESULTS, one_of};
 
-/// Lists the campaigns of the results file: how they stand, what they hold, whether it counts.
+/// Lists the campaigns of the results file: their state, their contents and their verdicts.
 ///
-/// Verdicts are of rows, as in the report: a row is a run and a pass. They are judged again from
-/// the trials each time.
+/// Verdicts count rows of the report: a row is a pass of a run. They are computed from the stored
+/// trials each time.
 #[derive(Debug, Parser)]
 pub struct ListArgs {
     /// Path of the results file
@@ -23,7 +23,7 @@ pub struct ListArgs {
     /// Only campaigns with this tag; given several times, with all of them
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
-    /// Only campaigns that stand so
+    /// Only campaigns in this state
     #[arg(long, value_enum)]
     pub state: Option<State>,
     /// Only campaigns whose name contains this
@@ -34,7 +34,7 @@ pub struct ListArgs {
     pub format: Format,
 }
 
-/// Shows what is known about a campaign: its conditions, its tags and notes, its plan.
+/// Shows a campaign: its conditions, tags, notes and plan.
 #[derive(Debug, Parser)]
 pub struct ShowArgs {
     /// Number of the campaign [default: the last]
@@ -45,7 +45,7 @@ pub struct ShowArgs {
     /// Print the plan alone, as a file that `dfsbench run` takes
     #[arg(long, conflicts_with = "json")]
     pub plan: bool,
-    /// Print all of it for programs
+    /// Print everything as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -55,14 +55,14 @@ pub struct ShowArgs {
 pub struct NoteArgs {
     /// Number of the campaign
     pub campaign: i64,
-    /// Text that is to be remembered
+    /// Text of the note
     pub text: String,
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
 }
 
-/// Gives a campaign tags, or takes some away.
+/// Adds tags to a campaign, or removes some.
 #[derive(Debug, Parser)]
 pub struct TagArgs {
     /// Number of the campaign
@@ -70,7 +70,7 @@ pub struct TagArgs {
     /// One word each: letters, digits and ._:+=@/-
     #[arg(value_name = "TAG", required_unless_present = "remove")]
     pub tags: Vec<String>,
-    /// Take this tag away
+    /// Remove this tag
     #[arg(long, value_name = "TAG")]
     pub remove: Vec<String>,
     /// Path of the results file
@@ -80,7 +80,7 @@ pub struct TagArgs {
 
 /// Removes a campaign from the results file, for good.
 ///
-/// Without --really it only says what would go. Its number is not given to another campaign.
+/// Without --really it only prints what would be removed. The number is not used again.
 #[derive(Debug, Parser)]
 pub struct RmArgs {
     /// Number of the campaign
@@ -93,9 +93,8 @@ pub struct RmArgs {
     pub results: PathBuf,
 }
 
-/// Takes the campaigns of another results file into this one, whole; those that are here already
-/// are known again and gain the trials, notes and tags that they lack. A second import changes
-/// nothing.
+/// Copies the campaigns of another results file into this one. Campaigns that are here already gain
+/// the trials, notes and tags that they lack. A second import changes nothing.
 #[derive(Debug, Parser)]
 pub struct ImportArgs {
     /// The other results file, which is not changed
@@ -154,14 +153,14 @@ impl From<ExportForm> for results::ExportFormat {
     }
 }
 
-/// How a campaign stands.
+/// The state of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum State {
-    /// It is being made, or was killed
+    /// Running now, or killed
     Running,
-    /// Every trial that was planned has been made
+    /// Every planned trial was made
     Complete,
-    /// It was stopped before its end
+    /// Stopped before its end
     Interrupted,
 }
 

@@ -12,24 +12,24 @@ use super::RunArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  dfsbench ladder                             what limits NFS on this machine: memory, TCP, RPC or
-                                              our own server, in less than a minute
-  dfsbench ladder nfs://server/export         a server of yours, against our own under the same
-                                              client
+  dfsbench ladder                             the bottleneck of NFS on this machine: memory, TCP,
+                                              RPC or the in-memory server, in less than a minute
+  dfsbench ladder nfs://server/export         your server, against the in-memory one under the
+                                              same client
   dfsbench ladder nfs://server/export --transfer-size 4KiB
-                                              and what its transfer size costs
+                                              the same, and the cost of this transfer size
   dfsbench ladder nfs://server/export --own-server nfs://server:20490/export
-                                              with a `dfsbench serve` on the server's host: tells
-                                              the network from the server
+                                              with a `dfsbench serve` on the server's host, which
+                                              separates the network from the server
   dfsbench ladder plan.toml                   hosts that are set up: the server's disk, the mount on
                                               the server, the mount of the client";
 
-/// Tells what limits: does the same work on each layer of the data path.
+/// Finds the bottleneck: runs the same work at each layer of the data path.
 ///
 /// Layers are this program alone, memory, TCP without RPC, our server under our client, the server
-/// in question, and where a plan has hosts that are set up, its disk and its mounts. Their trials
-/// are interleaved. The answer says which layer limits, what the next would give, how sure that is,
-/// and which questions stay open. docs/ladder.md says how it is found.
+/// under test, and where a plan sets up hosts, its disk and its mounts. Their trials are interleaved.
+/// The answer names the layer that limits, what removing it would gain, how certain that is, and
+/// which questions remain open. docs/ladder.md describes the method.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct LadderArgs {
@@ -39,7 +39,7 @@ pub struct LadderArgs {
     /// The directory that the server serves, where the server is this host
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub server_disk: Option<PathBuf>,
-    /// The work, and where it leads
+    /// All options of `dfsbench run`
     #[command(flatten)]
     pub run: RunArgs,
 }

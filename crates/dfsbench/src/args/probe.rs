@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench probe`.
 //!
-//! Only what is asked and how the answer is shown; the questions are the client's.
+//! The queries themselves are those of `nfs_client::probe`.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use clap::Parser;
@@ -17,11 +17,11 @@ Examples:
   dfsbench probe nfs://server:2049/export     one export, NFS on a port that is known
   dfsbench probe nfs://server --format json | jq .versions";
 
-/// Tells what an NFS server offers: programs, versions, transports and ports, exports and who may
+/// Shows what an NFS server offers: programs, versions, transports and ports, exports and who may
 /// mount them, security flavours, limits, and the round trip of NULL over each transport.
 ///
-/// What rpcinfo, showmount and nfsstat would tell together; nothing is mounted and nothing
-/// changed. A question without an answer is told beside those with one.
+/// The outputs of rpcinfo, showmount and nfsstat together; nothing is mounted and nothing
+/// changed. A query without an answer is listed with its error.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct ProbeArgs {
@@ -30,7 +30,7 @@ pub struct ProbeArgs {
     /// Form of what is printed
     #[arg(long, value_parser = one_of(&FORMATS), default_value = "table")]
     pub format: Format,
-    /// How long one question may take
+    /// Time limit of one query
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub timeout: String,
     /// Port of the portmapper

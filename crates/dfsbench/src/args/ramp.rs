@@ -16,14 +16,14 @@ Examples:
   dfsbench ramp client-scaling.toml --recovery 2m   client hosts; two minutes to recover
   dfsbench report                                   the answer again, from the results file
 
-Exit codes: 0 it is known how much is borne, 2 usage or plan, 3 a server or host can't be used,
-4 it was stopped, or the server never recovered.";
+Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be used,
+4 interrupted, or the server never recovered.";
 
 /// Raises the load until a server breaks, says how it broke, and whether and how fast it recovers.
 ///
-/// The load is doubled as long as all goes well, and narrowed down by halves once throughput falls,
-/// response times explode, errors come, or no answer does. After each of them the lightest load is
-/// tried until it is served as before.
+/// The load is doubled until throughput falls, response times explode, ops fail, or no reply arrives;
+/// then the limit is bisected. After each overload the lightest load is repeated until it is served
+/// as before.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RampArgs {
@@ -34,19 +34,19 @@ pub struct RampArgs {
     #[arg(long, value_name = "N", help_heading = "Ramp",
         value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub from: Option<u32>,
-    /// The heaviest [default: 1000 clients or client hosts, 1000000 op/s; 64 clients where nothing
-    /// is named]
+    /// The heaviest [default: 1000 clients or client hosts, 1000000 op/s; 64 clients without
+    /// a target]
     #[arg(long, value_name = "N", help_heading = "Ramp",
         value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub max: Option<u32>,
-    /// How long the server is given to recover when the load goes away
+    /// How long the server may take to recover after the load is removed
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Ramp")]
     pub recovery: String,
-    /// How many times what it was a 99th percentile has exploded
+    /// Response times have exploded where the 99th percentile is this many times its first value
     #[arg(long, value_name = "FACTOR", default_value_t = 10, help_heading = "Ramp",
         value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub slower: u32,
-    /// All else, as for `dfsbench run`
+    /// All options of `dfsbench run`
     #[command(flatten)]
     pub run: RunArgs,
 }

@@ -80,7 +80,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Says whether the null backend, and no other, is asked for.
+    /// Returns whether the null backend, and no other, is requested.
     pub fn wants_null(&self) -> bool {
         self.backend == ["null"]
     }

@@ -60,30 +60,31 @@ pub fn find(
     let quiet = means.without_progress();
     let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
-        controller::preflight(walk)?;
-        let mut best = ClosedLoop::default();
-        for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
-            let trial = controller::once(walk, run)?;
-            if let TrialState::Failed(reason) = trial.state {
-                let what = "the closed loop that finds the heaviest load failed";
-                return Err(Failure::Lab(format!("{what}: {reason} (hint: name it: --max-load)")));
+    let found =
+        campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
+            controller::preflight(walk)?;
+            let mut best = ClosedLoop::default();
+            for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
+                let trial = controller::once(walk, run)?;
+                if let TrialState::Failed(reason) = trial.state {
+                    let what = "the closed loop that finds the heaviest load failed";
+                    return Err(Failure::Lab(format!(
+                        "{what}: {reason} (hint: name the load with --max-load)"
+                    )));
+                }
+                let files = if run.workload == Workload::OpMix { FILES } else { 0 };
+                let found = trial.passes.first().map_or_else(ClosedLoop::default, |pass| {
+                    ClosedLoop { ops: pass.ops(), window_ns: pass.window_ns, files }
+                });
+                if found.per_s() > best.per_s() {
+                    best = found;
+                }
             }
-            let files = if run.workload == Workload::OpMix { FILES } else { 0 };
-            let found = trial.passes.first().map_or_else(ClosedLoop::default, |pass| ClosedLoop {
-                ops: pass.ops(),
-                window_ns: pass.window_ns,
-                files,
-            });
-            if found.per_s() > best.per_s() {
-                best = found;
-            }
-        }
-        Ok(best)
-    })?;
+            Ok(best)
+        })?;
     if found.per_s() < LEAST {
         let rate = Rate::Ops(found.per_s() as f64);
-        let what = format!("a closed loop got only {rate} done: no load to draw a curve of");
+        let what = format!("a closed loop reached only {rate}, too little for a curve");
         return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
     }
     if means.visibility() == Visibility::Shown {

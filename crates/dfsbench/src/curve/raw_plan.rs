@@ -35,7 +35,7 @@ pub fn plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure>
         return Err(Failure::Usage(format!("{what} (hint: --max-load and --points)")));
     }
     if args.run.until_broken.is_some() {
-        let what = "--until-broken: a curve breaks nothing";
+        let what = "--until-broken: a curve does not search for the load that breaks a server";
         return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
     }
     let mut raw = read_named_plan(args)?;

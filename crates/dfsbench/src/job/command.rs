@@ -63,6 +63,14 @@ fn agent_program() -> Result<PathBuf, Failure> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(named.into());
     }
+    this_program()
+}
+
+/// Returns the path of this program.
+///
+/// # Errors
+/// When the system does not know it, such as without /proc.
+pub fn this_program() -> Result<PathBuf, Failure> {
     match std::env::current_exe() {
         Ok(program) => Ok(program),
         Err(error) => Err(Failure::Lab(format!("can't find this program's file: {error}"))),

@@ -127,11 +127,11 @@ struct RegistrationPart<'a> {
 
 impl<'a> Document<'a> {
     fn of(probe: &'a Probe) -> Self {
-        let services = |services: &[Service]| services.iter().map(ServicePart::of).collect();
-        let minor = |(version, spoken): &(ProtocolVersion, Answer<bool>)| MinorPart {
-            version: version.name(),
-            spoken: Part::of(spoken, |spoken| *spoken),
-        };
+        let mut minor_versions = Vec::new();
+        for (version, spoken) in &probe.minor_versions {
+            let spoken = Part::of(spoken, |spoken| *spoken);
+            minor_versions.push(MinorPart { version: version.name(), spoken });
+        }
         Self {
             schema: SCHEMA,
             host: &probe.host,
@@ -139,9 +139,9 @@ impl<'a> Document<'a> {
             addresses: probe.addresses.iter().map(ToString::to_string).collect(),
             versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
             tls: Part::of(&probe.tls, |tls| *tls),
-            nfs: services(&probe.nfs),
-            minor_versions: probe.minor_versions.iter().map(minor).collect(),
-            mount: services(&probe.mount),
+            nfs: service_parts(&probe.nfs),
+            minor_versions,
+            mount: service_parts(&probe.mount),
             exports: Part::of(&probe.exports, |all| all.iter().map(ExportPart::of).collect()),
             exports_not_examined: probe.exports_not_examined,
             mounted: Part::of(&probe.mounted, |all| all.iter().map(MountedPart::of).collect()),
@@ -150,6 +150,10 @@ impl<'a> Document<'a> {
             rpcbind: Part::of(&probe.rpcbind, registration_parts),
         }
     }
+}
+
+fn service_parts(services: &[Service]) -> Vec<ServicePart> {
+    services.iter().map(ServicePart::of).collect()
 }
 
 // A `&Vec` is what `Part::of` has.
@@ -165,32 +169,34 @@ fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
 
 impl ServicePart {
     fn of(service: &Service) -> Self {
-        let round_trip = |null: &RoundTrip| RoundTripPart {
-            samples: null.samples,
-            min_ns: null.least_ns,
-            median_ns: null.median_ns,
-        };
         Self {
             version: service.version,
             transport: service.transport.name(),
             address: service.address.map(|address| address.to_string()),
-            null: Part::of(&service.null, round_trip),
+            null: Part::of(&service.null, RoundTripPart::of),
         }
+    }
+}
+
+impl RoundTripPart {
+    const fn of(null: &RoundTrip) -> Self {
+        Self { samples: null.samples, min_ns: null.least_ns, median_ns: null.median_ns }
     }
 }
 
 impl<'a> ExportPart<'a> {
     fn of(export: &'a Export) -> Self {
-        let limits = |(version, limits): &(ProtocolVersion, Answer<Limits>)| VersionLimits {
-            version: version.name(),
-            limits: Part::of(limits, LimitsPart::of),
-        };
+        let mut limits = Vec::new();
+        for (version, found) in &export.limits {
+            let found = Part::of(found, LimitsPart::of);
+            limits.push(VersionLimits { version: version.name(), limits: found });
+        }
         Self {
             path: &export.path,
             groups: &export.groups,
             flavors: Part::of(&export.flavors, flavor_names),
             flavors_v4: Part::of(&export.flavors_v4, flavor_names),
-            limits: export.limits.iter().map(limits).collect(),
+            limits,
         }
     }
 }

@@ -31,16 +31,26 @@ pub fn render(probe: &Probe) -> String {
 
 /// Replaces what could move the cursor: names come from the server.
 fn clean_text(text: &str) -> String {
-    let keep = |letter: char| letter == '\n' || !letter.is_control();
-    text.chars().map(|letter| if keep(letter) { letter } else { '\u{fffd}' }).collect()
+    let mut clean = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let is_clean = letter == '\n' || !letter.is_control();
+        clean.push(if is_clean { letter } else { '\u{fffd}' });
+    }
+    clean
 }
 
 fn head_table(probe: &Probe) -> String {
-    let others = probe.addresses.iter().filter(|address| **address != probe.address);
-    let others: Vec<String> = others.map(ToString::to_string).collect();
-    let also =
-        if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-    let versions: Vec<&str> = probe.versions().iter().map(|version| version.name()).collect();
+    let mut also = String::new();
+    for address in &probe.addresses {
+        if *address != probe.address {
+            also.push_str(if also.is_empty() { "; also " } else { ", " });
+            also.push_str(&address.to_string());
+        }
+    }
+    let mut versions = Vec::new();
+    for version in probe.versions() {
+        versions.push(version.name());
+    }
     let versions = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
     let tls = match &probe.tls {
         Ok(true) => "offered".to_owned(),
@@ -56,22 +66,27 @@ fn head_table(probe: &Probe) -> String {
 fn service_table(probe: &Probe) -> String {
     let mut rows =
         vec![owned_cells(["program", "version", "transport", "port", "NULL median", "min"])];
-    let named = [("nfs", &probe.nfs), ("mount", &probe.mount)];
-    for (program, service) in
-        named.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s)))
-    {
-        rows.push(service_row(program, service));
+    // The number of samples is the same for every service that answers.
+    let mut note = String::new();
+    for (program, services) in [("nfs", &probe.nfs), ("mount", &probe.mount)] {
+        for service in services {
+            rows.push(service_row(program, service));
+            if program == "nfs"
+                && let Ok(null) = &service.null
+            {
+                let samples = null.samples;
+                note = format!("NULL: round trip of {samples} calls, one after the other\n");
+            }
+        }
     }
-    let samples = probe.nfs.iter().find_map(|service| Some(service.null.as_ref().ok()?.samples));
-    let note = match samples {
-        Some(samples) => format!("NULL: round trip of {samples} calls, one after the other\n"),
-        None => String::new(),
-    };
     aligned(&rows) + &note
 }
 
 fn service_row(program: &str, service: &Service) -> Vec<String> {
-    let port = service.address.map_or(NOTHING.to_owned(), |address| address.port().to_string());
+    let port = match service.address {
+        Some(address) => address.port().to_string(),
+        None => NOTHING.to_owned(),
+    };
     let [median, least] = match &service.null {
         Ok(null) => [Nanos(null.median_ns).to_string(), Nanos(null.least_ns).to_string()],
         Err(why) => [why.to_string(), NOTHING.to_owned()],
@@ -107,8 +122,11 @@ fn export_table(probe: &Probe) -> String {
             text.push_str("mounted by: no client, as far as the server reports\n");
         }
         Ok(mounted) => {
-            let all = mounted.iter().map(|mounted| format!("{} ({})", mounted.host, mounted.path));
-            let _ = writeln!(text, "mounted by: {}", all.collect::<Vec<_>>().join(", "));
+            let mut all = Vec::new();
+            for mounted in mounted {
+                all.push(format!("{} ({})", mounted.host, mounted.path));
+            }
+            let _ = writeln!(text, "mounted by: {}", all.join(", "));
         }
         Err(why) => {
             let _ = writeln!(text, "mounted by: {why}");
@@ -124,8 +142,8 @@ fn export_rows(export: &Export) -> Vec<Vec<String>> {
         [] => "everyone".to_owned(),
         groups => groups.join(" "),
     };
-    let security = name_flavors(&export.flavors).or_else(|| name_flavors(&export.flavors_v4));
-    let security = security.unwrap_or_else(|| NOTHING.to_owned());
+    let flavors = if export.flavors.is_ok() { &export.flavors } else { &export.flavors_v4 };
+    let security = name_flavors(flavors);
     let mut leading = [export.path.clone(), groups, security];
     let mut rows = Vec::new();
     for (version, limits) in &export.limits {
@@ -144,22 +162,28 @@ fn export_rows(export: &Export) -> Vec<Vec<String>> {
 }
 
 fn limit_cells(limits: &Answer<Limits>) -> [String; 4] {
-    let size = |bytes: u64| Size(bytes).to_string();
     match limits {
         Ok(limits) => [
-            size(limits.read_bytes_max),
-            size(limits.write_bytes_max),
-            limits.directory_bytes_preferred.map_or(NOTHING.to_owned(), size),
-            size(limits.file_bytes_max),
+            Size(limits.read_bytes_max).to_string(),
+            Size(limits.write_bytes_max).to_string(),
+            match limits.directory_bytes_preferred {
+                Some(bytes) => Size(bytes).to_string(),
+                None => NOTHING.to_owned(),
+            },
+            Size(limits.file_bytes_max).to_string(),
         ],
         Err(why) => [why.to_string(), String::new(), String::new(), String::new()],
     }
 }
 
-/// Lists the names of flavours; `None` where they were not reported.
-fn name_flavors(answer: &Answer<Vec<Flavor>>) -> Option<String> {
-    let names = |all: &Vec<Flavor>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-    answer.as_ref().ok().map(|all| names(all).join(" "))
+/// Lists the names of flavours; a dash where they were not reported.
+fn name_flavors(answer: &Answer<Vec<Flavor>>) -> String {
+    let Ok(flavors) = answer else { return NOTHING.to_owned() };
+    let mut names = Vec::new();
+    for flavor in flavors {
+        names.push(flavor.to_string());
+    }
+    names.join(" ")
 }
 
 fn root_table(probe: &Probe) -> String {
@@ -172,7 +196,7 @@ fn root_table(probe: &Probe) -> String {
         Ok(names) => names.join(" "),
         Err(why) => why.to_string(),
     };
-    let security = name_flavors(&root.flavors).unwrap_or_else(|| NOTHING.to_owned());
+    let security = name_flavors(&root.flavors);
     format!("v4 root: {names}; lease {lease}; security {security}\n")
 }
 
@@ -188,7 +212,10 @@ fn list_registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
             one.name.unwrap_or(NOTHING).to_owned(),
             one.version.to_string(),
             one.netid.clone(),
-            one.port.map_or(NOTHING.to_owned(), |port| port.to_string()),
+            match one.port {
+                Some(port) => port.to_string(),
+                None => NOTHING.to_owned(),
+            },
             if one.owner.is_empty() { NOTHING.to_owned() } else { one.owner.clone() },
         ]);
     }

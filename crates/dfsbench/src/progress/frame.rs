@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::units::Nanos;
 use stats::Rate;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::seen::{Ended, Quantiles, Seen, sparkline};
 
@@ -37,13 +37,17 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines.extend(caveat_lines(seen));
     if !seen.ended.is_empty() {
         lines.extend([String::new(), "ended last".to_owned()]);
-        lines.extend(seen.ended.iter().rev().map(|ended| format!("  {ended}")));
+        for ended in seen.ended.iter().rev() {
+            lines.push(format!("  {ended}"));
+        }
     }
     lines.truncate(rows.saturating_sub(1));
     lines.resize(rows.saturating_sub(1), String::new());
+    lines.push("q or ctrl-C: stop and keep what was measured; twice: end at once".to_owned());
+    for line in &mut lines {
+        *line = fit_line(line, columns);
+    }
     lines
-        .push("q or ctrl-C: end it in order, what was measured is kept; twice: at once".to_owned());
-    lines.iter().map(|line| fit_line(line, columns)).collect()
 }
 
 /// How far the campaign is, and how long it may still take.
@@ -60,8 +64,10 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
     let width = BAR.min(columns / 3);
     let full = width * seen.position / seen.total;
     let bar = format!("{}{}", "━".repeat(full), "─".repeat(width - full));
-    let left =
-        left(seen, gone).map_or_else(|| "?".to_owned(), |left| format!("~{} s", left.as_secs()));
+    let left = match left(seen, gone) {
+        Some(left) => format!("~{} s", left.as_secs()),
+        None => "?".to_owned(),
+    };
     let at = (seen.position + 1).min(seen.total);
     format!(
         "{}  {bar}  trial {at} of {}{failed}, {gone_s} s gone, {left} left",
@@ -71,50 +77,65 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
 
 /// Time left, as if all trials took the mean of those made; `None` before the first has ended.
 pub fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
-    let made = u32::try_from(seen.position).ok().filter(|made| *made > 0 && seen.total > 0)?;
+    let made = u32::try_from(seen.position).ok()?;
+    if made == 0 || seen.total == 0 {
+        return None;
+    }
     let missing = u32::try_from(seen.total.saturating_sub(seen.position)).unwrap_or(u32::MAX);
     Some((gone / made).saturating_mul(missing).max(Duration::from_secs(1)))
 }
 
 fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     let Some(pass) = seen.pass.filter(|_| !seen.rates.is_empty()) else {
-        return vec!["throughput    nothing is measured just now".to_owned()];
+        return vec!["throughput    nothing is being measured".to_owned()];
     };
-    let highest = seen.rates.iter().copied().fold(0.0, f64::max);
-    let rate = |per_s| Rate::of_pass(pass, per_s).to_string();
-    let other = seen.now.map_or_else(String::new, |(ops, _)| Rate::Ops(ops).to_string());
-    let now = rate(seen.rates.back().copied().unwrap_or_default());
+    let mut highest = 0.0_f64;
+    for rate in &seen.rates {
+        highest = highest.max(*rate);
+    }
+    let other = match seen.now {
+        Some((ops, _)) => Rate::Ops(ops).to_string(),
+        None => String::new(),
+    };
+    let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
+    let highest = Rate::of_pass(pass, highest);
     vec![
-        format!("throughput    {now:>12}  {other:>12}  highest {}", rate(highest)),
+        format!("throughput    {now:>12}  {other:>12}  highest {highest}"),
         sparkline(seen.rates.iter().copied(), columns.min(120)),
     ]
 }
 
 fn host_lines(seen: &Seen) -> Vec<String> {
-    let line = |[name, now, p50, p99, max, busy, again]: [&str; 7]| {
-        format!(
-            "{} {now:>12} {p50:>10} {p99:>10} {max:>10} {busy:>6} {again:>12}",
-            pad_name(name, 16)
-        )
-    };
-    let mut lines = vec![line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
+    let mut lines = vec![host_line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
     let Some(last) = &seen.last else {
-        lines.extend(seen.hosts.iter().take(HOSTS_MAX).map(|host| {
+        for host in seen.hosts.iter().take(HOSTS_MAX) {
             let now = current_rate(seen, &host.host);
-            line([&host.host, &now, "–", "–", "–", "–", "–"])
-        }));
+            lines.push(host_line([&host.host, &now, "–", "–", "–", "–", "–"]));
+        }
         lines.push("service times, CPU and retransmits are known when a pass has ended".to_owned());
         return lines;
     };
     for quantiles in last.hosts.iter().take(HOSTS_MAX) {
         let Quantiles { host, times_ns, busy_percent, retransmitted } = quantiles;
         let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
-        let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
-        let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());
-        lines.push(line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
+        let busy = match busy_percent {
+            Some(busy) => format!("{busy:.0} %"),
+            None => "–".to_owned(),
+        };
+        let again = match retransmitted {
+            Some(count) => count.to_string(),
+            None => "–".to_owned(),
+        };
+        lines.push(host_line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
     lines.extend(lines_below(last));
     lines
+}
+
+/// Formats a row of the table of hosts.
+fn host_line([name, now, p50, p99, max, busy, again]: [&str; 7]) -> String {
+    let name = pad_name(name, 16);
+    format!("{name} {now:>12} {p50:>10} {p99:>10} {max:>10} {busy:>6} {again:>12}")
 }
 
 /// Returns the lines below the table of hosts.
@@ -143,18 +164,18 @@ fn caveat_lines(seen: &Seen) -> Vec<String> {
         return vec!["no caveat so far".to_owned()];
     }
     let mut lines = vec!["caveats so far".to_owned()];
-    lines.extend(seen.caveats.iter().map(|caveat| {
+    for caveat in &seen.caveats {
         let more =
             if caveat.passes > 1 { format!(" [{} passes]", caveat.passes) } else { String::new() };
-        format!("  {}{more}", caveat.line())
-    }));
+        lines.push(format!("  {}{more}", caveat.line()));
+    }
     lines
 }
 
 /// A name in so many columns.
 fn pad_name(name: &str, columns: usize) -> String {
     let mut name = fit_line(name, columns);
-    let taken: usize = name.chars().filter_map(UnicodeWidthChar::width).sum();
+    let taken = name.width();
     name.push_str(&" ".repeat(columns.saturating_sub(taken)));
     name
 }
@@ -162,13 +183,17 @@ fn pad_name(name: &str, columns: usize) -> String {
 /// The beginning of a line that fits, without what could steer the terminal.
 fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
-    let clean = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    clean
-        .take_while(|c| {
-            taken += c.width().unwrap_or(0);
-            taken <= columns
-        })
-        .collect()
+    let mut fitting = String::new();
+    for letter in line.chars() {
+        let letter = if letter.is_control() { '\u{fffd}' } else { letter };
+        // East Asian letters take two columns, combining marks none.
+        taken += letter.width().unwrap_or(0);
+        if taken > columns {
+            break;
+        }
+        fitting.push(letter);
+    }
+    fitting
 }
 
 #[cfg(test)]
@@ -235,7 +260,7 @@ mod tests {
     #[test]
     fn nothing_is_guessed_before_there_is_something() {
         let shown = lines(&Seen::of("quick", 8), Duration::from_secs(1), USUAL).join("\n");
-        assert!(shown.contains("? left") && shown.contains("nothing is measured just now"));
+        assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
         assert!(shown.contains("no caveat so far"));
         let open = lines(&Seen::of("until", 0), Duration::from_secs(1), USUAL).join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");

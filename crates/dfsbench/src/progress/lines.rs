@@ -36,18 +36,24 @@ pub fn is_stderr(path: &Path) -> bool {
 }
 
 impl Lines {
-    /// Opens the file to add to it, and tells how many trials there will be.
+    /// Opens the file to append to it, and writes the number of trials.
     ///
     /// # Errors
     /// When the file can't be opened.
     pub fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
-        let opened = || OpenOptions::new().append(true).create(true).open(path);
-        let file = if is_stderr(path) { None } else { Some(opened()) };
-        let file = file.transpose().map_err(|error| Failure::Output {
-            what: path.display().to_string(),
-            reason: error.to_string(),
-            hint: "name a file in a directory that exists, or `-` for stderr",
-        })?;
+        let mut file = None;
+        if !is_stderr(path) {
+            match OpenOptions::new().append(true).create(true).open(path) {
+                Ok(opened) => file = Some(opened),
+                Err(error) => {
+                    return Err(Failure::Output {
+                        what: path.display().to_string(),
+                        reason: error.to_string(),
+                        hint: "name a file in a directory that exists, or `-` for stderr",
+                    });
+                }
+            }
+        }
         let path = path.to_owned();
         let mut lines = Self { path, file, trials, position: 0, pass: None, lost: false };
         lines.write(json!({ "event": "campaign_begun" }));
@@ -84,7 +90,7 @@ impl Lines {
         self.write(line);
     }
 
-    /// Tells how the campaign ended and with which exit code.
+    /// Writes how the campaign ended and with which exit code.
     pub fn end(&mut self, campaign: &Campaign, end: End) {
         self.position = self.trials;
         self.write(json!({
@@ -95,7 +101,7 @@ impl Lines {
         }));
     }
 
-    /// Tells that nothing more comes, and why.
+    /// Writes that no more lines follow, and why.
     pub fn fail(&mut self, failure: &Failure) {
         self.write(json!({
             "event": "campaign_ended",
@@ -145,7 +151,10 @@ fn trial_event(spec: &RunSpec, trial: &Trial) -> Value {
 }
 
 fn pass_json(pass: &PassResult) -> Value {
-    let caveats: Vec<&str> = pass.caveats.iter().map(|caveat| caveat.code.code()).collect();
+    let mut caveats = Vec::new();
+    for caveat in &pass.caveats {
+        caveats.push(caveat.code.code());
+    }
     json!({
         "pass": pass.pass.name(),
         "window_ns": pass.window_ns,

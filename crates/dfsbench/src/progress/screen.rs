@@ -88,22 +88,29 @@ impl Screen {
     /// When there is none, or it can't be taken.
     pub fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
         check(None)?;
-        let failed = |error: io::Error| Failure::Lab(format!("can't take the terminal: {error}"));
-        let signals = signals::receive_all().map_err(failed)?;
+        match Self::take(seen) {
+            Ok(screen) => Ok(screen),
+            Err(error) => {
+                restore_terminal();
+                // Also where the terminal was not taken yet, or messages would be held for ever.
+                output::release();
+                Err(Failure::Lab(format!("can't set up the terminal: {error}")))
+            }
+        }
+    }
+
+    /// Takes the terminal; on an error it may be taken in part.
+    fn take(seen: Arc<Mutex<Seen>>) -> io::Result<Self> {
+        // Signals first: from here on a second ctrl-C restores the terminal before it ends all.
+        let signals = signals::receive_all()?;
         restore_at_panics();
         output::hold();
-        take_terminal().map_err(|error| {
-            restore_terminal();
-            failed(error)
-        })?;
+        take_terminal()?;
         let stop = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&stop);
-        let draw = move || run_screen(&seen, signals, &ends);
-        let thread = std::thread::Builder::new().name("screen".into()).spawn(draw);
-        let thread = thread.map_err(|error| {
-            restore_terminal();
-            failed(error)
-        })?;
+        let thread = std::thread::Builder::new()
+            .name("screen".into())
+            .spawn(move || run_screen(&seen, signals, &ends))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use controller::Event;
 use model::units::Nanos;
 use model::{
-    CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Trial, TrialState,
+    CaveatCode, ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial,
+    TrialState,
 };
 use stats::Rate;
 
@@ -111,17 +112,17 @@ impl Seen {
         match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.label, self.pass) = (*position, label(spec), None);
-                self.rest();
+                self.clear_rates();
             }
             Event::PassBegun(pass) => {
                 self.pass = Some(*pass);
-                self.rest();
+                self.clear_rates();
             }
             Event::Progress(sample) => self.sample(sample),
             Event::HostProgress { host, sample } => self.host(host, sample),
             Event::PassEnded(result) => {
                 self.last = Some(Ended::of(&self.label, result));
-                self.rest();
+                self.clear_rates();
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
             Event::DirectoryBegun { .. }
@@ -144,7 +145,7 @@ impl Seen {
         Some(Rate::of_pass(pass, *per_s))
     }
 
-    fn rest(&mut self) {
+    fn clear_rates(&mut self) {
         self.rates.clear();
         (self.now, self.last_ns) = (None, 0);
         self.hosts.clear();
@@ -177,7 +178,7 @@ impl Seen {
     }
 
     fn trial(&mut self, spec: &RunSpec, trial: &Trial) {
-        self.rest();
+        self.clear_rates();
         self.failed += usize::from(matches!(trial.state, TrialState::Failed(_)));
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
@@ -215,43 +216,60 @@ impl Ended {
     fn of(label: &str, result: &PassResult) -> Self {
         let times = result.service_time();
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
-        let seen = |host: &str| {
-            let mut hosts = result.telemetry.iter();
-            let telemetry = hosts.find(|telemetry| telemetry.host == host);
-            let again = telemetry.map(|seen| seen.risen("tcp.segments_retransmitted"));
-            (telemetry.and_then(report::busy_percent), again)
-        };
-        let only = result.telemetry.first().map_or("", |telemetry| telemetry.host.as_str());
-        let (busy_percent, retransmitted) =
-            if result.hosts.is_empty() { seen(only) } else { (None, None) };
-        let all = Quantiles { host: "all".to_owned(), times_ns, busy_percent, retransmitted };
-        let each = result.hosts.iter().map(|host| {
-            let (busy_percent, retransmitted) = seen(&host.host);
-            let quantile = |q| host.times.quantile(q);
-            let times_ns = [quantile(0.5), quantile(0.99), host.times.max()];
-            Quantiles { host: host.host.clone(), times_ns, busy_percent, retransmitted }
-        });
+        let mut all = Quantiles::of("all", times_ns, None);
+        if result.hosts.is_empty() {
+            // One host does all of it, so that its processors are those of the pass.
+            all.add_telemetry(result.telemetry.first());
+        }
+        let mut hosts = vec![all];
+        for host in &result.hosts {
+            let telemetry = result.telemetry.iter().find(|telemetry| telemetry.host == host.host);
+            let times = &host.times;
+            let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
+            hosts.push(Quantiles::of(&host.host, times_ns, telemetry));
+        }
         Self {
             what: format!("{label} {}", result.pass.name()),
-            hosts: std::iter::once(all).chain(each).collect(),
+            hosts,
             clients: describe_clients(result),
+        }
+    }
+}
+
+impl Quantiles {
+    fn of(host: &str, times_ns: [u64; 3], telemetry: Option<&Telemetry>) -> Self {
+        let mut quantiles =
+            Self { host: host.to_owned(), times_ns, busy_percent: None, retransmitted: None };
+        quantiles.add_telemetry(telemetry);
+        quantiles
+    }
+
+    fn add_telemetry(&mut self, telemetry: Option<&Telemetry>) {
+        if let Some(telemetry) = telemetry {
+            self.busy_percent = report::busy_percent(telemetry);
+            self.retransmitted = Some(telemetry.risen("tcp.segments_retransmitted"));
         }
     }
 }
 
 /// The slowest and the fastest client of a pass, where they were recorded apart.
 fn describe_clients(result: &PassResult) -> Option<String> {
-    let is_byte_rate = result.pass.is_byte_rate();
-    let done = |client: &&ClientResult| if is_byte_rate { client.bytes } else { client.ops };
-    let slowest = result.clients.iter().min_by_key(done)?;
-    let fastest = result.clients.iter().max_by_key(done)?;
-    let shown = |client: &ClientResult| {
-        let per_s = done(&client) as f64 * 1e9 / result.window_ns.max(1) as f64;
-        let p99 = Nanos(client.times.quantile(0.99));
-        format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
-    };
+    let slowest = result.clients.iter().min_by_key(|client| work_done(client, result.pass))?;
+    let fastest = result.clients.iter().max_by_key(|client| work_done(client, result.pass))?;
     let count = result.clients.len();
-    Some(format!("{count} clients: slowest {}; fastest {}", shown(slowest), shown(fastest)))
+    let [slowest, fastest] = [slowest, fastest].map(|client| describe_client(client, result));
+    Some(format!("{count} clients: slowest {slowest}; fastest {fastest}"))
+}
+
+/// The bytes or ops of a client, by what counts for the pass.
+const fn work_done(client: &ClientResult, pass: Pass) -> u64 {
+    if pass.is_byte_rate() { client.bytes } else { client.ops }
+}
+
+fn describe_client(client: &ClientResult, result: &PassResult) -> String {
+    let per_s = work_done(client, result.pass) as f64 * 1e9 / result.window_ns.max(1) as f64;
+    let p99 = Nanos(client.times.quantile(0.99));
+    format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
 }
 
 fn per_s(sample: &IntervalSample, lasts_ns: u64) -> (f64, f64) {
@@ -288,14 +306,20 @@ pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usi
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let together = rates.len().div_ceil(columns.max(1)).max(1);
     let all: Vec<f64> = rates.collect();
-    let means: Vec<f64> =
-        all.chunks(together).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect();
-    let highest = means.iter().copied().fold(0.0, f64::max);
-    let step = |mean: &f64| {
+    let mut means = Vec::new();
+    let mut highest = 0.0_f64;
+    for part in all.chunks(together) {
+        let mean = part.iter().sum::<f64>() / part.len() as f64;
+        highest = highest.max(mean);
+        means.push(mean);
+    }
+    let mut line = String::new();
+    for mean in means {
         let share = if highest > 0.0 { mean / highest } else { 0.0 };
-        STEPS[((share * STEPS.len() as f64) as usize).min(STEPS.len() - 1)]
-    };
-    means.iter().map(step).collect()
+        // The highest itself would be one step past the last letter.
+        line.push(STEPS[((share * STEPS.len() as f64) as usize).min(STEPS.len() - 1)]);
+    }
+    line
 }
 
 #[cfg(test)]

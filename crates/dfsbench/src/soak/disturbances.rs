@@ -46,8 +46,11 @@ impl Planned {
             [] => default,
             [none] if none == "none" => Vec::new(),
             texts => {
-                let read = texts.iter().map(|text| plan::parse_disturbance(text));
-                read.collect::<Result<Vec<_>, _>>()?
+                let mut read = Vec::new();
+                for text in texts {
+                    read.push(plan::parse_disturbance(text)?);
+                }
+                read
             }
         };
         all.sort_by_key(|one| one.value.at_ms);
@@ -58,7 +61,11 @@ impl Planned {
 
     /// Returns the disturbances in the order of time.
     pub fn disturbances(&self) -> Vec<Disturbance> {
-        self.all.iter().map(|one| one.value.clone()).collect()
+        let mut all = Vec::new();
+        for one in &self.all {
+            all.push(one.value.clone());
+        }
+        all
     }
 
     /// Refuses disturbances that can't be made here.
@@ -89,16 +96,21 @@ impl Planned {
         let Lengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
             let what = format!("the soak measures for {} only", format_ms(duration_ms));
-            return Err((what, "an earlier instant, or a longer --duration"));
+            return Err((what, "choose an earlier instant, or a longer --duration"));
         }
         if (one.at_ms % segment_ms).saturating_add(one.lasts_ms) >= segment_ms {
-            let what = format!("it is not over before its segment of {} is", format_ms(segment_ms));
-            return Err((what, "another instant, or a longer --segment"));
+            let what =
+                format!("it does not end before its segment of {} ends", format_ms(segment_ms));
+            return Err((what, "choose another instant, or a longer --segment"));
         }
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
-        if self.all[number + 1..].iter().any(|next| next.value.at_ms <= ends_ms) {
-            let what = "it is not over before the next one begins".to_owned();
-            return Err((what, "disturbances one after the other can be told apart"));
+        // They are in the order of time, so that the next one begins first of all later ones.
+        if self.all.get(number + 1).is_some_and(|next| next.value.at_ms <= ends_ms) {
+            let what = "it does not end before the next one begins".to_owned();
+            return Err((
+                what,
+                "plan disturbances one after the other; effects of overlapping ones can't be separated",
+            ));
         }
         Ok(())
     }
@@ -109,19 +121,21 @@ impl Planned {
 pub fn default_of_embedded(
     Lengths { segment_ms, duration_ms }: Lengths,
 ) -> Vec<Located<Disturbance>> {
-    let one = |fault, at_ms, lasts_ms| {
-        let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
-        Located { value, place: Place::Whole }
-    };
     let stall_at_ms = if duration_ms >= 2 * segment_ms {
         segment_ms + segment_ms / 3
     } else {
         segment_ms / 3 * 2
     };
-    vec![
-        one(FaultKind::ServerRestart, segment_ms / 3, 0),
-        one(FaultKind::ServerStall, stall_at_ms, segment_ms / 5),
-    ]
+    let faults = [
+        (FaultKind::ServerRestart, segment_ms / 3, 0),
+        (FaultKind::ServerStall, stall_at_ms, segment_ms / 5),
+    ];
+    let mut disturbances = Vec::new();
+    for (fault, at_ms, lasts_ms) in faults {
+        let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
+        disturbances.push(Located { value, place: Place::Whole });
+    }
+    disturbances
 }
 
 /// Says whether a run has whom it can be done to, and who may do it.
@@ -142,8 +156,8 @@ fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     match &one.host {
         None if is_embedded => Ok(()),
         _ => Err((
-            format!("this process may not do that to {target}"),
-            "only the in-memory server, `embedded`, can do it",
+            format!("this process can't disturb {target} so"),
+            "only the in-memory server, `embedded`, has this disturbance",
         )),
     }
 }
@@ -153,15 +167,15 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
         return Err((
-            format!("this process may not do that to {whom}"),
+            format!("this process can't disturb {whom} so"),
             "it needs a host that the plan sets up, as root: [[host]] and [target.server]",
         ));
     };
     let step = lab::disturbance(lab, one.fault).map_err(|why| (why, "`dfsbench soak --help`"))?;
     match &one.host {
         Some(host) if *host != step.host => Err((
-            format!("{} can't be done to host {host}", one.fault),
-            "it is done to the host that serves",
+            format!("{} can't disturb host {host}", one.fault),
+            "this one disturbs the host that serves",
         )),
         _ => Ok(()),
     }
@@ -169,20 +183,24 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
 
 /// The host that is named, which has to be one of the run's.
 fn find_named_host<'r>(
-    hosts: impl Iterator<Item = &'r Host>,
+    hosts: &[&'r Host],
     one: &Disturbance,
     hint: &'static str,
 ) -> Result<&'r Host, Refusal> {
-    let hosts: Vec<&Host> = hosts.collect();
-    let names = || hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
     let Some(name) = &one.host else {
-        return Err((format!("it does not say to which host {} is done", one.fault), hint));
+        return Err((format!("it names no host for {}", one.fault), hint));
     };
-    let found = hosts.iter().find(|host| host.name == *name);
-    found.copied().ok_or_else(|| match hosts.as_slice() {
-        [] => (format!("there is no host `{name}`: this process works alone"), hint),
-        _ => (format!("`{name}` is none of its hosts ({})", names()), hint),
-    })
+    let mut names = Vec::new();
+    for host in hosts {
+        if host.name == *name {
+            return Ok(host);
+        }
+        names.push(host.name.as_str());
+    }
+    if names.is_empty() {
+        return Err((format!("there is no host `{name}`: this process works alone"), hint));
+    }
+    Err((format!("`{name}` is none of its hosts ({})", names.join(", ")), hint))
 }
 
 /// Checks a disturbance of the agent of a client host, which another agent has to replace.
@@ -192,9 +210,9 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         let what = "a client that is killed would leave what the plan set up there".to_owned();
         return Err((what, "a target with `url` or `path`, and `hosts`"));
     }
-    find_named_host(run.client_hosts().iter(), one, hint)?;
+    find_named_host(&Vec::from_iter(run.client_hosts()), one, hint)?;
     if run.client_hosts().len() < 2 {
-        let what = "there is one client host, and no other would go on working".to_owned();
+        let what = "there is one client host, and no other to go on working".to_owned();
         return Err((what, "two client hosts, or `slots = 2` in its [[host]]"));
     }
     Ok(())
@@ -202,11 +220,15 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
 
 /// Checks a disturbance of the wall clock of a host, which must not be this one's.
 fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let of_lab = run.lab.iter().flat_map(|lab| lab.hosts());
+    let mut hosts = Vec::new();
+    if let Some(lab) = &run.lab {
+        hosts.extend(lab.hosts());
+    }
+    hosts.extend(run.client_hosts());
     let hint = "`on` a host that ssh leads to, and where we are root";
-    let host = find_named_host(of_lab.chain(run.client_hosts()), one, hint)?;
+    let host = find_named_host(&hosts, one, hint)?;
     if host.ssh.is_none() {
-        let what = format!("the clock of host {} is that of this very host", host.name);
+        let what = format!("host {} shares the clock of this host", host.name);
         return Err((what, hint));
     }
     Ok(())

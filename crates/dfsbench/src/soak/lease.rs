@@ -36,13 +36,12 @@ pub fn fits_job(soak: &Soak, now_unix_ms: u64) -> Result<(), Failure> {
 
 /// How long the job still lasts, in milliseconds, and who says so.
 fn left_ms(now_unix_ms: u64) -> Option<(u64, &'static str)> {
-    let named = |name| std::env::var(name).ok();
-    if let Some(text) = named("SLURM_JOB_END_TIME") {
+    if let Ok(text) = std::env::var("SLURM_JOB_END_TIME") {
         let ends_s = text.trim().parse::<u64>().ok()?;
         let left_ms = ends_s.saturating_mul(1_000).saturating_sub(now_unix_ms);
         return Some((left_ms, "SLURM_JOB_END_TIME"));
     }
-    let job = named("SLURM_JOB_ID")?;
+    let job = std::env::var("SLURM_JOB_ID").ok()?;
     let mut squeue = Command::new("squeue");
     squeue.args(["--noheader", "--format", "%L", "--jobs", &job]);
     let output = squeue.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -55,13 +54,15 @@ fn left_ms(now_unix_ms: u64) -> Option<(u64, &'static str)> {
 fn read_left_s(text: &str) -> Option<u64> {
     let text = text.trim();
     let (days, clock) = text.split_once('-').unwrap_or(("0", text));
-    let parts = clock.split(':').map(|part| part.parse::<u64>().ok());
-    let parts: Vec<u64> = parts.collect::<Option<_>>()?;
-    if parts.len() > 3 {
+    let (mut seconds, mut parts) = (0_u64, 0);
+    for part in clock.split(':') {
+        seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
+        parts += 1;
+    }
+    if parts > 3 {
         return None;
     }
-    let seconds = parts.iter().try_fold(0_u64, |sum, part| sum.checked_mul(60)?.checked_add(*part));
-    days.parse::<u64>().ok()?.checked_mul(86_400)?.checked_add(seconds?)
+    days.parse::<u64>().ok()?.checked_mul(86_400)?.checked_add(seconds)
 }
 
 #[cfg(test)]

@@ -56,8 +56,12 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
 pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     let flags = args.run.overrides();
     let given = [
-        (flags.trials.is_some(), "--trials", "--duration and --segment say how many there are"),
-        (flags.until.is_some(), "--until", "a soak lasts as long as --duration says"),
+        (
+            flags.trials.is_some(),
+            "--trials",
+            "--duration and --segment determine the number of trials",
+        ),
+        (flags.until.is_some(), "--until", "--duration alone determines how long a soak lasts"),
         (flags.warmup_trials.is_some(), "--warmup-trials", "every segment counts"),
         (flags.order.is_some(), "--order", "its segments follow each other"),
         (args.run.until_broken.is_some(), "--until-broken", "`dfsbench run` has it"),
@@ -68,7 +72,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     }
     match given.iter().find(|(is_given, ..)| *is_given) {
         Some((_, flag, hint)) => {
-            Err(Failure::Usage(format!("{flag} has no meaning for a soak (hint: {hint})")))
+            Err(Failure::Usage(format!("{flag} has no effect on a soak (hint: {hint})")))
         }
         None => Ok(()),
     }

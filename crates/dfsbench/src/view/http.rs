@@ -162,7 +162,7 @@ pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
 /// Writes an event, or a comment that keeps the connection known.
 ///
 /// # Errors
-/// When whoever listened went away, or does not take it.
+/// When the client is gone, or does not read it.
 pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     write_by(stream, text.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }

@@ -111,7 +111,8 @@ impl Maker {
     /// Brings the copy up to date; returns the number of its state.
     fn update_copy(&mut self) -> Result<i64, StoreError> {
         let state = self.store.data_version()?;
-        if self.copied.as_ref().is_none_or(|(_, known)| *known != state) {
+        let is_current = matches!(&self.copied, Some((_, known)) if *known == state);
+        if !is_current {
             // The old copy is closed before it is written over.
             self.copied = None;
             if let Some(folder) = &self.folder {

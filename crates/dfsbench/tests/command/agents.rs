@@ -138,7 +138,7 @@ fn an_agent_that_is_killed_is_noticed_at_once() {
     let gone = ask(&mut remote, Order::Clock).unwrap_err();
     assert_eq!(gone.to_string(), "host h: the agent is gone");
     assert!(begun.elapsed() < SOON);
-    // And stays gone.
+    // And it does not reappear.
     assert_eq!(ask(&mut remote, Order::Clock), Err(gone));
 }
 
@@ -165,7 +165,7 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
 }
 
 #[test]
-fn an_agent_that_answers_nothing_after_the_wish_to_stop_is_left_and_restores_its_host() {
+fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_host() {
     let rig = Rig::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
@@ -178,7 +178,7 @@ fn an_agent_that_answers_nothing_after_the_wish_to_stop_is_left_and_restores_its
     let gone = remote.receive().unwrap_err().to_string();
     assert!(gone.starts_with("host h: no answer for 10 s after the request to stop; "), "{gone}");
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
-    // Nobody killed it: it removes what it made.
+    // It was not killed: it removes what it made.
     drop(remote);
     within(SOON, "cleaning up", || rig.target().read_dir().unwrap().next().is_none());
 }
@@ -194,7 +194,7 @@ fn an_agent_that_works_for_longer_is_not_lost() {
 }
 
 #[test]
-fn a_wish_to_stop_reaches_an_agent_that_works() {
+fn a_stop_request_reaches_an_agent_that_works() {
     let rig = Rig::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
@@ -220,9 +220,9 @@ fn strangers_and_other_versions_are_named() {
          start-up files may print)"
     );
     let other = Greeting { protocol: PROTOCOL + 7, version: "9.9".into() };
-    let said = refused(&format!("printf '{}'; exec sleep 60", octal(&other)));
+    let message = refused(&format!("printf '{}'; exec sleep 60", octal(&other)));
     assert_eq!(
-        said,
+        message,
         format!("host h: it runs dfsbench {other}, and this is dfsbench {}", Greeting::ours())
     );
     assert_eq!(
@@ -235,14 +235,14 @@ fn strangers_and_other_versions_are_named() {
 
 #[test]
 fn garbage_from_an_agent_is_one_error() {
-    let said = |then: &str| {
+    let message_after = |then: &str| {
         let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::ours()));
         let mut remote = start(&mut sh(&words)).unwrap();
         remote.receive().unwrap_err().to_string()
     };
-    let of_4_gib = said("\\377\\377\\377\\377");
+    let of_4_gib = message_after("\\377\\377\\377\\377");
     assert!(of_4_gib.contains("claims to have 4294967295 bytes"), "{of_4_gib}");
-    let of_one = said("\\000\\000\\000\\001\\100");
+    let of_one = message_after("\\000\\000\\000\\001\\100");
     assert!(of_one.starts_with("host h: 1 bytes are no message: "), "{of_one}");
 }
 
@@ -289,7 +289,7 @@ fn an_agent_whose_controller_is_gone_or_silent_or_mad_ends_and_cleans_up() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_by_a_signal_cleans_up() {
+fn an_agent_that_a_signal_ends_cleans_up() {
     let rig = Rig::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));

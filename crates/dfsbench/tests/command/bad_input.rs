@@ -28,7 +28,7 @@ fn directories_that_can_not_be_used() {
     std::fs::write(rig.folder().join("file"), "").unwrap();
     rig.refused(&["run", "nowhere"], 2, &["`nowhere` does not exist", "hint"]);
     rig.refused(&["run", "file/below"], 2, &["file/below"]);
-    // Nobody, not even root, makes directories there.
+    // No user, not even root, makes directories there.
     assert!(Path::new("/sys/kernel").is_dir());
     rig.refused(&["run", "/sys/kernel", "--file-size", "1MiB"], 2, &["/sys/kernel"]);
 }

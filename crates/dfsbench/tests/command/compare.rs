@@ -104,7 +104,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     assert!(open.stdout.contains("Inconclusive: null mixed: rate "), "{}", open.stdout);
     assert!(open.stdout.contains(" trials per side would decide it."), "{}", open.stdout);
     assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
-    // Without a cause for doubt nobody doubts.
+    // Without a cause nothing is inconclusive.
     let kept = compare("quiet.db", &[]);
     assert!(kept.code == 0 && !kept.stdout.contains("Inconclusive"), "{kept:?}");
     scatter(&rig, "slower.db", [150, 151, 149, 150]);
@@ -114,7 +114,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
 }
 
 #[test]
-fn campaigns_of_the_same_load_are_the_same_whatever_fell_due_by_chance() {
+fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
     let rig = Rig::new();
     // A small load for a short time: by chance the numbers of arrivals lie some 10 % apart.
     let load = ["--rate", "5000", "--arrivals", "poisson"];

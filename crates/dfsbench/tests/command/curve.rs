@@ -56,8 +56,8 @@ fn more_than_a_server_can_do_is_not_carried() {
     let found = found(&rig);
     let curve = &found["figures"]["curves"][0];
     let points = curve["load_points"].as_array().unwrap();
-    let asked: Vec<u64> = points.iter().map(|p| p["asked_ops_per_s"].as_u64().unwrap()).collect();
-    assert_eq!(asked, (1..=10).map(|n| n * 40).collect::<Vec<u64>>());
+    let offered: Vec<u64> = points.iter().map(|p| p["asked_ops_per_s"].as_u64().unwrap()).collect();
+    assert_eq!(offered, (1..=10).map(|n| n * 40).collect::<Vec<u64>>());
     assert_eq!(points[9]["standing"], "not carried", "{found}");
     let peak = curve["peak_ops_per_s"].as_f64().unwrap();
     assert!((30.0..300.0).contains(&peak), "{peak}");
@@ -92,15 +92,15 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
         let is_soon = point["response_time_mean_ns"].as_f64().unwrap() <= 80e6;
         is_soon && point["standing"] == "carried"
     };
-    let asked = |point: &serde_json::Value| point["asked_ops_per_s"].as_u64().unwrap();
-    let kept = points.iter().filter(keeps).max_by_key(|point| asked(point)).unwrap();
+    let offered = |point: &serde_json::Value| point["asked_ops_per_s"].as_u64().unwrap();
+    let kept = points.iter().filter(keeps).max_by_key(|point| offered(point)).unwrap();
     assert_eq!(kept["achieved_ops_per_s"].as_f64(), Some(load), "{found}");
     // The next one that was tried does not keep it, and is near.
-    let above = points.iter().map(asked).filter(|load| *load > asked(kept)).min().unwrap();
-    assert!(above - asked(kept) <= 3, "{found}");
-    let said = found["sentences"][0].as_str().unwrap();
-    assert!(said.contains("keep a mean response time of 80.0 ms, at "), "{said}");
-    assert!(said.contains(&format!("Found with {} load points.", points.len())), "{said}");
+    let above = points.iter().map(offered).filter(|load| *load > offered(kept)).min().unwrap();
+    assert!(above - offered(kept) <= 3, "{found}");
+    let sentence = found["sentences"][0].as_str().unwrap();
+    assert!(sentence.contains("keep a mean response time of 80.0 ms, at "), "{sentence}");
+    assert!(sentence.contains(&format!("Found with {} load points.", points.len())), "{sentence}");
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
     let flags = ["--max-load", "250", "--duration", "500ms", "--bound", "1ms"];
     let end = curve(&rig, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
-    let said = found(&rig)["sentences"][0].as_str().unwrap().to_owned();
+    let sentence = found(&rig)["sentences"][0].as_str().unwrap().to_owned();
     let start = "nfs mixed: no load keeps a p50 response time of 1.00 ms: the lightest that was \
                  tried, 25.0 op/s, does not (p50 ";
-    assert!(said.starts_with(start), "{said}");
+    assert!(sentence.starts_with(start), "{sentence}");
 }
 
 #[test]
-fn the_heaviest_load_is_found_where_nobody_names_it() {
+fn the_heaviest_load_is_found_where_none_is_named() {
     let rig = Rig::new();
     let times = ["--warmup", "0s", "--duration", "150ms", "--quiet", "--seed", "5"];
     let end = rig.run(&[&["curve"][..], &times].concat());
@@ -127,9 +127,9 @@ fn the_heaviest_load_is_found_where_nobody_names_it() {
     let loads = found["asked"]["loads_per_s"].as_array().unwrap();
     assert_eq!((loads.len(), &loads[9]), (10, &maximum["per_s"]), "{found}");
     assert!(maximum["found"]["ops"].as_u64().unwrap() > 0, "{found}");
-    let said = end.stdout;
-    assert!(said.contains("The heaviest load is the rate of a closed loop of"), "{said}");
-    assert!(said.contains("LADDIS-like mix `sfs3-like-v3`"), "{said}");
+    let sentence = end.stdout;
+    assert!(sentence.contains("The heaviest load is the rate of a closed loop of"), "{sentence}");
+    assert!(sentence.contains("LADDIS-like mix `sfs3-like-v3`"), "{sentence}");
     // It is a campaign like any other.
     assert_eq!(rig.run(&["resume"]).code, 2);
 }
@@ -137,14 +137,14 @@ fn the_heaviest_load_is_found_where_nobody_names_it() {
 /// Draws a curve of a server with this service time into a file of its own.
 fn drawn(rig: &Rig, results: &str, service_time: &str) {
     let served = Served::start(rig, &["--fault", &format!("service_time {service_time}")]);
-    // The same instants for all: how many calls fall due at once is no matter of chance.
+    // The same instants for all: how many calls are scheduled at once is no matter of chance.
     let same = ["--seed", "5", "--results", results];
     let flags = ["--max-load", "200", "--duration", "1500ms", same[0], same[1], same[2], same[3]];
     let end = curve(rig, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
 }
 
-/// Draws the curves of a server, of the same once more, and of a slow one, at one moment.
+/// Draws the curves of a server, of the same again, and of a slow one, at one moment.
 fn draw_all(rig: &Rig) {
     let servers = [("one.db", "2ms"), ("same.db", "2ms"), ("slow.db", "20ms")];
     std::thread::scope(|scope| {
@@ -156,11 +156,11 @@ fn draw_all(rig: &Rig) {
 }
 
 #[test]
-fn a_slower_server_is_told_and_the_same_server_twice_is_not() {
+fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     let (rig, bounds) = (Rig::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
     // Where others take the processors a curve may have no load point that was carried: that is
-    // its answer then, and it is drawn anew.
+    // its answer then, and it is drawn again.
     for _ in 0..3 {
         draw_all(&rig);
         if rig.run(&bounds).code != 4 {
@@ -170,11 +170,11 @@ fn a_slower_server_is_told_and_the_same_server_twice_is_not() {
     let same = rig.run(&["compare", "one.db", "same.db", "--format", "json"]);
     assert_eq!((same.code, same.stderr.as_str()), (0, ""), "{same:?}");
     let json: serde_json::Value = serde_json::from_str(&same.stdout).unwrap();
-    let told = &json["curves"][0];
+    let compared = &json["curves"][0];
     for figure in ["response_time", "peak"] {
-        assert!(["same", "unclear"].contains(&told[figure].as_str().unwrap()), "{told}");
+        assert!(["same", "unclear"].contains(&compared[figure].as_str().unwrap()), "{compared}");
     }
-    assert!(!told["load_points"].as_array().unwrap().is_empty(), "{told}");
+    assert!(!compared["load_points"].as_array().unwrap().is_empty(), "{compared}");
     // 50 op/s instead of 500, of which 200 are offered.
     let slow = rig.run(&bounds);
     assert_eq!(slow.code, 1, "{slow:?}");

@@ -8,10 +8,7 @@ fn every_command_explains_itself() {
     for (args, words) in [
         (&["--help"][..], &["Examples:", "Exit codes", "run", "report", "serve"][..]),
         (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host"]),
-        (
-            &["curve", "--help"],
-            &["Draws a load curve", "--bound", "--max-load", "of a LADDIS-like"],
-        ),
+        (&["curve", "--help"], &["Draws a load curve", "--bound", "--max-load", "LADDIS-like"]),
         (&["report", "--help"], &["--format", "--results"]),
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
         (&["probe", "--help"], &["--format", "nfs://server"]),

@@ -29,7 +29,7 @@ struct Hostile {
     sentence: &'static str,
 }
 
-/// What is asked of the server.
+/// The requests to the server.
 #[derive(Clone, Copy)]
 enum Work {
     /// A small file is written and read.
@@ -38,7 +38,7 @@ enum Work {
     OneByOne,
     /// Files in directories in directories.
     Names,
-    /// Names that come and go, nobody knows how many.
+    /// Names that appear and vanish, in unknown number.
     Transactions,
 }
 
@@ -104,7 +104,7 @@ const TABLE: [Hostile; 23] = [
     data("hang-after 12", 4, "no answer from 127.0.0.1:PORT for"),
 ];
 
-/// A run on a server with a fault, under way.
+/// A running `dfsbench run` on a server with a fault.
 struct Running {
     /// Its folder is there as long as the run.
     _rig: Rig,
@@ -126,7 +126,7 @@ impl Running {
     }
 
     /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.
-    /// How far it came by then does not matter, since it has to end wherever it is.
+    /// How far it got by then does not matter, since it has to end wherever it is.
     fn let_it_hang(&self) {
         let status = format!("/proc/{}/status", self.child.id());
         let begun = Instant::now();
@@ -179,11 +179,11 @@ fn each_ends_a_run_in_time_and_with_a_sentence() {
                 let sentence = row.sentence.replace("PORT", &running.served.port().to_string());
                 let end = running.end_within(LIMIT, &what);
                 assert_eq!(end.code, row.code, "{what}: {end:?}");
-                let said = unwrapped(&format!("{} {}", end.stderr, end.stdout));
-                assert!(said.contains(&sentence), "{what}: `{sentence}` not in {said}");
+                let output = unwrapped(&format!("{} {}", end.stderr, end.stdout));
+                assert!(output.contains(&sentence), "{what}: `{sentence}` not in {output}");
                 let errors = end.stderr.matches("error: ").count();
                 assert_eq!(errors, usize::from(row.code == 3), "{what}: {}", end.stderr);
-                assert!(!said.contains("panicked"), "{what}: {said}");
+                assert!(!output.contains("panicked"), "{what}: {output}");
             });
         }
     });
@@ -211,9 +211,9 @@ fn ctrl_c_ends_each_wherever_it_waits() {
                 running.interrupt();
                 let end = running.end_within(STOP_LIMIT, &what);
                 assert!([3, 4].contains(&end.code), "{what}: {end:?}");
-                let said = unwrapped(&format!("{} {}", end.stderr, end.stdout));
-                assert!(said.contains("interrupt"), "{what}: {said}");
-                assert!(!said.contains("panicked"), "{what}: {said}");
+                let output = unwrapped(&format!("{} {}", end.stderr, end.stdout));
+                assert!(output.contains("interrupt"), "{what}: {output}");
+                assert!(!output.contains("panicked"), "{what}: {output}");
             });
         }
     });

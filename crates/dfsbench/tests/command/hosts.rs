@@ -28,7 +28,7 @@ kind = "stream"
 "#;
 
 /// The lines of a dry run on hosts, from the list of hosts on.
-fn told(plan: &str, flags: &[&str]) -> Vec<String> {
+fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
     let rig = Rig::new();
     std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
     let end = rig.run(&[&["run", "hosts.toml", "--dry-run"], flags].concat());
@@ -39,18 +39,18 @@ fn told(plan: &str, flags: &[&str]) -> Vec<String> {
 }
 
 /// The lines of one state.
-fn state(told: &[String], number: usize) -> &[String] {
+fn state(output: &[String], number: usize) -> &[String] {
     let begins = |line: &String| line.starts_with(&format!("state {number}, "));
-    let state = &told[told.iter().position(begins).unwrap()..];
+    let state = &output[output.iter().position(begins).unwrap()..];
     &state[..state.iter().position(String::is_empty).unwrap()]
 }
 
 #[test]
 fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
-    let told = told(PLAN, &[]);
-    assert_eq!(told[1], "server: ssh -F lab config root@192.0.2.1");
-    assert_eq!(told[2], "client: this host");
-    let disk = state(&told, 1);
+    let output = dry_run(PLAN, &[]);
+    assert_eq!(output[1], "server: ssh -F lab config root@192.0.2.1");
+    assert_eq!(output[2], "client: this host");
+    let disk = state(&output, 1);
     assert_eq!(disk[0], "state 1, for run 1:");
     assert!(
         disk[1].starts_with("server: mkfs.ext4 ") && disk[1].ends_with(" /dev/vdz"),
@@ -58,23 +58,23 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
     );
     assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step again");
     assert!(disk.iter().all(|line| !line.contains("exportfs")), "{disk:?}");
-    let old = state(&told, 2);
+    let old = state(&output, 2);
     let export = old.iter().position(|line| line.starts_with("server: exportfs ")).unwrap();
     assert!(old[export].contains("async") && old[export].contains("192.0.2.2"), "{old:?}");
     let mount = old.iter().position(|line| line.contains("vers=3,proto=tcp")).unwrap();
     assert!(mount > export && old[mount].starts_with("client: mount -t nfs "), "{old:?}");
     // Only the mount differs: everything else stands.
-    let new = state(&told, 3);
+    let new = state(&output, 3);
     assert!(new.iter().skip(2).all(|line| !line.starts_with("server: ")), "{new:?}");
     assert!(new.iter().any(|line| line.starts_with("client: undo ") && line.contains("vers=3")));
     assert!(new.iter().any(|line| line.contains("vers=4.2")), "{new:?}");
-    let end = &told[told.len() - 2..];
+    let end = &output[output.len() - 2..];
     assert_eq!(end[0], "order grouped: hosts are set up 3 times");
     assert_eq!(end[1], "lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)");
 }
 
 #[test]
-fn options_that_name_other_devices_end_with_code_2_before_any_host_is_asked() {
+fn options_that_name_other_devices_end_with_code_2_before_any_host_is_contacted() {
     let planted = [
         ("format_options = [\"-f /dev/loop4\"]", "`-f` is not allowed"),
         ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
@@ -108,35 +108,35 @@ fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
         .replace("client = \"client\"", &format!("clients = [{}]", names.join(", ")))
         .replace("[\"disk\", \"network\"]", "\"network\"")
         .replace("[3, 4.2]", "3\nclient_hosts = [1, 2, 11]");
-    let told = told(&plan, &[]);
+    let output = dry_run(&plan, &[]);
     let at_work: Vec<&str> =
-        told.iter().filter_map(|line| line.strip_prefix("at work in ")).collect();
+        output.iter().filter_map(|line| line.strip_prefix("at work in ")).collect();
     let all = "run 3: c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 1 more";
     assert_eq!(at_work, ["run 1: c2", "run 2: c2, c3", all]);
-    let two = state(&told, 2);
-    assert_eq!(two[1], "3 of 6 steps stand already", "{two:?}");
+    let two = state(&output, 2);
+    assert_eq!(two[1], "3 of 6 steps are already applied", "{two:?}");
     assert!(two.iter().any(|line| line.contains("192.0.2.2:/") && line.contains("192.0.2.3:/")));
     let mounts = |state: &[String]| {
         let mount = |line: &&String| !line.contains("undo") && line.contains("mount -t nfs");
         state.iter().filter(mount).count()
     };
-    assert_eq!((mounts(two), mounts(state(&told, 3))), (2, 11));
+    assert_eq!((mounts(two), mounts(state(&output, 3))), (2, 11));
     assert!(two.iter().all(|line| !line.contains("mkfs")), "{two:?}");
 }
 
 #[test]
 fn a_dry_run_tells_what_another_order_costs() {
-    let blocks = told(PLAN, &["--order", "blocks", "--trials", "4"]);
+    let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
     // Twelve trials, of which neighbours may be alike where two blocks meet.
-    assert!(last.ends_with("times; order grouped would do with 3"), "{last}");
+    assert!(last.ends_with("times; order grouped needs 3"), "{last}");
     // Plans that leave hosts alone say nothing of them.
     let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
-    assert!(told(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
+    assert!(dry_run(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
 }
 
 #[test]
-fn no_host_is_asked_before_a_device_that_would_be_lost_is_named_again() {
+fn no_host_is_contacted_before_a_device_that_would_be_lost_is_named_again() {
     let rig = Rig::new();
     std::fs::write(rig.folder().join("hosts.toml"), PLAN).unwrap();
     let words = ["/dev/vdz of host `server`", "--allow-destroy /dev/vdz"];

@@ -93,7 +93,7 @@ fn locks(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_campaign_left_locked_is_removed_by_whoever_comes_next() {
+fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
     let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "60s"];
     let (rig, _) = interrupted(&mixed, Duration::from_millis(100), Signal::KILL);
     assert_eq!(locks(&rig), ["dfsbench.db-campaign-1.lock"]);
@@ -137,7 +137,7 @@ fn a_killed_campaign_goes_on_where_it_was() {
     assert!(order.is_sorted_by_key(|(_, started, _)| *started), "{order:?}");
     let nothing = rig.run(&["resume"]);
     assert_eq!(nothing.code, 2, "{nothing:?}");
-    assert!(nothing.stderr.contains("complete: nothing is missing"), "{nothing:?}");
+    assert!(nothing.stderr.contains("complete; no trial is missing"), "{nothing:?}");
 }
 
 /// Names in the root of the export.
@@ -195,9 +195,10 @@ impl<'a> DeadMount<'a> {
         command.args(["-c", script]).arg(point).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = command.spawn().ok()?;
         let mut mounted = [0; 1];
-        let said = server.stdout.take().is_some_and(|mut out| out.read_exact(&mut mounted).is_ok());
+        let is_mounted =
+            server.stdout.take().is_some_and(|mut out| out.read_exact(&mut mounted).is_ok());
         let mount = Self { point, server };
-        said.then_some(mount)
+        is_mounted.then_some(mount)
     }
 }
 
@@ -226,7 +227,7 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
         std::thread::park_timeout(Duration::from_millis(2));
     }
     std::thread::park_timeout(Duration::from_millis(300));
-    // What is open stays so; but the directory can't be removed any more, nor even be looked for.
+    // What is open remains so; but the directory can't be removed any more, nor even be looked for.
     let Some(mount) = DeadMount::over(&target) else {
         let _ = child.kill();
         let _ = child.wait();

@@ -35,8 +35,8 @@ fn waiting(
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
-    let (said, address) = line.trim().rsplit_once('=').unwrap();
-    assert_eq!(said, format!("waiting for {count} agents with DFSBENCH_MEET"));
+    let (waiting, address) = line.trim().rsplit_once('=').unwrap();
+    assert_eq!(waiting, format!("waiting for {count} agents with DFSBENCH_MEET"));
     (child, stderr, address.to_owned())
 }
 
@@ -66,7 +66,7 @@ fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller()
         assert_eq!((end.code, end.stdout.as_str(), end.stderr.as_str()), (0, "", ""));
     }
     rig.assert_target_is_empty();
-    // The token is neither told nor kept.
+    // The token is neither printed nor kept.
     assert!(!end.stdout.contains(TOKEN), "{end:?}");
     let results = std::fs::read(rig.folder().join("dfsbench.db")).unwrap();
     let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
@@ -81,8 +81,8 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
     let other = "f".repeat(64);
     let bad = end_of(agent(&rig, &address, &other, ("1", "2")));
     assert_eq!(bad.code, 3, "{bad:?}");
-    let said = format!("error: agent, rank 1 of 2: the controller at {address} refused");
-    assert!(bad.stderr.starts_with(&said) && !bad.stderr.contains(&other), "{bad:?}");
+    let message = format!("error: agent, rank 1 of 2: the controller at {address} refused");
+    assert!(bad.stderr.starts_with(&message) && !bad.stderr.contains(&other), "{bad:?}");
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
     assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
@@ -124,20 +124,23 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
     };
     assert!(refused(&[]).starts_with("error: no launcher has set this agent's rank"));
     let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
-    let said = refused(&variables);
-    assert!(said.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not set"), "{said}");
+    let message = refused(&variables);
+    assert!(
+        message.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not set"),
+        "{message}"
+    );
     variables.push(("DFSBENCH_MEET", "127.0.0.1:1"));
     assert!(refused(&variables).contains("DFSBENCH_TOKEN is not set"));
     variables.push(("DFSBENCH_TOKEN", "secret"));
-    let said = refused(&variables);
-    assert!(said.contains("it has 6 characters") && !said.contains("secret"), "{said}");
+    let message = refused(&variables);
+    assert!(message.contains("it has 6 characters") && !message.contains("secret"), "{message}");
     variables.pop();
     variables.push(("DFSBENCH_TOKEN", TOKEN));
-    let said = refused(&variables);
-    assert!(said.contains("no controller answered at 127.0.0.1:1 within 0 s"), "{said}");
+    let message = refused(&variables);
+    assert!(message.contains("no controller answered at 127.0.0.1:1 within 0 s"), "{message}");
     variables.push(("DFSBENCH_HOST", "a b"));
-    let said = refused(&variables);
-    assert!(said.contains("DFSBENCH_HOST: ") && said.contains("not `a b`"), "{said}");
+    let message = refused(&variables);
+    assert!(message.contains("DFSBENCH_HOST: ") && message.contains("not `a b`"), "{message}");
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
     let with_hosts = PLAN.replace("\nurl", "\nhosts = [\"a\", \"b\"]\nurl");
     let hosts = "[[host]]\nname = \"a\"\nssh = \"a\"\n[[host]]\nname = \"b\"\nssh = \"b\"\n";
     std::fs::write(rig.folder().join("hosts.toml"), format!("{with_hosts}{hosts}")).unwrap();
-    let words = ["no target of the plan can be used", "the job brings its own"];
+    let words = ["no target of the plan can be used", "the hosts are those of the job"];
     rig.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
     rig.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }

@@ -43,14 +43,14 @@ impl Job {
             command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         };
         let drain = std::thread::spawn(move || {
-            let mut said = String::new();
-            stderr.read_to_string(&mut said).unwrap();
-            said
+            let mut messages = String::new();
+            stderr.read_to_string(&mut messages).unwrap();
+            messages
         });
         Self { controller, agents: vec![agent(0), agent(1)], drain }
     }
 
-    /// Waits for both; what the controller said.
+    /// Waits for both, and returns what the controller printed.
     fn end(self) -> End {
         let mut end = End::of(self.controller.wait_with_output().unwrap());
         end.stderr = self.drain.join().unwrap();
@@ -104,8 +104,8 @@ fn a_campaign_of_a_job_is_gone_on_with_on_the_same_hosts_and_no_others() {
     rig.refused(&["resume"], 2, &["is used from the hosts of a job, and this is none"]);
     let other = Job::start(&rig, &["resume"], "other").end();
     assert_eq!(other.code, 2, "{other:?}");
-    let said = "was measured on the hosts node0, node1, and the job brings other0, other1";
-    assert!(other.stderr.contains(said), "{other:?}");
+    let reason = "was measured on the hosts node0, node1, and the job brings other0, other1";
+    assert!(other.stderr.contains(reason), "{other:?}");
     assert_eq!(trials(&rig), before);
     let end = Job::start(&rig, &["resume"], "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
@@ -141,7 +141,7 @@ fn a_curve_on_the_hosts_of_a_job_has_its_load_points() {
     let words = [&["curve", &target], &mix[..], &["--warmup", "0s", "--duration", "100ms"]];
     let words = words.concat();
     let unnamed = [&words[..], &["--launcher", "wait", "--agents", "2"]].concat();
-    rig.refused(&unnamed, 2, &["the agents of a job come once", "--max-load"]);
+    rig.refused(&unnamed, 2, &["agents of a job connect once", "--max-load"]);
     let end = Job::start(&rig, &[&words[..], &["--max-load", "1000"]].concat(), "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
     let document = report(&rig);

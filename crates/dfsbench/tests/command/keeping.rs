@@ -114,7 +114,7 @@ fn an_export_is_a_directory_of_tables_and_appears_whole_or_not() {
 }
 
 #[test]
-fn what_happens_is_told_to_programs_line_by_line() {
+fn events_are_written_for_programs_line_by_line() {
     let rig = Rig::new();
     let end = rig.run(&[&RUN[..], &["--json-progress", "p.jsonl"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
@@ -139,7 +139,7 @@ fn what_happens_is_told_to_programs_line_by_line() {
 /// Runs the program with a bound on the size of files, as a full disk would have it.
 fn bounded(rig: &Rig, kib: u32, args: &[&str]) -> crate::rig::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
-    // Blocks of 512 bytes; who ignores the signal is told by the write.
+    // Blocks of 512 bytes; a process that ignores the signal gets an error of the write.
     let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
     command.current_dir(rig.folder()).args(["-c", &line, "sh"]).args(args);
@@ -147,7 +147,7 @@ fn bounded(rig: &Rig, kib: u32, args: &[&str]) -> crate::rig::End {
 }
 
 #[test]
-fn a_page_without_room_is_one_sentence_and_the_old_one_stays() {
+fn a_page_without_room_is_one_sentence_and_the_old_one_is_kept() {
     let rig = rig();
     let page = rig.folder().join("page.html");
     std::fs::write(&page, "the old page").unwrap();

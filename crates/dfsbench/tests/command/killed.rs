@@ -103,7 +103,7 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
         assert_eq!(records(&rig), 0);
     });
     eprintln!("{removed} working directories removed");
-    // What somebody else keeps there stays.
+    // Files of another owner are kept.
     let theirs = target.join(".dfsbench-notes");
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("dear"), "dear").unwrap();
@@ -152,11 +152,11 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut lines = std::io::BufReader::new(resume.stderr.take().unwrap());
-    while !said.contains("removed what a killed run left") {
-        let read = std::io::BufRead::read_line(&mut lines, &mut said).unwrap();
-        assert!(read > 0, "{said}");
+    while !output.contains("removed what a killed run left") {
+        let read = std::io::BufRead::read_line(&mut lines, &mut output).unwrap();
+        assert!(read > 0, "{output}");
     }
     resume.kill().unwrap();
     resume.wait().unwrap();
@@ -189,7 +189,7 @@ fn clean_removes_what_killed_runs_left_over_nfs() {
             assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
         });
     }
-    // A server that is gone can't be cleaned: it stays on record, and that is said.
+    // A server that is gone can't be cleaned: it is kept on record, and that is reported.
     kill_a_run(&rig, &served.url, Duration::from_millis(800));
     let before = records(&rig);
     drop(served);

@@ -93,8 +93,9 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
     job["spec"]["completions"] = "3".into();
     job["spec"]["template"]["spec"]["containers"][0].as_object_mut().unwrap().remove("name");
     let at = "Job.spec.template.spec.containers[0]";
-    let said = ["Job.spec.completions is no integer".to_owned(), format!("{at} has no field cmd")];
-    assert_eq!(wrong(&job), [&said[..], &[format!("{at} lacks name")]].concat());
+    let messages =
+        ["Job.spec.completions is no integer".to_owned(), format!("{at} has no field cmd")];
+    assert_eq!(wrong(&job), [&messages[..], &[format!("{at} lacks name")]].concat());
 }
 
 #[test]
@@ -133,10 +134,10 @@ fn names_that_kubernetes_does_not_take_are_refused() {
     };
     rig.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
     rig.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
-    rig.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root of a container"]);
+    rig.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root directory of a container"]);
     let twice = ["--volume", "a:/x", "--volume", "b:/x/"];
     rig.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is at `/x`"]);
     rig.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
     let nameless = ["k8s", "scan.toml", "--image", "", "--agents", "3"];
-    rig.refused(&nameless, 2, &["--image: an image has a name"]);
+    rig.refused(&nameless, 2, &["--image is empty"]);
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::rig::{End, Rig, Served};
 
-/// Short trials that leave a planted limit no doubt.
+/// Short trials that show a planted limit clearly.
 const SHORT: [&str; 4] = ["--trials", "3", "--file-size", "8MiB"];
 
 /// Ops of which many are needed.
@@ -76,13 +76,17 @@ fn a_layer_that_fails_is_a_short_row_and_the_sentence_says_why() {
     let served = Served::start(&rig, &["--fault", "error CREATE ACCES 100%"]);
     let (end, _) = ladder(&rig, &served.url, &SMALL_OPS);
     assert_eq!(end.code, 4, "{end:?}");
-    let told = rig.run(&["report"]);
-    let lines: Vec<&str> = told.stdout.lines().collect();
-    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{}", told.stdout);
-    assert!(told.stdout.contains("`the server, our client` has no figure: "), "{}", told.stdout);
+    let output = rig.run(&["report"]);
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{}", output.stdout);
+    assert!(
+        output.stdout.contains("`the server, our client` has no figure: "),
+        "{}",
+        output.stdout
+    );
     let is_short =
         |line: &&&str| line.starts_with("the server, our client") && line.ends_with("failed");
-    assert_eq!(lines.iter().filter(is_short).count(), 3, "{}", told.stdout);
+    assert_eq!(lines.iter().filter(is_short).count(), 3, "{}", output.stdout);
 }
 
 #[test]

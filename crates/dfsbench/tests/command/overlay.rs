@@ -18,7 +18,7 @@ const READ: [&str; 7] = [
     "--quiet",
 ];
 
-/// As root of nobody else; `None` where the machine refuses that to who is not root.
+/// As root in a namespace of its own; `None` where the machine refuses that to who is not root.
 fn on_an_overlay(rig: &Rig, program: &str, args: &[&str]) -> Option<End> {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "bash", "-c", SCRIPT, "overlay"]);
@@ -27,7 +27,7 @@ fn on_an_overlay(rig: &Rig, program: &str, args: &[&str]) -> Option<End> {
     (end.code == 0).then_some(end)
 }
 
-#[allow(clippy::print_stderr, reason = "who may not mount is told who does")]
+#[allow(clippy::print_stderr, reason = "a test that may not mount prints which user may")]
 #[test]
 fn files_that_fit_in_memory_are_noted_where_nothing_tells_what_was_read() {
     let rig = Rig::new();

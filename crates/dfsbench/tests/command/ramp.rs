@@ -8,12 +8,12 @@ fn ramp(rig: &Rig, url: &str, flags: &[&str]) -> End {
     rig.run(&[&["ramp", url], &short[..], flags].concat())
 }
 
-/// The search of the last campaign, and what it said.
+/// The search of the last campaign, and its first sentence.
 fn found(rig: &Rig) -> (serde_json::Value, String) {
     let json = rig.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let said = document["found"]["sentences"][0].as_str().unwrap().to_owned();
-    (document["found"]["figures"]["searches"][0].clone(), said)
+    let sentence = document["found"]["sentences"][0].as_str().unwrap().to_owned();
+    (document["found"]["figures"]["searches"][0].clone(), sentence)
 }
 
 #[test]
@@ -29,12 +29,12 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
         &[&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat(),
     );
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let (search, said) = found(&rig);
+    let (search, sentence) = found(&rig);
     assert_eq!((&search["gave_in_at"], &search["borne"]), (&40.into(), &39.into()), "{search}");
     assert_eq!((&search["way"], &search["is_known"]), (&"hangs".into(), &true.into()));
     assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
-    assert!(said.starts_with("nfs mixed: hangs with 40 clients: "), "{said}");
-    assert!(said.contains("; when the load went away, "), "{said}");
+    assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
+    assert!(sentence.contains("; when the load went away, "), "{sentence}");
     // The same sentence a year later; lines are wrapped.
     let report = rig.run(&["report"]).stdout;
     assert!(report.contains("Load at which it breaks"), "{report}");
@@ -56,12 +56,12 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
     Rig::unless_limited(|| {
         let end = ramp(&rig, &served.url, &[&flags[..], &one].concat());
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-        let (search, said) = found(&rig);
-        let Some(at) = search["gave_in_at"].as_u64() else { return (said, false) };
-        assert!(said.contains(&format!(" with {at} op/s: ")), "{said}");
+        let (search, sentence) = found(&rig);
+        let Some(at) = search["gave_in_at"].as_u64() else { return (sentence, false) };
+        assert!(sentence.contains(&format!(" with {at} op/s: ")), "{sentence}");
         let ways = ["falls-behind", "response-time-explodes", "throughput-falls"];
         assert!(ways.contains(&search["way"].as_str().unwrap()), "{search}");
-        (said, (60..=420).contains(&at))
+        (sentence, (60..=420).contains(&at))
     });
 }
 
@@ -77,11 +77,11 @@ fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
         &[&flags[..], &["--queue-depth", "1", "--read-percent", "100"]].concat(),
     );
     assert_eq!(end.code, 4, "{end:?}");
-    let (search, said) = found(&rig);
+    let (search, sentence) = found(&rig);
     assert_eq!(search["recovery"]["kind"], "never", "{search}");
     assert!(search["borne"].as_u64().unwrap() < search["gave_in_at"].as_u64().unwrap());
-    assert_eq!(said.matches("it never recovered: ").count(), 1, "{said}");
-    assert!(said.contains("not even the lightest load (1 client) was served"), "{said}");
+    assert_eq!(sentence.matches("it never recovered: ").count(), 1, "{sentence}");
+    assert!(sentence.contains("not even the lightest load (1 client) was served"), "{sentence}");
     assert!(rig.run(&["list"]).stdout.contains("complete"), "{end:?}");
 }
 

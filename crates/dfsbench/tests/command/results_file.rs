@@ -64,6 +64,6 @@ fn a_page_never_takes_the_place_of_another_file() {
     let mut onto_itself = RUN;
     onto_itself[5] = "r.html";
     rig.refused(&onto_itself, 2, &["r.html", "results file"]);
-    // A page of ours is written anew.
+    // A page of ours is overwritten.
     assert_eq!((rig.run(&RUN).code, rig.run(&RUN).code), (0, 0));
 }

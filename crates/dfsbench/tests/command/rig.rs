@@ -57,14 +57,14 @@ impl Rig {
         self.assert_target_is_empty();
     }
 
-    /// Asks until the answer is right; a closure says what it was, and whether it is. Where others
-    /// take the processors the answer is that the client was at its own limit, and that figures say
-    /// nothing of the server: then it is asked anew, and three times in all. Any other answer is
-    /// wrong. Says whether a right one came.
+    /// Repeats a question until the answer is right; the closure returns the answer, and whether it
+    /// is right. Where other processes take the processors the answer is that the client was at its own limit, and that figures say
+    /// nothing of the server: then the question is repeated, three times in all. Any other answer
+    /// is wrong. Returns whether a right one was given.
     pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
         (1..=3).any(|_| {
-            let (said, is_right) = ask();
-            assert!(is_right || said.contains(" at its own limit"), "{said}");
+            let (sentence, is_right) = ask();
+            assert!(is_right || sentence.contains(" at its own limit"), "{sentence}");
             is_right
         })
     }

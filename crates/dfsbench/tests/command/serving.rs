@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use crate::rig::{Rig, Served};
 
 #[test]
-fn a_server_that_can_not_be_as_it_was_asked() {
+fn a_server_that_can_not_be_as_it_was_requested() {
     let rig = Rig::new();
     for (args, words) in [
         (&["--listen", "0.0.0.0"][..], &["--listen", "0.0.0.0", "--allow"][..]),
@@ -52,7 +52,7 @@ fn a_probe_tells_what_a_server_offers() {
     assert_eq!(found["exports"][0]["limits"][1]["limits"]["rtmax_bytes"], 1 << 20);
     let round_trips = found["nfs"].as_array().unwrap().iter();
     let answered = round_trips.filter(|service| service["null"]["median_ns"].as_u64() > Some(0));
-    // Versions 2 and 3, each over TCP and UDP; version 4 is told as an error.
+    // Versions 2 and 3, each over TCP and UDP; version 4 is reported as an error.
     assert_eq!(answered.count(), 4, "{json}");
     assert!(json.contains("version mismatch: 2 to 3"), "{json}");
 }

@@ -35,7 +35,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.starts_with("soak: complete, "), "{}", end.stdout);
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
-    // When it began is told, which is later than planned where others take the processors.
+    // When it began is reported, which is later than planned where others take the processors.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
     assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
     let found = answer(&rig);
@@ -64,7 +64,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_made_anew_and_no_op_fails() {
+fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
     let rig = Rig::new();
     let disturb = ["--disturb", "server-restart at 1500ms", "--nfsvers", "4.1"];
     let end = soaked(&rig, &[&["--duration", "4s", "--segment", "4s"], &disturb[..]].concat());
@@ -73,7 +73,7 @@ fn a_session_that_the_server_forgot_is_made_anew_and_no_op_fails() {
     assert_eq!((number(&figures["kept"]["lost"]), number(&figures["lost_state"])), (0, 0));
 }
 
-/// A server that takes back what it said to be safe, by COMMIT or at once.
+/// A server that loses what it acknowledged as safe, by COMMIT or at once.
 fn liar(flags: &[&str]) {
     let rig = Rig::new();
     let fault = ["--fault", "lose-committed", "--disturb", "server-restart at 2s"];
@@ -160,7 +160,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     }
     let target = rig.target().display().to_string();
     refused(&[&target, "--disturb", "server-restart at 1s"], &["may not", "in-memory"]);
-    refused(&["--trials", "3"], &["--trials has no meaning for a soak", "--segment"]);
+    refused(&["--trials", "3"], &["--trials has no effect on a soak", "--segment"]);
     refused(&["--io-size", "4KiB,8KiB"], &["a soak is one run, and this plan makes 2"]);
     refused(&["--workers", "4", "--files", "3"], &["3 files for 4 workers", "--files 4"]);
     refused(&["--segment", "40s"], &["--segment", "30.0 s"]);
@@ -190,7 +190,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let figures = &answer(&rig)["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
-    // All blocks of both are booked and read back: 8 files of 64 blocks each.
+    // All blocks of both are journaled and read back: 8 files of 64 blocks each.
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
     let killed = &figures["disturbances"][0];
     assert_eq!((&killed["blow"], &killed["host"]), (&"client-kill".into(), &"one".into()));
@@ -302,7 +302,7 @@ fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
 }
 
 #[test]
-fn what_a_plan_asks_for_and_nobody_can_do_is_refused_with_its_line() {
+fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
     let rig = Rig::new();
     let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
     for (lines, words) in [
@@ -321,9 +321,9 @@ fn what_a_plan_asks_for_and_nobody_can_do_is_refused_with_its_line() {
         ),
         (
             "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
-            ["disturbed.toml:8:8: `nfsd-stop", "this process may not do that"],
+            ["disturbed.toml:8:8: `nfsd-stop", "this process can't disturb"],
         ),
-        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "does not say to which host"]),
+        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "names no host for client-kill"]),
         (
             "kind = \"client-kill\"\nhost = \"x\"\nat = \"1s\"",
             ["disturbed.toml:9:8: host: unknown host `x`", "begin with [[host]]"],
@@ -349,7 +349,7 @@ fn a_soak_that_outlasts_its_job_is_refused() {
 }
 
 #[test]
-fn a_job_that_does_not_know_its_end_is_asked_for() {
+fn a_job_that_does_not_know_its_end_needs_a_duration() {
     use std::os::unix::fs::PermissionsExt as _;
     let rig = Rig::new();
     let squeue = rig.folder().join("squeue");

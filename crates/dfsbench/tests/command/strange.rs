@@ -40,10 +40,10 @@ fn changed(sql: &str) -> Rig {
 /// The pages of a results file: the list, the campaign, and it compared with itself.
 fn pages(rig: &Rig) -> Vec<String> {
     let served = Served::of(rig, &["view", "--no-open"]);
-    ["", "campaign/1", "compare?before=1&after=1"].map(|page| asked(&served.url, page)).to_vec()
+    ["", "campaign/1", "compare?before=1&after=1"].map(|page| request(&served.url, page)).to_vec()
 }
 
-fn asked(url: &str, page: &str) -> String {
+fn request(url: &str, page: &str) -> String {
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let (host, token) = address.split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -64,7 +64,7 @@ fn markup_is_text_wherever_a_name_can_stand() {
              spec_json = json_set(spec_json, '$.target_name', '{HOSTILE}' || run_index);
          UPDATE facts SET value = '{HOSTILE}', source = '{HOSTILE}';
          UPDATE caveats SET evidence = '{HOSTILE}';
-         UPDATE truths SET source = '{HOSTILE}';
+         UPDATE `truths` SET source = '{HOSTILE}';
          INSERT INTO tags (campaign_id, tag) VALUES (1, '{HOSTILE}');
          INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (1, 0, '{HOSTILE}');
          INSERT INTO caveats (pass_id, code, severity, evidence)
@@ -96,11 +96,11 @@ fn markup_is_text_wherever_a_name_can_stand() {
     every_format_is_made(&rig);
 }
 
-/// Every report of the campaign, and what else is said of it.
+/// Every report of the campaign, and every other output about it.
 fn every_format_is_made(rig: &Rig) {
-    let said: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
+    let others: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
     let reports = FORMATS.map(|format| ["report", "--format", format]);
-    let all = reports.iter().map(<[&str; 3]>::as_slice).chain(said);
+    let all = reports.iter().map(<[&str; 3]>::as_slice).chain(others);
     for args in all {
         let end = rig.run(args);
         assert!(end.code == 0 && end.stderr.is_empty(), "{args:?}: {end:?}");
@@ -112,7 +112,7 @@ fn every_format_is_made(rig: &Rig) {
 fn a_campaign_of_nothing_but_failures_is_shown() {
     let rig = changed(
         "UPDATE trials SET state = 'failed', reason = 'no route to host';
-         DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM truths;
+         DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM `truths`;
          DELETE FROM scopes; DELETE FROM op_errors; DELETE FROM passes",
     );
     every_format_is_made(&rig);
@@ -128,8 +128,8 @@ fn a_file_without_a_campaign_is_shown_and_reported_in_a_sentence() {
     assert_eq!(rig.run(&["rm", "1", "--really", "1"]).code, 0);
     assert_eq!(rig.run(&["list"]).stdout, "no campaign\n");
     let served = Served::of(&rig, &["view", "--no-open"]);
-    assert!(asked(&served.url, "").contains("No campaign yet"));
-    assert!(asked(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
+    assert!(request(&served.url, "").contains("No campaign yet"));
+    assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
     for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {
         rig.refused(args, 2, &["holds no campaign yet", "hint"]);
@@ -189,7 +189,7 @@ fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     rig.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
-    // Nobody, not even root, makes files there.
+    // No user, not even root, makes files there.
     let page = ["report", "--format", "html", "--output", "/proc/page.html"];
     rig.refused(&page, 3, &["/proc/page.html", "hint"]);
     rig.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);

@@ -8,8 +8,8 @@ fn searched(rig: &Rig, url: &str, flags: &[&str]) -> End {
     rig.run(&[&["run", url], &short[..], flags].concat())
 }
 
-/// What the search said, as the results file has it.
-fn said(rig: &Rig) -> String {
+/// Returns the sentence of the search that the results file holds.
+fn found_sentence(rig: &Rig) -> String {
     let json = rig.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     document["found"]["sentences"][0].as_str().unwrap().to_owned()
@@ -25,9 +25,9 @@ fn a_server_that_hangs_from_forty_clients_is_found_out() {
     let flags = [&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat();
     let end = searched(&rig, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let said = said(&rig);
-    assert!(said.starts_with("nfs mixed: hangs with 40 clients: "), "{said}");
-    assert!(said.contains("; it supports 39 clients"), "{said}");
+    let sentence = found_sentence(&rig);
+    assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
+    assert!(sentence.contains("; it supports 39 clients"), "{sentence}");
     // Everything is kept, and nothing was left on the server.
     let stored = rig.run(&["report", "--format", "csv"]).stdout;
     assert!(stored.lines().count() > 8, "{stored}");
@@ -42,10 +42,13 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
     Rig::unless_limited(|| {
         let end = searched(&rig, &served.url, &["--until-broken=4", "--timeout", "10s"]);
         assert_eq!(end.code, 0, "{end:?}");
-        let said = said(&rig);
-        assert!(said.starts_with("nfs mixed: supports 4 clients, the largest load"), "{said}");
-        let saturated = said.contains("mix is saturated from 1 client on (");
-        (said, saturated)
+        let sentence = found_sentence(&rig);
+        assert!(
+            sentence.starts_with("nfs mixed: supports 4 clients, the largest load"),
+            "{sentence}"
+        );
+        let saturated = sentence.contains("mix is saturated from 1 client on (");
+        (sentence, saturated)
     });
 }
 

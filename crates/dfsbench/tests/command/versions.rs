@@ -58,10 +58,11 @@ fn a_server_whose_certificate_is_not_trusted() {
 fn a_version_that_the_server_does_not_speak() {
     let rig = Rig::new();
     let three = Served::start(&rig, &["--nfsvers", "3"]);
-    let asked = |url: &str, version: &str| url.replace("version=3", &format!("version={version}"));
+    let with_version =
+        |url: &str, version: &str| url.replace("version=3", &format!("version={version}"));
     for version in ["4.0", "4.1", "2"] {
         let words = ["offers version", "3", "hint"];
-        rig.refused(&["run", &asked(&three.url, version)], 3, &words);
+        rig.refused(&["run", &with_version(&three.url, version)], 3, &words);
     }
     let four = Served::start(&rig, &["--nfsvers", "4.1"]);
     for version in ["4.0", "4.2", "3"] {

@@ -1,4 +1,4 @@
-//! `dfsbench view` over its socket: who gets what, and that nobody slow holds others.
+//! `dfsbench view` over its socket: who gets what, and that a slow client holds up no other.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -44,7 +44,7 @@ impl View {
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A connection that is reset has said all that it had to say.
+        // A connection that is reset has sent all that it had to send.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8(answer).unwrap()
     }
@@ -59,7 +59,7 @@ impl View {
 }
 
 #[test]
-fn pages_are_served_to_who_has_the_address_and_to_nobody_else() {
+fn pages_are_served_to_clients_that_have_the_address_and_to_no_others() {
     let view = View::start();
     let list = view.page("");
     assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("frame-ancestors 'none'"), "{list}");
@@ -91,7 +91,7 @@ fn pages_are_served_to_who_has_the_address_and_to_nobody_else() {
 }
 
 #[test]
-fn who_waits_hears_of_a_campaign_and_who_is_slow_holds_nobody() {
+fn a_waiting_client_is_notified_of_a_campaign_and_a_slow_one_holds_up_no_other() {
     let view = View::start();
     let slow: Vec<TcpStream> = (0..40).map(|_| view.connect()).collect();
     for mut stream in &slow {
@@ -99,18 +99,18 @@ fn who_waits_hears_of_a_campaign_and_who_is_slow_holds_nobody() {
     }
     assert!(view.page("").starts_with("HTTP/1.1 200 "));
     let mut news = view.connect();
-    let asked = format!(
+    let request = format!(
         "GET /{}/events?since=1 HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
         view.token, view.port
     );
-    news.write_all(asked.as_bytes()).unwrap();
+    news.write_all(request.as_bytes()).unwrap();
     assert_eq!(view.rig.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
-    let mut heard = String::new();
+    let mut received = String::new();
     let mut part = [0; 256];
-    while !heard.contains("event: change\ndata: 2\n\n") {
+    while !received.contains("event: change\ndata: 2\n\n") {
         let count = news.read(&mut part).unwrap();
-        assert!(count > 0, "{heard}");
-        heard.push_str(std::str::from_utf8(&part[..count]).unwrap());
+        assert!(count > 0, "{received}");
+        received.push_str(std::str::from_utf8(&part[..count]).unwrap());
     }
     assert!(view.page("").contains("campaign/2"));
 }

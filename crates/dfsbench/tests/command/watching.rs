@@ -1,4 +1,4 @@
-//! The full screen of `--watch` on a real terminal: what it shows, and that it is put back.
+//! The full screen of `--watch` on a real terminal: what it shows, and that it is restored.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -68,7 +68,7 @@ impl Terminal {
     fn start(&self, rig: &Rig, args: &[&str]) -> Child {
         let mut command = rig.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
-        // Whatever runs the tests may have said that there is no such terminal.
+        // The environment of the tests may name a terminal that can do nothing.
         command.env("TERM", "xterm");
         let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
         child.spawn().unwrap()
@@ -225,10 +225,10 @@ fn without_a_terminal_it_is_refused_with_a_hint() {
 }
 
 #[test]
-fn doubts_are_told_as_they_appear_each_once() {
+fn caveats_are_printed_as_they_appear_each_once() {
     let rig = Rig::new();
     let args = ["run", "target", "--trials", "3", "--file-size", "1MiB", "--workload", "stream"];
     let end = rig.run(&args);
-    let told = end.stderr.lines().filter(|line| line.starts_with("! too-short")).count();
-    assert_eq!(told, 1, "{}", end.stderr);
+    let printed = end.stderr.lines().filter(|line| line.starts_with("! too-short")).count();
+    assert_eq!(printed, 1, "{}", end.stderr);
 }

@@ -68,7 +68,7 @@ fn bonnie_prints_the_table_that_bonnie_printed() {
 }
 
 #[test]
-fn a_command_that_fails_says_how_it_ended_and_what_it_said_last() {
+fn a_command_that_fails_reports_how_it_ended_and_its_last_output() {
     let rig = Rig::new();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
                 kind = \"app\"\nrun = [\"sh\", \"-c\", \"echo the last words >&2; exit 7\"]\n";

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fleet::Order;
 use model::{CaveatCode, Trial, TrialState};
 
-use crate::rig::{Crew, Fault, Harm};
+use crate::rig::{Fault, Group, Harm};
 use crate::walked::{only, plan};
 use crate::{At, STEPS};
 
@@ -51,11 +51,11 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
     fs::create_dir(&target).unwrap();
     let after = Duration::from_millis(after_ms);
     let harm = Harm::ToMachine(fill);
-    let mut crew = Crew::with(Fault { host: "c2", at, after, harm });
-    let (campaign, _) = crew.made(&plan(&target, 3, text));
+    let mut group = Group::with(Fault { host: "c2", at, after, harm });
+    let (campaign, _) = group.made(&plan(&target, 3, text));
     assert!(hog().exists(), "the disk was never full");
     fs::remove_file(hog()).unwrap();
-    crew.assert_left();
+    group.assert_left();
     // What was made is removed without any room for it.
     fs::remove_dir(&target).unwrap();
     only(&campaign, 0).clone()
@@ -70,9 +70,9 @@ fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_lef
             assert_eq!(trial.state, TrialState::Done, "{step}");
             continue;
         }
-        let TrialState::Failed(said) = &trial.state else { panic!("{step}: {:?}", trial.state) };
-        let is_full = ["not enough space", "No space left"].iter().any(|it| said.contains(it));
-        assert!(is_full && said.contains("host c"), "{step}: {said}");
+        let TrialState::Failed(message) = &trial.state else { panic!("{step}: {:?}", trial.state) };
+        let is_full = ["not enough space", "No space left"].iter().any(|it| message.contains(it));
+        assert!(is_full && message.contains("host c"), "{step}: {message}");
     }
     let to_write: [(&str, At); 2] = [
         ("arm to write", |order| matches!(order, Order::Arm { .. })),
@@ -82,10 +82,10 @@ fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_lef
         let trial = made(STREAM, at, 0);
         let caveats = &trial.passes[0].caveats;
         let errors = caveats.iter().find(|caveat| caveat.code == CaveatCode::Errors);
-        let said = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
+        let message = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
         // The agent before may be at work when its disk fills up, and get some of what it asks for.
         let is_full =
-            ["ENOSPC on write", "short transfer on write"].iter().any(|it| said.contains(it));
-        assert!(is_full, "{step}: {said}");
+            ["ENOSPC on write", "short transfer on write"].iter().any(|it| message.contains(it));
+        assert!(is_full, "{step}: {message}");
     }
 }

@@ -1,7 +1,7 @@
 //! Trials that agents in processes of their own make together, and what becomes of them when one of
 //! the processes is killed, stands still, is cut off or has no room left: at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
-#![allow(clippy::print_stdout, reason = "what many agents took is told where that fails")]
+#![allow(clippy::print_stdout, reason = "what many agents took is printed where that fails")]
 
 #[path = "../command/rig.rs"]
 #[allow(dead_code, reason = "what is served is for the tests of commands")]
@@ -21,13 +21,13 @@ use std::time::Duration;
 
 use fleet::{Order, remote};
 use model::{CaveatCode, Pass, TrialState};
-use rig::{Crew, Fault, Harm};
+use rig::{Fault, Group, Harm};
 use walked::{assert_counted, only, plan};
 
 /// Says which order a fault comes with.
 type At = fn(&Order) -> bool;
 
-/// The steps of a trial: what the agent was told when its fault comes, and how long after it.
+/// The steps of a trial: the request to the agent at which its fault begins, and how long after it.
 const STEPS: [(&str, At, u64); 7] = [
     ("begin", |order| matches!(order, Order::Begin(_)), 0),
     ("prepare", |order| matches!(order, Order::Prepare(_)), 0),
@@ -61,22 +61,22 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
         let mut plan = two_runs(target.path(), step);
         plan.runs[1].placement.hosts.retain(|host| host.name != "c2");
         let after = Duration::from_millis(after_ms);
-        let mut crew = Crew::with(Fault { host: "c2", at, after, harm });
-        let (campaign, times) = crew.made(&plan);
-        let TrialState::Failed(said) = &only(&campaign, 0).state else {
+        let mut group = Group::with(Fault { host: "c2", at, after, harm });
+        let (campaign, times) = group.made(&plan);
+        let TrialState::Failed(message) = &only(&campaign, 0).state else {
             panic!("{step}: {:?}", only(&campaign, 0).state);
         };
-        assert!(said.contains(&format!("host c2: {why}")), "{step}: {said}");
+        assert!(message.contains(&format!("host c2: {why}")), "{step}: {message}");
         let work = Duration::from_millis(after_ms + 200);
         assert!(times[0] < work + within + BUSY, "{step}: {:?}", times[0]);
         assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step}");
         assert_counted(&only(&campaign, 1).passes[0], 2);
-        crew.assert_left();
-        harmed.push((step, crew, target));
+        group.assert_left();
+        harmed.push((step, group, target));
     }
-    for (step, crew, target) in harmed {
+    for (step, group, target) in harmed {
         if matches!(harm, Harm::Cut) {
-            crew.await_left();
+            group.await_left();
         }
         let left: Vec<_> = std::fs::read_dir(target.path()).unwrap().collect();
         assert_eq!(left.len(), 0, "{step}: {left:?}");
@@ -107,12 +107,12 @@ fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
     }
     let at: At = |order| matches!(order, Order::Go { .. });
     let after = Duration::from_millis(100);
-    let mut crew = Crew::with(Fault { host: "c3", at, after, harm: Harm::Kill });
-    let (campaign, _) = crew.made(&plan);
+    let mut group = Group::with(Fault { host: "c3", at, after, harm: Harm::Kill });
+    let (campaign, _) = group.made(&plan);
     assert!(matches!(only(&campaign, 0).state, TrialState::Failed(_)));
     assert_eq!(only(&campaign, 1).state, TrialState::Done);
     assert_counted(&only(&campaign, 1).passes[0], 3);
-    crew.assert_left();
+    group.assert_left();
 }
 
 #[test]
@@ -126,17 +126,21 @@ fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
     let at: At = |order| matches!(order, Order::Go { .. });
     let nap = Duration::from_millis(300);
     let harm = Harm::Doze { first: nap, then: nap / 3, awake: nap / 20 };
-    let mut crew = Crew::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
-    let (campaign, _) = crew.made(&plan);
+    let mut group = Group::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
+    let (campaign, _) = group.made(&plan);
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     let pass = trial.passes.iter().find(|pass| pass.pass == Pass::Mix).unwrap();
     assert_counted(pass, 3);
-    let said = |code| {
+    let message = |code| {
         let found = pass.caveats.iter().find(|caveat| caveat.code == code);
         found.unwrap_or_else(|| panic!("no {code}: {:?}", pass.caveats)).evidence.clone()
     };
-    assert!(said(CaveatCode::Skew).starts_with("host c2 started "), "{}", said(CaveatCode::Skew));
-    let straggler = said(CaveatCode::Straggler);
+    assert!(
+        message(CaveatCode::Skew).starts_with("host c2 started "),
+        "{}",
+        message(CaveatCode::Skew)
+    );
+    let straggler = message(CaveatCode::Straggler);
     assert!(straggler.starts_with("host c2 did "), "{straggler}");
 }

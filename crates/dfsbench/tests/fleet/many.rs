@@ -49,7 +49,7 @@ fn memory_bytes(process: u32) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// Processor time of a process that has ended and that nobody has waited for yet.
+/// Processor time of a process that has ended and was not waited for yet.
 fn processor_ms(process: u32) -> u64 {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let id = Pid::from_raw(process.cast_signed()).unwrap();

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::walked::walked;
 
-/// What happens to the process of an agent.
+/// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum Harm {
     /// It is killed.
@@ -23,7 +23,7 @@ pub enum Harm {
     Stop,
     /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
     Cut,
-    /// It is stopped for a while, then again and again for a shorter one, awake in between, until
+    /// It is stopped for a while, then again and again for a shorter one, running between the stops, until
     /// its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
     /// Its machine comes to harm, by this.
@@ -49,15 +49,15 @@ const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
 /// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
 const LEAVING: Duration = Duration::from_secs(60);
 
-/// Agents, and what is to happen to one of them.
-pub struct Crew {
+/// Agents, and the harm that is planned for one of them.
+pub struct Group {
     fault: Option<Fault>,
     processes: Vec<u32>,
     /// The wires of an agent, which stand still once they were cut.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
-impl Crew {
+impl Group {
     pub fn with(fault: Fault) -> Self {
         Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }

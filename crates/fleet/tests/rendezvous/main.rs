@@ -23,7 +23,7 @@ fn all_agents_meet_in_whatever_order_they_come_and_obey() {
     let names: Vec<&str> = gathered.agents.iter().map(|met| met.name.as_str()).collect();
     assert_eq!(names, ["a", "b-1", "b-2"]);
     assert!(gathered.refused.is_empty(), "{:?}", gathered.refused);
-    // All have come, so nobody listens any more.
+    // All have connected, so no process listens any more.
     assert!(TcpStream::connect(address).is_err());
     for met in &mut gathered.agents {
         met.agent.send(Order::Clock).unwrap();
@@ -69,15 +69,15 @@ fn those_that_do_not_come_are_named() {
     let agent = rig.agent("a", 1, 5);
     let error = rig.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
     assert_eq!(error, "1 of 5 agents connected within 1 s: ranks 0, 2 to 4 are missing");
-    // The one that came is left again.
+    // The agent that connected is dropped again.
     assert_eq!(agent.join().unwrap().unwrap(), 0);
     let alone = Rig::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
-    let said = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
-    assert!(alone.starts_with(said), "{alone}");
+    let start = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
+    assert!(alone.starts_with(start), "{alone}");
 }
 
 #[test]
-fn an_agent_whose_place_is_taken_is_told_so() {
+fn an_agent_whose_rank_is_taken_is_refused() {
     let rig = Rig::new();
     let (ended, ends) = std::sync::mpsc::channel();
     let agent = |name, rank| {
@@ -88,7 +88,7 @@ fn an_agent_whose_place_is_taken_is_told_so() {
     std::thread::spawn(agent("b", 0));
     let missing = agent("c", 1);
     let gathering = std::thread::spawn(move || {
-        // Who is let in may hear of it before the other is told that it isn't.
+        // The accepted agent may learn of it before the other one learns of its refusal.
         let mut all = vec![ends.recv().unwrap()];
         if all[0].is_ok() {
             all.push(ends.recv().unwrap());
@@ -118,10 +118,10 @@ fn another_number_of_agents_is_one_error_on_both_sides() {
         error.to_string(),
         "the agent of rank 3 on host a is one of 4, and 2 are wanted (hint: --agents)"
     );
-    let said = agent.join().unwrap().unwrap_err().to_string();
+    let message = agent.join().unwrap().unwrap_err().to_string();
     assert!(
-        said.ends_with("does not expect this agent: it is one of 4, and 2 are wanted"),
-        "{said}"
+        message.ends_with("does not expect this agent: it is one of 4, and 2 are wanted"),
+        "{message}"
     );
 }
 

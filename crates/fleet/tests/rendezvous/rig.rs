@@ -41,7 +41,7 @@ impl Rig {
         meeting.gather(&wanted, &mut || Ok(()))
     }
 
-    /// Somebody who comes as an agent and does nothing.
+    /// A client that connects as an agent and does nothing.
     pub fn join(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<Joined, JoinError>> {
         let (address, token) = (self.address, self.token.clone());
         let host = host.to_owned();
@@ -62,16 +62,16 @@ pub fn agent(
     let host = host.to_owned();
     thread::spawn(move || {
         let Joined { input, output } = come(address, &token, (&host, rank, size))?;
-        let asked = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&asked);
+        let requests = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&requests);
         let clocks = move || {
             count.fetch_add(1, Relaxed);
             ClockReading { mono_ns: rank.into(), wall_ns: 0 }
         };
         let end = stdio::agent_end(input, output, clocks, <_>::default());
-        // What the clocks show is told before it could be an order.
+        // Clock readings are exchanged before anything that could be a request.
         assert_eq!(end.next_order(), None);
-        Ok(asked.load(Relaxed))
+        Ok(requests.load(Relaxed))
     })
 }
 

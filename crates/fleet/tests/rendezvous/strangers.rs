@@ -12,8 +12,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::rig::{self, Rig, SOON};
 
-/// What a controller says of somebody who spoke, where one agent is awaited and comes afterwards.
-fn said_of(stranger: impl FnOnce(SocketAddr)) -> String {
+/// Returns what a controller reports of a stranger that connects before the awaited agent.
+fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let rig = Rig::new();
     let (address, token) = (rig.address, rig.token.clone());
     let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
@@ -33,7 +33,7 @@ fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    // Whoever is left with bytes unread sees the connection reset.
+    // A peer that is dropped with bytes unread sees the connection reset.
     let _ = socket.read_to_end(&mut answer);
     answer
 }
@@ -49,9 +49,9 @@ fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
         "0 of 1 agents connected within 2 s: rank 0 is missing; refused: 127.0.0.1: its token \
          is not that of the campaign"
     );
-    let said = other.join().unwrap().unwrap_err().to_string();
+    let message = other.join().unwrap().unwrap_err().to_string();
     assert_eq!(
-        said,
+        message,
         format!(
             "the controller at {address} refused this agent (hint: DFSBENCH_TOKEN must be \
              that of the campaign)"
@@ -84,11 +84,11 @@ fn a_handshake_that_is_replayed_is_refused() {
     assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
 }
 
-/// Passes a connection on, and tells what the agent said before it was known: two parts.
+/// Forwards a connection, and sends the two parts that the agent sent before it was accepted.
 fn recorder(to: SocketAddr) -> (SocketAddr, std::sync::mpsc::Receiver<[Vec<u8>; 2]>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, sent) = std::sync::mpsc::channel();
     thread::spawn(move || {
         let (mut agent, _) = listener.accept().unwrap();
         let mut controller = TcpStream::connect(to).unwrap();
@@ -103,38 +103,44 @@ fn recorder(to: SocketAddr) -> (SocketAddr, std::sync::mpsc::Receiver<[Vec<u8>; 
         pass(&mut controller, &mut agent);
         let second = pass(&mut agent, &mut controller);
         pass(&mut controller, &mut agent);
-        tell.send([first, second]).unwrap();
+        sender.send([first, second]).unwrap();
         let mut back = (controller.try_clone().unwrap(), agent.try_clone().unwrap());
         thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
         let _ = std::io::copy(&mut agent, &mut controller);
         let _ = controller.shutdown(std::net::Shutdown::Write);
     });
-    (address, told)
+    (address, sent)
 }
 
 #[test]
 fn strangers_are_quoted_and_learn_nothing() {
-    let said = said_of(|address| {
+    let message = report_of(|address| {
         assert_eq!(say(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), b"");
     });
-    assert!(said.starts_with("127.0.0.1: it answered `GET / HTTP/1.1.`, which no agent"), "{said}");
-    let said = said_of(|address| {
+    assert!(
+        message.starts_with("127.0.0.1: it answered `GET / HTTP/1.1.`, which no agent"),
+        "{message}"
+    );
+    let message = report_of(|address| {
         assert_eq!(say(address, &[0xff; 64]), b"");
     });
-    assert!(said.contains("which no agent sends"), "{said}");
-    let said = said_of(|address| drop(TcpStream::connect(address).unwrap()));
-    assert_eq!(said, "127.0.0.1: it closed the connection before it introduced itself");
+    assert!(message.contains("which no agent sends"), "{message}");
+    let message = report_of(|address| drop(TcpStream::connect(address).unwrap()));
+    assert_eq!(message, "127.0.0.1: it closed the connection before it introduced itself");
 }
 
 #[test]
 fn another_version_is_named_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
     let ours = Greeting::ours();
-    let said = said_of(|address| {
+    let message = report_of(|address| {
         // It hears who this is, and can say the same.
         assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
     });
-    assert_eq!(said, format!("127.0.0.1: it runs dfsbench {other}, and this is dfsbench {ours}"));
+    assert_eq!(
+        message,
+        format!("127.0.0.1: it runs dfsbench {other}, and this is dfsbench {ours}")
+    );
     // A controller of another version.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -142,9 +148,9 @@ fn another_version_is_named_on_both_sides() {
     let (mut socket, _) = listener.accept().unwrap();
     let _ = socket.read(&mut [0; 512]);
     socket.write_all(&other.to_bytes()).unwrap();
-    let said = agent.join().unwrap().unwrap_err().to_string();
+    let message = agent.join().unwrap().unwrap_err().to_string();
     assert_eq!(
-        said,
+        message,
         format!(
             "the controller at {address}: it runs dfsbench {other}, and this is dfsbench {ours}"
         )
@@ -177,7 +183,7 @@ fn a_record_that_is_damaged_on_its_way_ends_the_connection() {
     let rig = Rig::new();
     let (address, token) = (rig.address, rig.token.clone());
     let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
-    // Whoever stands between the two flips one bit behind the handshake.
+    // A process between the two flips one bit behind the handshake.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let between = listener.local_addr().unwrap();
     let agent = rig::agent(between, token, ("a", 0, 1));
