@@ -8,6 +8,8 @@ mod curve;
 mod job;
 mod keep;
 mod ladder;
+mod layout;
+mod preset;
 mod probe;
 mod ramp;
 mod run;
@@ -28,6 +30,8 @@ pub use curve::CurveArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
+pub use layout::{command, command_with_words, parse};
+pub use preset::PresetArgs;
 pub use probe::ProbeArgs;
 pub use ramp::{Raise, RampArgs};
 pub use run::RunArgs;
@@ -42,14 +46,15 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench                                    measure this machine: NFS over loopback and the
                                               temporary directory, in about a minute
-  dfsbench run /mnt/data --direct true        a directory, past the page cache
+  dfsbench run /mnt/data --direct             a directory, past the page cache
   dfsbench run 'nfs://server/export'          an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4
                                               two factors: every combination is a run
   dfsbench run nfs://server/export --nfsvers 3,4.1 --xprtsec none,tls
                                               versions and protection as factors, too
   dfsbench run throughput-factors             NFS v2 and v3, UDP and TCP, transfer sizes and
-                                              read-ahead, side by side
+                                              read-ahead, side by side; `dfsbench preset` lists
+                                              such plans
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
   dfsbench factors                            which settings changed the figures most
@@ -85,6 +90,8 @@ pub enum Command {
     Soak(Box<SoakArgs>),
     #[command(about = "Find the bottleneck: run the same work at each layer")]
     Ladder(Box<LadderArgs>),
+    #[command(about = "List the plans that are built in, or print one to copy")]
+    Preset(PresetArgs),
     #[command(about = "Continue a campaign that was stopped or killed")]
     Resume(ResumeArgs),
     #[command(about = "Render a campaign from the results file")]
@@ -173,25 +180,27 @@ pub struct ResumeArgs {
 #[derive(Debug, Parser)]
 pub struct MakingArgs {
     /// Results file; campaigns add up in one file
-    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
+        help_heading = "Output")]
     pub results: PathBuf,
     /// Format of the report at the end
-    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table")]
+    #[arg(long, value_parser = one_of(&Format::REPORT), default_value = "table",
+        help_heading = "Output")]
     pub format: Format,
     /// Show no progress
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
     /// Show a full screen while it runs: rates, service times, processors, caveats; q stops it
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub watch: bool,
     /// Write each event as one JSON object a line, in a file or, with `-`, on stderr
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub json_progress: Option<PathBuf>,
     /// Leave the measured files behind, in directories named .dfsbench-*
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub keep: bool,
     /// A device whose content may be destroyed, as the plan names it
-    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Hosts")]
     pub allow_destroy: Vec<PathBuf>,
 }
 

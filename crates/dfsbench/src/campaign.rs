@@ -388,7 +388,7 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
 }
 
 const NEXT: &str = "
-next:    dfsbench run DIR --direct true           a directory of yours, past the page cache
+next:    dfsbench run DIR --direct                a directory of yours, past the page cache
          dfsbench run 'nfs://server/export'       your NFS server, without mounting it
          dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
                                                   factors: what such a matrix would take

@@ -13,6 +13,7 @@ use rustix::fs::{FileType, OFlags};
 
 use crate::exit::Failure;
 use crate::output_file::kind_name;
+use crate::presets::Preset;
 
 /// The name of stdin.
 pub const STDIN: &str = "-";
@@ -38,11 +39,14 @@ pub fn is_read_once(path: &Path) -> bool {
     path.as_os_str() == STDIN || is_descriptor(path)
 }
 
-/// Reads the text of a plan.
+/// Reads the text of a plan, or of a preset where there is no such file.
 ///
 /// # Errors
 /// When it is no file or pipe, can't be read, is no text, or is too large.
 pub fn read_plan(path: &Path) -> Result<String, Failure> {
+    if let Some(preset) = path.to_str().and_then(Preset::named) {
+        return Ok(preset.text.to_owned());
+    }
     let read = if path.as_os_str() == STDIN {
         read_bounded(io::stdin().lock(), PLAN_BYTES_MAX)
     } else {

@@ -18,7 +18,10 @@ use crate::{dry_run, output, plan_source, signals};
 /// # Errors
 /// When there is none to make, or as [`campaign::run`].
 pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
-    let own_server = args.own_server.as_deref().map(read_own).transpose()?;
+    let mut own_server = None;
+    if let Some(text) = &args.own_server {
+        own_server = Some(read_own(text)?);
+    }
     let beside = BesideServer { own_server, disk: args.server_disk.clone() };
     if args.run.job.launcher.is_some() || args.run.until_broken.is_some() {
         let what = "a ladder supports neither --launcher nor --until-broken";
@@ -48,7 +51,7 @@ fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
         return plan_source::read(&args.run);
     }
     let mut raw = RawPlan::for_target(plan::parse_target("embedded")?);
-    raw.apply(&args.run.overrides())?;
+    plan_source::apply(&mut raw, &args.run)?;
     Ok(raw)
 }
 

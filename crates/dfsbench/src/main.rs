@@ -46,9 +46,7 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use args::{AgentArgs, Args, Command};
+use args::{AgentArgs, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
@@ -61,7 +59,7 @@ fn run_command() -> Result<ExitCode, Failure> {
     if let Some(args) = AgentArgs::alone(std::env::args_os()) {
         return agent_command::run(&args);
     }
-    let args = Args::parse();
+    let args = args::parse();
     match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => match run.until_broken {
             Some(clients_max) => ramp::until_broken(&run, clients_max),
@@ -71,6 +69,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Curve(args) => curve::run(&args),
         Command::Soak(soak) => soak::run(&soak),
         Command::Ladder(args) => ladder::run(&args),
+        Command::Preset(args) => presets::run(args.name.as_deref()),
         Command::Resume(args) => resume::run(&args),
         Command::List(args) => catalog::list(&args),
         Command::Show(args) => catalog::show(&args),

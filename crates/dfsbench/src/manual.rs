@@ -1,25 +1,53 @@
 //! Completions and manual pages, from the same source as the help.
 //!
-//! Nothing here is written by hand, so nothing can lag behind: `args.rs` is the source of all
-//! three.
+//! Options, descriptions and examples are those of `args.rs`, so that nothing lags behind. Only the
+//! files, the exit codes and the references are added here.
+//!
+//! **Source:** man-pages(7) for the sections and their order.
 
+use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _};
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
 
-use crate::args::Args;
+use crate::args;
 use crate::exit::{End, Failure};
 use crate::output;
 use crate::output_file;
+
+/// Exit codes of commands whose help names none.
+const EXIT_CODES: &str =
+    "0 ok, 2 usage, plan or results file, 3 a server, host or file can't be used";
+
+/// Files of most commands.
+const FILES: [(&str, &str); 3] = [
+    (
+        "dfsbench.db, dfsbench.html",
+        "Results of all campaigns, and the page of the last one; --results names others.",
+    ),
+    (
+        "dfsbench.db-work-*.lock",
+        "Records of running campaigns, by which `dfsbench clean` finds what a killed one left.",
+    ),
+    (
+        "/var/lib/dfsbench, $XDG_STATE_HOME/dfsbench",
+        "Undo logs of root, and of other users, on hosts that are set up.",
+    ),
+];
 
 /// Prints the completions of a shell.
 ///
 /// # Errors
 /// When stdout can't be written.
-pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
+pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "dfsbench", &mut text);
+    // bash completes files beside the names of presets; other shells would complete names alone.
+    let mut command = args::command_with_words(shell == Shell::Bash);
+    clap_complete::generate(shell, &mut command, "dfsbench", &mut text);
     output::data(&text)?;
     Ok(End::Ok.into())
 }
@@ -29,15 +57,14 @@ pub fn completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
 /// # Errors
 /// When they can't be written.
 pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
-    let mut root = Args::command();
-    let Some(directory) = directory else {
-        output::data(&render_page(&root)?)?;
-        return Ok(End::Ok.into());
-    };
+    let mut root = args::command();
     // Gives each command the name of its page, such as `dfsbench-run`.
     root = root.disable_help_subcommand(true);
     root.build();
-    write_pages(&root, directory)?;
+    match directory {
+        Some(directory) => write_pages(&root, directory)?,
+        None => output::data(&render_page(&root)?)?,
+    }
     Ok(End::Ok.into())
 }
 
@@ -53,10 +80,89 @@ fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
 
 fn render_page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut text).map_err(|error| Failure::Output {
-        what: "the manual page".to_owned(),
-        reason: error.to_string(),
-        hint: "this is a bug of dfsbench",
-    })?;
-    Ok(text)
+    match write_page(command, &mut text) {
+        Ok(()) => Ok(text),
+        Err(error) => Err(Failure::Output {
+            what: "the manual page".to_owned(),
+            reason: error.to_string(),
+            hint: "this is a bug of dfsbench",
+        }),
+    }
+}
+
+fn write_page(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let man = Man::new(command.clone());
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    if command.get_arguments().any(|arg| !arg.is_hide_set()) {
+        man.render_options_section(page)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(page)?;
+    }
+    page.extend_from_slice(more_sections(command).as_bytes());
+    Ok(())
+}
+
+/// Makes the sections from the text below the options, and those that all pages have.
+fn more_sections(command: &Command) -> String {
+    let below = command.get_after_long_help().or_else(|| command.get_after_help());
+    let below = below.map(ToString::to_string).unwrap_or_default();
+    let (mut examples, mut notes) = (String::new(), String::new());
+    let mut exit_codes = EXIT_CODES.to_owned();
+    for paragraph in below.trim().split("\n\n") {
+        match paragraph.split_once(':') {
+            Some(("Examples" | "Example", lines)) => examples = verbatim(lines),
+            Some(("Exit codes", codes)) => exit_codes = codes.trim().replace('\n', " "),
+            _ if paragraph.is_empty() => {}
+            _ => notes.push_str(&verbatim(paragraph)),
+        }
+    }
+    let mut text = section("NOTES", &notes) + &section("EXAMPLES", &examples);
+    text.push_str(".SH FILES\n");
+    for (file, meaning) in FILES {
+        // Writing to a string never fails.
+        let _ = write!(text, ".TP\n{}\n{}\n", escape(file), escape(meaning));
+    }
+    text.push_str(&section("EXIT STATUS", &format!("{}\n", escape(&exit_codes))));
+    text.push_str(&section("SEE ALSO", &see_also(command)));
+    text
+}
+
+fn section(title: &str, content: &str) -> String {
+    if content.is_empty() { String::new() } else { format!(".SH \"{title}\"\n{content}") }
+}
+
+/// Shows lines as they are, in roff.
+fn verbatim(lines: &str) -> String {
+    let mut text = String::from(".nf\n");
+    for line in lines.trim_matches('\n').lines() {
+        text.push_str(&escape(line));
+        text.push('\n');
+    }
+    text.push_str(".fi\n.PP\n");
+    text
+}
+
+/// Lists the pages of all commands on the main page, and the main page on the others.
+fn see_also(command: &Command) -> String {
+    let mut pages = Vec::new();
+    for below in command.get_subcommands() {
+        if !below.is_hide_set() {
+            pages.push(format!("{}(1)", below.get_display_name().unwrap_or(below.get_name())));
+        }
+    }
+    if pages.is_empty() {
+        pages.push("dfsbench(1)".to_owned());
+    }
+    pages.extend(["nfs(5)", "mount.nfs(8)", "fio(1)"].map(str::to_owned));
+    format!("{}\n", escape(&pages.join(", ")))
+}
+
+/// Escapes a line for roff: a backslash, a hyphen, and a first character that begins a request.
+fn escape(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }

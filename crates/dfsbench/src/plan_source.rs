@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use model::Target;
-use plan::{Plan, PlanError, RawPlan, Surroundings, TargetArg};
+use model::setting::Setting;
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg};
 
 use crate::args::RunArgs;
 use crate::calendar::token;
@@ -56,8 +57,8 @@ pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
 /// When it can't be read.
 pub fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
-        _ if is_plan_file(text) => read_plan(Path::new(text)),
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
+        None if is_plan_file(text) => read_plan(Path::new(text)),
         None => {
             check_spelling(text)?;
             Ok(RawPlan::for_target(plan::parse_target(text)?))
@@ -89,11 +90,34 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
 /// When a flag or a file can't be used.
 pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     raw.apply(&args.overrides())?;
+    if let Some((trials, duration)) = args.effort() {
+        apply_effort(raw, args, trials, duration)?;
+    }
     raw.read_mixes(input_file::read_mix)?;
     if args.job.launcher.is_some() {
         job::use_targets(raw)?;
     }
     Ok(())
+}
+
+/// Sets the trials and the duration of `--quick` or `--thorough`, unless flags name others.
+fn apply_effort(
+    raw: &mut RawPlan,
+    args: &RunArgs,
+    trials: &str,
+    duration: &str,
+) -> Result<(), Failure> {
+    let given = args.overrides();
+    let mut effort = Overrides::default();
+    if given.trials.is_none() {
+        effort.trials = Some(trials.to_owned());
+    }
+    // Where no workload ends by time the setting would be idle, and warned of.
+    let is_timed = raw.workloads.iter().any(|it| Setting::Duration.has_workload(it.kind.value));
+    if is_timed && !given.settings.contains_key(&Setting::Duration) {
+        effort = effort.with(Setting::Duration, &[duration]);
+    }
+    Ok(raw.apply(&effort)?)
 }
 
 /// Reads the plan of a file, or of stdin by the name `-`.

@@ -1,8 +1,12 @@
-//! Plans that are built in and run by their names.
+//! Plans that are built in and run by their names; `dfsbench preset` lists and prints them.
 //!
 //! Their texts are those of `presets/`, so that what runs is what can be read and copied.
 
 use std::path::Path;
+use std::process::ExitCode;
+
+use crate::exit::{End, Failure};
+use crate::output;
 
 /// Takes a plan of `presets/` in.
 macro_rules! preset {
@@ -45,11 +49,52 @@ impl Preset {
         preset!("transactions"),
     ];
 
-    /// Finds a preset by its name; a file or directory of that name here is meant first.
-    pub fn named(name: &str) -> Option<Self> {
-        let preset = Self::ALL.into_iter().find(|preset| preset.name == name);
-        preset.filter(|_| !Path::new(name).exists())
+    /// Finds a preset by its name, or by its path in this repository; a file or directory of that
+    /// name here is meant first.
+    pub fn named(text: &str) -> Option<Self> {
+        if Path::new(text).exists() {
+            return None;
+        }
+        let name = text.strip_prefix("presets/").unwrap_or(text);
+        let name = name.strip_suffix(".toml").unwrap_or(name);
+        Self::ALL.into_iter().find(|preset| preset.name == name)
     }
+
+    /// Returns the first sentence of its comment, without its name.
+    fn title(&self) -> String {
+        let mut comment = String::new();
+        for line in self.text.lines() {
+            let Some(part) = line.strip_prefix("# ") else { break };
+            comment.push_str(part);
+            comment.push(' ');
+        }
+        let (_, about) = comment.split_once(": ").unwrap_or(("", &comment));
+        // Some titles are questions; a colon or a semicolon ends what fits into a line, too.
+        let end = about.find([';', '?']).or_else(|| about.find(". ")).unwrap_or(about.len());
+        let end = if about[end..].starts_with('?') { end + 1 } else { end };
+        about[..end].trim().trim_end_matches('.').to_owned()
+    }
+}
+
+/// Lists the presets, or prints the plan of one.
+///
+/// # Errors
+/// When stdout can't be written.
+pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
+    for preset in Preset::ALL {
+        if name == Some(preset.name) {
+            output::data(preset.text.as_bytes())?;
+        }
+    }
+    if name.is_none() {
+        let mut rows = Vec::new();
+        for preset in Preset::ALL {
+            rows.push(vec![preset.name.to_owned(), preset.title()]);
+        }
+        output::data(output::aligned(&rows).as_bytes())?;
+        output::message("`dfsbench run NAME` runs one, `dfsbench preset NAME` prints it to copy");
+    }
+    Ok(End::Ok.into())
 }
 
 #[cfg(test)]
@@ -75,6 +120,18 @@ mod tests {
             };
             assert_eq!(impossible, expected, "{}", preset.name);
         }
+    }
+
+    #[test]
+    fn every_preset_has_a_title_and_is_found_by_its_path() {
+        for preset in Preset::ALL {
+            let title = preset.title();
+            assert!((20..=100).contains(&title.chars().count()), "{}: {title}", preset.name);
+            assert!(!title.contains(preset.name) || title.contains(' '), "{title}");
+            let path = format!("presets/{}.toml", preset.name);
+            assert_eq!(Preset::named(&path).unwrap().name, preset.name);
+        }
+        assert!(Preset::named("presets/none.toml").is_none());
     }
 
     fn runs(name: &str) -> Plan {

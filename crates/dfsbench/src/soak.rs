@@ -86,7 +86,7 @@ fn read_plan(args: &SoakArgs) -> Result<RawPlan, Failure> {
         Some(_) => plan_source::read_disturbed(&args.run)?,
     };
     if args.run.target.is_none() {
-        raw.apply(&args.run.overrides())?;
+        plan_source::apply(&mut raw, &args.run)?;
     }
     if raw.workloads.iter().all(|workload| workload.kind.value != Workload::Mixed)
         || raw.source_name == "command line"

@@ -34,7 +34,7 @@ pub enum UnitError {
 const SIZE_HINT: &str = "write a whole number with B, KiB, MiB, GiB or TiB, such as `64KiB`";
 const BIT_RATE_HINT: &str = "write a number with kbit, mbit or gbit, such as `100mbit`";
 const FREQUENCY_HINT: &str = "write a number with kHz, MHz or GHz, such as `1200MHz`";
-const TIME_HINT: &str = "write a number with ms, s, m or h, such as `500ms` or `2s`";
+const TIME_HINT: &str = "write a number with ms, s, m or h, such as `500ms`, `2s` or `1h30m`";
 
 /// Reads a size: `4096`, `64KiB`, `64k`, `1MB` (decimal), `0.5GiB`.
 ///
@@ -57,22 +57,42 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     scaled(number, factor, "size", text, SIZE_HINT)
 }
 
-/// Reads a time into nanoseconds: `500ms`, `2s`, `1.5m`, `1h`; a bare number is seconds.
+/// Reads a time into nanoseconds: `500ms`, `2s`, `1.5m`, `1h30m`; a bare number is seconds.
 ///
 /// # Errors
-/// When the text is not a number with a known unit.
+/// When the text is not a number with a known unit, or several whose units fall.
 pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
-    let (number, unit) = split_unit(text.trim());
-    let factor: u64 = match unit {
-        "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "" | "s" => 1_000_000_000,
-        "m" | "min" => 60 * 1_000_000_000,
-        "h" => 3_600 * 1_000_000_000,
-        _ => return Err(malformed("time", text, TIME_HINT)),
-    };
-    scaled(number, factor, "time", text, TIME_HINT)
+    let mut rest = text.trim();
+    let mut sum_ns = 0_u64;
+    let mut last_factor = u64::MAX;
+    loop {
+        let (number, behind) = split_unit(rest);
+        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
+        let (unit, next) = behind.split_at(end);
+        let factor: u64 = match unit.trim_end() {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            // Only a single number is in seconds by itself: `1h30` could be minutes.
+            "" if last_factor == u64::MAX => 1_000_000_000,
+            "m" | "min" => 60 * 1_000_000_000,
+            "h" => 3_600 * 1_000_000_000,
+            _ => return Err(malformed("time", text, TIME_HINT)),
+        };
+        // Each unit once, the largest first.
+        if factor >= last_factor {
+            return Err(malformed("time", text, TIME_HINT));
+        }
+        let part_ns = scaled(number, factor, "time", text, TIME_HINT)?;
+        let Some(sum) = sum_ns.checked_add(part_ns) else {
+            return Err(UnitError::TooLarge { what: "time", value: text.to_owned() });
+        };
+        if next.is_empty() {
+            return Ok(sum);
+        }
+        (sum_ns, last_factor, rest) = (sum, factor, next);
+    }
 }
 
 /// Reads a rate of a link into bits per second, as tc(8) writes it: `100mbit`, `2.5gbit`.
@@ -266,7 +286,12 @@ mod tests {
         assert_eq!(parse_time_ns("500ms"), Ok(500_000_000));
         assert_eq!(parse_time_ns("2"), Ok(2_000_000_000));
         assert_eq!(parse_time_ns("1.5m"), Ok(90_000_000_000));
-        assert!(parse_time_ns("2 fortnights").is_err());
+        assert_eq!(parse_time_ns("1h30m"), Ok(5_400_000_000_000));
+        assert_eq!(parse_time_ns("1h 30min 0.5s"), Ok(5_400_500_000_000));
+        for text in ["2 fortnights", "1h30", "30m1h", "1m2m", "1h30x", "1.2.3s", "h", "1s-1ms"] {
+            assert!(parse_time_ns(text).is_err(), "{text}");
+        }
+        assert!(parse_time_ns("5124095h3000000000m").is_err());
         let shown: Vec<String> = [999, 1_000, 15_234, 2_500_000, 1_030_000_000, 75_000_000_000]
             .map(|ns| Nanos(ns).to_string())
             .to_vec();

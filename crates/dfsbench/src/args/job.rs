@@ -7,24 +7,34 @@ use clap::{Args, ValueEnum};
 
 /// How agents connect from hosts that a scheduler chose.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Hosts of a job")]
 pub struct JobArgs {
     /// Work on the hosts of a job, with an agent for each of its processes
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
     /// Number of agents [default: the tasks of the allocation of Slurm]
-    #[arg(long, value_name = "N", requires = "launcher")]
+    #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents: Option<u32>,
     /// Address that agents connect to: an address or name of this host, as they reach it, with or
     /// without a port [default: every address with slurm and mpi, loopback with wait]
-    #[arg(long, value_name = "ADDRESS[:PORT]", requires = "launcher")]
+    #[arg(
+        long,
+        value_name = "ADDRESS[:PORT]",
+        requires = "launcher",
+        help_heading = "Hosts of a job"
+    )]
     pub listen: Option<String>,
     /// Time limit for all agents to connect
-    #[arg(long, value_name = "TIME", default_value = "2m", requires = "launcher")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "2m",
+        requires = "launcher",
+        help_heading = "Hosts of a job"
+    )]
     pub meet_within: String,
     /// Command that starts the agents, with options, such as 'mpirun --hostfile hosts' or 'srun -p short'
     /// [default: srun or mpirun]
-    #[arg(long, value_name = "COMMAND", requires = "launcher")]
+    #[arg(long, value_name = "COMMAND", requires = "launcher", help_heading = "Hosts of a job")]
     pub launch_with: Option<String>,
 }
 

@@ -34,10 +34,10 @@ Examples:
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct LadderArgs {
     /// A `dfsbench serve` on the server's host, without faults: nfs://host:port/export
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = "Ladder")]
     pub own_server: Option<String>,
     /// The directory that the server serves, where the server is this host
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Ladder")]
     pub server_disk: Option<PathBuf>,
     /// All options of `dfsbench run`
     #[command(flatten)]

@@ -12,6 +12,16 @@ use plan::Overrides;
 use super::settings::SettingArgs;
 use super::{EXAMPLES, JobArgs, MakingArgs};
 
+/// Examples below `dfsbench run -h`; `--help` has all.
+pub const FEW_EXAMPLES: &str = "\
+Examples:
+  dfsbench run /mnt/data --direct             a directory, past the page cache
+  dfsbench run nfs://server/export --quick    an NFS server, without mounting it
+  dfsbench run DIR --io-size 4KiB..1MiB*4 --workers 1,4
+                                              two factors: every combination is a run
+  dfsbench run metadata --dry-run             what a preset would do, how long, how much
+--help shows all options, and more examples; `dfsbench preset` lists the presets.";
+
 /// Measures a directory, an NFS server, or what a plan says.
 ///
 /// Flags that name a setting take several values, separated by commas; each such flag is a
@@ -19,14 +29,16 @@ use super::{EXAMPLES, JobArgs, MakingArgs};
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
+    /// A directory, nfs://host[:port]/export, a plan file or a preset [default: the preset quick]
+    ///
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
-    /// file, `embedded` (the in-memory server), `null`, `memory`, or a preset: quick,
-    /// throughput-factors, trimmed-options, bonnie, client-scaling, copies, data-paths, iozone,
-    /// metadata, op-mix, raid-matrix, transactions or app [default: quick]
+    /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
+    /// preset: quick, throughput-factors, trimmed-options, bonnie, client-scaling, copies, data-paths,
+    /// iozone, metadata, op-mix, raid-matrix, transactions or app [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
-    /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone,
-    /// bonnie++, dd
+    /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone, dd,
+    /// bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
     /// How ops are executed: posix or uring for a directory, nfs for a server
@@ -35,8 +47,15 @@ pub struct RunArgs {
     #[command(flatten)]
     settings: SettingArgs,
     /// Certificates (PEM) that the TLS certificate of a server may be signed by
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        help_heading = "Factors of NFS")]
     tls_ca: Option<PathBuf>,
+    /// 3 trials of 1 s each, for a first look [default: 5 trials]
+    #[arg(long, conflicts_with = "thorough", help_heading = "Trials")]
+    quick: bool,
+    /// 11 trials of 30 s each, for figures to publish
+    #[arg(long, help_heading = "Trials")]
+    thorough: bool,
     /// Repetitions of each run; with --until the most that are made [default: 5; 30 with --until]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     trials: Option<String>,
@@ -54,13 +73,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "ORDER", help_heading = "Trials")]
     order: Option<String>,
     /// Seed of every random choice [default: drawn and printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Trials")]
     seed: Option<String>,
     /// Memory of the in-memory server
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", help_heading = "In-memory server")]
     server_memory: Option<String>,
     /// Threads of the in-memory server
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "In-memory server")]
     server_threads: Option<String>,
     /// Hosts that a job brings
     #[command(flatten)]
@@ -71,10 +90,13 @@ pub struct RunArgs {
         default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=20_000),
         help_heading = "Trials")]
     pub until_broken: Option<u32>,
+    /// Name of the campaign in lists and tables [default: the plan's]
+    #[arg(long, value_name = "TEXT", help_heading = "Output")]
+    name: Option<String>,
     /// Print the matrix with estimates of time and bytes, and stop
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
-    /// The results file, and what is shown to whom
+    /// The results file and the output
     #[command(flatten)]
     pub making: MakingArgs,
 }
@@ -85,9 +107,19 @@ impl RunArgs {
         self.backend == ["null"]
     }
 
+    /// Returns the trials and the duration of `--quick` or `--thorough`; a flag for either wins.
+    pub fn effort(&self) -> Option<(&'static str, &'static str)> {
+        match (self.quick, self.thorough) {
+            (true, _) => Some(("3", "1s")),
+            (false, true) => Some(("11", "30s")),
+            (false, false) => None,
+        }
+    }
+
     /// The flags, as the plan takes them.
     pub fn overrides(&self) -> Overrides {
         Overrides {
+            name: self.name.clone(),
             trials: self.trials.clone(),
             discard: self.discard.clone(),
             until: self.until.clone(),

@@ -50,10 +50,25 @@ fn setting_arg(setting: Setting) -> Arg {
     let arg = Arg::new(setting.key()).long(setting.flag().trim_start_matches("--"));
     // Options have commas of their own: each flag is then one level.
     let arg = if setting.kind() == Kind::Words { arg } else { arg.value_delimiter(',') };
+    // Bare it means true; the value is filled in before (`layout`), so that a target may follow.
+    let arg = if setting.kind() == Kind::Flag {
+        arg.num_args(0..=1).default_missing_value("true")
+    } else {
+        arg
+    };
     arg.value_name(value_name(setting.kind()))
         .action(ArgAction::Append)
         .help_heading(help_heading(setting.family()))
-        .help(help_text(setting))
+        .help(short_help(setting))
+        .long_help(help_text(setting))
+}
+
+/// Lists the words that a setting takes; none where it takes anything else.
+pub fn own_words(setting: Setting) -> Vec<&'static str> {
+    match setting.kind() {
+        Kind::Flag => vec!["true", "false"],
+        _ => setting.words().to_vec(),
+    }
 }
 
 const fn value_name(kind: Kind) -> &'static str {
@@ -83,6 +98,13 @@ const fn help_heading(family: Family) -> &'static str {
         Family::Nfs => "Factors of NFS",
         Family::Lab => "Factors of hosts",
     }
+}
+
+/// Returns the first sentence about a setting, and its default.
+fn short_help(setting: Setting) -> String {
+    let doc = KeyDoc::of_setting(setting);
+    let first = doc.meaning.split(". ").next().unwrap_or_default();
+    format!("{} [default: {}]", first.trim_end_matches('.'), doc.default)
 }
 
 /// Returns the effect of a setting, its words where it has some, and its default.

@@ -35,9 +35,6 @@ failed, the server never recovered, or the soak was interrupted.";
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct SoakArgs {
-    /// The work that is measured
-    #[command(flatten)]
-    pub run: RunArgs,
     /// Length of a segment, after which all data is read back and the figures are stored [default: a 120th of
     /// --duration, 15 s at least and 10 min at most]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]
@@ -53,4 +50,7 @@ pub struct SoakArgs {
     /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
     #[arg(long, value_name = "FAULT", help_heading = "Soak")]
     pub fault: Vec<String>,
+    /// All options of `dfsbench run`
+    #[command(flatten)]
+    pub run: RunArgs,
 }

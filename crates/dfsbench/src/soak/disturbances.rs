@@ -109,7 +109,7 @@ impl Planned {
             let what = "it does not end before the next one begins".to_owned();
             return Err((
                 what,
-                "plan disturbances one after the other; effects of overlapping ones can't be separated",
+                "let them follow each other: effects that overlap can't be separated",
             ));
         }
         Ok(())

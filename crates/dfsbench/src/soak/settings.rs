@@ -28,16 +28,27 @@ const SEGMENTS: u64 = 120;
 /// When a time or a disturbance can't be read, or doesn't fit.
 pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> {
     let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
-    let chosen_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
     let segment_ms = match &args.segment {
         Some(text) => time_ms(text, "--segment")?,
-        None => chosen_ms.min(duration_ms),
+        None => choose_segment_ms(duration_ms),
     };
     if segment_ms < 1_000 || segment_ms > duration_ms {
         return Err(Failure::Usage(format!(
             "--segment: must be 1 s to the duration of the soak ({}), not {}",
             format_ms(duration_ms),
             format_ms(segment_ms)
+        )));
+    }
+    // Segments are trials of one length, so that a part of one would last as long as a whole one.
+    if args.segment.is_some() && !duration_ms.is_multiple_of(segment_ms) {
+        let whole = duration_ms.div_ceil(segment_ms);
+        return Err(Failure::Usage(format!(
+            "--segment: {} is no whole number of segments of {} (hint: --duration {}ms, or \
+             --segment {}ms)",
+            format_ms(duration_ms),
+            format_ms(segment_ms),
+            whole * segment_ms,
+            duration_ms.div_ceil(whole)
         )));
     }
     let is_embedded = args.run.target.as_deref().is_none_or(|target| target == "embedded");
@@ -47,6 +58,13 @@ pub fn soak(args: &SoakArgs, raw: &RawPlan) -> Result<(Soak, Planned), Failure> 
     let disturbances = planned.disturbances();
     let soak = Soak { duration_ms, segment_ms, commit_every_ops: args.commit_every, disturbances };
     Ok((soak, planned))
+}
+
+/// Chooses the length of a segment so that whole segments make up the soak.
+fn choose_segment_ms(duration_ms: u64) -> u64 {
+    let wanted_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
+    let segments = (duration_ms / wanted_ms).max(1);
+    duration_ms.div_ceil(segments)
 }
 
 /// Refuses what has no meaning for a soak.
@@ -64,6 +82,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
         (flags.until.is_some(), "--until", "--duration alone determines how long a soak lasts"),
         (flags.warmup_trials.is_some(), "--warmup-trials", "every segment counts"),
         (flags.order.is_some(), "--order", "its segments follow each other"),
+        (args.run.effort().is_some(), "--quick and --thorough", "--duration determines its length"),
         (args.run.until_broken.is_some(), "--until-broken", "`dfsbench run` has it"),
     ];
     if args.run.wants_null() || args.run.target.as_deref() == Some("null") {
@@ -106,10 +125,13 @@ pub fn check(plan: &Plan, planned: &Planned) -> Result<(), Failure> {
 
 /// Describes a soak for a dry run.
 pub fn described(soak: &Soak) -> String {
+    let segments = match soak.segments() {
+        1 => "1 segment".to_owned(),
+        more => format!("{more} segments"),
+    };
     let mut text = format!(
-        "soak: {} in {} segments of {}, all read back after each\n",
+        "soak: {} in {segments} of {}, all read back after each\n",
         format_ms(soak.duration_ms),
-        soak.segments(),
         format_ms(soak.segment_ms)
     );
     for one in &soak.disturbances {

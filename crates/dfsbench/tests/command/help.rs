@@ -7,7 +7,9 @@ fn every_command_explains_itself() {
     let rig = Rig::new();
     for (args, words) in [
         (&["--help"][..], &["Examples:", "Exit codes", "run", "report", "serve"][..]),
-        (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host"]),
+        (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host", "--raid"]),
+        (&["run", "-h"], &["--io-size", "--quick", "--direct [<BOOL>]", "--dry-run", "--help"]),
+        (&["preset", "--help"], &["data-paths", "Examples:"]),
         (&["curve", "--help"], &["Draws a load curve", "--bound", "--max-load", "LADDIS-like"]),
         (&["report", "--help"], &["--format", "--results"]),
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
@@ -23,18 +25,120 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
+    let rig = Rig::new();
+    let short = rig.run(&["run", "-h"]).stdout;
+    assert!(short.lines().count() <= 60, "{short}");
+    assert!(!short.contains("--raid") && !short.contains("--launcher"), "{short}");
+    for (command, heading, flag) in [
+        ("curve", "Curve:", "--points"),
+        ("ramp", "Ramp:", "--raise"),
+        ("soak", "Soak:", "--disturb"),
+        ("ladder", "Ladder:", "--own-server"),
+    ] {
+        for help in ["-h", "--help"] {
+            let text = rig.run(&[command, help]).stdout;
+            let (own, rest) = (text.find(heading), text.find("Factors:"));
+            assert!(own.is_some() && own < rest, "{command} {help}: {text}");
+            assert!(text[..rest.unwrap()].contains(flag), "{command} {help}: {text}");
+            assert!(!text.contains("\nOptions:"), "{command} {help}: {text}");
+        }
+    }
+    // No heading reaches beyond its own options.
+    let long = rig.run(&["run", "--help"]).stdout;
+    let job = &long[long.find("Hosts of a job:").unwrap()..];
+    assert!(!job[..job.find("Output:").unwrap()].contains("--dry-run"), "{job}");
+}
+
+#[test]
+fn hidden_commands_are_not_suggested() {
+    let rig = Rig::new();
+    let end = rig.run(&["agnet"]);
+    assert_eq!(end.code, 2);
+    assert!(!end.stderr.contains("agent"), "{}", end.stderr);
+    let end = rig.run(&["reprot"]);
+    assert!(end.code == 2 && end.stderr.contains("'report'"), "{}", end.stderr);
+}
+
+#[test]
+fn presets_are_listed_printed_and_found_by_their_documented_paths() {
+    let rig = Rig::new();
+    let listed = rig.run(&["preset"]);
+    assert_eq!(listed.code, 0);
+    assert_eq!(listed.stdout.lines().count(), 13, "{}", listed.stdout);
+    let printed = rig.run(&["preset", "metadata"]);
+    assert!(printed.stdout.starts_with("# metadata: "), "{}", printed.stdout);
+    std::fs::write(rig.folder().join("mine.toml"), &printed.stdout).unwrap();
+    assert_eq!(rig.run(&["run", "mine.toml", "--dry-run"]).code, 0);
+    rig.refused(&["preset", "metadat"], 2, &["a similar value exists: 'metadata'"]);
+    for path in ["presets/data-paths.toml", "data-paths.toml", "data-paths"] {
+        let end = rig.run(&["run", path, "--dry-run"]);
+        assert!(end.code == 0 && end.stdout.contains("hosts:"), "{path}: {end:?}");
+    }
+    let script = rig.run(&["slurm", "presets/metadata.toml", "--nodes", "2"]);
+    assert!(script.stdout.contains("run presets/metadata.toml "), "{script:?}");
+}
+
+#[test]
+fn flags_are_written_as_people_write_them() {
+    let rig = Rig::new();
+    let dry = |flags: &[&str]| {
+        let end = rig.run(&[&["run", "null", "--workload", "mixed", "--dry-run"], flags].concat());
+        assert_eq!(end.code, 0, "{flags:?}: {end:?}");
+        end.stdout
+    };
+    assert!(dry(&["--workers", "1..8*2"]).contains("4 runs x 5 trials"));
+    assert!(dry(&["--skew", "0,1.1"]).contains("2 runs"));
+    assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 runs x 3 trials"));
+    assert!(dry(&["--thorough", "--trials", "2"]).contains("1 runs x 2 trials"));
+    // A bare flag takes no word away that follows it.
+    let target = rig.target().display().to_string();
+    for flags in
+        [&["--direct", &target][..], &["--direct", "yes", &target], &["--direct=1", &target]]
+    {
+        let run = ["run", "--workload", "mixed", "--dry-run"];
+        let end = rig.run(&[&run[..], flags].concat());
+        assert!(end.code == 0 && end.stdout.contains("1 runs x 5 trials"), "{flags:?}: {end:?}");
+    }
+}
+
+#[test]
+fn a_campaign_has_the_name_that_is_given() {
+    let rig = Rig::new();
+    let run = ["run", "null", "--workload", "mixed", "--quick", "--duration", "50ms"];
+    let end = rig.run(&[&run[..], &["--name", "nightly 7", "--quiet"]].concat());
+    assert!(end.stdout.starts_with("nightly 7: "), "{end:?}");
+    assert!(rig.run(&["list"]).stdout.contains("nightly 7"));
+    rig.refused(&[&run[..], &["--name", ""]].concat(), 2, &["--name: must be 1 to 64"]);
+}
+
+#[test]
 fn completions_and_manual_come_from_the_same_source() {
     let rig = Rig::new();
     for shell in ["bash", "zsh", "fish"] {
         let end = rig.run(&["completions", shell]);
         assert!(end.code == 0 && end.stdout.contains("io-size"), "{shell}");
+        for word in ["4.1", "op_mix", "sfs3-like-v3", "throughput-factors"] {
+            assert!(end.stdout.contains(word), "{shell}: {word}");
+        }
     }
     let end = rig.run(&["man"]);
     assert!(end.code == 0 && end.stdout.contains(".TH dfsbench 1"), "{end:?}");
     let pages = rig.folder().join("man");
     std::fs::create_dir(&pages).unwrap();
     assert_eq!(rig.run(&["man", "--directory", "man"]).code, 0);
-    assert!(pages.join("dfsbench-run.1").exists());
+    let page = std::fs::read_to_string(pages.join("dfsbench-run.1")).unwrap();
+    let mut sections = Vec::new();
+    for line in page.lines() {
+        if let Some(title) = line.strip_prefix(".SH ") {
+            sections.push(title.trim_matches('"').to_owned());
+        }
+    }
+    let wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "FILES", "EXIT STATUS"];
+    for section in wanted {
+        assert!(sections.iter().any(|title| title == section), "{section}: {sections:?}");
+    }
+    assert_eq!(sections.last().unwrap(), "SEE ALSO");
 }
 
 #[test]

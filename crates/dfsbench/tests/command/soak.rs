@@ -152,18 +152,23 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
         ("server-stall at 1s", ["how long", "`for`"]),
         ("server-stall for 1s", ["its times can't be read", "such as"]),
         ("server-restart at 31s", ["server-restart at 31.0 s", "30.0 s only"]),
-        ("server-stall at 14s for 2s", ["not over before its segment", "--segment"]),
+        ("server-stall at 14s for 2s", ["not end before its segment", "--segment"]),
         ("nfsd-stop on server at 1s for 1s", ["nfsd-stop on server", "[[host]]"]),
     ] {
         let [flag, text] = of(disturbance);
         refused(&[&flag, &text], &words);
     }
     let target = rig.target().display().to_string();
-    refused(&[&target, "--disturb", "server-restart at 1s"], &["may not", "in-memory"]);
+    refused(&[&target, "--disturb", "server-restart at 1s"], &["can't disturb", "in-memory"]);
     refused(&["--trials", "3"], &["--trials has no effect on a soak", "--segment"]);
     refused(&["--io-size", "4KiB,8KiB"], &["a soak is one run, and this plan makes 2"]);
     refused(&["--workers", "4", "--files", "3"], &["3 files for 4 workers", "--files 4"]);
     refused(&["--segment", "40s"], &["--segment", "30.0 s"]);
+    refused(
+        &["--duration", "20s", "--segment", "15s"],
+        &["20.0 s is no whole number of segments of 15.0 s", "--segment 10000ms"],
+    );
+    refused(&["--quick"], &["--quick and --thorough has no effect on a soak"]);
     refused(&["null"], &["`null` keeps nothing"]);
     refused(&["--fault", "lose-everything"], &["unknown fault"]);
 }
@@ -298,6 +303,9 @@ fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
     assert_eq!(last(&[]), "  server-stall at 4.00 s for 2.00 s");
     assert_eq!(last(&["--disturb", "server-restart at 7s"]), "  server-restart at 7.00 s");
     assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
+    // Segments are whole: 20 s are not two of 15 s.
+    let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
+    assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
     rig.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
 }
 
@@ -311,7 +319,7 @@ fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
             "kind = \"server-stall\"\nat = \"14s\"\nfor = \"2s\"",
             [
                 "disturbed.toml:8:8: `server-stall at 14.0 s for 2.00 s`",
-                "not over before its segment",
+                "not end before its segment",
             ],
         ),
         (

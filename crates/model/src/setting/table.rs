@@ -316,8 +316,8 @@ settings! {
     /// Share of a mix's ops that go to a random place; the others go on where the last one of their
     /// worker ended. Only for mixed.
     RandomPercent => percent("random_percent", run!(layout.random_percent)).only(&[W::Mixed]);
-    /// How unequal the chances of random places are: the exponent of Zipf's law in hundredths; 0
-    /// makes all equal. Only for mixed.
+    /// How unequal the chances of random places are: the exponent of Zipf's law in hundredths
+    /// (110), or with a point (1.1); 0 makes all equal. Only for mixed.
     Skew => percent("skew", run!(layout.skew_percent)).unit("hundredths")
         .range(0, 300, "beyond an exponent of 3 one place has it all").only(&[W::Mixed]);
     /// How long a mix runs. Only for mixed and op_mix.

@@ -5,7 +5,7 @@
 
 mod words;
 
-use model::setting::{Kind, Range, Setting, Value};
+use model::setting::{Kind, Range as Limits, Setting, Value};
 use model::units::{parse_bit_rate, parse_frequency_khz, parse_size, parse_time_ns};
 
 use model::{NfsSettings, Pass};
@@ -22,29 +22,127 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     if setting.open() == Some(text) {
         return Ok(Value::Open);
     }
+    if let Some(number) = read_number(setting, text)? {
+        return check(setting, Value::Number(number), text);
+    }
     let value = match setting.kind() {
-        Kind::Size => Value::Number(parse_size(text)?),
-        Kind::Count | Kind::Kib | Kind::Percent => Value::Number(read_integer(text)?),
-        Kind::Time => Value::Number(read_time(text, 1_000_000, "milliseconds")?),
-        Kind::FineTime => Value::Number(parse_time_ns(text)?),
-        Kind::MicroTime => Value::Number(read_time(text, 1_000, "microseconds")?),
-        Kind::BitRate => Value::Number(parse_bit_rate(text)?),
-        Kind::Frequency => Value::Number(parse_frequency_khz(text)?),
         Kind::Text => return words::read_name(setting, text).map(Value::Text),
         Kind::Words => return words::read(setting, text).map(Value::Words),
         Kind::Passes => return read_passes(text),
         Kind::Mix => return read_mix(text),
         Kind::Flag => match text {
-            "true" => Value::Flag(true),
-            "false" => Value::Flag(false),
+            "true" | "yes" | "on" | "1" => Value::Flag(true),
+            "false" | "no" | "off" | "0" => Value::Flag(false),
             _ => return Err(not_legal(setting, text)),
         },
-        Kind::Word => match setting.words().iter().find(|word| **word == text) {
+        _ => match setting.words().iter().find(|word| **word == text) {
             Some(word) => Value::Word(word),
             None => return Err(not_legal(setting, text)),
         },
     };
-    check(setting, value, text)
+    Ok(value)
+}
+
+/// Reads a number in the unit of its setting, whatever its limits; `None` where the setting's
+/// levels are no numbers.
+fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
+    Ok(Some(match setting.kind() {
+        Kind::Size => parse_size(text)?,
+        // Skew counts hundredths; with a point it is the exponent itself.
+        Kind::Percent if setting == Setting::Skew && text.contains('.') => read_hundredths(text)?,
+        Kind::Count | Kind::Kib | Kind::Percent => read_integer(text)?,
+        Kind::Time => read_time(text, 1_000_000, "milliseconds")?,
+        Kind::FineTime => parse_time_ns(text)?,
+        Kind::MicroTime => read_time(text, 1_000, "microseconds")?,
+        Kind::BitRate => parse_bit_rate(text)?,
+        Kind::Frequency => parse_frequency_khz(text)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Reads one level, or all of a range of numbers: `1..8`, `1..64*2`, `0..100+25`.
+pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fault> {
+    let Some((first_text, rest)) = text.split_once("..") else {
+        return Ok(vec![read(setting, text)?]);
+    };
+    let kind = setting.kind();
+    if matches!(kind, Kind::Text | Kind::Words | Kind::Passes | Kind::Mix | Kind::Word | Kind::Flag)
+    {
+        // Two points may be part of a name.
+        return Ok(vec![read(setting, text)?]);
+    }
+    let (last_text, step) = match rest.find(['*', '+']) {
+        Some(at) => (&rest[..at], Some(&rest[at..])),
+        None => (rest, None),
+    };
+    let range = Range::read(setting, [first_text, last_text], step, text)?;
+    let mut levels = Vec::new();
+    let mut number = range.first;
+    while number <= range.last {
+        levels.push(check(setting, Value::Number(number), text)?);
+        let next = number.saturating_mul(range.factor).saturating_add(range.step);
+        if next <= number || levels.len() == LEVELS_MAX {
+            let what = format!("`{text}` is no range that ends after at most {LEVELS_MAX} levels");
+            return Err(Fault::new(what).hint("such as `1..64*2` or `0..100+25`"));
+        }
+        number = next;
+    }
+    Ok(levels)
+}
+
+/// Levels of a range, at most.
+const LEVELS_MAX: usize = 1_000;
+
+/// A range of numbers: each level is the one before it times `factor`, plus `step`.
+struct Range {
+    first: u64,
+    last: u64,
+    factor: u64,
+    step: u64,
+}
+
+impl Range {
+    fn read(
+        setting: Setting,
+        ends: [&str; 2],
+        step: Option<&str>,
+        text: &str,
+    ) -> Result<Self, Fault> {
+        let [first, last] = ends;
+        let first = read_number(setting, first.trim())?.unwrap_or_default();
+        let last = read_number(setting, last.trim())?.unwrap_or_default();
+        if last < first {
+            return Err(Fault::new(format!("`{text}` falls"))
+                .hint("the smallest level comes first, such as `1..8`"));
+        }
+        let counts = matches!(setting.kind(), Kind::Count | Kind::Kib | Kind::Percent);
+        let (factor, step) = match step {
+            None if counts => (1, 1),
+            None => {
+                let what = format!("`{text}` has no step");
+                return Err(Fault::new(what).hint("such as `4KiB..1MiB*2` or `1s..10s+1s`"));
+            }
+            Some(step) => match step.strip_prefix('*') {
+                Some(factor) => (read_integer(factor.trim())?, 0),
+                None => (1, read_number(setting, step[1..].trim())?.unwrap_or_default()),
+            },
+        };
+        Ok(Self { first, last, factor, step })
+    }
+}
+
+/// Reads a number with at most two digits behind its point, in hundredths.
+fn read_hundredths(text: &str) -> Result<u64, Fault> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let hundredths = match part.len() {
+        1 => read_integer(part)? * 10,
+        2 => read_integer(part)?,
+        _ => {
+            return Err(Fault::new(format!("`{text}` is no number of hundredths"))
+                .hint("one or two digits behind the point, such as `1.1`"));
+        }
+    };
+    Ok(read_integer(whole)?.saturating_mul(100).saturating_add(hundredths))
 }
 
 /// Returns a level that is within its limits; `shown` is how it was written.
@@ -97,7 +195,7 @@ pub(crate) fn put_nfs(setting: Setting, nfs: &mut NfsSettings, value: Value) {
 }
 
 /// Returns a number that is within its range; `legal` says the range for people.
-pub(crate) fn in_range(number: u64, range: Range, legal: &str, shown: &str) -> Result<u64, Fault> {
+pub(crate) fn in_range(number: u64, range: Limits, legal: &str, shown: &str) -> Result<u64, Fault> {
     if (range.min..=range.max).contains(&number) {
         return Ok(number);
     }

@@ -10,6 +10,7 @@ use model::setting::{Range, Setting};
 use model::{BackendKind, Workload};
 
 use crate::reading::level::{self, in_range, read_integer};
+use crate::reading::parse::check_plan_name;
 use crate::reading::repetition;
 use crate::reading::server::read_memory;
 use crate::reading::values::{backend_named, workload_named};
@@ -23,6 +24,8 @@ use crate::written::text::either;
 /// Values of flags; empty and `None` leave the plan as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
+    /// Value of `--name`.
+    pub name: Option<String>,
     /// Value of `--trials`.
     pub trials: Option<String>,
     /// Value of `--discard`.
@@ -68,6 +71,10 @@ impl RawPlan {
     }
 
     fn apply_all(&mut self, flags: &Overrides) -> Result<(), PlanError> {
+        if let Some(name) = &flags.name {
+            Place::Flag("--name").accept(check_plan_name(name))?;
+            self.name.clone_from(name);
+        }
         self.apply_repetition(flags)?;
         self.apply_numbers(flags)?;
         self.apply_workloads(&flags.workload)?;
@@ -77,7 +84,9 @@ impl RawPlan {
             let place = Place::Flag(setting.flag());
             let mut read = Vec::with_capacity(levels.len());
             for text in levels {
-                read.push(place.accept(level::read(setting, text))?);
+                for value in place.accept(level::read_levels(setting, text))?.value {
+                    read.push(Located { value, place });
+                }
             }
             if read.is_empty() {
                 continue;

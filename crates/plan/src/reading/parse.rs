@@ -56,13 +56,21 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
 fn read_plan_name(root: &Table<'_>) -> Result<String, PlanError> {
     let field = root.required("name", "begin with a line such as `name = \"example\"`")?;
     let name = field.text("\"example\"")?.value;
+    match check_plan_name(name) {
+        Ok(()) => Ok(name.to_owned()),
+        Err(fault) => Err(field.error(fault)),
+    }
+}
+
+/// Refuses a name that a plan can't have.
+pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
     let length = name.chars().count();
     let fits = (1..=limits::NAME_LENGTH_MAX).contains(&length);
     if !fits || name.trim().is_empty() || name.contains(char::is_control) {
         let what = format!("must be 1 to {} characters, not `{name:.80}`", limits::NAME_LENGTH_MAX);
-        return Err(field.error(Fault::new(what).hint("it heads tables and files")));
+        return Err(Fault::new(what).hint("it heads tables and files"));
     }
-    Ok(name.to_owned())
+    Ok(())
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {

@@ -83,7 +83,8 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, Plan
         }
         (_, _, Some(yes)) if kind == Kind::Flag => Ok(Value::Flag(yes)),
         // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
-        _ if has_numeric_words(setting) && item.is_numeric() => level::read(setting, &item.shown()),
+        // So does an exponent with a point: `skew = 1.1`.
+        _ if is_read_as_text(setting) && item.is_numeric() => level::read(setting, &item.shown()),
         _ if by_number && item.is_integer() => {
             return Err(item.out_of_range(&limits::legal(setting)));
         }
@@ -116,9 +117,9 @@ fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
     }
 }
 
-/// Says whether its words look like numbers, and may be written as such: `nfsvers = 4.1`.
-fn has_numeric_words(setting: Setting) -> bool {
-    setting.words().iter().any(|word| word.parse::<f64>().is_ok())
+/// Says whether its levels are read as text though they look like numbers: `nfsvers = 4.1`.
+fn is_read_as_text(setting: Setting) -> bool {
+    setting == Setting::Skew || setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
 /// Returns an example of the words of a setting, for people.

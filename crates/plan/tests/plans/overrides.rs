@@ -1,7 +1,7 @@
 //! Flags win over the plan, and say their own name where they can't be used.
 
 use crate::common::around;
-use model::setting::Setting;
+use model::setting::{Setting, Value};
 use model::{BackendKind, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, parse_target};
 
@@ -124,7 +124,10 @@ fn a_bad_flag_is_named() {
         &Overrides { trials: Some("0".into()), ..none() },
         "--trials: must be 1 to 1000, not `0`",
     );
-    refused(&none().with(Setting::Direct, &["yes"]), "--direct: must be true or false, not `yes`");
+    refused(
+        &none().with(Setting::Direct, &["maybe"]),
+        "--direct: must be true or false, not `maybe`",
+    );
     refused(
         &Overrides { workload: texts(&["strem"]), ..none() },
         "--workload: unknown workload `strem` (hint: did you mean `stream`?)",
@@ -163,4 +166,50 @@ fn a_flag_that_does_not_go_with_the_plan_is_named() {
         "--io-size: stream workload: io_size 4 MiB is larger than file_size 1 MiB (hint: at most \
          \"1MiB\")",
     );
+}
+
+#[test]
+fn flags_take_words_ranges_and_fractions() {
+    let levels = |setting: Setting, texts: &[&str]| {
+        let mut raw = RawPlan::for_target(plan::TargetArg::NULL);
+        raw.apply(&Overrides::default().with(setting, texts)).unwrap();
+        let levels = raw.factors.get(setting).unwrap();
+        levels.iter().map(|level| level.value.clone()).collect::<Vec<_>>()
+    };
+    let numbers = |numbers: &[u64]| numbers.iter().copied().map(Value::Number).collect::<Vec<_>>();
+    assert_eq!(levels(Setting::Workers, &["1..4", "8"]), numbers(&[1, 2, 3, 4, 8]));
+    assert_eq!(levels(Setting::Workers, &["1..64*4"]), numbers(&[1, 4, 16, 64]));
+    assert_eq!(levels(Setting::ReadPercent, &["0..100+50"]), numbers(&[0, 50, 100]));
+    assert_eq!(levels(Setting::IoSize, &["4KiB..20KiB*2"]), numbers(&[4_096, 8_192, 16_384]));
+    assert_eq!(levels(Setting::Duration, &["1s..2s+500ms"]), numbers(&[1_000, 1_500, 2_000]));
+    assert_eq!(levels(Setting::Duration, &["1h30m"]), numbers(&[5_400_000]));
+    assert_eq!(levels(Setting::Skew, &["1.1", "110", "0.25"]), numbers(&[110, 110, 25]));
+    let flags = [true, false, true, false, true, false].map(Value::Flag);
+    assert_eq!(levels(Setting::Direct, &["yes", "no", "1", "0", "on", "off"]), flags);
+    for (setting, text, what) in [
+        (Setting::Workers, "8..1", "`8..1` falls"),
+        (Setting::Workers, "0..8*2", "must be"),
+        (Setting::Workers, "1..8*1", "is no range that ends"),
+        (Setting::Workers, "1..100000", "is no range that ends"),
+        (Setting::IoSize, "4KiB..1MiB", "has no step"),
+        (Setting::ReadPercent, "0..200+50", "must be"),
+        (Setting::Skew, "1.123", "is no number of hundredths"),
+    ] {
+        let mut raw = RawPlan::for_target(plan::TargetArg::NULL);
+        let error =
+            raw.apply(&Overrides::default().with(setting, &[text])).unwrap_err().to_string();
+        assert!(error.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_name_is_checked_as_that_of_a_plan() {
+    let mut raw = RawPlan::for_target(plan::TargetArg::NULL);
+    let named = |name: &str| Overrides { name: Some(name.to_owned()), ..Overrides::default() };
+    raw.apply(&named("nightly")).unwrap();
+    assert_eq!(raw.name, "nightly");
+    for name in ["", " ", "a\nb", &"x".repeat(65)] {
+        let error = raw.apply(&named(name)).unwrap_err().to_string();
+        assert!(error.contains("--name: must be 1 to 64 characters"), "{error}");
+    }
 }

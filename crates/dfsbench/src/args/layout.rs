@@ -1,0 +1,218 @@
+//! The layout of help texts: what `-h` shows of the many options, and what `--help` shows.
+//!
+//! [`command`] is the command line as users meet it; completions and manual pages are made from it,
+//! too. `-h` of a command that measures is one screen: its own options and those of [`COMMON`].
+//! Nothing here changes what an option means.
+
+use std::ffi::OsString;
+
+use clap::builder::PossibleValuesParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
+use model::setting::{Kind, Setting};
+use model::{BackendKind, Workload};
+use workload::opmix::PROFILES;
+
+use super::run::FEW_EXAMPLES;
+use super::settings::own_words;
+use super::{Args, EXAMPLES};
+use crate::presets::Preset;
+
+/// Commands that take the options of `dfsbench run`.
+const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];
+
+/// Options of `dfsbench run` that `-h` shows: those that most people use.
+const COMMON: [&str; 22] = [
+    "workload",
+    "backend",
+    "io_size",
+    "file_size",
+    "files",
+    "workers",
+    "direct",
+    "duration",
+    "rate",
+    "durability",
+    "nfsvers",
+    "proto",
+    "transfer_size",
+    "quick",
+    "thorough",
+    "trials",
+    "until",
+    "name",
+    "results",
+    "format",
+    "watch",
+    "dry_run",
+];
+
+/// Headings of the options that one command alone has; `-h` of the command shows all of them.
+const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
+
+/// Makes the command line with its layout.
+pub fn command() -> Command {
+    let mut command = Args::command();
+    for name in MEASURING {
+        command = command.mut_subcommand(name, arrange);
+    }
+    command.mut_subcommand("run", |run| run.after_help(FEW_EXAMPLES).after_long_help(EXAMPLES))
+}
+
+/// Hides the rare options of a command from `-h`, and puts the flag for help behind its own ones.
+fn arrange(command: Command) -> Command {
+    // Options without a heading come first; that for help would precede those of the command.
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .help("Print the options that most use (-h), or all (--help)")
+        .help_heading("Output");
+    command.disable_help_flag(true).arg(help).mut_args(|arg| {
+        let is_own = arg.get_help_heading().is_some_and(|heading| OWN_HEADINGS.contains(&heading));
+        let id = arg.get_id().as_str();
+        let is_common = is_own || arg.is_positional() || id == "help" || COMMON.contains(&id);
+        arg.hide_short_help(!is_common)
+    })
+}
+
+/// Reads the command line; ends the process where it is wrong, or asks for help.
+pub fn parse() -> Args {
+    let mut command = command();
+    let words = fill_bare_flags(std::env::args_os().collect());
+    let parsed = match command.try_get_matches_from_mut(words) {
+        Ok(matches) => Args::from_arg_matches(&matches),
+        Err(error) => Err(error),
+    };
+    match parsed {
+        Ok(args) => args,
+        Err(error) => without_hidden_commands(error, &command).exit(),
+    }
+}
+
+/// Removes hidden commands from the suggestions of an error.
+fn without_hidden_commands(mut error: clap::Error, command: &Command) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::Strings(suggested)) = error.remove(ContextKind::SuggestedSubcommand)
+    else {
+        return error;
+    };
+    let mut visible = Vec::new();
+    for name in suggested {
+        let found = command.find_subcommand(&name);
+        if found.is_some_and(|found| !found.is_hide_set()) {
+            visible.push(name);
+        }
+    }
+    if !visible.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(visible));
+    }
+    error
+}
+
+/// Gives `--direct` and other settings that are true or false the value `true` where the word
+/// behind them is no value: `--direct DIR` and `--direct true DIR` mean the same.
+fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
+    let mut position = 0;
+    while position < words.len() {
+        // Behind `--` there are no flags.
+        if words[position] == "--" {
+            break;
+        }
+        let is_bare = words[position].to_str().is_some_and(is_flag_setting)
+            && !words.get(position + 1).and_then(|next| next.to_str()).is_some_and(is_flag_value);
+        if is_bare {
+            words[position].push("=true");
+        }
+        position += 1;
+    }
+    words
+}
+
+fn is_flag_setting(word: &str) -> bool {
+    let mut flags = Setting::ALL.iter().filter(|setting| setting.kind() == Kind::Flag);
+    flags.any(|setting| setting.flag() == word)
+}
+
+/// Returns whether a word is a value of such a setting, or several with commas between them.
+fn is_flag_value(word: &str) -> bool {
+    const VALUES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "1", "0"];
+    word.split(',').all(|part| VALUES.contains(&part))
+}
+
+/// Makes the command line with the words that options take, for completions. Options are not
+/// read so: the plan's readers give better messages.
+pub fn command_with_words(names_presets: bool) -> Command {
+    let mut command = command();
+    for name in MEASURING {
+        command = command.mut_subcommand(name, |below| {
+            below.mut_args(|arg| match words_of(arg.get_id().as_str(), names_presets) {
+                words if words.is_empty() => arg,
+                words => arg.value_parser(PossibleValuesParser::new(words)),
+            })
+        });
+    }
+    command.mut_subcommand("serve", |serve| {
+        serve.mut_arg("nfsvers", |arg| {
+            arg.value_parser(PossibleValuesParser::new(own_words(Setting::NfsVers)))
+        })
+    })
+}
+
+/// Lists the words that an option takes; none where it takes anything else.
+fn words_of(id: &str, names_presets: bool) -> Vec<&'static str> {
+    match id {
+        "workload" => Workload::NAMES.to_vec(),
+        "backend" => BackendKind::NAMES.to_vec(),
+        "order" => vec!["blocks", "random", "sequential", "grouped"],
+        "discard" => vec!["none", "extremes", "outliers", "cached"],
+        "mix" => {
+            let mut names = Vec::new();
+            names.extend(PROFILES.iter().map(|profile| profile.name));
+            names
+        }
+        "target" if names_presets => {
+            let mut words = Preset::ALL.map(|preset| preset.name).to_vec();
+            words.extend(["embedded", "null"]);
+            words
+        }
+        _ => match Setting::ALL.into_iter().find(|setting| setting.key() == id) {
+            Some(setting) => own_words(setting),
+            None => Vec::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(words: &[&str]) -> Vec<String> {
+        let words = words.iter().map(OsString::from).collect();
+        let filled = fill_bare_flags(words);
+        filled.into_iter().map(|word| word.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_bare_flag_is_true_and_a_value_behind_it_stays_its_own() {
+        assert_eq!(filled(&["run", "--direct", "DIR"]), ["run", "--direct=true", "DIR"]);
+        assert_eq!(filled(&["run", "--direct"]), ["run", "--direct=true"]);
+        assert_eq!(filled(&["--direct", "--mmap", "no"]), ["--direct=true", "--mmap", "no"]);
+        assert_eq!(filled(&["--direct", "true,false"]), ["--direct", "true,false"]);
+        assert_eq!(
+            filled(&["--workers", "4", "--", "--direct"]),
+            ["--workers", "4", "--", "--direct"]
+        );
+    }
+
+    #[test]
+    fn every_common_option_exists() {
+        let run = command().find_subcommand("run").unwrap().clone();
+        for id in COMMON {
+            assert!(run.get_arguments().any(|arg| arg.get_id() == id), "{id}");
+        }
+        command_with_words(true).debug_assert();
+    }
+}
