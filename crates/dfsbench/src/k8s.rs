@@ -203,7 +203,8 @@ impl Cast<'_> {
             };
             let path = match path.trim_end_matches('/') {
                 "" => {
-                    let why = "the root directory of a container belongs to its image (hint: CLAIM:/data)";
+                    let why =
+                        "the root directory of a container is its image's (hint: CLAIM:/data)";
                     return Err(Failure::Usage(format!("--volume {volume}: {why}")));
                 }
                 path => path,

@@ -28,8 +28,8 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {
         return Err(Failure::Usage(format!(
-            "`{source_name}` can be read only here and once, and the job reads the plan again (hint: name \
-             a file that the job finds)"
+            "`{source_name}` can be read only here and once, and the job reads the plan again \
+             (hint: name a file that the job finds)"
         )));
     }
     let text = input_file::read_plan(&args.plan)?;

@@ -46,7 +46,8 @@ fn frequent_progress_of_an_agent_is_sent_seldom_and_completely() {
     controller.write_all(&Greeting::ours().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {
-        // As often as a pass reports it, on a host that does a million ops from one report to the next.
+        // As often as a pass reports it, on a host that does a million ops from one report to the
+        // next.
         let (begun, mut ticks) = (Instant::now(), 0);
         while begun.elapsed() < Duration::from_secs(seconds) {
             ticks += 1;

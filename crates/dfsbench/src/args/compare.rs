@@ -95,8 +95,8 @@ pub enum Adjust {
 
 /// Shows which factors change the figures of a campaign, by how much, and how certain that is.
 ///
-/// A share is the part of the variance that a factor explains. A ratio compares a level with the first
-/// one, all else equal, with its 95 % interval.
+/// A share is the part of the variance that a factor explains. A ratio compares a level with the
+/// first one, all else equal, with its 95 % interval.
 #[derive(Debug, Parser)]
 pub struct FactorsArgs {
     /// The number of a campaign in the results file, `last`, another results file (its last

@@ -32,8 +32,8 @@ pub struct JobArgs {
         help_heading = "Hosts of a job"
     )]
     pub meet_within: String,
-    /// Command that starts the agents, with options, such as 'mpirun --hostfile hosts' or 'srun -p short'
-    /// [default: srun or mpirun]
+    /// Command that starts the agents, with options, such as 'mpirun --hostfile hosts' or 'srun -p
+    /// short' [default: srun or mpirun]
     #[arg(long, value_name = "COMMAND", requires = "launcher", help_heading = "Hosts of a job")]
     pub launch_with: Option<String>,
 }

@@ -27,9 +27,9 @@ Examples:
 /// Finds the bottleneck: runs the same work at each layer of the data path.
 ///
 /// Layers are this program alone, memory, TCP without RPC, our server under our client, the server
-/// under test, and where a plan sets up hosts, its disk and its mounts. Their trials are interleaved.
-/// The answer names the layer that limits, what removing it would gain, how certain that is, and
-/// which questions remain open. docs/ladder.md describes the method.
+/// under test, and where a plan sets up hosts, its disk and its mounts. Their trials are
+/// interleaved. The answer names the layer that limits, what removing it would gain, how certain
+/// that is, and which questions remain open. docs/ladder.md describes the method.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct LadderArgs {

@@ -21,9 +21,9 @@ Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be u
 
 /// Raises the load until a server breaks, says how it broke, and whether and how fast it recovers.
 ///
-/// The load is doubled until throughput falls, response times explode, ops fail, or no reply arrives;
-/// then the limit is bisected. After each overload the lightest load is repeated until it is served
-/// as before.
+/// The load is doubled until throughput falls, response times explode, ops fail, or no reply
+/// arrives; then the limit is bisected. After each overload the lightest load is repeated until it
+/// is served as before.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RampArgs {

@@ -29,14 +29,14 @@ failed, the server never recovered, or the soak was interrupted.";
 /// Tests whether a server survives: a steady load for hours, every byte verified, while hosts are
 /// disturbed.
 ///
-/// Each block is stamped and journaled. Data that a server acknowledged as safe before a disturbance
-/// must be there afterwards; data that it had not acknowledged is listed. All options of
-/// `dfsbench run` apply.
+/// Each block is stamped and journaled. Data that a server acknowledged as safe before a
+/// disturbance must be there afterwards; data that it had not acknowledged is listed. All options
+/// of `dfsbench run` apply.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct SoakArgs {
-    /// Length of a segment, after which all data is read back and the figures are stored [default: a 120th of
-    /// --duration, 15 s at least and 10 min at most]
+    /// Length of a segment, after which all data is read back and the figures are stored [default:
+    /// a 120th of --duration, 15 s at least and 10 min at most]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]
     pub segment: Option<String>,
     /// A disturbance; may be repeated: `WHAT [on HOST] at TIME [for TIME] [by TIME]`,

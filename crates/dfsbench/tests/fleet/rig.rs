@@ -23,8 +23,8 @@ pub enum Harm {
     Stop,
     /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
     Cut,
-    /// It is stopped for a while, then again and again for a shorter one, running between the stops, until
-    /// its pass has ended.
+    /// It is stopped for a while, then again and again for a shorter one, running between the
+    /// stops, until its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
     /// Its machine comes to harm, by this.
     ToMachine(fn()),
