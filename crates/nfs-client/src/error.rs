@@ -65,8 +65,8 @@ pub enum MountError {
     },
     /// Nothing listens, or the network does not reach it.
     #[error(
-        "no connection to {service} at {server}: {reason}\n  \
-         hint: is the server running, and does a firewall let this port through?"
+        "no connection to {service} at {server}: {reason}\n  hint: {}",
+        connect_hint(.reason)
     )]
     Connect {
         /// Name of the service that was expected there.
@@ -499,5 +499,27 @@ fn exports_hint(exports: Option<&[String]>) -> String {
         None => "the server does not list its exports; look into its configuration".into(),
         Some([]) => "the server exports nothing at all".into(),
         Some(exports) => format!("it exports: {}", exports.join(", ")),
+    }
+}
+
+/// Returns advice for a connection that was not made.
+fn connect_hint(reason: &io::Error) -> &'static str {
+    // ENFILE and EMFILE: nothing is wrong with the network, this process can't open a socket.
+    // Source: errno(3); the numbers are the same on Linux and macOS.
+    match reason.raw_os_error() {
+        Some(23 | 24) => "each connection is an open file: raise `ulimit -n`, or use fewer clients",
+        _ => "is the server running, and does a firewall let this port through?",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_open_files_is_not_taken_for_a_firewall() {
+        let hint = |code| connect_hint(&io::Error::from_raw_os_error(code));
+        assert!(hint(24).contains("ulimit -n"));
+        assert!(hint(111).contains("firewall"));
     }
 }

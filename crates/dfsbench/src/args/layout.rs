@@ -21,30 +21,31 @@ use crate::presets::Preset;
 /// Commands that take the options of `dfsbench run`.
 const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];
 
-/// Options of `dfsbench run` that `-h` shows: those that most people use.
-const COMMON: [&str; 22] = [
-    "workload",
-    "backend",
-    "io_size",
-    "file_size",
-    "files",
-    "workers",
-    "direct",
-    "duration",
-    "rate",
-    "durability",
-    "nfsvers",
-    "proto",
-    "transfer_size",
-    "quick",
-    "thorough",
-    "trials",
-    "until",
-    "name",
-    "results",
-    "format",
-    "watch",
-    "dry_run",
+/// Options of `dfsbench run` that `-h` shows, those that most people use, each with its text there;
+/// with an empty one the text is that of `--help`.
+const COMMON: [(&str, &str); 22] = [
+    ("workload", "What is done: stream, mixed, metadata, op_mix, bonnie, transactions, fio, ..."),
+    ("backend", "How it is done: posix or uring for a directory, nfs for a server"),
+    ("io_size", "Bytes of one read or write [default: stream: 1MiB; mixed: 4KiB]"),
+    ("file_size", "Size of each data file [default: 64MiB]"),
+    ("files", "Data files, all workers together [default: one per worker]"),
+    ("workers", "Threads that issue ops, on each client host [default: 1]"),
+    ("direct", "Bypass the page cache with O_DIRECT"),
+    ("duration", "Length of a pass of mixed and op_mix [default: 1s]"),
+    ("rate", "Offered load in op/s, an open loop [default: 0, a closed loop]"),
+    ("durability", "Durability of writes: none, close, sync, dsync or osync [default: sync]"),
+    ("nfsvers", "Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: 3]"),
+    ("proto", "Transport of NFS: tcp or udp [default: tcp]"),
+    ("transfer_size", "Largest payload of READ and WRITE, rsize and wsize [default: server]"),
+    ("quick", ""),
+    ("thorough", ""),
+    ("trials", "Repetitions of each run [default: 5]"),
+    ("until", "End a run once half its 95 % interval is at most this share, such as 5%"),
+    ("name", ""),
+    ("results", ""),
+    ("format", ""),
+    ("watch", "Show a full screen while it runs; q stops it"),
+    ("dry_run", ""),
 ];
 
 /// Headings of the options that one command alone has; `-h` of the command shows all of them.
@@ -71,9 +72,24 @@ fn arrange(command: Command) -> Command {
     command.disable_help_flag(true).arg(help).mut_args(|arg| {
         let is_own = arg.get_help_heading().is_some_and(|heading| OWN_HEADINGS.contains(&heading));
         let id = arg.get_id().as_str();
-        let is_common = is_own || arg.is_positional() || id == "help" || COMMON.contains(&id);
-        arg.hide_short_help(!is_common)
+        let common = COMMON.iter().find(|(common, _)| *common == id);
+        if common.is_none() && !is_own && !arg.is_positional() && id != "help" {
+            return arg.hide_short_help(true);
+        }
+        match common {
+            Some((_, text)) if !text.is_empty() => shorten(arg, text),
+            _ => arg,
+        }
     })
+}
+
+/// Gives an option another text in `-h`; `--help` keeps its own.
+fn shorten(arg: Arg, text: &'static str) -> Arg {
+    let long = arg.get_long_help().or_else(|| arg.get_help()).cloned();
+    match long {
+        Some(long) => arg.long_help(long).help(text),
+        None => arg.help(text),
+    }
 }
 
 /// Reads the command line; ends the process where it is wrong, or asks for help.
@@ -210,7 +226,7 @@ mod tests {
     #[test]
     fn every_common_option_exists() {
         let run = command().find_subcommand("run").unwrap().clone();
-        for id in COMMON {
+        for (id, _) in COMMON {
             assert!(run.get_arguments().any(|arg| arg.get_id() == id), "{id}");
         }
         command_with_words(true).debug_assert();

@@ -29,7 +29,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
-    /// A directory, nfs://host[:port]/export, a plan file or a preset [default: the preset quick]
+    /// A directory, nfs://host[:port]/export, a plan file or a preset [default: quick]
     ///
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a

@@ -28,7 +28,7 @@ fn every_command_explains_itself() {
 fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
     let rig = Rig::new();
     let short = rig.run(&["run", "-h"]).stdout;
-    assert!(short.lines().count() <= 60, "{short}");
+    assert!(short.lines().count() <= 50, "{short}");
     assert!(!short.contains("--raid") && !short.contains("--launcher"), "{short}");
     for (command, heading, flag) in [
         ("curve", "Curve:", "--points"),

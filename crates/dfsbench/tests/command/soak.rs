@@ -272,7 +272,7 @@ fn a_clock_that_is_this_very_host_s_is_never_set() {
     let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
                 by = \"-5s\"\n";
     let plan = shared(&rig, step);
-    rig.refused(&["soak", &plan], 2, &["`clock-step on two", "clock of host two is that of this"]);
+    rig.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares the clock"]);
     let alone = ["--disturb", "client-kill on one at 1s"];
     let directory = rig.target().display().to_string();
     rig.refused(
