@@ -53,11 +53,12 @@ const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
 
 /// Makes the command line with its layout.
 pub fn command() -> Command {
-    let mut command = Args::command();
-    for name in MEASURING {
-        command = command.mut_subcommand(name, arrange);
-    }
-    command.mut_subcommand("run", |run| run.after_help(FEW_EXAMPLES).after_long_help(EXAMPLES))
+    // All at once: `mut_subcommand` would move each to the end of the list.
+    Args::command().mut_subcommands(|command| match command.get_name() {
+        "run" => arrange(command).after_help(FEW_EXAMPLES).after_long_help(EXAMPLES),
+        name if MEASURING.contains(&name) => arrange(command),
+        _ => command,
+    })
 }
 
 /// Hides the rare options of a command from `-h`, and puts the flag for help behind its own ones.
@@ -73,23 +74,15 @@ fn arrange(command: Command) -> Command {
         let is_own = arg.get_help_heading().is_some_and(|heading| OWN_HEADINGS.contains(&heading));
         let id = arg.get_id().as_str();
         let common = COMMON.iter().find(|(common, _)| *common == id);
-        if common.is_none() && !is_own && !arg.is_positional() && id != "help" {
-            return arg.hide_short_help(true);
-        }
+        let is_rare = common.is_none() && !is_own && !arg.is_positional() && id != "help";
+        // The text of `--help` and manual pages is the long one, whatever `-h` shows.
+        let long = arg.get_long_help().or_else(|| arg.get_help()).cloned().unwrap_or_default();
+        let arg = arg.long_help(long).hide_short_help(is_rare);
         match common {
-            Some((_, text)) if !text.is_empty() => shorten(arg, text),
+            Some((_, text)) if !text.is_empty() => arg.help(*text),
             _ => arg,
         }
     })
-}
-
-/// Gives an option another text in `-h`; `--help` keeps its own.
-fn shorten(arg: Arg, text: &'static str) -> Arg {
-    let long = arg.get_long_help().or_else(|| arg.get_help()).cloned();
-    match long {
-        Some(long) => arg.long_help(long).help(text),
-        None => arg.help(text),
-    }
 }
 
 /// Reads the command line; ends the process where it is wrong, or asks for help.
@@ -161,20 +154,26 @@ fn is_flag_value(word: &str) -> bool {
 /// Makes the command line with the words that options take, for completions. Options are not
 /// read so: the plan's readers give better messages.
 pub fn command_with_words(names_presets: bool) -> Command {
-    let mut command = command();
-    for name in MEASURING {
-        command = command.mut_subcommand(name, |below| {
-            below.mut_args(|arg| match words_of(arg.get_id().as_str(), names_presets) {
+    // Hidden commands are not completed, so that the command is built again without them.
+    let mut visible = Command::new("dfsbench").version(env!("CARGO_PKG_VERSION"));
+    for below in command().get_subcommands() {
+        let mut below = below.clone();
+        let name = below.get_name();
+        if below.is_hide_set() {
+            continue;
+        }
+        if name == "serve" {
+            let versions = PossibleValuesParser::new(own_words(Setting::NfsVers));
+            below = below.mut_arg("nfsvers", |arg| arg.value_parser(versions));
+        } else if MEASURING.contains(&name) {
+            below = below.mut_args(|arg| match words_of(arg.get_id().as_str(), names_presets) {
                 words if words.is_empty() => arg,
                 words => arg.value_parser(PossibleValuesParser::new(words)),
-            })
-        });
+            });
+        }
+        visible = visible.subcommand(below);
     }
-    command.mut_subcommand("serve", |serve| {
-        serve.mut_arg("nfsvers", |arg| {
-            arg.value_parser(PossibleValuesParser::new(own_words(Setting::NfsVers)))
-        })
-    })
+    visible
 }
 
 /// Lists the words that an option takes; none where it takes anything else.

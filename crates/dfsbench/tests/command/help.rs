@@ -44,6 +44,11 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
             assert!(!text.contains("\nOptions:"), "{command} {help}: {text}");
         }
     }
+    // Commands keep their order: the first to try comes first.
+    let all = rig.run(&["-h"]).stdout;
+    let commands = &all[all.find("Commands:").unwrap()..];
+    assert!(commands.find("run ") < commands.find("preset "), "{commands}");
+    assert!(commands.find("preset ") < commands.find("report "), "{commands}");
     // No heading reaches beyond its own options.
     let long = rig.run(&["run", "--help"]).stdout;
     let job = &long[long.find("Hosts of a job:").unwrap()..];
@@ -118,6 +123,7 @@ fn completions_and_manual_come_from_the_same_source() {
     for shell in ["bash", "zsh", "fish"] {
         let end = rig.run(&["completions", shell]);
         assert!(end.code == 0 && end.stdout.contains("io-size"), "{shell}");
+        assert!(!end.stdout.contains("--pushed"), "{shell}: an option of a hidden command");
         for word in ["4.1", "op_mix", "sfs3-like-v3", "throughput-factors"] {
             assert!(end.stdout.contains(word), "{shell}: {word}");
         }
@@ -128,6 +134,7 @@ fn completions_and_manual_come_from_the_same_source() {
     std::fs::create_dir(&pages).unwrap();
     assert_eq!(rig.run(&["man", "--directory", "man"]).code, 0);
     let page = std::fs::read_to_string(pages.join("dfsbench-run.1")).unwrap();
+    assert!(page.contains("Show no progress"), "{page}");
     let mut sections = Vec::new();
     for line in page.lines() {
         if let Some(title) = line.strip_prefix(".SH ") {
