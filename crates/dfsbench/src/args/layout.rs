@@ -24,7 +24,7 @@ const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"
 /// Options of `dfsbench run` that `-h` shows, those that most people use, each with its text there;
 /// with an empty one the text is that of `--help`.
 const COMMON: [(&str, &str); 22] = [
-    ("workload", "What is done: stream, mixed, metadata, op_mix, bonnie, transactions, fio, ..."),
+    ("workload", "What is done: stream, mixed, metadata, op_mix, transactions, fio, dd, ..."),
     ("backend", "How it is done: posix or uring for a directory, nfs for a server"),
     ("io_size", "Bytes of one read or write [default: stream: 1MiB; mixed: 4KiB]"),
     ("file_size", "Size of each data file [default: 64MiB]"),
