@@ -87,7 +87,7 @@ pub enum Inconclusive {
 /// The correction for many comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Adjust {
-    /// No correction
+    /// No correction is made
     None,
     /// All together err in 5 % of cases at most; needs more trials
     Holm,
