@@ -33,8 +33,8 @@ pub struct RunArgs {
     ///
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
-    /// preset: quick, throughput-factors, trimmed-options, bonnie, client-scaling, copies, data-paths,
-    /// iozone, metadata, op-mix, raid-matrix, transactions or app [default: quick]
+    /// preset: quick, throughput-factors, trimmed-options, bonnie, client-scaling, copies,
+    /// data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app [default: quick]
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone, dd,
