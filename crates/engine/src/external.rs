@@ -56,7 +56,7 @@ pub struct Outside {
     pub measured: Measured,
     /// Facts that the tool reported beyond them.
     pub facts: Vec<Fact>,
-    /// Reads of the whole run that the pass is part of, where they can't be told apart.
+    /// Reads of the whole run that the pass is part of, where they can't be separated.
     pub whole_run: Option<RunReads>,
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use engine::residency::Residency;
 
 #[test]
-fn pages_in_memory_are_told_from_those_on_storage() {
+fn pages_in_memory_are_separated_from_those_on_storage() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let directories = [folder.path().to_owned()];
     assert_eq!(Residency::sample(&directories), None);

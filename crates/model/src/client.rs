@@ -249,9 +249,9 @@ mod tests {
             let found = record(&times).finish(0).times.quantile(q);
             times.sort_unstable();
             let rank = ((q * times.len() as f64).ceil() as usize).max(1);
-            let truth = times[rank - 1] as f64;
-            let error = (found as f64 - truth).abs();
-            prop_assert!(error <= truth * CLIENT_QUANTILE_ERROR_MAX + 0.5, "{error} of {truth}");
+            let exact = times[rank - 1] as f64;
+            let error = (found as f64 - exact).abs();
+            prop_assert!(error <= exact * CLIENT_QUANTILE_ERROR_MAX + 0.5, "{error} of {exact}");
         }
 
         #[test]

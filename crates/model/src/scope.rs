@@ -135,11 +135,14 @@ mod tests {
 
     #[test]
     fn results_written_before_a_field_was_renamed_are_read() {
-        let offered: Offered = serde_json::from_str(r#"{"rate_per_s":9,"due_ops":7}"#).unwrap();
+        let offered = serde_json::json!({"rate_per_s": 9, "due_ops": 7});
+        let offered: Offered = serde_json::from_value(offered).unwrap();
         assert_eq!(offered, Offered { rate_per_s: 9, scheduled_ops: 7, ..Offered::default() });
-        let found = r#"{"fate":"torn","file":"f","offset_bytes":1,"found":null,"safe":2,
-            "acknowledged":3}"#;
-        let found: crate::soak::Finding = serde_json::from_str(found).unwrap();
+        let found = serde_json::json!({
+            "fate": "torn", "file": "f", "offset_bytes": 1, "found": null, "safe": 2,
+            "acknowledged": 3,
+        });
+        let found: crate::soak::Finding = serde_json::from_value(found).unwrap();
         assert_eq!(found.state, crate::soak::BlockState::Torn);
     }
 }

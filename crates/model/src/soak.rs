@@ -298,8 +298,8 @@ mod tests {
             by_ms: -2_500,
         };
         assert_eq!(step.to_string(), "clock-step on one at 10.0 s for 5.00 s by -2.50 s");
-        let restart = r#"{"blow":"server-restart","at_ms":5000,"lasts_ms":0}"#;
-        let restart: Disturbance = serde_json::from_str(restart).unwrap();
+        let restart = serde_json::json!({"blow": "server-restart", "at_ms": 5000, "lasts_ms": 0});
+        let restart: Disturbance = serde_json::from_value(restart).unwrap();
         assert_eq!(restart.to_string(), "server-restart at 5.00 s");
     }
 

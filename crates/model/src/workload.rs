@@ -1,7 +1,7 @@
 //! The kinds of work that a run can do, with one row of facts for each.
 //!
 //! [`WorkloadRow`] says which passes a workload makes, which groups of settings apply to it, who
-//! executes it and how a reader is told what it is. Plan reader, defaults, checks, engine and
+//! executes it and how it is described to a reader. Plan reader, defaults, checks, engine and
 //! reports read the row; a new workload is a variant and a row here, and its ops in
 //! `workload::stream`. The rows stand in the order of the variants.
 
@@ -111,7 +111,7 @@ const RANDOM_IO_SIZE: u64 = 4 << 10;
 /// **Source:** `PostMark` 1.51, `show`: read and write blocks of 512 bytes.
 const POOL_IO_SIZE: u64 = 512;
 
-/// The block of bonnie and bonnie++, and of the mixes that came before them.
+/// The block of bonnie and bonnie++, and of the mixes of its predecessors.
 ///
 /// **Source:** bonnie++(8), `-s`: chunk-size 8 KiB.
 const BONNIE_IO_SIZE: u64 = 8 << 10;
@@ -229,7 +229,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Fio,
-        description: "fio does the work, and this program looks after it",
+        description: "fio does the work, and this program starts and checks it",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: &[
             Pass::Write,
@@ -245,7 +245,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Iozone,
-        description: "iozone does the work, and this program looks after it",
+        description: "iozone does the work, and this program starts and checks it",
         passes: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
         passes_allowed: BLOCK_PASSES,
         settings: TOOL_WITH_WORKERS,
@@ -265,7 +265,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Dd,
-        description: "dd does the work, and this program looks after it",
+        description: "dd does the work, and this program starts and checks it",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
         settings: TOOL,

@@ -32,7 +32,7 @@ pub(super) struct Figures {
     /// Bytes that storage read, where the kernel counted them for this pass alone.
     pub storage_read_bytes: Option<u64>,
     /// Reads of the whole run, where the program makes all passes in one go: neither it nor the
-    /// kernel tells which of them came from storage.
+    /// kernel reports which of them storage served.
     pub whole_run: Option<RunReads>,
     /// Facts that were reported beyond that.
     pub facts: Vec<Fact>,

@@ -47,7 +47,7 @@ pub(super) trait TargetAccess: Send + Sync {
         Vec::new()
     }
 
-    /// Lists doubts that the target raised by itself.
+    /// Lists caveats that the target raised by itself.
     fn caveats(&self, _spec: &RunSpec) -> Vec<Caveat> {
         Vec::new()
     }

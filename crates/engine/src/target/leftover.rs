@@ -185,7 +185,7 @@ mod tests {
         let link = at(".dfsbench-ab-3").join(".dfsbench-ab-3.campaign");
         std::os::unix::fs::symlink("/etc", link).unwrap();
         fs::create_dir(at(".dfsbench-ab-4")).unwrap();
-        fs::write(at(".dfsbench-ab-5"), "a file of somebody").unwrap();
+        fs::write(at(".dfsbench-ab-5"), "a file of another process").unwrap();
         std::os::unix::fs::symlink(at(".dfsbench-cd-1"), at(".dfsbench-ab-6")).unwrap();
         let target = Target::Directory { path: folder.path().to_owned() };
         let mut found = remove(&target, "ab").unwrap();

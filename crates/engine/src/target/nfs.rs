@@ -127,7 +127,7 @@ impl NfsAccess {
         for file in self.opened.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A server that has forgotten the open has nothing to close.
             let closed = self.mount().close(file);
-            // One that does not answer is not asked again for each of a million files.
+            // One that does not answer is not called again for each of a million files.
             if closed.is_err_and(|failure| failure.answered().is_none()) {
                 return;
             }
@@ -227,8 +227,8 @@ impl TargetAccess for NfsAccess {
             fact("path", mount.options().export.clone(), "plan"),
             fact("rtmax", size(limits.read_bytes_max), "FSINFO"),
             fact("wtmax", size(limits.write_bytes_max), "FSINFO"),
-            fact("rsize", size(mount.rsize()), "in force"),
-            fact("wsize", size(mount.wsize()), "in force"),
+            fact("rsize", size(mount.rsize()), "effective"),
+            fact("wsize", size(mount.wsize()), "effective"),
             fact(
                 "congestion control",
                 mount.congestion_control().unwrap_or("none").to_owned(),
@@ -239,13 +239,13 @@ impl TargetAccess for NfsAccess {
 
     fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {
         let mount = self.mount();
-        let Some(asked) = spec.transfer_size_bytes else { return Vec::new() };
-        if mount.rsize() == asked && mount.wsize() == asked {
+        let Some(requested) = spec.transfer_size_bytes else { return Vec::new() };
+        if mount.rsize() == requested && mount.wsize() == requested {
             return Vec::new();
         }
         vec![CaveatCode::OptionNotEffective.because(format!(
-            "transfer_size {} asked for, rsize {} and wsize {} in force (FSINFO)",
-            Size(u64::from(asked)),
+            "transfer_size {} requested, rsize {} and wsize {} effective (FSINFO)",
+            Size(u64::from(requested)),
             Size(u64::from(mount.rsize())),
             Size(u64::from(mount.wsize())),
         ))]

@@ -116,9 +116,9 @@ proptest! {
         }
         values.sort_unstable();
         let rank = ((q * values.len() as f64).ceil() as usize).max(1);
-        let truth = values[rank - 1] as f64;
-        let error = (h.quantile(q) as f64 - truth).abs();
-        prop_assert!(error <= truth * QUANTILE_ERROR_MAX + 0.5, "{error} of {truth}");
+        let exact = values[rank - 1] as f64;
+        let error = (h.quantile(q) as f64 - exact).abs();
+        prop_assert!(error <= exact * QUANTILE_ERROR_MAX + 0.5, "{error} of {exact}");
     }
 
     #[test]
@@ -159,19 +159,19 @@ proptest! {
         values in prop::collection::vec(0_u64..50_000, 0..40),
         pace in 1_u64..20_000,
     ) {
-        let (mut h, mut truth) = (Histogram::new(), Histogram::new());
+        let (mut h, mut exact) = (Histogram::new(), Histogram::new());
         for v in &values {
             h.record(*v);
         }
-        truth.merge(&h);
+        exact.merge(&h);
         for (bucket, count) in h.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let value = middle_of::<SUB_BITS>(bucket).clamp(h.min, h.max);
             let mut missing = value.saturating_sub(pace);
             while missing >= pace {
-                truth.record_n(missing, *count);
+                exact.record_n(missing, *count);
                 missing -= pace;
             }
         }
-        prop_assert_eq!(h.with_omitted(pace), truth);
+        prop_assert_eq!(h.with_omitted(pace), exact);
     }
 }

@@ -96,9 +96,12 @@ mod tests {
 
     #[test]
     fn ladders_are_read_by_the_names_that_they_had() {
-        let old = r#"{"rungs": [{"rung": "tcp", "target": "tcp"}],
-                      "missing": [{"rung": "disk", "why": "it is far"}], "network_unknown": true}"#;
-        let read: Ladder = serde_json::from_str(old).unwrap();
+        let old = serde_json::json!({
+            "rungs": [{"rung": "tcp", "target": "tcp"}],
+            "missing": [{"rung": "disk", "why": "it is far"}],
+            "network_unknown": true,
+        });
+        let read: Ladder = serde_json::from_value(old).unwrap();
         assert_eq!(read.layers, [Placed { layer: Layer::Tcp, target: "tcp".to_owned() }]);
         assert_eq!(read.missing[0].layer, Layer::Disk);
         let written = serde_json::to_string(&read).unwrap();

@@ -1,6 +1,6 @@
 //! Opens the files of a worker's pass and puts a backend on them.
 //!
-//! A file that is to be read must hold all that will be asked for: one that is too short, or has
+//! A file that is to be read must hold all that will be requested: one that is too short, or has
 //! holes, is refused, since reading what was never written measures nothing.
 
 use std::cell::Cell;
@@ -199,7 +199,7 @@ impl DirectoryAccess {
     }
 }
 
-/// Maps a file; one that is written anew gets its size and its space first, since a store into a
+/// Maps a file; one that is to be written gets its size and its space first, since a store into a
 /// page without space would kill the process.
 fn map_file(file: &OwnedFd, bytes: u64, pass: Pass) -> Result<Mapping, Errno> {
     if pass.opens() == Opens::Truncated {

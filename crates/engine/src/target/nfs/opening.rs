@@ -1,7 +1,7 @@
 //! Opens the files and connections of a worker's pass and puts a backend on them.
 //!
 //! Files are opened over the target's own connection; a file that is to be read must be as large as
-//! what will be asked for. An op mix has its files open once for all workers.
+//! what will be requested. An op mix has its files open once for all workers.
 
 use std::sync::{Arc, PoisonError};
 
@@ -126,8 +126,8 @@ impl NfsAccess {
 
     /// Finds out how names are listed with their attributes, where a mix does that.
     fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, TargetError> {
-        let is_asked = is_in_mix(spec, OpKind::ReaddirPlus);
-        if !is_asked && self.mount().version() != ProtocolVersion::V2 {
+        let is_requested = is_in_mix(spec, OpKind::ReaddirPlus);
+        if !is_requested && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
         }
         match self.with_mount(|mount| mount.offers_readdirplus(self.work)) {
@@ -287,16 +287,16 @@ fn make_backend(
 /// be ops in flight.
 fn slots_limited(
     connections: &[Connection],
-    asked: usize,
+    requested: usize,
     version: ProtocolVersion,
 ) -> Option<Caveat> {
     let slots = connections.iter().map(Connection::free_slots).min()?;
     let by = if version.has_sessions() { "CREATE_SESSION" } else { "the most of this client" };
-    if slots >= asked {
+    if slots >= requested {
         return None;
     }
     Some(CaveatCode::SlotsLimited.because(format!(
-        "a queue depth of {asked} was requested of each connection, and {slots} slots are granted \
+        "a queue depth of {requested} was requested of each connection, and {slots} slots are granted \
 ({by})"
     )))
 }
