@@ -6,6 +6,7 @@
 
 mod filling;
 mod opening;
+mod spread;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -185,7 +186,7 @@ impl Work {
     fn create(target: &Path, config: &TargetConfig) -> Result<Self, TargetError> {
         let path = target.join(&config.work_name);
         let mut is_ours = true;
-        if let Err(error) = fs::create_dir(&path) {
+        if let Err(error) = spread::create_directory(target, &config.work_name) {
             match error.kind() {
                 ErrorKind::AlreadyExists if config.joins => is_ours = false,
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
