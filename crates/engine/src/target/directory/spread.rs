@@ -17,7 +17,7 @@ use std::path::Path;
 use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 
 /// Type of ext2, ext3 and ext4 in `statfs(2)`.
-const EXT4_MAGIC: i64 = 0xef53;
+const EXT4_MAGIC: rustix::fs::FsWord = 0xef53;
 
 /// Makes a directory of this name, apart from others where the file system has to be asked for it.
 pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
@@ -58,7 +58,7 @@ fn create_below(top: &Path, name: &str) -> Result<()> {
 
 fn is_ext4(target: &Path) -> bool {
     match rustix::fs::statfs(target) {
-        Ok(found) => i64::from(found.f_type) == EXT4_MAGIC,
+        Ok(found) => found.f_type == EXT4_MAGIC,
         Err(_) => false,
     }
 }
