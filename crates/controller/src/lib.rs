@@ -295,9 +295,16 @@ fn go_on(
     }
     let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
     let mut so_far = store.load(id)?.runs;
+    let begun_ms = (walk.now_unix_ms)();
     for (position, Step { run, trial: index }) in steps(walk.plan).into_iter().enumerate() {
         if walk.stop.load(Relaxed) {
             break;
+        }
+        let (budget_ms, needed) = (walk.plan.budget_ms, walk.plan.trials_needed());
+        let worked_ms = (walk.now_unix_ms)().saturating_sub(begun_ms);
+        // With a budget that is spent, runs get what an interval needs and no more.
+        if budget_ms > 0 && worked_ms >= budget_ms && index >= needed {
+            continue;
         }
         let made = standing[run].trials.iter().any(|(number, _)| *number == index);
         if made || failures[run] >= FAILURES_MAX || judge::is_settled(&so_far[run]) {

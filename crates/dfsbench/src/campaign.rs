@@ -21,6 +21,7 @@ use results::Store;
 
 use crate::agents::Agents;
 use crate::args::{JobArgs, MakingArgs, RunArgs};
+use crate::busy::ProcessorTimes;
 use crate::calendar::{now_unix_ms, token};
 use crate::exit::{End, Failure};
 use crate::job::Job;
@@ -335,10 +336,24 @@ fn walk_plan(
     let is_ladder = matches!(means.question, Question::Ladder(_));
     let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
     preflight(walk)?;
+    let before = ProcessorTimes::read();
     let header = header(walk, &means.question)?;
+    warn_of_busy_host(means, before);
     let mut store = Store::open_or_create(means.results)?;
     let (id, _) = controller::walk(walk, &mut store, &header)?;
     Ok(store.load(id)?)
+}
+
+/// Warns of what else the host has had to do since a moment.
+fn warn_of_busy_host(means: &Means<'_>, before: Option<ProcessorTimes>) {
+    if means.visibility() == Visibility::Hidden {
+        return;
+    }
+    if let (Some(before), Some(after)) = (before, ProcessorTimes::read())
+        && let Some(busy) = before.describe_others(after)
+    {
+        output::message(&format!("warning: {busy}"));
+    }
 }
 
 /// A campaign without runs, with the tool's own ceiling.

@@ -11,6 +11,7 @@
 mod agent_command;
 mod agents;
 mod args;
+mod busy;
 mod calendar;
 mod campaign;
 mod catalog;

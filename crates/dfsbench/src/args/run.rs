@@ -65,6 +65,9 @@ pub struct RunArgs {
     /// No more trials of a run once half its 95 % interval is at most this share of the median
     #[arg(long, value_name = "SHARE", help_heading = "Trials")]
     until: Option<String>,
+    /// After so long no run gets more than 5 trials, however wide its intervals are
+    #[arg(long, value_name = "TIME", help_heading = "Trials")]
+    budget: Option<String>,
     /// Trials of each run that are made first and never count [default: 0]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     warmup_trials: Option<String>,
@@ -123,6 +126,7 @@ impl RunArgs {
             trials: self.trials.clone(),
             discard: self.discard.clone(),
             until: self.until.clone(),
+            budget: self.budget.clone(),
             warmup_trials: self.warmup_trials.clone(),
             order: self.order.clone(),
             seed: self.seed.clone(),

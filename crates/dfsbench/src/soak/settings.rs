@@ -80,6 +80,7 @@ pub fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
             "--duration and --segment determine the number of trials",
         ),
         (flags.until.is_some(), "--until", "--duration alone determines how long a soak lasts"),
+        (flags.budget.is_some(), "--budget", "--duration alone determines how long a soak lasts"),
         (flags.warmup_trials.is_some(), "--warmup-trials", "every segment counts"),
         (flags.order.is_some(), "--order", "its segments follow each other"),
         (args.run.effort().is_some(), "--quick and --thorough", "--duration determines its length"),

@@ -95,10 +95,20 @@ pub fn estimate(plan: &Plan) -> Estimate {
         trials: possible * made_each,
         bytes_written: once.bytes_written.saturating_mul(made_each),
         bytes_read: once.bytes_read.saturating_mul(made_each),
-        duration_ms: once.duration_ms.saturating_mul(made_each),
+        duration_ms: bounded_duration_ms(plan, once.duration_ms, made_each),
         runs,
         targets,
     }
+}
+
+/// Returns the duration of all trials; a budget ends it once each run has what it needs.
+fn bounded_duration_ms(plan: &Plan, each_ms: u64, made_each: u64) -> u64 {
+    let all_ms = each_ms.saturating_mul(made_each);
+    if plan.budget_ms == 0 {
+        return all_ms;
+    }
+    let needed_ms = each_ms.saturating_mul(plan.trials_needed().into());
+    all_ms.min(plan.budget_ms.max(needed_ms))
 }
 
 fn estimate_run(run: &RunSpec) -> RunEstimate {

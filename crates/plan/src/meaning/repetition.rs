@@ -15,6 +15,8 @@ use crate::written::repetition::RawRepetition;
 pub(crate) struct Repeated {
     pub trials: u32,
     pub each: Repetition,
+    /// 0 where time is no bound.
+    pub budget_ms: u64,
     /// `None` where it follows from the runs.
     pub order: Option<Order>,
 }
@@ -53,7 +55,8 @@ impl RawRepetition {
         if let Some(warmup) = self.warmup_trials {
             each.warmup_trials = warmup.value;
         }
-        Ok(Repeated { trials, each, order: self.order.map(|order| order.value) })
+        let budget_ms = self.budget_ms.map_or(0, |budget| budget.value);
+        Ok(Repeated { trials, each, budget_ms, order: self.order.map(|order| order.value) })
     }
 
     /// Returns the place of the number of trials, which is the first to change; `other` where it

@@ -12,6 +12,7 @@ use crate::meaning::matrix::{self, Matrix};
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
 use crate::written::error::{Fault, Place, PlanError, value_or};
+use crate::written::limits;
 use crate::written::raw::RawPlan;
 
 /// A plan with nothing left open.
@@ -24,6 +25,9 @@ pub struct Plan {
     pub trials: u32,
     /// How each run is repeated; the runs hold the same.
     pub repetition: Repetition,
+    /// After how long, in milliseconds, no run is given more than the trials that it needs
+    /// ([`Plan::trials_needed`]); 0 where time is no bound.
+    pub budget_ms: u64,
     /// In which order trials are made.
     pub order: Order,
     /// Seed of every random choice.
@@ -71,6 +75,7 @@ impl Plan {
             name: raw.name.clone(),
             trials: repeated.trials,
             repetition: repeated.each,
+            budget_ms: repeated.budget_ms,
             order: repeated.order.unwrap_or(usual),
             seed,
             server,
@@ -78,6 +83,12 @@ impl Plan {
             without_effect,
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
         })
+    }
+
+    /// Returns the trials that each run is given however long they take: those that warm up, and
+    /// as many more as an interval needs.
+    pub fn trials_needed(&self) -> u32 {
+        self.repetition.warmup_trials + self.trials.min(limits::UNTIL_TRIALS_MIN)
     }
 
     /// Sets in every run on the in-memory server the port where it now listens, for NFS and MOUNT,

@@ -16,7 +16,7 @@ use crate::reading::disturb;
 use crate::reading::level;
 use crate::reading::work;
 use crate::written::hosts::JOB;
-use crate::written::text::{self, list_of, quoted};
+use crate::written::text::{self, list_of, quoted, time};
 
 impl Plan {
     /// Writes the plan as TOML, every default written out.
@@ -59,6 +59,9 @@ impl Plan {
         let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
         if until_permille > 0 {
             let _ = writeln!(out, "until = {}", quoted(&self.repetition.until()));
+        }
+        if self.budget_ms > 0 {
+            let _ = writeln!(out, "budget = {}", quoted(&time(self.budget_ms)));
         }
         let _ = writeln!(out, "order = {order}");
     }

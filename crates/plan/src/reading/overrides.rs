@@ -32,6 +32,8 @@ pub struct Overrides {
     pub discard: Option<String>,
     /// Value of `--until`.
     pub until: Option<String>,
+    /// Value of `--budget`.
+    pub budget: Option<String>,
     /// Value of `--warmup-trials`.
     pub warmup_trials: Option<String>,
     /// Value of `--order`.
@@ -112,6 +114,7 @@ impl RawPlan {
             trials: read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?,
             discard: read_one(flags.discard.as_ref(), "--discard", repetition::discard_named)?,
             until_permille: read_one(until, "--until", repetition::until_permille)?,
+            budget_ms: read_one(flags.budget.as_ref(), "--budget", repetition::budget_ms)?,
             warmup_trials: read_count(warmup, "--warmup-trials", limits::WARMUP_TRIALS)?,
             order: read_one(flags.order.as_ref(), "--order", repetition::order_named)?,
         });

@@ -47,6 +47,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Plan, "until", ["share", "percent"], "\"0.1%\" to \"50%\"", "none",
         "No more trials of a run once half the 95 % interval of each of its passes is at most this \
          share of the median; at least 5 are made."),
+    key(Plan, "budget", ["time", ""], "\"1s\" to \"168h\"", "none",
+        "After so long no run gets more than 5 trials beside those that warm up, however wide its \
+         intervals are."),
     key(Plan, "warmup_trials", ["integer", ""], "0 to 100", "0",
         "Trials of each run that are made first and never count."),
     key(Plan, "order", ["text", ""],

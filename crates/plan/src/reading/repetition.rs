@@ -1,8 +1,9 @@
 //! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `warmup_trials` and `order`; the words of each are read by the
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order`; the words of each are read by the
 //! same functions for a flag.
 
+use model::units::parse_time_ns;
 use model::{Discard, Order};
 
 use crate::reading::document::{Field, Table};
@@ -10,11 +11,12 @@ use crate::reading::values::bounded_u32;
 use crate::written::error::{Fault, Located, PlanError};
 use crate::written::limits;
 use crate::written::repetition::RawRepetition;
-use crate::written::text::either;
+use crate::written::text::{either, time};
 
 /// The keys of a plan that this file reads.
 pub(crate) const DISCARD: &str = "discard";
 pub(crate) const UNTIL: &str = "until";
+pub(crate) const BUDGET: &str = "budget";
 pub(crate) const WARMUP_TRIALS: &str = "warmup_trials";
 pub(crate) const ORDER: &str = "order";
 
@@ -25,6 +27,7 @@ impl RawRepetition {
             trials: root.read("trials", |field| bounded_u32(field, limits::TRIALS))?,
             discard: read_word(root, DISCARD, discard_named)?,
             until_permille: read_word(root, UNTIL, until_permille)?,
+            budget_ms: read_word(root, BUDGET, budget_ms)?,
             warmup_trials: root
                 .read(WARMUP_TRIALS, |field| bounded_u32(field, limits::WARMUP_TRIALS))?,
             order: read_word(root, ORDER, order_named)?,
@@ -69,4 +72,15 @@ pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
     }
     Err(Fault::new(format!("must be \"0.1%\" to \"50%\", not `{text}`"))
         .hint("half the 95 % interval, as a share of the median"))
+}
+
+/// Reads the time that a campaign may take, such as `75s`, in milliseconds.
+pub(crate) fn budget_ms(text: &str) -> Result<u64, Fault> {
+    let range = limits::BUDGET_MS;
+    let ms = parse_time_ns(text)? / 1_000_000;
+    if (range.min..=range.max).contains(&ms) {
+        return Ok(ms);
+    }
+    let span = format!("{} to {}", time(range.min), time(range.max));
+    Err(Fault::new(format!("must be {span}, not {text}")).hint(range.reason))
 }

@@ -25,6 +25,9 @@ pub const UNTIL_PERMILLE: Range =
 /// Trials that are always made before `until` is judged: up to so many, the interval is their
 /// range.
 pub const UNTIL_TRIALS_MIN: u32 = 5;
+/// How long a campaign may take, in milliseconds.
+pub const BUDGET_MS: Range =
+    Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
 /// Without the highest and the lowest there must be one left.
 pub const DISCARD_TRIALS_MIN: u32 = 3;
 /// Repetitions of one run.

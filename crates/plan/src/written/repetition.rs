@@ -1,6 +1,6 @@
 //! How runs are repeated, as it was written.
 //!
-//! `trials`, `discard`, `until`, `warmup_trials` and `order` stand at the head of a plan and are
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order` stand at the head of a plan and are
 //! the same for all its runs.
 
 use model::{Discard, Order};
@@ -16,6 +16,8 @@ pub struct RawRepetition {
     pub discard: Option<Located<Discard>>,
     /// When the interval is narrow enough, in thousandths of the median.
     pub until_permille: Option<Located<u32>>,
+    /// After how long a campaign makes only the trials that each run needs, in milliseconds.
+    pub budget_ms: Option<Located<u64>>,
     /// Trials that never count.
     pub warmup_trials: Option<Located<u32>>,
     /// The order of the trials.
@@ -28,6 +30,7 @@ impl RawRepetition {
         self.trials = with.trials.or(self.trials);
         self.discard = with.discard.or(self.discard);
         self.until_permille = with.until_permille.or(self.until_permille);
+        self.budget_ms = with.budget_ms.or(self.budget_ms);
         self.warmup_trials = with.warmup_trials.or(self.warmup_trials);
         self.order = with.order.or(self.order);
     }
