@@ -15,7 +15,7 @@ use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
-use plan::{Plan, Surroundings};
+use plan::{Plan, Rates, Surroundings};
 use report::Format;
 use results::Store;
 
@@ -42,7 +42,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.dry_run {
-        output::data(dry_run::describe(&plan).as_bytes())?;
+        let rates = assumed_rates(args)?;
+        output::data(dry_run::describe_at(&plan, &rates).as_bytes())?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
@@ -52,6 +53,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         plan = Plan::resolve(&raw, &around)?;
     }
     make(&means, &mut plan, None, &stop)
+}
+
+/// Reads the rates that a dry run assumes.
+fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
+    let Some(text) = &args.assume_rates else { return Ok(Rates::default()) };
+    Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
 }
 
 /// Brings the agents of a job, where one is requested, so that the names of its hosts are known;

@@ -9,16 +9,21 @@ use std::fmt::Write as _;
 use lab::{commands, compose, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Host, Invalidation, LabSpec, LabStep, RunSpec};
-use plan::{Plan, estimate};
+use plan::{Plan, Rates, estimate_at};
 
 use crate::output::aligned;
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
 
-/// Describes what a plan would do.
+/// Describes what a plan would do, at the rates that are assumed by default.
 pub fn describe(plan: &Plan) -> String {
-    let estimate = estimate(plan);
+    describe_at(plan, &Rates::default())
+}
+
+/// Describes what a plan would do at assumed rates.
+pub fn describe_at(plan: &Plan, rates: &Rates) -> String {
+    let estimate = estimate_at(plan, rates);
     let varying = plan.varying();
     let mut rows = vec![table_header(&varying)];
     for (index, (run, cost)) in std::iter::zip(&plan.runs, &estimate.runs).enumerate() {
@@ -37,21 +42,19 @@ pub fn describe(plan: &Plan) -> String {
         rows.push(row);
     }
     let mut text = aligned(&rows);
+    let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     // Writing to a String never fails.
     let _ = write!(
         text,
         "\n{} runs x {} trials = {} trials, seed {}\nestimate: {} written, {} read, {} in all \
-         (targets at {} MB/s, {} random and {} metadata op/s)\n",
-        estimate.trials / u64::from(plan.trials),
-        plan.trials,
+         (assumed: {rates}; --assume-rates changes that)\n",
+        estimate.trials / made_each,
+        made_each,
         estimate.trials,
         plan.seed,
         Size(estimate.bytes_written),
         Size(estimate.bytes_read),
         estimate.duration(),
-        plan::BYTES_PER_S / 1_000_000,
-        plan::RANDOM_OPS_PER_S,
-        plan::METADATA_OPS_PER_S,
     );
     for target in &estimate.targets {
         let _ = writeln!(text, "space:    {} on {}", Size(target.peak_bytes), target.name);

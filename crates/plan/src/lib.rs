@@ -21,8 +21,8 @@ pub mod fault {
 
 pub use meaning::defaults;
 pub use meaning::estimate::{
-    BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, RunEstimate, TRIAL_OVERHEAD_MS,
-    TargetEstimate, estimate,
+    BYTES_PER_S, Estimate, METADATA_OPS_PER_S, RANDOM_OPS_PER_S, Rates, RunEstimate,
+    TRIAL_OVERHEAD_MS, TargetEstimate, estimate, estimate_at,
 };
 pub use meaning::ladder::BesideServer;
 pub use meaning::order::Step;

@@ -10,6 +10,7 @@ mod bound;
 mod compared;
 mod knee;
 mod point;
+mod power;
 
 pub use bound::BoundSearch;
 pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};

@@ -99,6 +99,9 @@ pub struct RunArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
+    /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s
+    #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
+    pub assume_rates: Option<String>,
     /// The results file and the output
     #[command(flatten)]
     pub making: MakingArgs,

@@ -1,10 +1,11 @@
 //! How much a plan will move and about how long it takes, before it is started.
 //!
 //! Bytes and ops of sequential and metadata passes are exact; everything that depends on speed
-//! rests on the rates below, which are those of a laptop's disk and of NFS over a fast network.
-//! They are there to tell a minute from an hour, no more.
+//! rests on assumed [`Rates`]: by default those of a laptop's disk and of NFS over a fast network,
+//! which separate a minute from an hour and no more. No pass is assumed to be faster than what its
+//! run allows: a cap of the load, or of the link between hosts.
 
-use model::units::Nanos;
+use model::units::{Nanos, Size, parse_size, parse_time_ns};
 use model::{Pass, RunSpec, Target, Workload};
 use workload::pass_size;
 
@@ -23,6 +24,95 @@ const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
+
+/// The speeds that an estimate assumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Reads and writes of large blocks, in bytes per second.
+    pub bytes_per_s: u64,
+    /// Random ops per second, all workers together.
+    pub random_ops_per_s: u64,
+    /// Creates, stats or removes per second, all workers together.
+    pub metadata_ops_per_s: u64,
+    /// Time around the passes of a trial, in milliseconds.
+    pub trial_ms: u64,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            bytes_per_s: BYTES_PER_S,
+            random_ops_per_s: RANDOM_OPS_PER_S,
+            metadata_ops_per_s: METADATA_OPS_PER_S,
+            trial_ms: TRIAL_OVERHEAD_MS,
+        }
+    }
+}
+
+impl Rates {
+    /// Reads rates such as `bytes=500MiB,random=20000,metadata=8000,trial=2s`; what is left out is
+    /// as by default.
+    ///
+    /// # Errors
+    /// When a word is not known, or a rate is 0 or no number; in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut rates = Self::default();
+        for part in text.split(',') {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(format!(
+                    "must be name=rate, not `{part}` (hint: bytes=500MiB,random=20000,\
+                     metadata=8000,trial=2s)"
+                ));
+            };
+            let read = match name.trim() {
+                "trial" => {
+                    rates.trial_ms = parse_time_ns(value).map_err(|e| e.to_string())? / NS_PER_MS;
+                    continue;
+                }
+                "bytes" => &mut rates.bytes_per_s,
+                "random" => &mut rates.random_ops_per_s,
+                "metadata" => &mut rates.metadata_ops_per_s,
+                other => {
+                    return Err(format!(
+                        "there is no rate `{other}` (hint: bytes, random, metadata or trial)"
+                    ));
+                }
+            };
+            *read = parse_size(value).map_err(|error| error.to_string())?;
+            if *read == 0 {
+                return Err(format!("{} must be more than 0", name.trim()));
+            }
+        }
+        Ok(rates)
+    }
+
+    /// Returns the same for a run, none faster than its load or the link between its hosts allows.
+    fn within(&self, run: &RunSpec) -> Self {
+        let mut rates = *self;
+        if run.load.bytes_per_s > 0 {
+            rates.bytes_per_s = rates.bytes_per_s.min(run.load.bytes_per_s);
+        }
+        if let Some(lab) = &run.lab
+            && let Some(bits_per_s) = lab.tuning.rate_bits_per_s
+        {
+            rates.bytes_per_s = rates.bytes_per_s.min((bits_per_s / 8).max(1));
+        }
+        rates
+    }
+}
+
+impl std::fmt::Display for Rates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}/s, {} random and {} metadata op/s, {} around each trial",
+            Size(self.bytes_per_s),
+            self.random_ops_per_s,
+            self.metadata_ops_per_s,
+            Nanos(self.trial_ms.saturating_mul(NS_PER_MS)),
+        )
+    }
+}
 
 /// The cost of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +160,17 @@ impl Estimate {
     }
 }
 
-/// Estimates what a plan will cost.
+/// Estimates what a plan will cost at the default rates.
 pub fn estimate(plan: &Plan) -> Estimate {
-    let runs: Vec<RunEstimate> = plan.runs.iter().map(estimate_run).collect();
+    estimate_at(plan, &Rates::default())
+}
+
+/// Estimates what a plan will cost.
+pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
+    let mut runs = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        runs.push(estimate_run(run, &rates.within(run)));
+    }
     let mut targets: Vec<TargetEstimate> = Vec::new();
     for run in &plan.runs {
         // Each trial removes its files before the next one begins, so targets need room for the
@@ -111,14 +209,14 @@ fn bounded_duration_ms(plan: &Plan, each_ms: u64, made_each: u64) -> u64 {
     all_ms.min(plan.budget_ms.max(needed_ms))
 }
 
-fn estimate_run(run: &RunSpec) -> RunEstimate {
+fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     if run.impossible().is_some() {
         return RunEstimate::NOTHING;
     }
     let passes = run.passes();
-    let mut estimate = estimate_files(run, passes[0]);
+    let mut estimate = estimate_files(run, passes[0], rates);
     for pass in passes {
-        estimate.add(&estimate_pass(run, *pass));
+        estimate.add(&estimate_pass(run, *pass, rates));
     }
     if run.target == Target::Null {
         // Nothing is moved there, and only a time bound takes time.
@@ -129,7 +227,13 @@ fn estimate_run(run: &RunSpec) -> RunEstimate {
         let duration_ms = duration_ns / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
-    let overhead = TRIAL_OVERHEAD_MS + run.warmup_ns() / NS_PER_MS * passes.len() as u64;
+    // What is left at the end of a trial is removed.
+    let removed_ms = match run.target.keeps_nothing() || passes.contains(&Pass::Remove) {
+        true => 0,
+        false => per_second_ms(run.files.into(), rates.metadata_ops_per_s),
+    };
+    let warmup_ms = run.warmup_ns() / NS_PER_MS * passes.len() as u64;
+    let overhead = rates.trial_ms.saturating_add(removed_ms).saturating_add(warmup_ms);
     RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
 }
 
@@ -145,21 +249,21 @@ impl RunEstimate {
 }
 
 /// Estimates the files that must be there before the first pass.
-fn estimate_files(run: &RunSpec, first: Pass) -> RunEstimate {
+fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
         _ => 0,
     };
-    let duration_ms = per_second_ms(bytes_written, BYTES_PER_S);
+    let duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
     RunEstimate { bytes_written, duration_ms, ..RunEstimate::NOTHING }
 }
 
-fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
+fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEstimate {
     if run.workload == Workload::App {
         return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
     }
-    let (ops, bytes) = ops_and_bytes(run, pass);
+    let (ops, bytes) = ops_and_bytes(run, pass, rates);
     let (written, read) = match pass {
         Pass::Mix => {
             let reads = ops * u64::from(run.read_percent) / 100;
@@ -173,19 +277,26 @@ fn estimate_pass(run: &RunSpec, pass: Pass) -> RunEstimate {
     let duration_ms = match run.time_max_ns(pass) {
         Some(time_ns) => time_ns / NS_PER_MS,
         None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
-        None if pass.is_byte_rate() => per_second_ms(written.saturating_add(read), BYTES_PER_S),
-        None if pass == Pass::Seeks => per_second_ms(ops, RANDOM_OPS_PER_S),
-        None => per_second_ms(ops, METADATA_OPS_PER_S) + per_second_ms(bytes, BYTES_PER_S),
+        None if pass.is_byte_rate() => {
+            per_second_ms(written.saturating_add(read), rates.bytes_per_s)
+        }
+        None if pass == Pass::Seeks => per_second_ms(ops, rates.random_ops_per_s),
+        None => {
+            per_second_ms(ops, rates.metadata_ops_per_s) + per_second_ms(bytes, rates.bytes_per_s)
+        }
     };
     RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
 }
 
 /// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
-fn ops_and_bytes(run: &RunSpec, pass: Pass) -> (u64, u64) {
+fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, u64) {
     let size = pass_size(run, pass);
     // Small ops are bounded by their number, large ones by their bytes.
     let rate = match run.load.rate_per_s {
-        0 => RANDOM_OPS_PER_S.min(BYTES_PER_S / u64::from(run.io_size_bytes.max(1))).max(1),
+        0 => rates
+            .random_ops_per_s
+            .min(rates.bytes_per_s / u64::from(run.io_size_bytes.max(1)))
+            .max(1),
         rate => rate,
     };
     let time_ms = run.time_max_ns(pass).unwrap_or(0) / NS_PER_MS;

@@ -5,7 +5,10 @@ use std::path::Path;
 use crate::common::{around, plan};
 use model::setting::Setting;
 use model::{BackendKind, Durability, NfsVersion, Stable, Target, Workload, XprtSec};
-use plan::{Overrides, Plan, PlanError, RawPlan, Step, TargetArg, estimate, parse_target};
+use plan::{
+    Overrides, Plan, PlanError, Rates, RawPlan, Step, TargetArg, estimate, estimate_at,
+    parse_target,
+};
 
 /// A plan of one null target with these factors and workloads.
 fn null_plan(factors: &str, workloads: &str) -> Plan {
@@ -347,6 +350,43 @@ fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
     assert_eq!(of_io_size("4KiB").bytes_read, 100_000 * 4096);
     let large = of_io_size("4MiB");
     assert!((1_900_000_000..=2_000_000_000).contains(&large.bytes_read), "{large:?}");
+}
+
+#[test]
+fn the_estimate_assumes_what_it_is_given_and_never_more_than_a_run_allows() {
+    let rates = Rates::parse("bytes=1MiB,trial=2s").unwrap();
+    assert_eq!(
+        (rates.bytes_per_s, rates.random_ops_per_s, rates.trial_ms),
+        (1 << 20, 10_000, 2_000)
+    );
+    let at = |factors: &str| {
+        let plan = wide_plan(&format!("file_size = \"1MiB\"\n{factors}"), "kind = \"stream\"");
+        estimate_at(&plan, &rates).runs[1].duration_ms
+    };
+    // A MiB is written and read in a second each, with two seconds around.
+    assert_eq!(at(""), 2 * 1_000 + 2_000);
+    assert_eq!(at("bandwidth = \"512KiB\""), 2 * 2_000 + 2_000);
+    assert_eq!(at("bandwidth = \"2MiB\""), 2 * 1_000 + 2_000);
+    for wrong in ["500MiB", "speed=1", "bytes=0", "random=many", "trial=soon"] {
+        assert!(Rates::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_budget_bounds_the_time_that_is_estimated_but_not_what_intervals_need() {
+    let with = |head: &str| {
+        let text = format!(
+            "name = \"p\"\nseed = 1\ntrials = 20\n{head}\n[[target]]\nname = \"n\"\nnull = true\n\
+             [[workload]]\nkind = \"mixed\"\nduration = \"1s\"\n"
+        );
+        let around =
+            plan::Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
+        Plan::resolve(&RawPlan::parse(&text, "p").unwrap(), &around).unwrap()
+    };
+    assert_eq!(estimate(&with("")).duration_ms, 20 * 1_100);
+    assert_eq!(estimate(&with("budget = \"10s\"")).duration_ms, 10_000);
+    let needed = with("budget = \"2s\"\nwarmup_trials = 1");
+    assert_eq!((needed.trials_needed(), estimate(&needed).duration_ms), (6, 6 * 1_100));
 }
 
 #[test]
