@@ -110,8 +110,15 @@ impl RawPlan {
     fn apply_repetition(&mut self, flags: &Overrides) -> Result<(), PlanError> {
         let until = flags.until.as_ref();
         let warmup = flags.warmup_trials.as_ref();
+        let trials = read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?;
+        if let Some(trials) = trials
+            && trials.value <= limits::UNTIL_TRIALS_MIN
+        {
+            // So few trials are all made: what the plan says of a narrow interval has no effect.
+            self.repetition.until_permille = None;
+        }
         self.repetition.replace(RawRepetition {
-            trials: read_count(flags.trials.as_ref(), "--trials", limits::TRIALS)?,
+            trials,
             discard: read_one(flags.discard.as_ref(), "--discard", repetition::discard_named)?,
             until_permille: read_one(until, "--until", repetition::until_permille)?,
             budget_ms: read_one(flags.budget.as_ref(), "--budget", repetition::budget_ms)?,

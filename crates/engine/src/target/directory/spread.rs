@@ -10,11 +10,24 @@
 //! **Source:** `chattr(1)`, attribute `T`; fs/ext4/ialloc.c of Linux (`find_group_orlov`,
 //! `recently_deleted`).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Result;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
+
+/// Inodes of the groups that ext4 takes as one when it looks for a place: by default 16 block groups
+/// of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
+const GROUP_INODES: u64 = 1 << 17;
+
+/// So many names are tried for one in a group that no trial has used.
+const NAMES_MAX: u32 = 32;
+
+/// Groups that trials of this process have used; a file system of 256 GiB has 128.
+static USED_GROUPS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// Type of ext2, ext3 and ext4 in `statfs(2)`.
 const EXT4_MAGIC: rustix::fs::FsWord = 0xef53;
@@ -34,26 +47,44 @@ fn create_apart(target: &Path, name: &str) -> Result<()> {
     // A clean-up knows directories by this beginning, and removes them while they are empty.
     let top = target.join(format!("{name}.top"));
     fs::create_dir(&top)?;
-    let moved = create_below(&top, name).and_then(|()| {
-        let place = target.join(name);
+    let moved = mark_top(&top).and_then(|()| {
+        let made = create_below(&top, name)?;
         // Never over a directory of another agent that is still empty.
         let flags = RenameFlags::NOREPLACE;
-        Ok(rustix::fs::renameat_with(CWD, top.join(name), CWD, place, flags)?)
+        let moved = rustix::fs::renameat_with(CWD, &made, CWD, target.join(name), flags);
+        if moved.is_err() {
+            let _ = fs::remove_dir(&made);
+        }
+        Ok(moved?)
     });
-    if moved.is_err() {
-        let _ = fs::remove_dir(top.join(name));
-    }
     fs::remove_dir(&top)?;
     moved
 }
 
-/// Makes the directory where the block group is chosen by its name, which no other trial has.
-fn create_below(top: &Path, name: &str) -> Result<()> {
+/// Marks a directory as the top of a hierarchy.
+fn mark_top(top: &Path) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let handle = rustix::fs::open(top, flags, Mode::empty())?;
     let attributes = rustix::fs::ioctl_getflags(&handle)?;
-    rustix::fs::ioctl_setflags(&handle, attributes | IFlags::TOPDIR)?;
-    fs::create_dir(top.join(name))
+    Ok(rustix::fs::ioctl_setflags(&handle, attributes | IFlags::TOPDIR)?)
+}
+
+/// Makes a directory at the top of a hierarchy; its name decides where the search for a group
+/// begins. Names are tried until one leads to a group that no trial has used, and the last one is
+/// taken where all are used.
+fn create_below(top: &Path, name: &str) -> Result<PathBuf> {
+    let mut used = USED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut attempt = 1;
+    loop {
+        let made = top.join(format!("{name}.{attempt}"));
+        fs::create_dir(&made)?;
+        let is_unused = used.insert(fs::metadata(&made)?.ino() / GROUP_INODES);
+        if is_unused || attempt == NAMES_MAX {
+            return Ok(made);
+        }
+        fs::remove_dir(&made)?;
+        attempt += 1;
+    }
 }
 
 fn is_ext4(target: &Path) -> bool {
@@ -65,9 +96,6 @@ fn is_ext4(target: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::os::unix::fs::MetadataExt as _;
-
     use super::*;
 
     /// Groups of a file system in which eight directories can't fall into one by chance.
