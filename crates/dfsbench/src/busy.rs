@@ -28,9 +28,9 @@ const TICKS_PER_S: f64 = 100.0;
 pub struct ProcessorTimes {
     /// Ticks in which processors worked, for whatever process or other machine.
     busy_ticks: u64,
-    /// All ticks.
+    /// Ticks of processors that worked or were idle.
     all_ticks: u64,
-    /// Of this process, in seconds.
+    /// Processor time of this process, in seconds.
     own_s: f64,
 }
 

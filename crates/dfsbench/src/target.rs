@@ -3,6 +3,7 @@
 //! `cat` and `pattern` are hidden commands: with them anyone can compare the content of a server
 //! with what a campaign wrote there, byte for byte and with other tools.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use model::NfsTarget;
@@ -18,6 +19,9 @@ use crate::output;
 /// Bytes that are written at a time.
 const STEP: u32 = 1 << 20;
 
+/// Type of tmpfs in `statfs(2)`.
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+
 /// The user and group of this process.
 fn caller_ids() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
@@ -26,7 +30,30 @@ fn caller_ids() -> (u32, u32) {
 /// Returns what only this process and its clock know of a plan.
 pub fn surroundings(seed: u64) -> Surroundings {
     let (uid, gid) = caller_ids();
-    Surroundings { temp_dir: std::env::temp_dir(), uid, gid, seed, job: None }
+    Surroundings { temp_dir: temp_dir(), uid, gid, seed, job: None }
+}
+
+/// Returns the system's temporary directory, or the one that outlives a restart where the first is
+/// memory: a disk is to be measured, and old kernels refuse `O_DIRECT` in memory.
+///
+/// **Source:** Filesystem Hierarchy Standard 3.0, 5.15: `/var/tmp`.
+fn temp_dir() -> PathBuf {
+    let usual = std::env::temp_dir();
+    if std::env::var_os("TMPDIR").is_some() {
+        return usual;
+    }
+    on_storage(usual, Path::new("/var/tmp"))
+}
+
+fn on_storage(usual: PathBuf, other: &Path) -> PathBuf {
+    if is_tmpfs(&usual) && other.is_dir() && !is_tmpfs(other) { other.to_owned() } else { usual }
+}
+
+fn is_tmpfs(path: &Path) -> bool {
+    match rustix::fs::statfs(path) {
+        Ok(found) => found.f_type == TMPFS_MAGIC,
+        Err(_) => false,
+    }
 }
 
 /// The server of an address, used as the calling user where it names none.
@@ -68,4 +95,21 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
         output::data(&data)?;
     }
     Ok(End::Ok.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_directory_in_memory_gives_way_to_one_on_storage() {
+        let storage = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let memory = PathBuf::from("/dev/shm");
+        if is_tmpfs(&memory) && !is_tmpfs(storage) {
+            assert_eq!(on_storage(memory.clone(), storage), storage);
+            assert_eq!(on_storage(memory.clone(), &memory), memory);
+            assert_eq!(on_storage(memory.clone(), &storage.join("missing")), memory);
+            assert_eq!(on_storage(storage.to_owned(), &memory), storage);
+        }
+    }
 }

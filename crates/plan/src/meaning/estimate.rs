@@ -228,10 +228,10 @@ fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
     // What is left at the end of a trial is removed.
-    let removed_ms = match run.target.keeps_nothing() || passes.contains(&Pass::Remove) {
-        true => 0,
-        false => per_second_ms(run.files.into(), rates.metadata_ops_per_s),
-    };
+    let mut removed_ms = 0;
+    if !run.target.keeps_nothing() && !passes.contains(&Pass::Remove) {
+        removed_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
+    }
     let warmup_ms = run.warmup_ns() / NS_PER_MS * passes.len() as u64;
     let overhead = rates.trial_ms.saturating_add(removed_ms).saturating_add(warmup_ms);
     RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }

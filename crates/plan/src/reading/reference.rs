@@ -120,7 +120,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "spread", ["text", ""], "together, alone or both", "together",
         "Several directories as one target, as one each (name.1, name.2 ...), or both."),
     key(Target, "temporary", ["true", ""], "true", "none",
-        "A directory of our own under the system's temporary folder."),
+        "A directory of our own under the system's temporary folder; under /var/tmp where that is in memory."),
     key(Target, "embedded", ["true", ""], "true", "none",
         "The in-memory server of this very process, over NFS on loopback."),
     key(Target, "tcp", ["text", ""], "host:port, or \"embedded\"", "none",

@@ -1,7 +1,7 @@
 //! Reads how runs are repeated, from the keys at the head of a plan.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order`; the words of each are read by the
-//! same functions for a flag.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order`; the words of each are read
+//! by the same functions for a flag.
 
 use model::units::parse_time_ns;
 use model::{Discard, Order};

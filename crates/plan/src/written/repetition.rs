@@ -1,7 +1,7 @@
 //! How runs are repeated, as it was written.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order` stand at the head of a plan and are
-//! the same for all its runs.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials` and `order` stand at the head of a plan
+//! and are the same for all its runs.
 
 use model::{Discard, Order};
 

@@ -1,16 +1,16 @@
 //! The knee of a curve: where two straight lines meet, or where the power of a queue is greatest.
 //!
-//! A server that is fast until something is full has response times of two straight lines, fitted by
-//! least squares. The interval holds every place at which the lines could meet without fitting worse
-//! than chance allows; a curve that one line fits as well has no knee. A queue has no bend: two lines
-//! would meet at some three quarters of the loads that were tried, whatever those are. Where a queue
-//! ([`power`]) fits better, its knee is named instead. Few points show no knee, and none is named
-//! where the heaviest load was carried.
+//! A server that is fast until something is full has response times of two straight lines, fitted
+//! by least squares. The interval holds every place at which the lines could meet without fitting
+//! worse than chance allows; a curve that one line fits as well has no knee. A queue has no bend:
+//! two lines would meet at some three quarters of the loads that were tried, whatever those are.
+//! Where a queue ([`super::power`]) fits better, its knee is named instead. Few points show no
+//! knee, and none is named where the heaviest load was carried.
 //!
 //! **Source:** Hinkley, "Inference in Two-Phase Regression", JASA 66 (1971); Seber and Wild,
 //! "Nonlinear Regression" (1989), 9.3: lines that meet, and the interval by the ratio of residual
-//! sums of squares; Schwarz, "Estimating the Dimension of a Model", Ann. Statist. 6 (1978): which of
-//! two models fits better.
+//! sums of squares; Schwarz, "Estimating the Dimension of a Model", Ann. Statist. 6 (1978): which
+//! of two models fits better.
 
 use super::power::{QueueFit, fit_queue};
 

@@ -1,11 +1,11 @@
 //! The knee of a queue: the throughput at which its power is greatest.
 //!
 //! Power is throughput over response time. In front of one server whose arrivals and service times
-//! are memoryless (M/M/1), response times are `1 / (c - x)` at a throughput of `x` and a capacity of
-//! `c`: they have no bend, and the power `x (c - x)` is greatest at half the capacity. The inverse of
-//! the response time is a straight line there, `a - b x`, which is fitted with weights, since noise
-//! is a share of the response time: the knee is `a / 2b`. Its interval is that of a ratio of two
-//! estimates, which also holds where the slope is uncertain.
+//! are memoryless (M/M/1), response times are `1 / (c - x)` at a throughput of `x` and a capacity
+//! of `c`: they have no bend, and the power `x (c - x)` is greatest at half the capacity. The
+//! inverse of the response time is a straight line there, `a - b x`, which is fitted with weights,
+//! since noise is a share of the response time: the knee is `a / 2b`. Its interval is that of a
+//! ratio of two estimates, which also holds where the slope is uncertain.
 //!
 //! **Source:** Kleinrock, "Power and Deterministic Rules of Thumb for Probabilistic Problems in
 //! Computer Communications", ICC 1979; Fieller, "Some Problems in Interval Estimation", JRSS B 16
@@ -27,7 +27,7 @@ pub(super) struct QueueFit {
 
 /// Fits a queue to a curve of (throughput, response time); `f_one` is the quantile of F with one
 /// and with two degrees of freedom less than there are points. `None` where response times don't
-/// rise, or nothing can be said of where.
+/// rise, or the slope may be 0.
 pub(super) fn fit_queue(at: &[(f64, f64)], f_one: f64) -> Option<QueueFit> {
     if at.iter().any(|(_, time)| *time <= 0.0) {
         return None;

@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 
-/// Inodes of the groups that ext4 takes as one when it looks for a place: by default 16 block groups
-/// of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
+/// Inodes of the groups that ext4 takes as one when it looks for a place: by default 16 block
+/// groups of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
 const GROUP_INODES: u64 = 1 << 17;
 
 /// So many names are tried for one in a group that no trial has used.
@@ -32,7 +32,7 @@ static USED_GROUPS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 /// Type of ext2, ext3 and ext4 in `statfs(2)`.
 const EXT4_MAGIC: rustix::fs::FsWord = 0xef53;
 
-/// Makes a directory of this name, apart from others where the file system has to be asked for it.
+/// Makes a directory of this name, apart from others where the file system needs that.
 pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
     if is_ext4(target) && create_apart(target, name).is_ok() {
         return Ok(());
