@@ -40,7 +40,7 @@ pub use serve::ServeArgs;
 pub use soak::SoakArgs;
 
 /// Path of the results when no other is named.
-const RESULTS: &str = "dfsbench.db";
+pub const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -218,6 +218,9 @@ pub struct ReportArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Show all rows of a table, with evidence, explanations and conditions
+    #[arg(long)]
+    pub all: bool,
     /// Also write the pictures of the page as SVG files to a directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub pictures: Option<PathBuf>,

@@ -16,7 +16,7 @@ use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
 use plan::{Plan, Rates, Surroundings};
-use report::Format;
+use report::{Extent, Format};
 use results::Store;
 
 use crate::agents::Agents;
@@ -392,7 +392,11 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
         report::render(campaign, Format::Html).as_bytes(),
         Some(means.results),
     );
-    output::data(report::render(campaign, means.format).as_bytes())?;
+    if means.format == Format::Table {
+        output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
+    } else {
+        output::data(report::render(campaign, means.format).as_bytes())?;
+    }
     written?;
     let summary = format!(
         "results: {}\npage:    {}\nseed:    {} (--seed {} repeats the order)",
@@ -402,19 +406,13 @@ pub fn conclude(means: &Means<'_>, campaign: &Campaign) -> Result<End, Failure> 
         campaign.seed
     );
     if means.format == Format::Table {
-        output::data(format!("\n{summary}\n{NEXT}").as_bytes())?;
+        let next = render::next_line(campaign, means.results);
+        output::data(format!("\n{summary}\n{next}").as_bytes())?;
     } else if means.visibility() == Visibility::Shown {
         output::message(&summary);
     }
     Ok(if is_complete(campaign) { End::Ok } else { End::Invalid })
 }
-
-const NEXT: &str = "
-next:    dfsbench run DIR --direct                a directory of yours, past the page cache
-         dfsbench run 'nfs://server/export'       your NFS server, without mounting it
-         dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
-                                                  factors: what such a matrix would take
-";
 
 /// Returns whether every possible trial was made, and no figure is invalid.
 fn is_complete(campaign: &Campaign) -> bool {

@@ -4,7 +4,8 @@
 //! away is no error: the results are in their file by then.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Why data could not be written to stdout.
@@ -18,6 +19,42 @@ pub struct StdoutError(pub io::Error);
 pub fn data(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes) {
+        Ok(()) => stdout.flush().map_err(StdoutError),
+        Err(error) => Err(StdoutError(error)),
+    }
+}
+
+/// Columns of a report where nothing says how wide the terminal is.
+const COLUMNS_USUAL: usize = 100;
+
+/// The screen that a report is written for: as wide as `COLUMNS` says, else as the terminal is.
+pub fn screen(extent: report::Extent) -> report::Screen {
+    report::Screen::new(columns().unwrap_or(COLUMNS_USUAL), extent)
+}
+
+#[allow(clippy::disallowed_methods)] // the binary owns the environment
+fn columns() -> Option<usize> {
+    if let Ok(text) = std::env::var("COLUMNS")
+        && let Ok(columns) = text.parse()
+    {
+        return Some(columns);
+    }
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(stdout.as_fd()).ok()?;
+    if size.ws_col == 0 { None } else { Some(size.ws_col.into()) }
+}
+
+/// Writes a report to stdout, with colours where that is a terminal that shows them and NO_COLOR
+/// is not set.
+///
+/// # Errors
+/// When stdout can't be written.
+pub fn painted(text: &str) -> Result<(), StdoutError> {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(report::paint(text).as_bytes()) {
         Ok(()) => stdout.flush().map_err(StdoutError),
         Err(error) => Err(StdoutError(error)),
     }

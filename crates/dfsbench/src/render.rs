@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use ::report::{Extent, Format, NextStep};
 use model::Campaign;
 use results::Store;
 
-use crate::args::ReportArgs;
+use crate::args::{RESULTS, ReportArgs};
 use crate::exit::{End, Failure};
 use crate::{memory_guard, output, output_file};
 
@@ -26,11 +27,20 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
     let campaign = memory_guard::load(&store, id)?;
-    let text = ::report::render(&campaign, args.format);
+    let text = match (args.format, &args.output) {
+        (Format::Table, None) => {
+            let extent = if args.all { Extent::Whole } else { Extent::Main };
+            let mut text = ::report::render_screen(&campaign, output::screen(extent));
+            text.push_str(&next_line(&campaign, &args.results));
+            text
+        }
+        _ => ::report::render(&campaign, args.format),
+    };
     if let Some(directory) = &args.pictures {
         write_pictures(directory, &campaign, &args.results)?;
     }
     match &args.output {
+        None if args.format == Format::Table => output::painted(&text)?,
         None => output::data(text.as_bytes())?,
         Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
@@ -50,6 +60,29 @@ fn write_pictures(directory: &Path, campaign: &Campaign, results: &Path) -> Resu
     }
     Ok(())
 }
+
+/// Names the step that fits a campaign, on a line of its own after an empty one.
+pub fn next_line(campaign: &Campaign, results: &Path) -> String {
+    let mut file = String::new();
+    if results != Path::new(RESULTS) {
+        file = format!(" --results {}", results.display());
+    }
+    match NextStep::of(campaign) {
+        NextStep::Resume => format!("\nnext:    dfsbench resume{file}\n"),
+        NextStep::Settle { flag, caveat, results: [some, all] } => format!(
+            "\nnext:    repeat it with {flag}: {caveat} qualifies {some} of {all} results\n"
+        ),
+        NextStep::View => format!("\nnext:    dfsbench view{file}\n"),
+        NextStep::Explore => EXPLORE.to_owned(),
+    }
+}
+
+const EXPLORE: &str = "
+next:    dfsbench run DIR --direct true           a directory of yours, past the page cache
+         dfsbench run 'nfs://server/export'       your NFS server, without mounting it
+         dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
+                                                  factors: what such a matrix would take
+";
 
 /// The campaign that is named, or the last one.
 ///

@@ -20,7 +20,7 @@ use crate::row::{Place, Row};
 /// Forms that a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Plain text for a terminal, at most 100 columns wide.
+    /// Plain text for a terminal.
     Text,
     /// Markdown as GitHub renders it.
     Markdown,
@@ -112,7 +112,7 @@ impl Term {
 }
 
 /// Rows and columns.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The name under which a page's script sorts and filters it; empty for tables of a few rows.
     pub id: String,
@@ -139,6 +139,9 @@ pub struct Column {
     pub role: Role,
     /// Terminals break longer cells into lines; 0 leaves them whole.
     pub width_max: usize,
+    /// The order in which columns leave a table that is too wide for a terminal: 1 is the first;
+    /// 0 stays.
+    pub leaves: u8,
 }
 
 /// The role of the cells of a column.
@@ -175,7 +178,7 @@ impl Role {
 }
 
 /// A row of a table.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TableRow {
     /// A line above it, in forms that have no room for all columns.
     pub title: String,
@@ -293,12 +296,27 @@ impl From<String> for Cell {
 impl Column {
     /// A column whose cells are never broken.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
-        Self { name: name.into(), role, width_max: 0 }
+        Self { name: name.into(), role, width_max: 0, leaves: 0 }
+    }
+
+    /// The column, which leaves a table that is too wide as the n-th one.
+    pub const fn leaving(mut self, order: u8) -> Self {
+        self.leaves = order;
+        self
     }
 
     /// Columns by their names and roles.
     pub fn all(columns: &[(&str, Role)]) -> Vec<Self> {
         columns.iter().map(|(name, role)| Self::new(*name, *role)).collect()
+    }
+
+    /// Names the columns that leave a table that is too wide, the first one in front.
+    pub fn leave_in_order(columns: &mut [Self], names: &[&str]) {
+        for column in columns {
+            if let Some(place) = names.iter().position(|name| *name == column.name) {
+                column.leaves = place as u8 + 1;
+            }
+        }
     }
 }
 
@@ -331,7 +349,7 @@ impl Document {
     /// Writes it; the text ends with a newline.
     pub fn render(&self, form: Form) -> String {
         match form {
-            Form::Text => text::render(self),
+            Form::Text => text::render(self, text::WIDTH_MAX),
             Form::Markdown => markdown::render(self),
             Form::Html => html::render(self),
         }

@@ -5,14 +5,16 @@
 //! come from `columns`, sentences from `answer`, `found` and `notes`.
 
 use maud::{Markup, html};
-use model::Verdict;
+use model::{Severity, Verdict};
 
 use crate::answer::answer;
 use crate::columns::{self, TableKind};
-use crate::document::text::{WIDTH_MAX, fits};
+use crate::document::text::{self, fits, narrow};
 use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
 use crate::document::{Term, Terms};
+use crate::excerpt::{self, Excerpt};
 use crate::row::Row;
+use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::{found, host_settings, html as page, marks, notes, pivot};
 
@@ -28,8 +30,20 @@ enum Settings {
     AboveRows,
 }
 
-/// Arranges a campaign.
-pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
+/// The columns of figures in the order in which they leave a terminal that is too narrow: what
+/// remains longest is the rate, then how certain it is, then its slowest percent.
+const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", "slowest", "p99"];
+
+/// So many of the columns of figures may leave before the settings stand above the rows.
+const LEAVING_MAX: usize = 4;
+
+/// Writes the report of a campaign for a terminal.
+pub fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
+    text::render(&document(sheet, Form::Text, screen), screen.columns())
+}
+
+/// Arranges a campaign; the screen is that of a terminal, other forms show everything.
+pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let campaign = sheet.campaign;
     let mut document = Document {
         tool: "dfsbench report",
@@ -40,14 +54,23 @@ pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
     if form == Form::Html {
         document.parts.push(Part::Page(page::experiment(sheet)));
     }
-    push_found(&mut document, sheet);
+    let has_question = push_found(&mut document, sheet);
+    // A terminal has one answer: to the campaign's question, or in the sentences on its figures.
     if form != Form::Text {
         document.push(answer_section(sheet, form));
+    } else if !has_question && !sheet.rows.is_empty() {
+        let blocks = vec![Block::Lead(answer(sheet).lead)];
+        document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
     if form == Form::Html {
         document.parts.push(Part::Page(page::before_figures(sheet)));
     }
-    document.push(figures_section(sheet, form));
+    let excerpt = Excerpt::of(sheet, screen);
+    document.push(figures_section(sheet, form, &excerpt, screen));
+    if form == Form::Text && !screen.is_whole() {
+        push_main_notes(&mut document, sheet, &excerpt);
+        return document;
+    }
     if form == Form::Html {
         document.parts.push(Part::Page(page::after_figures(sheet)));
     }
@@ -59,14 +82,15 @@ pub fn document(sheet: &Sheet<'_>, form: Form) -> Document {
     document
 }
 
-/// Adds the answer to the campaign's question, where it has one.
-fn push_found(document: &mut Document, sheet: &Sheet<'_>) {
-    let Some(found) = found::of(sheet) else { return };
+/// Adds the answer to the campaign's question; returns whether it has one.
+fn push_found(document: &mut Document, sheet: &Sheet<'_>) -> bool {
+    let Some(found) = found::of(sheet) else { return false };
     let mut blocks: Vec<Block> = found.sentences.into_iter().map(Block::Paragraph).collect();
     blocks.push(Block::Pictures(found.pictures));
     blocks.extend(found.tables.into_iter().map(Block::Table));
     let heading = found.title.to_owned();
     document.push(Section { id: "found", heading, is_answer: true, blocks });
+    true
 }
 
 /// Builds the section that answers the campaign's question in sentences.
@@ -124,9 +148,14 @@ fn render_tally(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The tables of figures. Where a terminal has no room for the settings, they stand above the rows,
-/// and the rates are repeated side by side.
-fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
+/// The tables of figures. Where a terminal is too narrow for the settings, they stand above the
+/// rows, and the rates are repeated side by side.
+fn figures_section(
+    sheet: &Sheet<'_>,
+    form: Form,
+    excerpt: &Excerpt<'_, '_>,
+    screen: Screen,
+) -> Section {
     // The tables come first in text and Markdown; they need no heading there.
     let heading = if form == Form::Html { "Figures" } else { "" };
     let mut section = Section { id: "figures", heading: heading.to_owned(), ..Section::default() };
@@ -137,28 +166,46 @@ fn figures_section(sheet: &Sheet<'_>, form: Form) -> Section {
         }
         return section;
     }
-    let mut shown = figure_tables(sheet, Settings::InColumns);
-    if form == Form::Text && !shown.iter().all(|table| fits(table, WIDTH_MAX)) {
-        shown = figure_tables(sheet, Settings::AboveRows);
-        shown.extend(pivot::tables(sheet, WIDTH_MAX));
-    }
-    // A terminal has the explanations once, below all tables.
-    if form == Form::Text {
-        for table in &mut shown {
-            table.reading.clear();
-        }
-    }
-    section.blocks.extend(shown.into_iter().map(Block::Table));
+    let tables = match form {
+        Form::Text => terminal_tables(sheet, excerpt, screen),
+        Form::Markdown | Form::Html => figure_tables(sheet, &excerpt.rows, Settings::InColumns),
+    };
+    section.blocks.extend(tables.into_iter().map(Block::Table));
     section
 }
 
+/// The tables as a terminal has room for them.
+fn terminal_tables(sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>, screen: Screen) -> Vec<Table> {
+    let width = screen.columns();
+    let mut tables = figure_tables(sheet, &excerpt.rows, Settings::InColumns);
+    let mut has_room = true;
+    for table in &mut tables {
+        let removed = narrow(table, width);
+        has_room &= fits(table, width) && removed <= LEAVING_MAX;
+    }
+    if !has_room {
+        tables = figure_tables(sheet, &excerpt.rows, Settings::AboveRows);
+        for table in &mut tables {
+            narrow(table, width);
+        }
+        if excerpt.is_whole {
+            tables.extend(pivot::tables(sheet, width));
+        }
+    }
+    // A terminal has the explanations once, below all tables.
+    for table in &mut tables {
+        table.reading.clear();
+    }
+    tables
+}
+
 /// A table for each kind of row that there is.
-fn figure_tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
+fn figure_tables(sheet: &Sheet<'_>, rows: &[&Row<'_>], settings: Settings) -> Vec<Table> {
     let mut tables = Vec::new();
     for kind in [TableKind::Rates, TableKind::Programs] {
-        let rows = rows_of(sheet, kind);
+        let rows = rows_of(rows, kind);
         if !rows.is_empty() {
-            let mut table = figure_table(sheet, kind, settings);
+            let mut table = figure_table(sheet, kind, &rows, settings);
             table.id = format!("figures-{}", tables.len());
             tables.push(table);
         }
@@ -166,25 +213,26 @@ fn figure_tables(sheet: &Sheet<'_>, settings: Settings) -> Vec<Table> {
     tables
 }
 
-fn rows_of<'s, 'a>(sheet: &'s Sheet<'a>, kind: TableKind) -> Vec<&'s Row<'a>> {
-    let mut rows = Vec::new();
-    for row in &sheet.rows {
-        if row.is_program() == (kind == TableKind::Programs) {
-            rows.push(row);
-        }
-    }
+fn rows_of<'s, 'a>(rows: &[&'s Row<'a>], kind: TableKind) -> Vec<&'s Row<'a>> {
+    let mut rows = rows.to_vec();
+    rows.retain(|row| row.is_program() == (kind == TableKind::Programs));
     rows
 }
 
-fn reading_notes(sheet: &Sheet<'_>, kind: TableKind) -> Vec<String> {
+fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
     let mut reading = columns::reading(kind);
-    if rows_of(sheet, kind).iter().any(|row| row.mark.is_some()) {
+    if rows.iter().any(|row| row.mark.is_some()) {
         reading.push(marks::READING.to_owned());
     }
     reading
 }
 
-fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table {
+fn figure_table(
+    sheet: &Sheet<'_>,
+    kind: TableKind,
+    shown: &[&Row<'_>],
+    settings: Settings,
+) -> Table {
     let mut columns = vec![Column::new("target", Role::Factor), Column::new("pass", Role::Factor)];
     columns[0].width_max = TARGET_WIDTH_MAX;
     if settings == Settings::InColumns {
@@ -195,9 +243,10 @@ fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table
     for shown in columns::shown(kind) {
         columns.push(Column::new(shown.heading, shown.role));
     }
+    Column::leave_in_order(&mut columns, &LEAVING);
     let mut rows = Vec::new();
     let mut last_run = None;
-    for row in rows_of(sheet, kind) {
+    for row in shown {
         let continues = last_run == Some(row.run.index);
         last_run = Some(row.run.index);
         let mut cells = vec![Cell::text(&row.run.spec.target_name), Cell::text(row.pass_name())];
@@ -220,9 +269,34 @@ fn figure_table(sheet: &Sheet<'_>, kind: TableKind, settings: Settings) -> Table
         has_page_caption: true,
         columns,
         rows,
-        reading: reading_notes(sheet, kind),
+        reading: reading_notes(shown, kind),
         ..Table::default()
     }
+}
+
+/// Appends what a terminal shows below the main rows: a line for each caveat and each failure, and
+/// where the rest is.
+fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>) {
+    if !excerpt.is_whole {
+        let factors = excerpt::dominant_factors(sheet);
+        document.push_list("factors", "Dominant factors (share of the variance)", factors);
+    }
+    let mut lines = Vec::new();
+    for caveat in &sheet.caveats {
+        let code = caveat.code;
+        // What must not be used needs its evidence; of the others the first clause says enough.
+        let why = if code.severity() == Severity::Invalid {
+            format!("{}: {}", caveat.place, caveat.evidence)
+        } else {
+            let sentence = code.sentence().trim_end_matches('.');
+            sentence.split([':', ';']).next().unwrap_or_default().to_owned()
+        };
+        lines.push(format!("{code} ({}): {why}", caveat.rows));
+    }
+    document.push_list("caveats", "Caveats (results that have them)", lines);
+    document.push_list("failures", "Trials without a result", notes::partial_failures(sheet));
+    let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
+    document.push(Section { id: "rest", blocks, ..Section::default() });
 }
 
 /// Appends the notes that qualify the figures.
@@ -230,8 +304,10 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         let mut lines = Vec::new();
         for kind in [TableKind::Rates, TableKind::Programs] {
-            if !rows_of(sheet, kind).is_empty() {
-                for line in reading_notes(sheet, kind) {
+            let all: Vec<&Row<'_>> = sheet.rows.iter().collect();
+            let rows = rows_of(&all, kind);
+            if !rows.is_empty() {
+                for line in reading_notes(&rows, kind) {
                     if !lines.contains(&line) {
                         lines.push(line);
                     }
@@ -294,7 +370,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let mut tables = None;
     match form {
         Form::Text => {
-            let host = notes::host(campaign, 2 * WIDTH_MAX);
+            let host = notes::host(campaign, 2 * text::WIDTH_MAX);
             terms.extend(host.map(|host| Term::new("host", host)));
         }
         Form::Markdown => {

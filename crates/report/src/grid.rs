@@ -6,7 +6,7 @@
 use unicode_width::UnicodeWidthStr;
 
 /// Space between two columns.
-const GAP: &str = "  ";
+pub const GAP: &str = "  ";
 
 /// The signs that mark a best or worst number.
 const SIGNS: [char; 2] = ['▲', '▼'];
@@ -113,7 +113,8 @@ impl Grid {
         out
     }
 
-    fn widths(&self) -> Vec<usize> {
+    /// Columns of characters that each column takes.
+    pub fn widths(&self) -> Vec<usize> {
         let mut widths = Vec::with_capacity(self.header.len());
         for name in &self.header {
             widths.push(width(name));

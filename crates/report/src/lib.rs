@@ -11,6 +11,7 @@ mod columns;
 mod compared;
 mod csv;
 mod document;
+mod excerpt;
 mod experiment;
 mod factor_effects;
 mod figures;
@@ -20,6 +21,7 @@ mod host_settings;
 mod html;
 mod json;
 mod marks;
+mod next_step;
 mod notes;
 mod openmetrics;
 mod picture;
@@ -28,6 +30,7 @@ mod quantity;
 mod rate_metric;
 mod row;
 mod sar;
+mod screen;
 pub mod served;
 mod sheet;
 mod show;
@@ -45,6 +48,8 @@ pub use compared::{
 };
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use json::schema as json_schema;
+pub use next_step::NextStep;
+pub use screen::{Extent, Screen, paint};
 pub use watched::busy_percent;
 
 /// How output is written. Each command has some of these forms; of one that it has not, it writes
@@ -175,8 +180,14 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
         Format::OpenMetrics => openmetrics::render(&sheet),
         Format::Sar => sar::render(&sheet),
         Format::Trials => spread::render(&sheet),
-        Format::Table | Format::Markdown | Format::Html | Format::Junit => {
-            figures::document(&sheet, format.form()).render(format.form())
+        Format::Table | Format::Junit => figures::text(&sheet, Screen::default()),
+        Format::Markdown | Format::Html => {
+            figures::document(&sheet, format.form(), Screen::default()).render(format.form())
         }
     }
+}
+
+/// Writes the report of a campaign for a terminal; the text ends with a newline.
+pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
+    figures::text(&sheet::Sheet::of(campaign), screen)
 }

@@ -10,6 +10,7 @@ use crate::compared::Compared;
 use crate::document::frame::Frame;
 use crate::document::{Form, html as body};
 use crate::figures;
+use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::show;
 
@@ -50,7 +51,7 @@ impl Served {
             &campaign.name,
             "../",
             &[campaign.id],
-            &body::body(&figures::document(&sheet, Form::Html)),
+            &body::body(&figures::document(&sheet, Form::Html, Screen::default())),
         )
     }
 

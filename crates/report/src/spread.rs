@@ -141,7 +141,7 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     out.push_str(&grid.render(WIDTH_MAX));
     out.push_str("\nHow to read it\n");
     for sentence in READING {
-        push(&mut out, "  ", sentence);
+        push(&mut out, "  ", sentence, WIDTH_MAX);
     }
     out
 }

@@ -7,10 +7,10 @@ mod campaigns;
 
 use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
-    Campaign, ClientRecord, ClientResult, Completion, Offered, Op, OpKind, Outcome, Pass,
-    WorkingSet,
+    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, Offered, Op, OpKind, Outcome,
+    Pass, WorkingSet,
 };
-use report::{Format, render};
+use report::{Extent, Format, NextStep, Screen, render, render_screen};
 
 fn all() -> Vec<Campaign> {
     vec![quick(), programs(), sweep(), wide(), transports(), failed(), empty()]
@@ -119,6 +119,88 @@ fn the_markdown_of_a_quick_campaign() {
 #[test]
 fn the_csv_of_a_quick_campaign() {
     insta::assert_snapshot!(render(&quick(), Format::Csv));
+}
+
+/// A matrix of four factors, and the results of a campaign of each other kind.
+fn all_and_a_matrix() -> Vec<Campaign> {
+    let mut campaigns = all();
+    campaigns.push(campaigns::many(200, model::Workload::Mixed, 3));
+    campaigns
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for campaign in all_and_a_matrix() {
+        for columns in [60, 80, 100, 120, 200] {
+            for extent in [Extent::Main, Extent::Whole] {
+                let text = render_screen(&campaign, Screen::new(columns, extent));
+                for line in text.lines() {
+                    let width = line.chars().count();
+                    assert!(width <= columns, "{width} of {columns} in {}: {line}", campaign.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_leave_a_narrow_terminal_in_the_order_of_their_value() {
+    let heads = |columns| {
+        let text = render_screen(&quick(), Screen::new(columns, Extent::Main));
+        let head = text.lines().find(|line| line.starts_with("target")).unwrap().to_owned();
+        head.split("  ")
+            .map(|head| head.trim().to_owned())
+            .filter(|head| !head.is_empty())
+            .collect()
+    };
+    let wide: Vec<String> = heads(200);
+    let narrow: Vec<String> = heads(80);
+    assert!(wide.contains(&"max".to_owned()) && wide.contains(&"CPU".to_owned()), "{wide:?}");
+    assert!(!narrow.contains(&"max".to_owned()), "{narrow:?}");
+    for kept in ["target", "pass", "rate", "±95 %", "p99"] {
+        assert!(narrow.contains(&kept.to_owned()), "{kept}: {narrow:?}");
+    }
+}
+
+#[test]
+fn the_answer_leads_the_table_and_caveats_take_a_line_each() {
+    let text = render_screen(&quick(), Screen::new(100, Extent::Main));
+    let reached = text.find("Reached: ").unwrap();
+    assert!(reached < text.find("\ntarget").unwrap(), "{text}");
+    assert!(text.contains("\nCaveats (results that have them)\n"), "{text}");
+    assert!(!text.contains("How to read it") && !text.contains("Conditions"), "{text}");
+    assert!(text.ends_with("conditions: dfsbench report --all.\n"), "{text}");
+    let whole = render_screen(&quick(), Screen::new(100, Extent::Whole));
+    assert!(whole.contains("How to read it") && whole.contains("Conditions"), "{whole}");
+    assert_eq!(whole, render(&quick(), Format::Table));
+}
+
+#[test]
+fn of_many_rows_the_best_and_the_worst_are_shown() {
+    let campaign = campaigns::many(200, model::Workload::Mixed, 3);
+    let screen = Screen::new(80, Extent::Main);
+    let text = render_screen(&campaign, screen);
+    assert!(text.lines().count() < 60, "{text}");
+    assert!(text.contains("Dominant factors (share of the variance)"), "{text}");
+    assert!(text.contains("10 of 200 results"), "{text}");
+    let rows = |text: &str| text.lines().filter(|line| line.contains("op/s")).count();
+    let whole = render_screen(&campaign, Screen::new(80, Extent::Whole));
+    assert!(rows(&text) < 20 && rows(&whole) >= 200, "{} {}", rows(&text), rows(&whole));
+}
+
+#[test]
+fn the_next_step_fits_the_campaign() {
+    let mut campaign = sweep();
+    assert_eq!(NextStep::of(&campaign), NextStep::View);
+    for run in &mut campaign.runs {
+        run.trials.truncate(2);
+    }
+    let results = [campaign.runs.len() * campaign.runs[0].spec.passes().len(); 2];
+    let caveat = CaveatCode::TooFewTrials;
+    let settle = NextStep::Settle { flag: "--trials 5", caveat, results };
+    assert_eq!(NextStep::of(&campaign), settle);
+    campaign.state = model::CampaignState::Interrupted;
+    assert_eq!(NextStep::of(&campaign), NextStep::Resume);
 }
 
 #[test]

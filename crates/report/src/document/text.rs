@@ -1,4 +1,4 @@
-//! A document as text for a terminal, at most 100 columns wide.
+//! A document as text for a terminal, as wide as that is: 100 columns where nothing else is known.
 //!
 //! Control characters in names are replaced, so that a report can't move the cursor of its reader.
 //! A terminal has no room for columns of verdicts and caveats: a line below the row says them. Of
@@ -7,27 +7,27 @@
 use model::{Severity, Verdict};
 
 use super::{Block, Cell, Column, Document, Part, Role, Section, Table, TableRow, Term};
-use crate::grid::{Align, Grid, clean, width, wrap};
+use crate::grid::{Align, GAP, Grid, clean, width, wrap};
 
 /// The width that mails, logs and small terminals show without breaking lines.
 pub const WIDTH_MAX: usize = 100;
 
-/// Writes the document.
-pub fn render(document: &Document) -> String {
+/// Writes the document for a terminal of so many columns.
+pub fn render(document: &Document, width_max: usize) -> String {
     let mut out = String::new();
     match document.about.as_slice() {
-        [only] => push(&mut out, "", &format!("{}: {only}", document.title)),
+        [only] => push(&mut out, "", &format!("{}: {only}", document.title), width_max),
         lines => {
-            push(&mut out, "", &document.title);
+            push(&mut out, "", &document.title, width_max);
             for line in lines {
-                push(&mut out, "", line);
+                push(&mut out, "", line, width_max);
             }
         }
     }
     for part in &document.parts {
         if let Part::Section(section) = part {
             out.push('\n');
-            push_section(&mut out, section);
+            push_section(&mut out, section, width_max);
         }
     }
     out
@@ -38,10 +38,61 @@ pub fn fits(table: &Table, width_max: usize) -> bool {
     table_grid(table).width() <= width_max
 }
 
-fn push_section(out: &mut String, section: &Section) {
+/// Removes columns until a table is no wider than a terminal, in the order in which they leave;
+/// returns how many were removed. A table whose other columns are too wide remains so.
+pub fn narrow(table: &mut Table, width_max: usize) -> usize {
+    // A column is as wide as its widest cell, whatever stands beside it, so all widths are
+    // measured once: a table may have a hundred thousand rows.
+    let mut widths = Vec::new();
+    let mut shown = table_grid(table).widths().into_iter();
+    for column in &table.columns {
+        widths.push(if has_column(column) { shown.next() } else { None });
+    }
+    let mut removed = 0;
+    loop {
+        let known: Vec<usize> = widths.iter().copied().flatten().collect();
+        let width = known.iter().sum::<usize>() + GAP.len() * known.len().saturating_sub(1);
+        let mut first: Option<(usize, u8)> = None;
+        for (number, column) in table.columns.iter().enumerate() {
+            let is_earlier = first.is_none_or(|(_, leaves)| column.leaves < leaves);
+            if column.leaves > 0 && widths[number].is_some() && is_earlier {
+                first = Some((number, column.leaves));
+            }
+        }
+        match first {
+            Some((number, _)) if width > width_max => {
+                widths.remove(number);
+                remove_column(table, number);
+                removed += 1;
+            }
+            _ => return removed,
+        }
+    }
+}
+
+/// Removes a column with its cells; a reason that spans it gets shorter.
+fn remove_column(table: &mut Table, number: usize) {
+    table.columns.remove(number);
+    for row in &mut table.rows {
+        let mut start = 0;
+        for place in 0..row.cells.len() {
+            let span = row.cells[place].span();
+            if number < start + span {
+                match &mut row.cells[place] {
+                    Cell::Reason(_, span) if *span > 1 => *span -= 1,
+                    _ => _ = row.cells.remove(place),
+                }
+                break;
+            }
+            start += span;
+        }
+    }
+}
+
+fn push_section(out: &mut String, section: &Section, width_max: usize) {
     let indent = if section.heading.is_empty() { "" } else { "  " };
     if !section.heading.is_empty() {
-        push(out, "", &section.heading);
+        push(out, "", &section.heading, width_max);
     }
     // A table has an empty line on either side, unless it begins or ends the section.
     let mut is_first = true;
@@ -54,43 +105,51 @@ fn push_section(out: &mut String, section: &Section) {
         if !is_first && (is_table || follows_table) {
             out.push('\n');
         }
-        push_block(out, block, indent);
+        push_block(out, block, indent, width_max);
         (is_first, follows_table) = (false, is_table);
     }
 }
 
-fn push_block(out: &mut String, block: &Block, indent: &str) {
+fn push_block(out: &mut String, block: &Block, indent: &str, width_max: usize) {
     match block {
-        Block::Paragraph(text) => push(out, indent, text),
+        Block::Paragraph(text) => push(out, indent, text, width_max),
         Block::Lead(lines) | Block::List(lines) => {
             for line in lines {
-                push(out, indent, line);
+                push(out, indent, line, width_max);
             }
         }
         Block::Terms(_, terms) => {
             for term in terms {
-                push_term(out, indent, term);
+                push_term(out, indent, term, width_max);
             }
         }
-        Block::Table(table) => push_table(out, table),
+        Block::Table(table) => push_table(out, table, width_max),
         Block::Pictures(_) | Block::Page(_) => {}
     }
 }
 
-fn push_term(out: &mut String, indent: &str, term: &Term) {
+fn push_term(out: &mut String, indent: &str, term: &Term, width_max: usize) {
     let Some((first, others)) = term.lines.split_first() else { return };
-    push(out, indent, &format!("{}: {first}", term.name));
+    push(out, indent, &format!("{}: {first}", term.name), width_max);
     for line in others {
-        push(out, &format!("{indent}  "), line);
+        push(out, &format!("{indent}  "), line, width_max);
     }
 }
 
-fn push_table(out: &mut String, table: &Table) {
+fn push_table(out: &mut String, table: &Table, width_max: usize) {
     if !table.caption.is_empty() && !table.has_page_caption {
-        push(out, "", &table.caption);
+        push(out, "", &table.caption, width_max);
     }
-    out.push_str(&table_grid(table).render(WIDTH_MAX));
-    table.reading.iter().for_each(|line| push(out, "  ", line));
+    if fits(table, width_max) {
+        out.push_str(&table_grid(table).render(width_max));
+    } else {
+        let mut narrowed = table.clone();
+        narrow(&mut narrowed, width_max);
+        out.push_str(&table_grid(&narrowed).render(width_max));
+    }
+    for line in &table.reading {
+        push(out, "  ", line, width_max);
+    }
 }
 
 fn table_grid(table: &Table) -> Grid {
@@ -203,8 +262,12 @@ fn break_text(text: &str, width_max: usize) -> String {
 }
 
 /// Adds a text, wrapped; continued lines are indented by two more columns.
-pub fn push(out: &mut String, indent: &str, text: &str) {
-    for (number, line) in wrap(&clean(text), WIDTH_MAX - indent.len() - 2).iter().enumerate() {
+///
+/// Lines of more than [`WIDTH_MAX`] letters are hard to read, so sentences take no more of a wide
+/// terminal, whose other columns are for tables.
+pub fn push(out: &mut String, indent: &str, text: &str, width_max: usize) {
+    let width = width_max.min(WIDTH_MAX) - indent.len() - 2;
+    for (number, line) in wrap(&clean(text), width).iter().enumerate() {
         let more = if number > 0 { "  " } else { "" };
         out.extend([indent, more, line, "\n"]);
     }

@@ -94,12 +94,14 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         cells.push(words::cell(point, bound));
         rows.push(cells);
     }
+    let mut columns = Column::all(&columns);
+    Column::leave_in_order(&mut columns, &["p90", "p50", "share", "mean"]);
     Table {
         caption: format!(
             "Load points of {}; response times: scheduled start to completion",
             named.name
         ),
-        columns: Column::all(&columns),
+        columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "share: of the scheduled ops, those that were done; below 95 % a load point is not \

@@ -170,9 +170,11 @@ fn layer_table(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Table {
         ),
         None => String::new(),
     };
+    let mut columns = Column::all(&columns);
+    Column::leave_in_order(&mut columns, &["ops", "p50", "CPU", "±95 %"]);
     Table {
         caption: ladder.name.clone(),
-        columns: Column::all(&columns),
+        columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![format!(
             "adds: the share of the working time per {unit} of the last layer that a layer takes \

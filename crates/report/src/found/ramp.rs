@@ -19,6 +19,9 @@ use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::Sheet;
 use crate::show::listed;
 
+/// Longer outcomes take several lines in a terminal.
+const OUTCOME_WIDTH_MAX: usize = 40;
+
 /// Answers a ramp campaign.
 pub fn of(sheet: &Sheet<'_>, request: &RampRequest) -> Found {
     let mut found = Found { title: "Load at which it breaks", ..Found::default() };
@@ -228,9 +231,11 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
         let [rate, p99, outcome] = outcome_cells(tried);
         rows.push(vec![request.describe_load(tried.load), rate, p99, purpose + &outcome]);
     }
+    let mut columns = Column::all(&columns);
+    columns[3].width_max = OUTCOME_WIDTH_MAX;
     Table {
         caption: format!("Loads in the order in which they were tried, {name}"),
-        columns: Column::all(&columns),
+        columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "Of several passes, the one with the longest response times; p99: scheduled start to \

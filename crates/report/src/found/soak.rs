@@ -311,18 +311,20 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
+    let mut columns = Column::all(&[
+        ("fault", Role::Words),
+        ("at", Role::Number),
+        ("lasted", Role::Number),
+        ("detect", Role::Number),
+        ("stall", Role::Number),
+        ("recover", Role::Number),
+        ("failed", Role::Number),
+        ("not safe", Role::Number),
+    ]);
+    Column::leave_in_order(&mut columns, &["lasted", "not safe", "detect"]);
     Some(Table {
         caption: "Fault events".to_owned(),
-        columns: Column::all(&[
-            ("fault", Role::Words),
-            ("at", Role::Number),
-            ("lasted", Role::Number),
-            ("detect", Role::Number),
-            ("stall", Role::Number),
-            ("recover", Role::Number),
-            ("failed", Role::Number),
-            ("not safe", Role::Number),
-        ]),
+        columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
             "at: measured time, without the pauses between segments.".to_owned(),
