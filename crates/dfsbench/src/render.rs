@@ -69,9 +69,9 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     }
     match NextStep::of(campaign) {
         NextStep::Resume => format!("\nnext:    dfsbench resume{file}\n"),
-        NextStep::Settle { flag, caveat, results: [some, all] } => format!(
-            "\nnext:    repeat it with {flag}: {caveat} qualifies {some} of {all} results\n"
-        ),
+        NextStep::Settle { flag, caveat, results: [some, all] } => {
+            format!("\nnext:    {flag} to settle {caveat} ({some} of {all} results)\n")
+        }
         NextStep::View => format!("\nnext:    dfsbench view{file}\n"),
         NextStep::Explore => EXPLORE.to_owned(),
     }

@@ -37,9 +37,12 @@ impl NextStep {
         }
         let sheet = Sheet::of(campaign);
         let mut counts: BTreeMap<CaveatCode, usize> = BTreeMap::new();
+        let mut has_timed = false;
         for row in &sheet.rows {
+            has_timed |= row.judged.pass.is_timed();
             for caveat in &row.judged.caveats {
-                if caveat.code.severity() >= Severity::Degraded && flag(caveat.code).is_some() {
+                let has_flag = flag(caveat.code, false).is_some();
+                if caveat.code.severity() >= Severity::Degraded && has_flag {
                     *counts.entry(caveat.code).or_default() += 1;
                 }
             }
@@ -52,7 +55,7 @@ impl NextStep {
             }
         }
         if let Some((caveat, count)) = largest
-            && let Some(flag) = flag(caveat)
+            && let Some(flag) = flag(caveat, has_timed)
         {
             return Self::Settle { flag, caveat, results: [count, sheet.rows.len()] };
         }
@@ -60,12 +63,14 @@ impl NextStep {
     }
 }
 
-/// The flag of `dfsbench run` that settles a caveat; `None` where none does.
-const fn flag(code: CaveatCode) -> Option<&'static str> {
+/// The flag of `dfsbench run` that settles a caveat; `None` where none does. Time or the size of the
+/// files ends a pass, so that decides what makes it longer.
+const fn flag(code: CaveatCode, is_timed: bool) -> Option<&'static str> {
     match code {
         CaveatCode::TooFewTrials => Some("--trials 5"),
         CaveatCode::WideInterval | CaveatCode::Outlier => Some("--trials 10"),
-        CaveatCode::TooShort => Some("--duration 30s --file-size 1GiB"),
+        CaveatCode::TooShort if is_timed => Some("--duration 30s"),
+        CaveatCode::TooShort => Some("--file-size 1GiB"),
         CaveatCode::NotSteady => Some("--warmup 10s --duration 60s"),
         CaveatCode::Unsynchronised | CaveatCode::MixShares => Some("--duration 60s"),
         CaveatCode::Cached => Some("--direct true"),
