@@ -54,11 +54,13 @@ impl Verdicts {
     /// Judges a campaign.
     pub fn of(campaign: &Campaign) -> Self {
         let mut counts = Self::default();
-        for judged in campaign.runs.iter().flat_map(judge::run) {
-            match judged.verdict {
-                Verdict::Valid => counts.valid += 1,
-                Verdict::Degraded => counts.degraded += 1,
-                Verdict::Invalid => counts.invalid += 1,
+        for run in &campaign.runs {
+            for judged in judge::run(run) {
+                match judged.verdict {
+                    Verdict::Valid => counts.valid += 1,
+                    Verdict::Degraded => counts.degraded += 1,
+                    Verdict::Invalid => counts.invalid += 1,
+                }
             }
         }
         counts
@@ -114,8 +116,12 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
     for (name, place) in notes::targets(campaign) {
         lines.push(("target", format!("{name}: {place}")));
     }
-    lines.extend(notes::settings(&sheet).map(|settings| ("settings", settings)));
-    lines.extend(notes::host(campaign, usize::MAX).map(|host| ("host", host)));
+    if let Some(settings) = notes::settings(&sheet) {
+        lines.push(("settings", settings));
+    }
+    if let Some(host) = notes::host(campaign, usize::MAX) {
+        lines.push(("host", host));
+    }
     lines.extend([
         ("seed", campaign.seed.to_string()),
         ("order", notes::order(campaign)),
@@ -168,11 +174,17 @@ fn campaign_table(campaigns: &[Listed]) -> String {
     if campaigns.is_empty() {
         return "no campaign\n".to_owned();
     }
-    let right = ["runs", "trials", "failed", VERDICTS, "size"];
-    let mut columns = vec![("id", Align::Right), ("campaign", Align::Left)];
-    columns.extend([("state", Align::Left), ("started", Align::Left)]);
-    columns.extend(right.map(|name| (name, Align::Right)));
-    let mut grid = Grid::new(&columns);
+    let mut grid = Grid::new(&[
+        ("id", Align::Right),
+        ("campaign", Align::Left),
+        ("state", Align::Left),
+        ("started", Align::Left),
+        ("runs", Align::Right),
+        ("trials", Align::Right),
+        ("failed", Align::Right),
+        (VERDICTS, Align::Right),
+        ("size", Align::Right),
+    ]);
     for listed in campaigns {
         let Listed { line, verdicts, .. } = listed;
         grid.row(&[

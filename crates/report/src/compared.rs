@@ -175,7 +175,9 @@ impl Compared {
 fn adjust_probabilities(pairs: &mut [Pair]) {
     let mut probabilities = Vec::new();
     for pair in &*pairs {
-        probabilities.extend(pair.figures.iter().map(|figure| figure.comparison.probability));
+        for figure in &pair.figures {
+            probabilities.push(figure.comparison.probability);
+        }
     }
     let family = probabilities.len();
     // Holm's procedure looks at all of them at once and answers in the same order.
@@ -190,8 +192,10 @@ fn adjust_probabilities(pairs: &mut [Pair]) {
 
 /// The names of all settings that runs of a campaign have, `pass` among them.
 pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
-    let names: BTreeSet<_> =
-        rows::all_settings(campaign).into_iter().map(|(name, _)| name).collect();
+    let mut names = BTreeSet::new();
+    for (name, _) in rows::all_settings(campaign) {
+        names.insert(name);
+    }
     names.into_iter().collect()
 }
 

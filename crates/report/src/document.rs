@@ -229,8 +229,11 @@ impl Cell {
 
     /// A cell of a line and another one below it, where there is something to say.
     pub fn of_two(first: String, second: Option<String>) -> Self {
-        let texts = [Some(first), second].into_iter().flatten();
-        Self::Lines(texts.map(|text| Line { mark: None, text }).collect())
+        let mut lines = vec![Line { mark: None, text: first }];
+        if let Some(text) = second {
+            lines.push(Line { mark: None, text });
+        }
+        Self::Lines(lines)
     }
 
     /// Everything that a row has against it.
@@ -273,7 +276,11 @@ impl Cell {
             Self::Reason(why, _) => why.clone(),
             Self::Verdict(verdict) => verdict.name().to_owned(),
             Self::Caveats(links) => {
-                links.iter().map(|link| link.text.as_str()).collect::<Vec<_>>().join(", ")
+                let mut codes = Vec::new();
+                for link in links {
+                    codes.push(link.text.as_str());
+                }
+                codes.join(", ")
             }
         }
     }

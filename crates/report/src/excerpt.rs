@@ -40,6 +40,7 @@ impl<'s, 'a> Excerpt<'s, 'a> {
         let end = (ROWS_MAX / (2 * groups.len())).clamp(1, END_MAX);
         let mut rows = Vec::new();
         for (_, pass, mut group) in groups {
+            // What must not be used is neither best nor worst; the answer above counts such rows.
             let metric = RateMetric::of(pass, group.iter().copied());
             group.retain(|row| row.counts());
             group.sort_by(|a, b| metric.median(&b.judged).total_cmp(&metric.median(&a.judged)));

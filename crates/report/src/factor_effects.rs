@@ -106,7 +106,9 @@ impl PassFactors {
         counted.retain(|row| row.counts());
         let left_out = rows.len() - counted.len();
         let mut factors = vec![Factor { name: "target", levels: Vec::new() }];
-        factors.extend(sheet.columns.iter().map(|name| Factor { name, levels: Vec::new() }));
+        for name in &sheet.columns {
+            factors.push(Factor { name, levels: Vec::new() });
+        }
         let mut observations = Vec::new();
         let metric = RateMetric::of(pass, counted.iter().copied());
         for row in &counted {

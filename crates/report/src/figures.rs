@@ -85,9 +85,14 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
 /// Adds the answer to the campaign's question; returns whether it has one.
 fn push_found(document: &mut Document, sheet: &Sheet<'_>) -> bool {
     let Some(found) = found::of(sheet) else { return false };
-    let mut blocks: Vec<Block> = found.sentences.into_iter().map(Block::Paragraph).collect();
+    let mut blocks = Vec::new();
+    for sentence in found.sentences {
+        blocks.push(Block::Paragraph(sentence));
+    }
     blocks.push(Block::Pictures(found.pictures));
-    blocks.extend(found.tables.into_iter().map(Block::Table));
+    for table in found.tables {
+        blocks.push(Block::Table(table));
+    }
     let heading = found.title.to_owned();
     document.push(Section { id: "found", heading, is_answer: true, blocks });
     true
@@ -98,8 +103,8 @@ fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let answer = answer(sheet);
     let mut terms = Vec::new();
     for pass in answer.passes {
-        let figures = format!("{}.", pass.figures);
-        let lines = [Some(figures), pass.finding].into_iter().flatten().collect();
+        let mut lines = vec![format!("{}.", pass.figures)];
+        lines.extend(pass.finding);
         terms.push(Term { name: pass.pass, code: None, lines });
     }
     let mut blocks = vec![Block::Lead(answer.lead)];
@@ -170,12 +175,16 @@ fn figures_section(
         Form::Text => terminal_tables(sheet, excerpt, screen),
         Form::Markdown | Form::Html => figure_tables(sheet, &excerpt.rows, Settings::InColumns),
     };
-    section.blocks.extend(tables.into_iter().map(Block::Table));
+    for table in tables {
+        section.blocks.push(Block::Table(table));
+    }
     section
 }
 
 /// The tables as a terminal has room for them.
 fn terminal_tables(sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>, screen: Screen) -> Vec<Table> {
+    // First everything in one table, without the columns that say least. Where that is not enough,
+    // the settings of a run take a line above its rows, and the figures have the whole width.
     let width = screen.columns();
     let mut tables = figure_tables(sheet, &excerpt.rows, Settings::InColumns);
     let mut has_room = true;
@@ -370,12 +379,14 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let mut tables = None;
     match form {
         Form::Text => {
-            let host = notes::host(campaign, 2 * text::WIDTH_MAX);
-            terms.extend(host.map(|host| Term::new("host", host)));
+            if let Some(host) = notes::host(campaign, 2 * text::WIDTH_MAX) {
+                terms.push(Term::new("host", host));
+            }
         }
         Form::Markdown => {
-            let host = notes::host(campaign, usize::MAX);
-            terms.extend(host.map(|host| Term::new("host", host)));
+            if let Some(host) = notes::host(campaign, usize::MAX) {
+                terms.push(Term::new("host", host));
+            }
             for host in host_settings::effective(campaign) {
                 terms.push(Term::new(format!("effective on {}", host.host), host.line()));
             }

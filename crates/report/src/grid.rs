@@ -196,7 +196,11 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
 }
 
 fn clean_all(cells: &[String]) -> Vec<String> {
-    cells.iter().map(|cell| clean(cell)).collect()
+    let mut cleaned = Vec::with_capacity(cells.len());
+    for cell in cells {
+        cleaned.push(clean(cell));
+    }
+    cleaned
 }
 
 /// Replaces control characters, all but the line breaks of a cell.

@@ -35,13 +35,17 @@ impl NextStep {
         if campaign.state != CampaignState::Complete {
             return Self::Resume;
         }
+        // Only caveats that take from a result count: notes say how to read it, and no flag helps
+        // against a fault of the target or against other programs on the machine.
         let sheet = Sheet::of(campaign);
         let mut counts: BTreeMap<CaveatCode, usize> = BTreeMap::new();
-        let mut has_timed = false;
+        let mut ended_by = EndedBy::Size;
         for row in &sheet.rows {
-            has_timed |= row.judged.pass.is_timed();
+            if row.judged.pass.is_timed() {
+                ended_by = EndedBy::Time;
+            }
             for caveat in &row.judged.caveats {
-                let has_flag = flag(caveat.code, false).is_some();
+                let has_flag = flag(caveat.code, EndedBy::Size).is_some();
                 if caveat.code.severity() >= Severity::Degraded && has_flag {
                     *counts.entry(caveat.code).or_default() += 1;
                 }
@@ -55,7 +59,7 @@ impl NextStep {
             }
         }
         if let Some((caveat, count)) = largest
-            && let Some(flag) = flag(caveat, has_timed)
+            && let Some(flag) = flag(caveat, ended_by)
         {
             return Self::Settle { flag, caveat, results: [count, sheet.rows.len()] };
         }
@@ -63,13 +67,21 @@ impl NextStep {
     }
 }
 
-/// The flag of `dfsbench run` that settles a caveat; `None` where none does. Time or the size of the
-/// files ends a pass, so that decides what makes it longer.
-const fn flag(code: CaveatCode, is_timed: bool) -> Option<&'static str> {
+/// The limit that ends a pass, which decides what makes it longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndedBy {
+    /// The pass ends when all files are done.
+    Size,
+    /// The pass ends when its time is over.
+    Time,
+}
+
+/// The flag of `dfsbench run` that settles a caveat; `None` where none does.
+const fn flag(code: CaveatCode, ended_by: EndedBy) -> Option<&'static str> {
     match code {
         CaveatCode::TooFewTrials => Some("--trials 5"),
         CaveatCode::WideInterval | CaveatCode::Outlier => Some("--trials 10"),
-        CaveatCode::TooShort if is_timed => Some("--duration 30s"),
+        CaveatCode::TooShort if matches!(ended_by, EndedBy::Time) => Some("--duration 30s"),
         CaveatCode::TooShort => Some("--file-size 1GiB"),
         CaveatCode::NotSteady => Some("--warmup 10s --duration 60s"),
         CaveatCode::Unsynchronised | CaveatCode::MixShares => Some("--duration 60s"),

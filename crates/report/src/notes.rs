@@ -16,8 +16,8 @@ use crate::sheet::{Row, Sheet};
 use crate::show::{counted, listed, utc};
 
 /// The statement on writes that were not synced on purpose.
-const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory when \
-                      the clock stopped";
+const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory \
+                      when the clock stopped";
 
 /// The heading of the lines of [`clients`].
 pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";

@@ -72,6 +72,8 @@ fn pivot_table(
     let (mut leads, mut heads) = (Places::default(), Places::default());
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
+        // Rows of the table are combinations of target and the factors that go down, columns those
+        // of the two that go across; both in their order of appearance.
         let mut lead = vec![row.run.spec.target_name.as_str()];
         for column in down {
             lead.push(&row.values[*column]);

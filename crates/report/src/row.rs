@@ -109,7 +109,11 @@ impl Row<'_> {
 
     /// The codes of all its caveats: `cached (3 of 5), not-durable`; empty without any.
     pub fn codes(&self) -> String {
-        self.judged.caveats.iter().map(Self::code).collect::<Vec<_>>().join(", ")
+        let mut codes = Vec::new();
+        for caveat in &self.judged.caveats {
+            codes.push(Self::code(caveat));
+        }
+        codes.join(", ")
     }
 
     /// Whether the row's figure may be compared with others.

@@ -2,7 +2,7 @@
 //!
 //! [`Screen`] is the principal type. Width and extent are arguments, so that the same campaign and
 //! the same screen give the same bytes. Colours are added to the finished text by [`paint`]: they
-//! take no columns, and whoever writes to a pipe leaves them out.
+//! take no columns, and a caller that writes to a pipe leaves them out.
 
 use crate::document::text::WIDTH_MAX;
 
@@ -64,6 +64,7 @@ const YELLOW: &str = "\u{1b}[33m";
 pub fn paint(text: &str) -> String {
     let mut painted = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
+        // The lines below a row begin with the sign of its verdict, see `document::text`.
         let start = line.trim_start();
         if number == 0 {
             painted.extend([BOLD, line, RESET]);

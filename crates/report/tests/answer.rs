@@ -13,8 +13,8 @@ use report::{FactorEffects, Format, render};
 
 const RULE: &str = "A ratio is given where 95 % intervals are apart; where they overlap, the \
                     difference is within the noise.";
-const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared the \
-                      host's processors with its server (shared-host).";
+const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared \
+                      the host's processors with its server (shared-host).";
 
 /// The lines of the answer: one for each pass, then the remarks.
 fn answer(campaign: &Campaign) -> Vec<String> {
@@ -109,7 +109,8 @@ fn sides_that_differ_in_some_pairs_only_are_named_by_pair() {
     let sentences = of_reads(&made(runs));
     assert_eq!(
         sentences,
-        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); one other pair is within the noise."
+        "dir (posix) is 2.0x nfs; dir (posix) is 1.9x dir (uring); one other pair is within the \
+         noise."
     );
 }
 
@@ -343,7 +344,8 @@ fn the_largest_difference_of_comparable_results_is_named() {
 #[test]
 fn the_setting_that_matters_most_is_named_with_its_levels() {
     let sentences = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
-    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else alike; it explains";
+    let start = "workers matters most, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), all else \
+                 alike; it explains";
     assert!(sentences[1].starts_with(start), "{}", sentences[1]);
     assert!(sentences[1].ends_with("of the variance there (15 trials)."), "{}", sentences[1]);
     let slower = lead(&over_workers(&[(1, 80), (2, 10)], 5));

@@ -244,7 +244,10 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         "Not compared: no two results have the same settings".clone_into(&mut finding.sentence);
         return finding;
     }
-    let level = figures.iter().filter(|f| relation(f, &highest) == Relation::Level).count();
+    let mut level: usize = 0;
+    for figure in &figures {
+        level += usize::from(relation(figure, &highest) == Relation::Level);
+    }
     // The highest is level with itself.
     let (others, level) = (figures.len() - 1, level.saturating_sub(1));
     let count = format!("{level} of the other {others} results are level with the highest");

@@ -154,11 +154,12 @@ impl<'a> Group<'a> {
         // Of many figures the ends are named, by the settings in which these two differ.
         let (lowest, highest) = self.extremes();
         let differ = self.varying(&[lowest, highest]);
-        let ends = [lowest, highest].map(|figure| {
+        let mut ends = Vec::new();
+        for figure in [lowest, highest] {
             let label = self.label(&figure, &differ);
             let comma = if label.is_empty() { "" } else { ", " };
-            format!("{} ({}{comma}{label})", self.shown(&figure), figure.target())
-        });
+            ends.push(format!("{} ({}{comma}{label})", self.shown(&figure), figure.target()));
+        }
         format!("{} results from {}", self.measured().len(), ends.join(" to "))
     }
 

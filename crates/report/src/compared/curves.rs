@@ -67,6 +67,8 @@ pub(super) fn pair_curves(
     if first.is_empty() || second.is_empty() {
         return None;
     }
+    // Names have the settings that vary within a side: two campaigns that differ in a setting name
+    // their only curve differently, and it is still the pair that was meant.
     // Curves that are alone on their sides need no common name.
     let are_alone = first.len() == 1 && second.len() == 1;
     let mut left_out = Vec::new();
@@ -358,14 +360,16 @@ impl CurvePair {
                 "is_between_load_points": pair.is_between,
             }));
         }
-        let ratio = compared.time_ratio.map(|ratio| {
-            json!({ "ratio": ratio.at, "interval_lo": ratio.low, "interval_hi": ratio.high,
-                "confidence": RATIO_CONFIDENCE })
-        });
-        let overall = compared.overall_ns.map(|(before, after)| {
-            json!({ "before_ns": before, "after_ns": after.at, "after_interval_lo_ns": after.low,
-                "after_interval_hi_ns": after.high })
-        });
+        let ratio = match compared.time_ratio {
+            Some(ratio) => json!({ "ratio": ratio.at, "interval_lo": ratio.low,
+                "interval_hi": ratio.high, "confidence": RATIO_CONFIDENCE }),
+            None => Value::Null,
+        };
+        let overall = match compared.overall_ns {
+            Some((before, after)) => json!({ "before_ns": before, "after_ns": after.at,
+                "after_interval_lo_ns": after.low, "after_interval_hi_ns": after.high }),
+            None => Value::Null,
+        };
         json!({
             "name": self.name,
             "sentence": self.sentence(),

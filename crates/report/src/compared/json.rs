@@ -100,6 +100,10 @@ pub fn render(compared: &Compared) -> String {
 fn pair_part(pair: &Pair) -> PairPart<'_> {
     let (rate, times) = pair.figures.split_first().expect("a pair has a rate");
     let [before, after] = rate.medians;
+    let mut caveats = Vec::new();
+    for code in &pair.caveats {
+        caveats.push(code.code());
+    }
     PairPart {
         name: &pair.name,
         rate_unit: match Rate::of_pass(rate.pass, before) {
@@ -112,7 +116,7 @@ fn pair_part(pair: &Pair) -> PairPart<'_> {
         trials_before: rate.comparison.trials.0,
         trials_after: rate.comparison.trials.1,
         times: times.iter().map(time_part).collect(),
-        caveats: pair.caveats.iter().map(|code| code.code()).collect(),
+        caveats,
     }
 }
 

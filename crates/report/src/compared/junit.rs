@@ -81,10 +81,14 @@ fn write_case(out: &mut String, case: &Case) {
 fn test_cases(compared: &Compared) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for curve in &compared.curves {
-        cases.extend(curve.checks().map(|check| curve_case(curve, check)));
+        for check in curve.checks() {
+            cases.push(curve_case(curve, check));
+        }
     }
     for pair in &compared.pairs {
-        cases.extend(pair.figures.iter().map(|figure| figure_case(pair, figure)));
+        for figure in &pair.figures {
+            cases.push(figure_case(pair, figure));
+        }
         for measure in compared.missing_measures(pair) {
             cases.push(Case {
                 class: pair.name.clone(),
@@ -94,7 +98,9 @@ fn test_cases(compared: &Compared) -> Vec<Case> {
             });
         }
     }
-    cases.extend(compared.left_out.iter().map(|row| left_out_case(row, &compared.rules)));
+    for row in &compared.left_out {
+        cases.push(left_out_case(row, &compared.rules));
+    }
     cases
 }
 
@@ -131,7 +137,10 @@ fn figure_case(pair: &Pair, figure: &Figure) -> Case {
         comparison.outcome().name(),
     );
     if !pair.caveats.is_empty() {
-        let codes: Vec<&str> = pair.caveats.iter().map(|code| code.code()).collect();
+        let mut codes = Vec::new();
+        for code in &pair.caveats {
+            codes.push(code.code());
+        }
         let _ = write!(out, "; caveats: {}", codes.join(", "));
     }
     Case { class: pair.name.clone(), name: figure.measure.name(), end, out }

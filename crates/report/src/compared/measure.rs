@@ -59,7 +59,7 @@ impl Measure {
             Self::ServiceP50 => (result.service_time(), 0.5),
             Self::ServiceP99 => (result.service_time(), 0.99),
         };
-        (times.count() > 0).then(|| times.quantile(quantile) as f64)
+        if times.count() > 0 { Some(times.quantile(quantile) as f64) } else { None }
     }
 }
 
@@ -119,9 +119,9 @@ impl Figure {
 
     /// The bound in words: `at most 5.0 % less`; empty where there is none.
     pub fn limit(&self) -> String {
+        let Some(share) = self.bound else { return String::new() };
         let word = if self.measure.is_gain() { "less" } else { "more" };
-        self.bound
-            .map_or_else(String::new, |share| format!("at most {} {word}", show::percent(share)))
+        format!("at most {} {word}", show::percent(share))
     }
 
     /// Says whether it has a bound of which the trials can't tell whether it is kept: it is not
@@ -151,7 +151,8 @@ impl Figure {
         match self.comparison.trials_to_exclude(limit) {
             Some(trials) => format!("about {trials} trials per side would decide it"),
             None => format!(
-                "even {TRIALS_MAX} trials per side would not decide it: the ratio is too close to the bound"
+                "even {TRIALS_MAX} trials per side would not decide it: the ratio is too close to \
+                 the bound"
             ),
         }
     }

@@ -167,7 +167,10 @@ impl Figures {
                 trials.push((measure, values));
             }
         }
-        let caveats = judged.caveats.iter().map(|caveat| caveat.code).collect();
+        let mut caveats = Vec::new();
+        for caveat in &judged.caveats {
+            caveats.push(caveat.code);
+        }
         Self { trials, caveats }
     }
 }

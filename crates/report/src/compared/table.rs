@@ -118,7 +118,11 @@ fn most_changed(pairs: &[Pair]) -> Vec<&Pair> {
     // Stable: rows of the same weight keep the order of the campaign.
     weighed.sort_by(|(one, _), (other, _)| other.order(one));
     weighed.truncate(PAIRS_MAX);
-    weighed.into_iter().map(|(_, pair)| pair).collect()
+    let mut changed = Vec::with_capacity(weighed.len());
+    for (_, pair) in weighed {
+        changed.push(pair);
+    }
+    changed
 }
 
 /// The reason why a row is shown.
@@ -259,11 +263,12 @@ fn chance_of_false_alarms(compared: &Compared) -> Option<String> {
     if compared.rules.adjust {
         return Some(format!("p is adjusted for {} (Holm).", show::counted(family, "comparison")));
     }
-    (family >= FAMILY_MIN).then(|| {
-        format!(
-            "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust \
+    if family < FAMILY_MIN {
+        return None;
+    }
+    Some(format!(
+        "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust \
              holm corrects for it.",
-            (family as f64 * 0.05).round().max(1.0)
-        )
-    })
+        (family as f64 * 0.05).round().max(1.0)
+    ))
 }

@@ -26,7 +26,10 @@ pub fn data(rows: &[TableRow]) -> Markup {
         }
         numbered.push(Value::Array(cells));
     }
-    let kept: Vec<Value> = words.iter().map(Words::list).collect();
+    let mut kept = Vec::new();
+    for words in &words {
+        kept.push(words.list());
+    }
     // No text may end the element that it stands in.
     let text = json!({ "words": kept, "rows": numbered }).to_string().replace('<', "\\u003c");
     html! { script type="application/json" { (PreEscaped(text)) } }

@@ -50,8 +50,11 @@ pub fn narrow(table: &mut Table, width_max: usize) -> usize {
     }
     let mut removed = 0;
     loop {
-        let known: Vec<usize> = widths.iter().copied().flatten().collect();
-        let width = known.iter().sum::<usize>() + GAP.len() * known.len().saturating_sub(1);
+        let mut width = 0;
+        for column in widths.iter().flatten() {
+            // The first column has no gap before it.
+            width += if width > 0 { GAP.len() + column } else { *column };
+        }
         let mut first: Option<(usize, u8)> = None;
         for (number, column) in table.columns.iter().enumerate() {
             let is_earlier = first.is_none_or(|(_, leaves)| column.leaves < leaves);
@@ -72,6 +75,7 @@ pub fn narrow(table: &mut Table, width_max: usize) -> usize {
 
 /// Removes a column with its cells; a reason that spans it gets shorter.
 fn remove_column(table: &mut Table, number: usize) {
+    // Cells are fewer than columns where a reason spans several, so positions are counted in spans.
     table.columns.remove(number);
     for row in &mut table.rows {
         let mut start = 0;
@@ -153,9 +157,11 @@ fn push_table(out: &mut String, table: &Table, width_max: usize) {
 }
 
 fn table_grid(table: &Table) -> Grid {
-    let shown: Vec<&Column> = table.columns.iter().filter(|column| has_column(column)).collect();
     let mut heads = Vec::new();
-    for column in &shown {
+    for column in &table.columns {
+        if !has_column(column) {
+            continue;
+        }
         let align = if column.role.is_number() { Align::Right } else { Align::Left };
         heads.push((column.name.as_str(), align));
     }
@@ -197,11 +203,12 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
         match cell {
             Cell::Reason(..) => break,
             Cell::Lines(lines) => {
-                let lines = lines.iter().map(|line| {
+                let mut parts = Vec::new();
+                for line in lines {
                     let text = line.signed().replace('\n', " ");
-                    break_text(&text, column.width_max)
-                });
-                texts.push(lines.collect::<Vec<_>>().join("\n"));
+                    parts.push(break_text(&text, column.width_max));
+                }
+                texts.push(parts.join("\n"));
             }
             Cell::Verdict(_) | Cell::Caveats(_) => {}
         }
@@ -210,10 +217,12 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
 }
 
 fn row_reason(row: &TableRow) -> Option<&str> {
-    row.cells.iter().find_map(|cell| match cell {
-        Cell::Reason(why, _) => Some(why.as_str()),
-        _ => None,
-    })
+    for cell in &row.cells {
+        if let Cell::Reason(why, _) = cell {
+            return Some(why);
+        }
+    }
+    None
 }
 
 /// The codes of a row. `x` marks what must not be used, `!` a caveat, `i` what only says how to

@@ -49,7 +49,11 @@ pub fn curves<'a>(
             None => named.push((name, vec![point])),
         }
     }
-    named.into_iter().map(|(name, points)| Named { name, curve: Curve::new(points) }).collect()
+    let mut curves = Vec::new();
+    for (name, points) in named {
+        curves.push(Named { name, curve: Curve::new(points) });
+    }
+    curves
 }
 
 /// Answers a load-response campaign.
@@ -84,12 +88,14 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         let times = &point.response_time;
         let mut cells = vec![Rate::Ops(point.requested_per_s as f64).to_string()];
         if point.missing.is_some() {
-            cells.extend(["–"; 6].map(str::to_owned));
+            cells.resize(7, "–".to_owned());
         } else {
             cells.push(Rate::Ops(point.achieved_per_s).to_string());
             cells.push(format!("{} %", three_digits(point.share() * 100.0)));
             cells.push(Nanos(point.mean_ns).to_string());
-            cells.extend([0.5, 0.9, 0.99].map(|q| Nanos(times.quantile(q)).to_string()));
+            for q in [0.5, 0.9, 0.99] {
+                cells.push(Nanos(times.quantile(q)).to_string());
+            }
         }
         cells.push(words::cell(point, bound));
         rows.push(cells);

@@ -199,7 +199,9 @@ fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
         None => NONE.to_owned(),
     };
     let mut server = None;
-    if let Some(cpu) = judged.cpu.and_then(|cpu| cpu.server) {
+    if let Some(cpu) = judged.cpu
+        && let Some(cpu) = cpu.server
+    {
         server = Some(format!("+{}", three_digits(cpu)));
     }
     let [p50, ..] = show::times(&judged.service_time);
@@ -218,16 +220,26 @@ fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
 fn pass_json(words: &Words<'_>, ladder: &PassLayers<'_, '_>) -> Value {
     let mut layers = Vec::new();
     for (layer, row) in &ladder.rows {
-        let figures = ladder.measured.iter().find(|measured| measured.layer == *layer);
+        // A layer without a figure that counts has no times: null, not an empty list.
+        let (mut times_ns, mut waits) = (None, None);
+        for measured in &ladder.measured {
+            if measured.layer == *layer {
+                (times_ns, waits) = (Some(&measured.times_ns), Some(&measured.waits));
+            }
+        }
+        let (mut per_s, mut interval_per_s) = (None, None);
+        if let Some(rate) = &row.judged.rate {
+            (per_s, interval_per_s) = (Some(rate.median), Some(rate.interval));
+        }
         layers.push(json!({
             "layer": layer,
             "target": row.run.spec.target_name,
-            "per_s": row.judged.rate.map(|rate| rate.median),
-            "interval_per_s": row.judged.rate.map(|rate| rate.interval),
+            "per_s": per_s,
+            "interval_per_s": interval_per_s,
             "ops_per_s": row.judged.ops_per_s.map(|ops| ops.median),
             "service_time_p50_ns": row.judged.service_time.quantile(0.5),
-            "times_ns": figures.map(|figures| &figures.times_ns),
-            "processor_wait_shares": figures.map(|figures| &figures.waits),
+            "times_ns": times_ns,
+            "processor_wait_shares": waits,
             "share": share_of(ladder, *layer),
         }));
     }

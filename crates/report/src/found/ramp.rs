@@ -279,32 +279,46 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 /// A search for programs.
 fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     let found = searched.search.found();
-    let way = found.gave_in.map(|(_, how)| match how {
-        How::Degraded { .. } => "throughput-falls",
-        How::Behind { .. } => "falls-behind",
-        How::Slow { .. } => "response-time-explodes",
-        How::Broken if searched.trouble().is_some_and(|why| why.hangs) => "hangs",
-        How::Broken => "errors",
-    });
-    let recovery = found.recovery.map(|recovery| match recovery {
-        Recovery::Back { from_ms, to_ms } => {
+    // The names of these members are those of the first release.
+    let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
+    if let Some(trouble) = searched.trouble() {
+        reason = Some(trouble.reason.as_str());
+        hangs = trouble.hangs;
+    }
+    if let Some((load, how)) = found.gave_in {
+        gave_in_at = Some(load);
+        way = Some(match how {
+            How::Degraded { .. } => "throughput-falls",
+            How::Behind { .. } => "falls-behind",
+            How::Slow { .. } => "response-time-explodes",
+            How::Broken if hangs => "hangs",
+            How::Broken => "errors",
+        });
+    }
+    let recovery = match found.recovery {
+        Some(Recovery::Back { from_ms, to_ms }) => {
             json!({ "kind": "recovered", "from_ms": from_ms, "to_ms": to_ms })
         }
-        Recovery::Impaired { for_ms } => json!({ "kind": "impaired", "for_ms": for_ms }),
-        Recovery::Never { for_ms } => json!({ "kind": "never", "for_ms": for_ms }),
-    });
+        Some(Recovery::Impaired { for_ms }) => json!({ "kind": "impaired", "for_ms": for_ms }),
+        Some(Recovery::Never { for_ms }) => json!({ "kind": "never", "for_ms": for_ms }),
+        None => Value::Null,
+    };
+    let mut tried_loads = Vec::new();
+    for tried in &searched.tried {
+        tried_loads.push(tried.load);
+    }
     json!({
         "name": name,
         "is_known": searched.search.next().is_none(),
         "borne": found.borne,
-        "gave_in_at": found.gave_in.map(|(load, _)| load),
+        "gave_in_at": gave_in_at,
         "way": way,
-        "reason": searched.trouble().map(|why| why.reason.as_str()),
+        "reason": reason,
         "recovery": recovery,
         "saturated_from": found.saturated_from,
         "broke_once_at": found.once,
         "unclear_at": found.unclear,
         "client_saturated_from": found.unsure_from,
-        "tried": searched.tried.iter().map(|tried| tried.load).collect::<Vec<u32>>(),
+        "tried": tried_loads,
     })
 }

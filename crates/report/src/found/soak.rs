@@ -31,11 +31,14 @@ pub fn found(campaign: &Campaign, soak: &Soak) -> Found {
     sentences.push(describe_errors(&soaked));
     sentences.push(describe_data(&soaked));
     sentences.extend(describe_memory(&soaked));
-    let tables = [fault_table(&soaked), block_table(&soaked), error_table(&soaked)];
+    let mut tables = Vec::new();
+    tables.extend(fault_table(&soaked));
+    tables.extend(block_table(&soaked));
+    tables.extend(error_table(&soaked));
     Found {
         title: "Survival",
         sentences,
-        tables: tables.into_iter().flatten().collect(),
+        tables,
         pictures: timeline::picture(soak, trials).into_iter().collect(),
         json: soak_json(&soaked),
     }
@@ -220,7 +223,8 @@ fn describe_kill(effect: &Effect, leases: u32) -> String {
     };
     let journal = match effect.read_back_ops {
         Some(ops) => format!(
-            "another agent took over its acknowledgement journal and read back all of its files ({})",
+            "another agent took over its acknowledgement journal and read back all of its \
+             files ({})",
             counted(ops as usize, "op")
         ),
         None => "no agent read back what it had written".to_owned(),
@@ -241,7 +245,10 @@ fn describe_errors(soaked: &Soaked) -> String {
         Size(recovery.resent_bytes)
     );
     let wrong = soaked.mismatched();
-    let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
+    let mut seen = 0;
+    for effect in &soaked.effects {
+        seen += effect.errors;
+    }
     if soaked.failed() == 0 && wrong > 0 {
         return format!("{} returned the wrong bytes; {repairs}.", count_of(wrong, "op", "ops"));
     }
@@ -401,7 +408,10 @@ fn error_table(soaked: &Soaked) -> Option<Table> {
 }
 
 fn format_time(ns: Option<u64>) -> String {
-    ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string())
+    match ns {
+        Some(ns) => Nanos(ns).to_string(),
+        None => UNKNOWN.to_owned(),
+    }
 }
 
 fn soak_json(soaked: &Soaked) -> Value {
@@ -428,6 +438,15 @@ fn soak_json(soaked: &Soaked) -> Value {
             "read_back_ops": effect.read_back_ops,
         }));
     }
+    let memory = match soaked.memory {
+        Some(memory) => json!({
+            "early_bytes": memory.early_bytes,
+            "late_bytes": memory.late_bytes,
+            "ops": memory.ops,
+            "is_steady": memory.is_steady(),
+        }),
+        None => Value::Null,
+    };
     let (segments, segments_made, segments_read_back) = soaked.segments;
     let mut errors = Vec::new();
     for (kind, error, count) in &soaked.errors {
@@ -451,11 +470,6 @@ fn soak_json(soaked: &Soaked) -> Value {
         "errors": errors,
         "recovery": soaked.recovery,
         "kept": soaked.kept,
-        "memory": soaked.memory.map(|memory| json!({
-            "early_bytes": memory.early_bytes,
-            "late_bytes": memory.late_bytes,
-            "ops": memory.ops,
-            "is_steady": memory.is_steady(),
-        })),
+        "memory": memory,
     })
 }

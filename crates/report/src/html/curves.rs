@@ -67,6 +67,7 @@ fn draw_curve(
     levels: &Levels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
+    // There are as many colours as lines: of more lines those with the best rates are drawn.
     let mut lines = group_lines(sheet, rows, levels);
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {

@@ -31,8 +31,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="latency" {
                 h2 #latency { "Response times against the offered load" }
                 p.legend {
-                    "p50 and p99 of the response times, scheduled start to completion; logarithmic. \
-                     A point says so where less than 95 % of the scheduled ops were done."
+                    "p50 and p99 of the response times, scheduled start to completion; \
+                     logarithmic. A point says so where less than 95 % of the scheduled ops were done."
                 }
                 (figures(&drawn))
             }

@@ -117,7 +117,10 @@ fn draw_chart(
         }
     }
     let axis = RateAxis::new(metric.counted(), most);
-    let strips: Vec<Strip> = rows.iter().map(|row| row_strip(row, &axis, metric, sheet)).collect();
+    let mut strips = Vec::new();
+    for row in rows {
+        strips.push(row_strip(row, &axis, metric, sheet));
+    }
     let about = About {
         id: id.to_owned(),
         title: format!("{name}: rate of each run in {}", axis.unit),

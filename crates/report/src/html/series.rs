@@ -106,6 +106,7 @@ fn trial_lines(row: &Row<'_>) -> Vec<Line> {
 
 impl Line {
     fn of(result: &PassResult) -> Self {
+        // A sample has the end of its interval; it begins where the one before it ended.
         let mut begins_ns = 0;
         let mut points = Vec::with_capacity(result.samples.len());
         for (at_ns, ops, bytes) in merge_intervals(result) {

@@ -56,7 +56,9 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
 
 /// The rows of which response times were recorded.
 fn with_times<'a, 'b: 'a>(rows: impl Iterator<Item = &'a Row<'b>>) -> Vec<&'a Row<'b>> {
-    rows.filter(|row| row.judged.response_time.count() > 0).collect()
+    let mut timed: Vec<_> = rows.collect();
+    timed.retain(|row| row.judged.response_time.count() > 0);
+    timed
 }
 
 fn draw_legend() -> Markup {
@@ -85,7 +87,10 @@ fn draw_chart(
     axis: &TimeAxis,
     sheet: &Sheet<'_>,
 ) -> Markup {
-    let strips: Vec<Strip> = rows.iter().map(|row| row_strip(row, axis, sheet)).collect();
+    let mut strips = Vec::new();
+    for row in rows {
+        strips.push(row_strip(row, axis, sheet));
+    }
     let about = About {
         id: id.to_owned(),
         title: format!("{name}: response times of each run, p50, p99 and max"),

@@ -87,10 +87,14 @@ impl ServiceTimes {
 impl<'a> HostsPart<'a> {
     /// Writes the comparison of the client hosts of a row.
     pub fn of(compared: &'a HostsCompared) -> Self {
+        let mut stragglers = Vec::new();
+        for host in compared.stragglers() {
+            stragglers.push(host.host.as_str());
+        }
         Self {
             jain_fairness_index: compared.index,
             start_skew_ns: compared.skew_ns,
-            stragglers: compared.stragglers().into_iter().map(|host| host.host.as_str()).collect(),
+            stragglers,
             hosts: compared.hosts.iter().map(HostSharePart::of).collect(),
         }
     }

@@ -69,13 +69,14 @@ fn even_ticks(end: f64, named: impl Fn(&str) -> String) -> Vec<Tick> {
     let step = round_step(end / TICKS);
     let count = (end / step) as usize;
     let decimals = if step >= 1.0 { 0 } else { 3 };
-    let tick = |number: usize| {
+    let mut ticks = Vec::new();
+    for number in 0..=count {
         let value = number as f64 * step;
         let label = format!("{value:.decimals$}");
         let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
-        (value / end * 100.0, named(short.trim_end_matches('.')))
-    };
-    (0..=count).map(tick).collect()
+        ticks.push((value / end * 100.0, named(short.trim_end_matches('.'))));
+    }
+    ticks
 }
 
 /// The next larger of 1, 2 and 5 times a power of ten; at least a thousandth.
@@ -119,14 +120,15 @@ impl TimeAxis {
     /// A tick at each decade.
     pub fn ticks(&self) -> Vec<Tick> {
         const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
-        let tick = |decade: u32| {
+        let mut ticks = Vec::new();
+        for decade in self.first..=self.last {
             let unit = (decade / 3).min(3);
             let label = format!("{} {}", 10_u64.pow(decade - unit * 3), UNITS[unit as usize]);
             let position =
                 f64::from(decade - self.first) / f64::from(self.last - self.first) * 100.0;
-            (position, label)
-        };
-        (self.first..=self.last).map(tick).collect()
+            ticks.push((position, label));
+        }
+        ticks
     }
 }
 

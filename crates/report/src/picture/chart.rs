@@ -63,8 +63,10 @@ pub struct Strip {
 
 /// Describes rows for readers who don't see them: each name with its figure.
 pub fn describe_strips(strips: &[Strip]) -> String {
-    let described: Vec<String> =
-        strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value)).collect();
+    let mut described = Vec::new();
+    for strip in strips {
+        described.push(format!("{}: {}", strip.name, strip.value));
+    }
     described.join("; ")
 }
 
@@ -83,11 +85,13 @@ pub struct About {
 /// Draws a chart.
 pub fn panel(about: &About, strips: &[Strip], ticks: &[Tick]) -> Markup {
     // Rows differ in height by their lines of text, so each begins where all before it end.
-    let heights: Vec<u32> = strips.iter().map(Strip::height).collect();
-    let foot = heights.iter().sum::<u32>();
+    let (mut tops, mut foot) = (Vec::new(), 0);
+    for strip in strips {
+        tops.push(foot);
+        foot += strip.height();
+    }
     let height = foot + AXIS + if about.unit.is_empty() { 0 } else { UNIT };
     let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
-    let tops: Vec<u32> = (0..strips.len()).map(|row| heights[..row].iter().sum()).collect();
     html! {
         svg.chart role="img" width="100%" height=(height)
             aria-labelledby=(title) aria-describedby=(description) {

@@ -82,7 +82,10 @@ pub struct Dot {
 pub fn describe_series(series: &[Series]) -> String {
     let mut described = Vec::new();
     for line in series {
-        let dots: Vec<&str> = line.dots.iter().map(|dot| dot.text.as_str()).collect();
+        let mut dots = Vec::new();
+        for dot in &line.dots {
+            dots.push(dot.text.as_str());
+        }
         described.push(format!("{}: {}", line.name, dots.join(", ")));
     }
     described.join("; ")

@@ -38,9 +38,11 @@ impl<'s> Words<'s> {
         words.has_whole = words.has_layer(Layer::Whole);
         if let Some(top) = request.layers.last() {
             words.top = Some(top.layer);
-            let row = sheet.rows.iter().find(|row| row.run.spec.target_name == top.target);
-            let bytes = row.and_then(|row| row.run.spec.transfer_size_bytes);
-            words.transfer = bytes.map(|bytes| Size(bytes.into()).to_string());
+            if let Some(row) = sheet.rows.iter().find(|row| row.run.spec.target_name == top.target)
+                && let Some(bytes) = row.run.spec.transfer_size_bytes
+            {
+                words.transfer = Some(Size(bytes.into()).to_string());
+            }
         }
         for row in &sheet.rows {
             if let Target::Tcp(tcp) = &row.run.spec.target {
@@ -131,7 +133,8 @@ impl<'s> Words<'s> {
             let waited = show::percent(analysis.waited);
             let quota = if analysis.is_held { ", held back by a quota" } else { "" };
             return format!(
-                "{what} limit: the client was ready to run and waited for a processor {waited} of the time{quota}"
+                "{what} limit: the client was ready to run and waited for a processor {waited} of \
+                 the time{quota}"
             );
         };
         let share = super::share_of(ladder, limit).unwrap_or(0.0);
@@ -184,7 +187,10 @@ impl<'s> Words<'s> {
     pub(super) fn caveats(&self, sheet: &Sheet<'_>, passes: &[PassLayers<'_, '_>]) -> Vec<String> {
         let mut caveats = Vec::new();
         for ladder in passes {
-            let crossed = ladder.analysis.as_ref().map_or(&[][..], |analysis| &analysis.crossed);
+            let crossed: &[_] = match &ladder.analysis {
+                Some(analysis) => &analysis.crossed,
+                None => &[],
+            };
             for (whole, part) in crossed {
                 caveats.push(format!(
                     "{}: `{}` was slower than `{}`, which includes its work. Caches or other load \
