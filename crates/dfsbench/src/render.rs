@@ -27,14 +27,12 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = campaign_id(&store, args.campaign)?;
     let campaign = memory_guard::load(&store, id)?;
-    let text = match (args.format, &args.output) {
-        (Format::Table, None) => {
-            let extent = if args.all { Extent::Whole } else { Extent::Main };
-            let mut text = ::report::render_screen(&campaign, output::screen(extent));
-            text.push_str(&next_line(&campaign, &args.results));
-            text
-        }
-        _ => ::report::render(&campaign, args.format),
+    let text = if args.format == Format::Table {
+        let extent = if args.all { Extent::Whole } else { Extent::Main };
+        let report = ::report::render_screen(&campaign, output::screen(extent));
+        report + &next_line(&campaign, &args.results)
+    } else {
+        ::report::render(&campaign, args.format)
     };
     if let Some(directory) = &args.pictures {
         write_pictures(directory, &campaign, &args.results)?;
