@@ -76,7 +76,7 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
 }
 
 const EXPLORE: &str = "
-next:    dfsbench run DIR --direct true           a directory of yours, past the page cache
+next:    dfsbench run DIR --direct                a directory of yours, past the page cache
          dfsbench run 'nfs://server/export'       your NFS server, without mounting it
          dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
                                                   factors: what such a matrix would take

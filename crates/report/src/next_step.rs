@@ -85,7 +85,7 @@ const fn flag(code: CaveatCode, ended_by: EndedBy) -> Option<&'static str> {
         CaveatCode::TooShort => Some("--file-size 1GiB"),
         CaveatCode::NotSteady => Some("--warmup 10s --duration 60s"),
         CaveatCode::Unsynchronised | CaveatCode::MixShares => Some("--duration 60s"),
-        CaveatCode::Cached => Some("--direct true"),
+        CaveatCode::Cached => Some("--direct"),
         CaveatCode::MixedTrials => Some("--discard cached"),
         CaveatCode::Compressible => Some("--data random"),
         CaveatCode::BackendFallback => Some("--backend posix"),
