@@ -129,7 +129,8 @@ fn slow(time_ns: u64) -> FaultPlan {
 
 #[test]
 fn a_renewal_takes_no_slot_that_ops_need_and_else_they_wait() {
-    let few = FaultPlan { session_slots_max: Some(4), ..slow(20_000_000) };
+    // One slot is that of the mount, and four are for the ops.
+    let few = FaultPlan { session_slots_max: Some(5), ..slow(20_000_000) };
     for (version, faults, renewal) in [
         (NfsVersion::V4_0, slow(20_000_000), RENEW),
         // Here the server grants a slot more than there are ops, and there it does not.

@@ -9,6 +9,7 @@
 mod client4;
 mod control;
 mod recovery;
+mod shared_session;
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,11 +30,12 @@ use crate::scratch::Scratch;
 use crate::service::NFS;
 use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport};
 
-use client4::SessionUser;
-pub(crate) use client4::{Client4, Granted};
+pub(crate) use client4::Client4;
 pub(crate) use control::Control;
 pub(crate) use recovery::RENEWAL_SLOTS;
 use recovery::{Renewal, Trouble};
+use shared_session::SessionUser;
+pub(crate) use shared_session::{Granted, SessionSize};
 
 /// The most calls that a connection can have in flight for its user.
 pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
@@ -79,7 +81,7 @@ pub struct Connection {
     connecting: Option<OwnedFd>,
     /// The client of version 4 that this connection belongs to.
     client: Option<Arc<Client4>>,
-    /// Keeps the session of v4.1 from being destroyed as unused.
+    /// The use of a session of v4.1 and later.
     session_user: Option<Arc<SessionUser>>,
     identity: Option<Identity>,
     /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
@@ -354,10 +356,10 @@ impl Connection {
         self.tcp.counters(&self.link.transport)
     }
 
-    /// Goes on over another socket.
-    fn replace_transport(&mut self, transport: Transport) {
+    /// Goes on over another socket; returns the one before.
+    fn replace_transport(&mut self, transport: Transport) -> Transport {
         self.tcp.note_replaced(&self.link.transport);
-        self.link.transport = transport;
+        std::mem::replace(&mut self.link.transport, transport)
     }
 
     /// Returns the address of the server.
@@ -418,6 +420,15 @@ impl Target {
     fn opening_within(&self, timeout: Duration) -> Opening<'_> {
         let Self { service, server, options } = self;
         Opening { service, server: *server, options, timeout }
+    }
+}
+
+/// Gives the slots of its session back, for the next connection.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(user) = &self.session_user {
+            user.return_slots(self.link.session.settled_slots());
+        }
     }
 }
 

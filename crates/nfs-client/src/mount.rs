@@ -13,7 +13,7 @@ use nfs_proto::client::{File, Operation, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
-use crate::connection::{Client4, Control, Granted, Target};
+use crate::connection::{Client4, Control, Granted, SessionSize, Target};
 use crate::error::{CallFailure, MountError};
 use crate::export::{Mounted, mount_export, unmount_export};
 use crate::locate::connect_nfs;
@@ -170,7 +170,8 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
 /// Makes a connection a part of a new client of version 4, and returns the server's root.
 fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFailure> {
     let name = control.target().options.identity.machine_name.clone();
-    let client = Client4::introduce(control, &name)?;
+    let size = SessionSize::of_mount(control.target().options.session);
+    let client = Client4::introduce(control, &name, size)?;
     let granted = client.join(control)?;
     Ok((get_server_root(control)?, client, granted))
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nfs_proto::client::{File, OpenAccess};
 
 use crate::connection::{
-    CALLS_MAX, Client4, Connection, ConnectionOptions, Control, RENEWAL_SLOTS,
+    CALLS_MAX, Client4, Connection, ConnectionOptions, Control, RENEWAL_SLOTS, SessionSize,
 };
 use crate::error::{CallFailure, MountError};
 use crate::mount::Mount;
@@ -65,7 +65,9 @@ fn join_connection(
     let client = match &options.identity {
         None => Arc::clone(of_mount),
         Some(identity) => {
-            let client = Arc::new(Client4::introduce(control, &identity.machine_name)?);
+            let size = SessionSize::of_one(options.slots.min(CALLS_MAX));
+            let client = Client4::introduce(control, &identity.machine_name, size)?;
+            let client = Arc::new(client);
             of_mount.add_other(&client);
             client
         }

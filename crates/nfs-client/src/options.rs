@@ -53,6 +53,24 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
+/// The size of the session that the connections of a mount share, of v4.1 and later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionPlan {
+    /// Connections that the slots are for, that of the mount itself not counted.
+    pub connections: u32,
+    /// Calls that each of them may have in flight.
+    pub slots: u32,
+}
+
+/// One connection with as many calls as Linux's client has in a session.
+///
+/// **Source:** Linux fs/nfs/nfs4client.c, `max_session_slots`.
+impl Default for SessionPlan {
+    fn default() -> Self {
+        Self { connections: 1, slots: 64 }
+    }
+}
+
 /// The export to mount, the caller's identity, and the transfer sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountOptions {
@@ -87,6 +105,8 @@ pub struct MountOptions {
     pub wsize: Option<u32>,
     /// Connections for the load of one client.
     pub nconnect: u32,
+    /// The size of the session that these connections share, of v4.1 and later.
+    pub session: SessionPlan,
     /// How long a datagram may be without a reply before it is sent again.
     pub timeo: Duration,
     /// How often a datagram is sent again before the times start over.
@@ -128,6 +148,7 @@ impl MountOptions {
             rsize: None,
             wsize: None,
             nconnect: 1,
+            session: SessionPlan::default(),
             timeo: Duration::from_millis(1_100),
             retrans: 3,
             udp_window: UdpWindow::Adaptive,

@@ -1,29 +1,42 @@
-//! Sessions and clients of v4.1 at a real server of ours: each that was made is destroyed, and none
-//! is kept for longer than a connection uses it.
+//! Sessions and clients of v4.1 at a real server of ours: one session for all connections of a
+//! client, each of which owns some of its slots, and each session and client that was made is
+//! destroyed. The server counts the operations.
 
-use nfs_client::proto::Status;
-use nfs_client::proto::client::ProtocolVersion;
-use nfs_client::{Connection, ConnectionOptions, Identity, Mount, MountOptions};
-use nfs_server::{Server, ServerConfig};
+use std::time::{Duration, Instant};
+
+use nfs_client::proto::client::{Event, Operation, ProtocolVersion};
+use nfs_client::{
+    Connection, ConnectionOptions, Identity, Mount, MountOptions, Scratch, SessionPlan,
+};
+use nfs_server::{FaultPlan, Server, ServerConfig};
 
 /// Numbers of operations. **Source:** RFC 8881 section 16.2.3.
+const BIND_CONN_TO_SESSION: usize = 41;
 const EXCHANGE_ID: usize = 42;
 const CREATE_SESSION: usize = 43;
 const DESTROY_SESSION: usize = 44;
 const DESTROY_CLIENTID: usize = 57;
 
-fn mount(server: &Server, version: ProtocolVersion) -> Mount {
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn mount(server: &Server, version: ProtocolVersion, session: SessionPlan) -> Mount {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
-    options.version = version;
+    (options.version, options.session) = (version, session);
     Mount::connect(&options).unwrap()
 }
 
+/// A server that grants a session no more than so many slots.
+fn server(session_slots_max: Option<u32>) -> Server {
+    let faults = FaultPlan { session_slots_max, ..FaultPlan::default() };
+    Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
+}
+
 /// Opens a connection of the mount's client, or of one with a name of its own.
-fn open(mount: &Mount, name: Option<&str>) -> Connection {
+fn open(mount: &Mount, name: Option<&str>, slots: usize) -> Connection {
     let identity =
         name.map(|name| Identity { machine_name: name.to_owned(), ..Identity::default() });
-    let options = ConnectionOptions { identity, ..ConnectionOptions::default() };
+    let options = ConnectionOptions { identity, slots, ..ConnectionOptions::default() };
     Connection::open(mount, &options).unwrap()
 }
 
@@ -31,36 +44,160 @@ fn count(server: &Server, operation: usize) -> u64 {
     server.counters().nfs4_operations[operation]
 }
 
+/// The sessions that were made, destroyed and bound to, and the clients made and destroyed.
+fn counts(server: &Server) -> [u64; 5] {
+    [CREATE_SESSION, DESTROY_SESSION, BIND_CONN_TO_SESSION, EXCHANGE_ID, DESTROY_CLIENTID]
+        .map(|operation| count(server, operation))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+fn clock() -> impl Fn() -> u64 {
+    let start = Instant::now();
+    move || start.elapsed().as_nanos() as u64
+}
+
+/// Starts as many GETATTRs as there are free slots, and returns how many.
+fn start_all(connection: &mut Connection, mount: &Mount) -> usize {
+    let slots = connection.free_slots();
+    let root = mount.root();
+    for tag in 0..slots {
+        connection.start(0, tag as u32, &Operation::Getattr { file: &root }).unwrap();
+    }
+    slots
+}
+
+/// Waits for so many calls, each of which must succeed.
+fn finish(connection: &mut Connection, calls: usize) {
+    let (clock, mut scratch, mut ended) = (clock(), Scratch::new(), 0);
+    let mut check = |event: &Event<'_>| assert!(event.result.is_ok(), "{event:?}");
+    while ended < calls {
+        assert!(Duration::from_nanos(clock()) < LIMIT, "{:?}", connection.counters());
+        let wait = Duration::from_millis(100);
+        ended += connection.wait(&mut scratch, &clock, wait, &mut check).unwrap();
+    }
+}
+
+/// Uses all slots of a connection at once, so many times.
+fn call(connection: &mut Connection, mount: &Mount, rounds: usize) {
+    for _ in 0..rounds {
+        let calls = start_all(connection, mount);
+        finish(connection, calls);
+    }
+}
+
 #[test]
-fn every_session_and_client_is_destroyed_in_order() {
+fn a_client_has_one_session_and_each_is_destroyed_in_order() {
     for version in [ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
-        let server = Server::start(ServerConfig::default()).unwrap();
-        let mount = mount(&server, version);
+        let server = server(None);
+        let mount = mount(&server, version, SessionPlan { connections: 2, slots: 1 });
         for _ in 0..3 {
-            let connections = [open(&mount, None), open(&mount, None), open(&mount, Some("other"))];
-            // One is that of the mount, the others are those in use.
+            let connections =
+                [open(&mount, None, 1), open(&mount, None, 1), open(&mount, Some("other"), 1)];
+            // One is that of the mount, the other that of the client in use.
             let alive = count(&server, CREATE_SESSION) - count(&server, DESTROY_SESSION);
-            assert_eq!(alive, 4, "{version}");
+            assert_eq!(alive, 2, "{version}");
             drop(connections);
         }
         mount.unmount().unwrap();
-        assert_eq!(count(&server, CREATE_SESSION), 10, "{version}");
-        assert_eq!(count(&server, DESTROY_SESSION), 10, "{version}");
-        assert_eq!(count(&server, EXCHANGE_ID), 4, "{version}");
-        assert_eq!(count(&server, DESTROY_CLIENTID), 4, "{version}");
+        // Two connections of the mount are bound in each round, and one to destroy the session of
+        // the other client.
+        assert_eq!(counts(&server), [4, 4, 9, 4, 4], "{version}");
         assert_eq!(server.counters().errors, [].into(), "{version}");
     }
 }
 
 #[test]
 fn a_session_in_use_is_left_alone_by_an_unmount() {
-    let server = Server::start(ServerConfig::default()).unwrap();
-    let mount = mount(&server, ProtocolVersion::V4_1);
-    let connection = open(&mount, None);
-    drop(open(&mount, None));
+    let server = server(None);
+    let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan::default());
+    let connection = open(&mount, None, 1);
+    drop(open(&mount, None, 1));
     mount.unmount().unwrap();
-    assert_eq!(count(&server, CREATE_SESSION), 3);
-    assert_eq!(count(&server, DESTROY_SESSION), 2);
-    assert_eq!(server.counters().errors, [(Status::ClientIdBusy, 1)].into());
+    assert_eq!(counts(&server), [1, 0, 2, 1, 0]);
+    assert_eq!(server.counters().errors, [].into());
     drop(connection);
+}
+
+#[test]
+fn connections_own_slots_and_the_next_ones_go_on_with_their_numbers() {
+    let server = server(None);
+    let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 8 });
+    for rounds in 1..4 {
+        let mut connections = Vec::new();
+        for _ in 0..3 {
+            connections.push(open(&mount, None, 8));
+        }
+        // All slots of all connections have a call at the same time.
+        for _ in 0..rounds {
+            let calls: Vec<usize> =
+                connections.iter_mut().map(|connection| start_all(connection, &mount)).collect();
+            assert_eq!(calls, [8; 3]);
+            for connection in &mut connections {
+                finish(connection, 8);
+            }
+        }
+    }
+    mount.unmount().unwrap();
+    assert_eq!(counts(&server), [1, 1, 9, 1, 1]);
+    assert_eq!(server.counters().errors, [].into());
+}
+
+#[test]
+fn slots_of_calls_without_a_reply_are_not_handed_on() {
+    let server = server(None);
+    let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 1, slots: 4 });
+    let mut connection = open(&mount, None, 4);
+    assert_eq!(start_all(&mut connection, &mount), 4);
+    connection.flush(&clock()).unwrap();
+    drop(connection);
+    // What is left is too little, so that the next connection has a session of its own.
+    call(&mut open(&mount, None, 4), &mount, 3);
+    assert_eq!(count(&server, CREATE_SESSION), 2);
+    mount.unmount().unwrap();
+    assert_eq!(counts(&server), [2, 2, 3, 1, 1]);
+    assert_eq!(server.counters().errors, [].into());
+}
+
+#[test]
+fn few_slots_are_shared_evenly_and_a_connection_without_one_has_its_own_session() {
+    // One slot is that of the mount; 12 are left for three connections.
+    let server = server(Some(13));
+    let plan = SessionPlan { connections: 3, slots: 8 };
+    let mount = mount(&server, ProtocolVersion::V4_1, plan);
+    let mut connections = [open(&mount, None, 8), open(&mount, None, 8), open(&mount, None, 8)];
+    assert_eq!(connections.each_ref().map(Connection::free_slots), [4; 3]);
+    for connection in &mut connections {
+        call(connection, &mount, 3);
+    }
+    assert_eq!(counts(&server), [1, 0, 3, 1, 0]);
+    let mut fourth = open(&mount, None, 8);
+    call(&mut fourth, &mount, 3);
+    assert_eq!(count(&server, CREATE_SESSION), 2);
+    drop((connections, fourth));
+    mount.unmount().unwrap();
+    assert_eq!(count(&server, DESTROY_SESSION), 2);
+    assert_eq!(server.counters().errors, [].into());
+}
+
+#[test]
+fn a_restart_is_recovered_from_once_for_all_connections() {
+    let server = server(None);
+    let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 4 });
+    let mut connections = [open(&mount, None, 4), open(&mount, None, 4), open(&mount, None, 4)];
+    for restarts in 1..3 {
+        server.restart_now();
+        for connection in &mut connections {
+            call(connection, &mount, 2);
+            assert_eq!(connection.counters().rebinds, restarts);
+        }
+        // The client is introduced again, once, and has one session again.
+        assert_eq!(count(&server, EXCHANGE_ID), restarts + 1);
+        assert_eq!(count(&server, DESTROY_SESSION), 0);
+    }
+    let created = count(&server, CREATE_SESSION);
+    // The first connection asks with the client id that the server has forgotten.
+    assert_eq!(created, 5, "one, and two for each restart");
+    for connection in &connections {
+        assert_eq!(connection.free_slots(), 4);
+    }
 }

@@ -79,7 +79,7 @@ pub const NFS4_CLIENTS_MAX: usize = 65_536;
 pub const NFS4_SESSIONS_MAX: usize = 131_072;
 
 /// Most slots granted to one session.
-pub const NFS4_SESSION_SLOTS_MAX: u32 = 1024;
+pub const NFS4_SESSION_SLOTS_MAX: u32 = 16_384;
 
 /// Most slots of all sessions together: 48 MiB without kept replies.
 pub const NFS4_SLOTS_MAX: usize = 1 << 20;

@@ -213,7 +213,8 @@ fn the_data_was_not_waited_for() {
 
 #[test]
 fn slots_that_a_server_grants_bound_the_depth() {
-    let planned = FaultPlan { session_slots_max: Some(4), ..FaultPlan::default() };
+    // One slot is that of the mount, and four are for the ops.
+    let planned = FaultPlan { session_slots_max: Some(5), ..FaultPlan::default() };
     let few = server(ServerConfig { faults: planned, ..ServerConfig::default() });
     for (version, queue_depth, is_limited) in
         [(NfsVersion::V4_1, 8, true), (NfsVersion::V4_1, 4, false), (NfsVersion::V4_0, 8, false)]

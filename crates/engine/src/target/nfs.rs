@@ -70,6 +70,7 @@ impl NfsAccess {
             interrupt: timer.interrupt(),
             rsize: spec.transfer_size_bytes,
             wsize: spec.transfer_size_bytes,
+            session: opening::session_plan(spec),
             timeout,
             // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
             congestion_control: target.is_loopback().then(|| "cubic".to_owned()),

@@ -1,18 +1,17 @@
 //! A client of NFS version 4, as its server knows it.
 //!
 //! [`Client4`] is introduced once; each connection of it then joins: in v4.0 by an owner range of
-//! its own, in v4.1 and later by a session of its own. The server forgets a client whose lease is
-//! not renewed: whatever a connection does renews it, and a connection that is idle does so by
-//! itself. Sessions end when their connections are gone, by the next connection that is opened or
-//! by the unmount, and the client ends after all of its sessions. All of this blocks and belongs
-//! to set-up, recovery and the end.
+//! its own, in v4.1 and later also by a share of the slots of the client's one session (see
+//! `shared_session`). The server forgets a client whose lease is not renewed: whatever a connection
+//! does renews it, and a connection that is idle does so by itself. The unmount destroys session
+//! and client. All of this blocks and belongs to set-up, recovery and the end.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use nfs_proto::client::{Binding, Event, ProtocolVersion};
+use nfs_proto::client::{Binding, Event, ProtocolVersion, is_unbound};
 use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
@@ -22,6 +21,7 @@ use nfs_proto::nfs4::{
 use nfs_proto::{CallError, DecodeError, Status};
 
 use super::Control;
+use super::shared_session::{Granted, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
 use crate::options::TRANSFER_BYTES_DEFAULT;
 
@@ -44,6 +44,7 @@ pub(crate) struct Client4 {
     version: ProtocolVersion,
     name: String,
     verifier: Verifier,
+    size: SessionSize,
     record: Mutex<Record>,
 }
 
@@ -57,28 +58,19 @@ struct Record {
     complete: bool,
     connections: u64,
     lease: Duration,
-    /// Sessions that were made and not destroyed.
-    sessions: Vec<OpenSession>,
+    /// The session that connections share.
+    shared: Option<SharedSession>,
+    /// Sessions of connections for which the shared one had no slot.
+    own_sessions: Vec<OwnSession>,
     /// Further clients of the same mount, whose connections have identities of their own.
     others: Vec<Arc<Client4>>,
 }
 
-/// A session that the server holds for this client.
+/// A session of one connection.
 #[derive(Debug)]
-struct OpenSession {
+struct OwnSession {
     session: SessionId,
     user: Weak<SessionUser>,
-}
-
-/// Proof that a connection uses its session, for as long as it is there.
-#[derive(Debug)]
-pub(crate) struct SessionUser;
-
-/// The limits that the server granted a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Granted {
-    pub(crate) read_bytes: u32,
-    pub(crate) write_bytes: u32,
 }
 
 impl Client4 {
@@ -86,6 +78,7 @@ impl Client4 {
     pub(crate) fn introduce(
         control: &mut Control,
         machine_name: &str,
+        size: SessionSize,
     ) -> Result<Self, CallFailure> {
         // The name must differ between processes and the verifier between lives of one: the server
         // discards all state of a name that comes with another verifier. RFC 8881 section 2.4.
@@ -96,13 +89,15 @@ impl Client4 {
             complete: false,
             connections: 0,
             lease: Duration::from_secs(90),
-            sessions: Vec::new(),
+            shared: None,
+            own_sessions: Vec::new(),
             others: Vec::new(),
         };
         let client = Self {
             version: control.version(),
             name: format!("{machine_name}/{}/{random:016x}", std::process::id()),
             verifier: Verifier(random.to_be_bytes()),
+            size,
             record: Mutex::new(record),
         };
         client.introduce_to(control, &mut client.lock_record())?;
@@ -120,20 +115,25 @@ impl Client4 {
         (record.client, record.sequence, record.complete) = (client, sequence, false);
         // A server that has forgotten the client has none of its sessions, and may give their ids
         // to others.
-        record.sessions.clear();
+        record.own_sessions.clear();
+        record.shared = None;
         Ok(())
     }
 
     /// Makes a connection a part of this client, in place of one that belonged to `former` and
-    /// was refused; a client that the server has forgotten is introduced again.
+    /// was refused in `session`; what the server has forgotten is made again, once for all
+    /// connections: they take turns here, and the first one finds the session that it had.
     pub(crate) fn join_again(
         &self,
         control: &mut Control,
         former: ClientId,
+        session: SessionId,
     ) -> Result<(), CallFailure> {
         let mut record = self.lock_record();
-        // Of several connections only the first one to come here has to introduce it.
         let forgotten = if self.version.has_sessions() {
+            if record.shared.as_ref().is_some_and(|shared| shared.id == session) {
+                record.shared = None;
+            }
             match self.join_as(control, &mut record) {
                 Err(failure) if failure.status() == Some(Status::StaleClientId) => true,
                 result => return result.map(drop),
@@ -153,31 +153,21 @@ impl Client4 {
     }
 
     fn join_as(&self, control: &mut Control, record: &mut Record) -> Result<Granted, CallFailure> {
-        let slots = control.slots() as u32;
         record.connections += 1;
         // Opens of one owner are merged by the server, and in v4.0 its calls take turns. Each
         // connection numbers its owners from a base of its own, so that none meets another's.
-        let mut binding = Binding {
+        let binding = Binding {
             client: record.client,
             owner_base: record.connections * OWNERS_PER_CONNECTION,
-            slots,
+            slots: control.slots() as u32,
             ..Binding::default()
         };
         let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
-            let channel = create_session(control, record, slots, &mut binding)?;
-            // CREATE_SESSION has a sequence number of its own for each client, so that a retry
-            // makes no second session: RFC 8881 section 18.36.4.
-            record.sequence += 1;
-            let user = Arc::new(SessionUser);
-            let (session, weak_user) = (binding.session, Arc::downgrade(&user));
-            record.sessions.retain(|open| open.session != session);
-            record.sessions.push(OpenSession { session, user: weak_user });
-            control.set_session_user(user);
-            granted.read_bytes = payload_bytes(channel.response_bytes_max);
-            granted.write_bytes = payload_bytes(channel.request_bytes_max);
+            granted = self.join_session(control, record, binding)?;
+        } else {
+            control.session().bind(&binding);
         }
-        control.session().bind(&binding);
         if self.version.has_sessions() && !record.complete {
             // The server grants nothing that might conflict with a reclaim before this client has
             // stated that it has none; without it OPEN would be answered GRACE. RFC 8881 section
@@ -196,6 +186,39 @@ impl Client4 {
         Ok(granted)
     }
 
+    /// Gives a connection its slots of the client's session, or a session of its own where that
+    /// has none left.
+    fn join_session(
+        &self,
+        control: &mut Control,
+        record: &mut Record,
+        mut binding: Binding,
+    ) -> Result<Granted, CallFailure> {
+        let shared = match record.shared.take() {
+            // The server may have forgotten it since, in a restart between two passes.
+            Some(shared) if bind_connection(control, shared.id)? => shared,
+            _ => {
+                let slots = self.size.slots.max(binding.slots);
+                let (id, channel) = create_session(control, record, slots)?;
+                SharedSession::new(id, &channel)
+            }
+        };
+        let shared = record.shared.insert(shared);
+        if let Some(slots) = shared.take_slots(binding.slots, self.size) {
+            binding.session = shared.id;
+            control.session().bind_share(&binding, &shared.share(&slots));
+            control.set_session_user(Arc::new(shared.add_user()));
+            return Ok(shared.granted);
+        }
+        let (session, channel) = create_session(control, record, binding.slots)?;
+        (binding.session, binding.slots) = (session, channel.requests_max);
+        let user = Arc::new(SessionUser::of_own());
+        record.own_sessions.push(OwnSession { session, user: Arc::downgrade(&user) });
+        control.set_session_user(user);
+        control.session().bind(&binding);
+        Ok(Granted::of(&channel))
+    }
+
     /// Returns how often an idle connection renews the lease.
     pub(crate) fn renewal_interval(&self) -> Duration {
         // Two renewals may be lost before the lease is: RFC 7530 section 9.5 leaves the rate open.
@@ -209,7 +232,7 @@ impl Client4 {
         }
     }
 
-    /// Destroys the sessions whose connections are gone, and the further clients that have no
+    /// Destroys the sessions of connections that are gone, and the further clients that have no
     /// other. Servers bound both, so that what a pass leaves would be missing in the next one.
     pub(crate) fn destroy_unused(&self, control: &mut Control) -> Result<(), CallFailure> {
         let mut record = self.lock_record();
@@ -229,29 +252,27 @@ impl Client4 {
     /// did.
     fn destroy_if_unused(&self, control: &mut Control) -> Result<bool, CallFailure> {
         let mut record = self.lock_record();
-        if record.sessions.iter().any(OpenSession::is_used) {
+        if record.users() > 0 {
             return Ok(false);
         }
-        record.destroy_unused_sessions(control)?;
-        destroy_client(control, record.client)?;
+        record.destroy_all(control)?;
         Ok(true)
     }
 
-    /// Takes leave of the server, which forgets the client then.
+    /// Takes leave of the server, which forgets the client then. Where connections are in use yet
+    /// it would refuse to; it forgets all of it with the lease.
     pub(crate) fn leave(&self, control: &mut Control) -> Result<(), CallFailure> {
         if !self.version.has_sessions() {
             return Ok(());
         }
         self.destroy_unused(control)?;
-        // The session of the connection that says all this is the last one. A client is only
-        // destroyed once it has no session: RFC 8881 section 18.50.3.
-        let session = control.session().session_id();
         let mut record = self.lock_record();
-        record.sessions.retain(|open| open.session != session);
-        ignore_refusal(control.compound(&[Op::DestroySession { session }], |event| {
-            check_result(event, OpCode::DestroySession)
-        }))?;
-        destroy_client(control, record.client)
+        let own = control.session().session_id();
+        let is_shared = record.shared.as_ref().is_some_and(|shared| shared.id == own);
+        if record.users() > u32::from(is_shared) {
+            return Ok(());
+        }
+        record.destroy_all(control)
     }
 
     fn lock_record(&self) -> MutexGuard<'_, Record> {
@@ -260,29 +281,63 @@ impl Client4 {
 }
 
 impl Record {
-    /// Destroys the sessions whose connections are gone.
+    /// Returns how many connections there are in sessions, that of the mount included.
+    fn users(&self) -> u32 {
+        let mut users = self.shared.as_ref().map_or(0, SharedSession::users);
+        for own in &self.own_sessions {
+            users += u32::from(own.is_used());
+        }
+        users
+    }
+
+    /// Destroys the sessions of connections that are gone.
     fn destroy_unused_sessions(&mut self, control: &mut Control) -> Result<(), CallFailure> {
-        while let Some(index) = self.sessions.iter().position(|open| !open.is_used()) {
-            destroy_session(control, self.sessions[index].session)?;
-            self.sessions.swap_remove(index);
+        while let Some(index) = self.own_sessions.iter().position(|own| !own.is_used()) {
+            destroy_session(control, self.own_sessions[index].session)?;
+            self.own_sessions.swap_remove(index);
         }
         Ok(())
     }
+
+    /// Destroys all sessions, then the client: it is only destroyed once it has none.
+    ///
+    /// **Source:** RFC 8881 section 18.50.3.
+    fn destroy_all(&mut self, control: &mut Control) -> Result<(), CallFailure> {
+        self.destroy_unused_sessions(control)?;
+        if let Some(shared) = self.shared.take() {
+            destroy_session(control, shared.id)?;
+        }
+        destroy_client(control, self.client)
+    }
 }
 
-impl OpenSession {
+impl OwnSession {
     fn is_used(&self) -> bool {
         self.user.strong_count() > 0
     }
 }
 
-/// Destroys a session that another connection had. That takes a connection that is bound to it:
-/// RFC 8881 sections 18.34 and 18.37.3.
-fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), CallFailure> {
+/// Binds a connection to a session, and says whether the server knows the session. A server that
+/// refuses for another reason binds it by itself, with the first SEQUENCE.
+/// **Source:** RFC 8881 sections 2.10.3.1 and 18.34.
+fn bind_connection(control: &mut Control, session: SessionId) -> Result<bool, CallFailure> {
     let bind = Op::BindConnToSession { session, direction: direction::FORE, rdma: false };
-    ignore_refusal(
-        control.compound(&[bind], |event| check_result(event, OpCode::BindConnToSession)),
-    )?;
+    let bound = control.compound(&[bind], |event| check_result(event, OpCode::BindConnToSession));
+    match bound {
+        Err(failure) => match failure.status() {
+            Some(status) => Ok(!is_unbound(status)),
+            None => Err(failure),
+        },
+        Ok(()) => Ok(true),
+    }
+}
+
+/// Destroys a session. That takes a connection that is bound to it: RFC 8881 sections 18.34 and
+/// 18.37.3.
+fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), CallFailure> {
+    if control.session().session_id() != session && !bind_connection(control, session)? {
+        return Ok(());
+    }
     ignore_refusal(control.compound(&[Op::DestroySession { session }], |event| {
         check_result(event, OpCode::DestroySession)
     }))
@@ -290,8 +345,6 @@ fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), Call
 
 /// Destroys a client that has no session any more.
 fn destroy_client(control: &mut Control, client: ClientId) -> Result<(), CallFailure> {
-    // Where connections are in use yet, their sessions are, too: CLIENTID_BUSY. The server forgets
-    // all of it with the lease.
     ignore_refusal(control.compound(&[Op::DestroyClientid { client }], |event| {
         check_result(event, OpCode::DestroyClientid)
     }))
@@ -342,19 +395,13 @@ fn set_client_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Client
     Ok(client)
 }
 
-/// Returns the largest payload of a message of a channel; never less than any server can carry.
-fn payload_bytes(message_bytes: u32) -> u32 {
-    message_bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096)
-}
-
-/// Makes a session and returns the limits of its fore channel.
+/// Makes a session; returns it and the limits of its fore channel.
 /// **Source:** RFC 8881 section 18.36.
 fn create_session(
     control: &mut Control,
-    record: &Record,
+    record: &mut Record,
     slots: u32,
-    binding: &mut Binding,
-) -> Result<ChannelAttributes, CallFailure> {
+) -> Result<(SessionId, ChannelAttributes), CallFailure> {
     let fore = ChannelAttributes {
         header_pad_bytes: 0,
         request_bytes_max: CHANNEL_BYTES,
@@ -380,14 +427,16 @@ fn create_session(
         callback_program: CALLBACK_PROGRAM,
         security: List::build(&mut scratch, [CallbackSecurity::None]),
     };
-    let (session, granted) =
+    let (session, mut granted) =
         control.compound(&[op], |event| match event.result_of(OpCode::CreateSession)? {
             OpOk::CreateSession { session, fore, .. } => Ok((session, fore)),
             _ => Err(unexpected_result()),
         })?;
-    binding.session = session;
-    binding.slots = granted.requests_max.clamp(1, slots);
-    Ok(granted)
+    // CREATE_SESSION has a sequence number of its own for each client, so that a retry makes no
+    // second session: RFC 8881 section 18.36.4.
+    record.sequence += 1;
+    granted.requests_max = granted.requests_max.clamp(1, slots);
+    Ok((session, granted))
 }
 
 /// Asks for how long the server keeps a client that is silent.

@@ -16,7 +16,7 @@ use nfs_proto::nfs4::Op;
 use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
-use super::client4::SessionUser;
+use super::shared_session::SessionUser;
 use super::{Connection, ConnectionOptions, Target, target_of};
 use crate::error::{CallFailure, ConnectionError, MountError, Silence};
 use crate::interrupt::POLL_INTERVAL;

@@ -164,15 +164,18 @@ impl Connection {
         // and its binding replace those of this connection, whose calls in flight are adapted to
         // it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
-        let former = session.client();
+        let (former, former_session) = (session.client(), session.session_id());
         let mut control = Control::over(fresh);
         client
-            .join_again(&mut control, former)
+            .join_again(&mut control, former, former_session)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
-        let Self { link, session_user, .. } = control.into_connection();
-        self.replace_transport(link.transport);
-        self.session_user = session_user;
-        self.link.session.resume(now_ns, &link.session);
+        let mut fresh = control.into_connection();
+        self.tcp.note_replaced(&self.link.transport);
+        std::mem::swap(&mut self.link.transport, &mut fresh.link.transport);
+        // Slots of the former session are of no use, and those of the present one are ours now:
+        // neither is given back when `fresh` goes.
+        self.session_user = fresh.session_user.take();
+        self.link.session.resume(now_ns, &fresh.link.session);
         self.forgotten = false;
         Ok(())
     }
@@ -221,7 +224,7 @@ impl Connection {
         };
         match attempt {
             Attempt::Open(transport) => {
-                self.replace_transport(transport);
+                drop(self.replace_transport(transport));
                 self.link.session.reconnected(now_ns);
                 Ok(true)
             }

@@ -14,7 +14,10 @@ use super::event::{Completed, Event};
 use super::operation::{Data, Kind, Operation, PayloadRange};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
-use super::types::{Binding, Config, Counters, Framing, PayloadWant, Pending, Retry, StartError};
+use super::types::{
+    Binding, Config, Counters, Framing, PayloadWant, Pending, Retry, SessionSlot, SlotShare,
+    StartError,
+};
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
@@ -143,6 +146,26 @@ impl Session {
         assert!(binding.slots > 0, "a session has slots");
         self.dialect.bind(binding);
         self.table.limit_to(binding.slots);
+    }
+
+    /// Joins a client and some slots of a session that other connections use, too; their calls
+    /// go on where they stand.
+    ///
+    /// # Panics
+    /// When the share has no slot.
+    pub fn bind_share(&mut self, binding: &Binding, share: &SlotShare<'_>) {
+        assert!(!share.slots.is_empty(), "a share of a session has slots");
+        self.dialect.bind(binding);
+        self.dialect.set_share(share);
+        self.table.limit_to(share.slots.len() as u32);
+    }
+
+    /// Iterates over the slots that another connection of the session may go on with: those whose
+    /// last call was answered, so that the number of the next one is known.
+    pub fn settled_slots(&self) -> impl Iterator<Item = SessionSlot> {
+        let limit = self.table.limit_count();
+        let is_free = |index: &u32| self.table.get(*index).state == SlotState::Free;
+        (0..limit).filter(is_free).filter_map(|index| self.dialect.settled_slot(index))
     }
 
     /// Returns the client that a connection of version 4 belongs to.

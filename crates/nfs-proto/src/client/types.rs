@@ -119,6 +119,31 @@ pub struct Binding {
     pub owner_base: u64,
 }
 
+/// A slot of a session, and where its calls stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionSlot {
+    /// Number of the slot in its session.
+    pub number: u32,
+    /// Sequence number of its next call.
+    pub sequence: u32,
+}
+
+impl SessionSlot {
+    /// Makes a slot that had no call yet.
+    pub const fn unused(number: u32) -> Self {
+        Self { number, sequence: 1 }
+    }
+}
+
+/// The slots of a session that one of its connections uses; the others use the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotShare<'a> {
+    /// Slots of the connection, at least one.
+    pub slots: &'a [SessionSlot],
+    /// The highest slot that any connection of the session uses.
+    pub highest_slot: u32,
+}
+
 /// Tells why a call was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {

@@ -9,7 +9,10 @@ use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::ProtocolVersion;
-use nfs_client::{CALLS_MAX, CallFailure, Connection, ConnectionOptions, Mount};
+use nfs_client::{
+    CALLS_MAX, CallFailure, Connection, ConnectionOptions, Mount, SessionPlan,
+    TRANSFER_BYTES_DEFAULT,
+};
 use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
@@ -332,6 +335,22 @@ fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
         _ => 0,
     };
     spec.queue_depth + ahead.div_ceil(transfers_per_op)
+}
+
+/// Returns the session that the connections of a run share in v4.1 and later: for the deepest of
+/// its passes, and some more slots where a server's transfers turn out smaller than requested.
+pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
+    let nfs = spec.nfs();
+    let requested = spec.transfer_size_bytes.unwrap_or(TRANSFER_BYTES_DEFAULT);
+    let transfer_bytes = requested.clamp(1, largest_op(spec).max(1));
+    let per_op = op_bytes(spec).div_ceil(u64::from(transfer_bytes)).clamp(1, CALLS_MAX as u64);
+    let ahead = nfs.read_ahead.max(nfs.write_behind).div_ceil(per_op as u32);
+    let per_connection = (spec.queue_depth + ahead).div_ceil(nfs.nconnect);
+    let slots = (per_op as u32).saturating_mul(per_connection);
+    SessionPlan {
+        connections: spec.workers * nfs.nconnect,
+        slots: slots.clamp(SessionPlan::default().slots, CALLS_MAX as u32),
+    }
 }
 
 /// Chooses how safe WRITEs are to be: as the plan says, or as safe as the durability wants them.

@@ -14,7 +14,7 @@ use super::file::File;
 use super::listing::Listing;
 use super::operation::{Kind, Operation, OperationKind};
 use super::slot::Slot;
-use super::types::{Binding, StartError};
+use super::types::{Binding, SessionSlot, SlotShare, StartError};
 use crate::error::DecodeError;
 use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId};
 use crate::status::{CallError, Status};
@@ -95,6 +95,16 @@ impl Dialect {
     /// Joins a client of version 4, and a session of it.
     pub(super) fn bind(&mut self, binding: &Binding) {
         self.v4.bind(binding);
+    }
+
+    /// Takes slots of a session that has other connections, too.
+    pub(super) fn set_share(&mut self, share: &SlotShare<'_>) {
+        self.v4.set_share(share);
+    }
+
+    /// Returns a slot of the session, if the number of its next call is known.
+    pub(super) fn settled_slot(&self, slot: u32) -> Option<SessionSlot> {
+        self.v4.settled_slot(slot)
     }
 
     /// Takes over the binding of another connection of the same version.

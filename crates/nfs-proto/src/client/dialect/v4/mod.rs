@@ -2,8 +2,8 @@
 //!
 //! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
 //! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
-//! sequence numbers of their own. The session's slot number is the call's slot number. SEQUENCE is
-//! always the first operation and stands at a fixed place, so that a call that is made again only
+//! sequence numbers of their own. A slot of this connection stands for one of the session, whose
+//! other slots belong to other connections. SEQUENCE is always the first operation and stands at a fixed place, so that a call that is made again only
 //! has a few words replaced.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
@@ -22,7 +22,7 @@ use owners::{Owners, advances_seqid};
 use super::super::operation::{Operation, OperationKind};
 use super::super::resume::{is_unbound, refuses_opener};
 use super::super::slot::Slot;
-use super::super::types::{Binding, StartError};
+use super::super::types::{Binding, SessionSlot, SlotShare, StartError};
 use super::{Delivery, Next};
 use crate::nfs4::{
     ClientId, CompoundBuilder, CompoundReply, Op, OpCode, OpOk, OpResult, SessionId, open_result,
@@ -35,6 +35,7 @@ use crate::xdr::{Reader, Writer};
 // version, count and number of the operation precede them.
 const SESSION_AT: usize = 16;
 const SEQUENCE_AT: usize = SESSION_AT + 16;
+const SLOT_AT: usize = SEQUENCE_AT + 4;
 
 /// Room for the attributes of a call, which are encoded before their length is known.
 const SCRATCH_BYTES: usize = 512;
@@ -47,6 +48,10 @@ const NAME_AFTER: usize = CLIENT_AFTER + 8 + 4;
 /// The part of a slot's call that changes from call to call.
 #[derive(Debug, Clone, Copy, Default)]
 struct SlotState {
+    /// Number of the slot in the session.
+    number: u32,
+    /// The server may or may not have seen the last call, so that `sequence` is a guess.
+    is_unsettled: bool,
     /// The sequence number of the next call, or of the one that is out.
     sequence: u32,
     /// Offset of the compound in the call, if one with a SEQUENCE is out.
@@ -98,10 +103,29 @@ impl State {
         // Each SEQUENCE states the highest slot in use, so that the server may forget the replies
         // of those above. It is constant here: slots are granted once.
         self.highest_slot = binding.slots.saturating_sub(1);
-        for slot in &mut self.slots {
-            slot.sequence = 1;
-        }
+        self.reset_slots();
         self.owners.reset(binding.owner_base);
+    }
+
+    /// Has each slot of the connection stand for the one of the session that has its number.
+    fn reset_slots(&mut self) {
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            (slot.number, slot.sequence, slot.is_unsettled) = (number as u32, 1, false);
+        }
+    }
+
+    /// Takes slots of a session that has other connections, too.
+    pub(super) fn set_share(&mut self, share: &SlotShare<'_>) {
+        self.highest_slot = share.highest_slot;
+        for (slot, given) in self.slots.iter_mut().zip(share.slots) {
+            (slot.number, slot.sequence) = (given.number, given.sequence);
+        }
+    }
+
+    /// Returns a slot of the session, if the number of its next call is known.
+    pub(super) fn settled_slot(&self, slot: u32) -> Option<SessionSlot> {
+        let SlotState { number, sequence, is_unsettled, .. } = *self.slots.get(slot as usize)?;
+        if is_unsettled { None } else { Some(SessionSlot { number, sequence }) }
     }
 
     /// Takes over the binding of another connection, its sequence numbers included. The calls of
@@ -110,11 +134,9 @@ impl State {
         self.client = fresh.client;
         self.session = fresh.session;
         self.highest_slot = fresh.highest_slot;
-        for slot in &mut self.slots {
-            slot.sequence = 1;
-        }
+        self.reset_slots();
         for (slot, fresh) in self.slots.iter_mut().zip(&fresh.slots) {
-            slot.sequence = fresh.sequence;
+            (slot.number, slot.sequence) = (fresh.number, fresh.sequence);
         }
         self.owners.reset(fresh.owners.base());
     }
@@ -232,7 +254,7 @@ impl State {
             builder.push(&Op::Sequence {
                 session: self.session,
                 sequence: state.sequence,
-                slot,
+                slot: state.number,
                 highest_slot: self.highest_slot,
                 cache_this,
             });
@@ -279,6 +301,7 @@ impl State {
                 // The slot moved on: the server has accepted this number and expects the next one,
                 // whatever became of the operations behind SEQUENCE.
                 state.sequence = state.sequence.wrapping_add(1);
+                state.is_unsettled = false;
                 self.status_flags = flags;
                 Next::Done
             }
@@ -344,6 +367,7 @@ impl State {
         let mut writer = Writer::new(header);
         if let Some(at) = state.sequenced_at {
             writer.set_u32(at + SEQUENCE_AT, state.sequence);
+            writer.set_u32(at + SLOT_AT, state.number);
             header[at + SESSION_AT..at + SEQUENCE_AT].copy_from_slice(&self.session.0);
         } else if let Some(owner) = state.owner {
             writer.set_u32(state.seqid_at, self.owners.seqid_of(owner));
@@ -358,6 +382,7 @@ impl State {
         if delivery == Delivery::Sent {
             let moves = u32::from(state.sequenced_at.is_some());
             state.sequence = state.sequence.wrapping_add(moves);
+            state.is_unsettled |= state.sequenced_at.is_some();
         } else if let Some(owner) = owner {
             self.owners.release(owner);
         }

@@ -1,0 +1,160 @@
+//! The session of a client of v4.1 and later, and how its connections share the slots.
+//!
+//! A slot belongs to one connection at a time, so that its sequence number is the state of one
+//! thread and a call takes no lock. [`SharedSession`] hands slots out to connections that are
+//! opened and takes back those of connections that are closed; a slot whose last call had no reply
+//! is not handed out again, since the number of its next call is not known. Each session has a pool
+//! of its own, so that slots of an earlier one go where no connection takes them.
+//! **Source:** RFC 8881 sections 2.10.3 and 2.10.6.1.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nfs_proto::client::{SessionSlot, SlotShare};
+use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
+use nfs_proto::nfs4::{ChannelAttributes, SessionId};
+
+use super::recovery::RENEWAL_SLOTS;
+use crate::options::SessionPlan;
+
+/// The number of slots that a client requests for its session, and for how many connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionSize {
+    /// Connections that share what the mount's own leaves.
+    connections: u32,
+    /// Slots of the mount's own connection.
+    reserved: u32,
+    /// Slots of all.
+    pub(super) slots: u32,
+}
+
+impl SessionSize {
+    /// The session of a mount, whose own connection makes one call at a time.
+    pub(crate) fn of_mount(plan: SessionPlan) -> Self {
+        Self::of(plan, 1)
+    }
+
+    /// The session of a client with one connection.
+    pub(crate) fn of_one(slots: usize) -> Self {
+        Self::of(SessionPlan { connections: 1, slots: slots as u32 }, 0)
+    }
+
+    fn of(plan: SessionPlan, reserved: u32) -> Self {
+        let SessionPlan { connections, slots } = plan;
+        let each = slots.saturating_add(RENEWAL_SLOTS as u32);
+        let slots = each.saturating_mul(connections).saturating_add(reserved);
+        Self { connections: connections.max(1), reserved, slots }
+    }
+}
+
+/// The limits that the server granted a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Granted {
+    pub(crate) read_bytes: u32,
+    pub(crate) write_bytes: u32,
+}
+
+impl Granted {
+    pub(super) fn of(channel: &ChannelAttributes) -> Self {
+        Self {
+            read_bytes: payload_bytes(channel.response_bytes_max),
+            write_bytes: payload_bytes(channel.request_bytes_max),
+        }
+    }
+}
+
+/// Returns the largest payload of a message of a channel; never less than any server can carry.
+fn payload_bytes(message_bytes: u32) -> u32 {
+    message_bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096)
+}
+
+/// The session that the connections of a client share.
+#[derive(Debug)]
+pub(super) struct SharedSession {
+    pub(super) id: SessionId,
+    pub(super) granted: Granted,
+    slots: u32,
+    pool: Arc<Mutex<Pool>>,
+}
+
+/// The part that connections change when they are opened and closed.
+#[derive(Debug)]
+struct Pool {
+    /// Connections that have slots of the session.
+    users: u32,
+    /// Slots that no connection has.
+    free: Vec<SessionSlot>,
+}
+
+impl SharedSession {
+    pub(super) fn new(id: SessionId, channel: &ChannelAttributes) -> Self {
+        let slots = channel.requests_max;
+        let free = (0..slots).rev().map(SessionSlot::unused).collect();
+        let pool = Arc::new(Mutex::new(Pool { users: 0, free }));
+        Self { id, granted: Granted::of(channel), slots, pool }
+    }
+
+    /// Returns how many connections have slots of the session.
+    pub(super) fn users(&self) -> u32 {
+        lock_pool(&self.pool).users
+    }
+
+    /// Makes a connection a user of the session.
+    pub(super) fn add_user(&self) -> SessionUser {
+        lock_pool(&self.pool).users += 1;
+        SessionUser { shared: Some(Arc::clone(&self.pool)) }
+    }
+
+    /// Hands slots out to a connection that wants so many: fewer where the server has granted
+    /// fewer than were requested, each connection the same number. `None` where so many are not
+    /// left.
+    pub(super) fn take_slots(&self, wanted: u32, size: SessionSize) -> Option<Vec<SessionSlot>> {
+        let mut count = wanted;
+        if self.slots < size.slots {
+            let share = self.slots.saturating_sub(size.reserved) / size.connections;
+            count = wanted.min(share.max(1));
+        }
+        let mut pool = lock_pool(&self.pool);
+        let kept = pool.free.len().checked_sub(count as usize)?;
+        let mut slots = pool.free.split_off(kept);
+        slots.reverse();
+        Some(slots)
+    }
+
+    /// Returns slots as a connection is bound to them.
+    pub(super) fn share<'a>(&self, slots: &'a [SessionSlot]) -> SlotShare<'a> {
+        SlotShare { slots, highest_slot: self.slots - 1 }
+    }
+}
+
+/// Proof that a connection uses a session, for as long as it is there.
+#[derive(Debug)]
+pub(crate) struct SessionUser {
+    /// The pool of a session that other connections use, too.
+    shared: Option<Arc<Mutex<Pool>>>,
+}
+
+impl SessionUser {
+    /// Makes the only user of a session.
+    pub(super) const fn of_own() -> Self {
+        Self { shared: None }
+    }
+
+    /// Gives slots back, for the next connection that is opened.
+    pub(super) fn return_slots(&self, slots: impl Iterator<Item = SessionSlot>) {
+        if let Some(pool) = &self.shared {
+            lock_pool(pool).free.extend(slots);
+        }
+    }
+}
+
+impl Drop for SessionUser {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.shared {
+            lock_pool(pool).users -= 1;
+        }
+    }
+}
+
+fn lock_pool(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
