@@ -125,7 +125,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         };
         let before = ALLOCATIONS.get();
         let end = worker.run();
-        assert_eq!((end.ending, watch.left), (Ending::Complete, 0));
+        assert_eq!((end.ending, watch.left), (Ending::Complete, 0), "{pass:?}");
         assert_eq!(end.recorder.errors(), 0, "{pass:?}");
         total += ALLOCATIONS.get() - before;
     }

@@ -132,11 +132,22 @@ fn v4_checks_open_and_what_comes_without_one() {
     assert!(matches!(reply.ok(), OpOk::Access { supported: 0x2d, access: 0x01 }));
     assert_eq!(in_export(&mut other, Op::Remove { name: b"f" }).status(), Status::Perm);
 
+    let read = |stateid| Op::Read { stateid, offset: 0, count: 9 };
+    for stateid in [Stateid::ANONYMOUS, Stateid::READ_BYPASS] {
+        assert_eq!(other.call(&[Op::Putfh { file }, read(stateid)]).status(), Status::Ok);
+    }
+    let write = Op::Write {
+        stateid: Stateid::ANONYMOUS,
+        offset: 0,
+        stable: nfs4::StableHow::Unstable,
+        data: b"x",
+    };
+    assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Access);
+
     // An OPEN outlives a chmod, as a file descriptor does; a stateid of no OPEN is checked.
     let mut scratch = Vec::new();
     let shut = Op::Setattr { stateid, attributes: mode(0, &mut scratch) };
     assert_eq!(owner.call(&[Op::Putfh { file }, shut]).status(), Status::Ok);
-    let read = |stateid| Op::Read { stateid, offset: 0, count: 9 };
     assert_eq!(other.call(&[Op::Putfh { file }, read(reading)]).status(), Status::Ok);
     let unopened = other.call(&[Op::Putfh { file }, read(Stateid::ANONYMOUS)]);
     assert_eq!(unopened.status(), Status::Access);

@@ -66,6 +66,8 @@ pub struct NfsFiles {
     pub queue_depth: usize,
     /// A reply that takes longer is a failure.
     pub timeout_ns: u64,
+    /// User ids of the clients that work on the files.
+    pub client_uids: u32,
     /// The files can be closed over the first connection, and no other worker relies on these
     /// opens.
     pub closable: bool,
@@ -74,6 +76,18 @@ pub struct NfsFiles {
     pub own: usize,
     /// The record of the work of each client.
     pub clients: ClientRecords,
+}
+
+impl NfsFiles {
+    /// Tells whether what is made is open to all: clients with other user ids work on it, too.
+    pub(super) const fn is_open_to_all(&self) -> bool {
+        self.client_uids > 1
+    }
+
+    /// Returns the mode of files that are made.
+    pub(super) const fn file_mode(&self) -> u32 {
+        if self.is_open_to_all() { 0o666 } else { 0o644 }
+    }
 }
 
 /// See the module.

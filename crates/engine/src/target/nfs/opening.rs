@@ -121,6 +121,7 @@ impl NfsAccess {
             verify: spec.verify,
             queue_depth: 0,
             timeout_ns: self.timeout.as_nanos() as u64,
+            client_uids: spec.nfs().client_uids,
             own: 0,
             closable: false,
             clients: ClientRecords::default(),

@@ -11,7 +11,7 @@ use nfs_proto::nfs4::{Fattr, OpOk, StableHow, Stateid, encode_read_header};
 use super::attributes::to_set;
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{FileKind, InodeId};
+use crate::fs::{self, FileKind, InodeId};
 use crate::service::Service;
 
 /// Bytes of a READ's result besides its payload.
@@ -88,7 +88,8 @@ impl Service {
         self.check_regular(id)?;
         // No OPEN has checked the right to the data.
         let found = self.shared.fs.attributes(id)?;
-        run.context.caller.check_data(found.protection(), need)?;
+        let right = if need == READ { fs::READ } else { fs::WRITE };
+        run.context.caller.check_data(found.protection(), right)?;
         // The stateid of all ones passes over the shares of other opens for READ; for WRITE it is
         // the anonymous one (RFC 7530 section 9.1.4.3).
         if stateid == Stateid::READ_BYPASS && need == READ {

@@ -10,7 +10,7 @@ use nfs_client::Connection;
 use nfs_client::proto::client::{
     Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange, StartError,
 };
-use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, access};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, SetTime, StableHow, access};
 use nfs_client::proto::status::Status;
 use nfs_client::proto::version::ProtocolVersion;
 use workload::Name;
@@ -103,7 +103,7 @@ impl Transfers {
             }
             (Stage::Find, _) => Operation::Lookup { dir, name },
             (Stage::Make, _) => {
-                let attributes = Sattr::with_mode(0o644);
+                let attributes = Sattr::with_mode(common.set.file_mode());
                 Operation::Create { dir, name, how: CreateHow::Guarded(attributes) }
             }
             (Stage::Close, _) => {
@@ -251,7 +251,7 @@ fn action_of<'a>(
         }
         OpKind::Remove | OpKind::Unlink => Operation::Remove { dir, name },
         OpKind::Rmdir => Operation::Rmdir { dir, name },
-        OpKind::Mkdir => Operation::Mkdir { dir, name, attributes: Sattr::with_mode(0o755) },
+        OpKind::Mkdir => Operation::Mkdir { dir, name, attributes: made_directory(common) },
         OpKind::Rename | OpKind::RenameDir => {
             Operation::Rename { from_dir: dir, from: name, to_dir: dir, to: other }
         }
@@ -268,6 +268,11 @@ fn action_of<'a>(
         }
         _ => query_of(state, common),
     })
+}
+
+/// Attributes of a directory that is made.
+fn made_directory(common: &Common) -> Sattr {
+    Sattr::with_mode(if common.set.is_open_to_all() { 0o777 } else { 0o755 })
 }
 
 /// The one call of an op that asks, and of those that change attributes or commit.
@@ -289,7 +294,13 @@ fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
         OpKind::Pathconf if !is_old => Operation::Pathconf { file: root },
         OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => Operation::Fsstat { root },
         OpKind::Setattr => {
-            Operation::Setattr { file: object(state, common), attributes: Sattr::with_mode(0o644) }
+            // Only the owner may set a mode. Another user who may write may set the time of now.
+            let attributes = if common.set.is_open_to_all() {
+                Sattr { mtime: SetTime::Server, ..Sattr::default() }
+            } else {
+                Sattr::with_mode(common.set.file_mode())
+            };
+            Operation::Setattr { file: object(state, common), attributes }
         }
         OpKind::Access if !is_old => Operation::Access {
             file: object(state, common),
