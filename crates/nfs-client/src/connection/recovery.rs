@@ -173,7 +173,7 @@ impl Connection {
         self.tcp.note_replaced(&self.link.transport);
         std::mem::swap(&mut self.link.transport, &mut fresh.link.transport);
         // Slots of the former session are of no use, and those of the present one are ours now:
-        // neither is given back when `fresh` goes.
+        // neither is returned when `fresh` goes.
         self.session_user = fresh.session_user.take();
         self.link.session.resume(now_ns, &fresh.link.session);
         self.forgotten = false;

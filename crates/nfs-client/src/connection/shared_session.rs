@@ -2,7 +2,7 @@
 //!
 //! A slot belongs to one connection at a time, so that its sequence number is the state of one
 //! thread and a call takes no lock. [`SharedSession`] hands slots out to connections that are
-//! opened and takes back those of connections that are closed; a slot whose last call had no reply
+//! opened and gets those of connections that are closed; a slot whose last call had no reply
 //! is not handed out again, since the number of its next call is not known. Each session has a pool
 //! of its own, so that slots of an earlier one go where no connection takes them.
 //! **Source:** RFC 8881 sections 2.10.3 and 2.10.6.1.

@@ -3,8 +3,8 @@
 //! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
 //! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
 //! sequence numbers of their own. A slot of this connection stands for one of the session, whose
-//! other slots belong to other connections. SEQUENCE is always the first operation and stands at a fixed place, so that a call that is made again only
-//! has a few words replaced.
+//! other slots belong to other connections. SEQUENCE is always the first operation and stands at a
+//! fixed place, so that a call that is made again only has a few words replaced.
 //! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
 mod attributes;
