@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use controller::Launched;
@@ -18,25 +18,27 @@ use fleet::{Gone, Remote};
 use model::{Host, panicked};
 
 use crate::job::Job;
+use crate::output::lock_always;
 
 /// Names of the hosts that have agents, for the message of a process that can't end in order.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Returns the names of the hosts that have agents and were not left yet.
 pub fn reached_hosts() -> Vec<String> {
-    REACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    lock_always(&REACHED).clone()
 }
 
 fn note_reached(host: &str) {
-    let mut reached = REACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !reached.iter().any(|known| known == host) {
+    let mut reached = lock_always(&REACHED);
+    // Several agents may work on one host.
+    if !reached.contains(&host.to_owned()) {
         reached.push(host.to_owned());
     }
 }
 
 /// Notes that all hosts were left.
 pub fn note_left() {
-    REACHED.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    lock_always(&REACHED).clear();
 }
 
 /// Starts agents, here or on other hosts.

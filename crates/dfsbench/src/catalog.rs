@@ -111,6 +111,7 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
         }
     }
     let mut store = open_to_change(&args.results)?;
+    // The removal is complete before the file is made smaller, which may fail for want of room.
     store.remove(id)?;
     output::message(&format!("removed {what}"));
     if let Err(error) = store.compact() {

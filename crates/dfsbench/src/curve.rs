@@ -57,6 +57,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let mut plan = ask.plan(&loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
+        // A search chooses its loads itself, by what it found so far.
         request.loads_per_s.clear();
         return bound::search(&means, &ask, &request, bound, &stop);
     }

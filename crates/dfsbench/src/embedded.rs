@@ -44,6 +44,7 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     if settings.is_empty() && without_faults.is_empty() {
         return Ok(None);
     }
+    // One server does for both where no fault is planned, or no client of the other kind exists.
     if plan.server == clean || settings.is_empty() {
         let all = [settings, without_faults].concat();
         return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
@@ -57,12 +58,15 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
 
 /// Starts one server for clients with these settings.
 fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
-    let needs_tls = settings.iter().any(|nfs| nfs.xprtsec == XprtSec::Tls);
-    let config = ServerConfig {
-        udp: settings.iter().any(|nfs| nfs.proto == Proto::Udp),
-        tls: if needs_tls { Some(TlsConfig::default()) } else { None },
-        ..server_config::config(plan)?
-    };
+    // UDP and TLS cost sockets and a certificate: only where a client of this plan uses them.
+    let (mut udp, mut tls) = (false, None);
+    for nfs in settings {
+        udp |= nfs.proto == Proto::Udp;
+        if nfs.xprtsec == XprtSec::Tls {
+            tls = Some(TlsConfig::default());
+        }
+    }
+    let config = ServerConfig { udp, tls, ..server_config::config(plan)? };
     let server = match Server::start(config) {
         Ok(server) => server,
         Err(error) => {

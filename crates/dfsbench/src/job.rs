@@ -76,6 +76,7 @@ impl Job {
             output::message(&format!("waiting for {count} agents with {MEET}={address}"));
             None
         };
+        // A launcher that ends early starts no more agents: waiting on would be in vain.
         let expected = ExpectedAgents { count, within, stop: Arc::clone(stop) };
         let gathered = rendezvous.gather(&expected, &mut || match &mut starter {
             Some(starter) => starter.check_running(),

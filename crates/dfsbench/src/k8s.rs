@@ -173,6 +173,7 @@ impl Cast<'_> {
             },
         };
         let agents = self.args.agents.to_string();
+        // Agents come from other pods: every address of this one.
         let listen = format!("0.0.0.0:{PORT}");
         let command = [
             "dfsbench",
@@ -225,6 +226,7 @@ impl Cast<'_> {
         ]);
         let command = json!(["dfsbench", "agent", "--meet", "--meet-within", "10m"]);
         let mut job = self.job("agent", self.args.agents, &volumes, &command, &env);
+        // Clients on one node would share its network and its page cache.
         job["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([{
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -242,8 +244,12 @@ impl Cast<'_> {
         command: &Value,
         env: &Value,
     ) -> Value {
-        let volumes: Vec<Value> = mounted.iter().map(Mounted::volume).collect();
-        let mounts: Vec<Value> = mounted.iter().map(Mounted::mount).collect();
+        // A volume of the pod, and where its only container finds it.
+        let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+        for one in mounted {
+            volumes.push(one.volume());
+            mounts.push(one.mount());
+        }
         json!({
             "apiVersion": "batch/v1",
             "kind": "Job",

@@ -28,6 +28,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         let hint = "name the hosts in a plan";
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }
+    // One target for each layer; a layer that can't be measured here is an open question.
     let (raw, ladder) = read_plan(args)?.into_ladder(beside)?;
     let mut plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;

@@ -45,8 +45,7 @@ const FILES: [(&str, &str); 3] = [
 /// When stdout can't be written.
 pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
-    // bash completes files beside the names of presets; other shells would complete names alone.
-    let mut command = args::command_with_words(shell == Shell::Bash);
+    let mut command = args::command_with_words(shell);
     clap_complete::generate(shell, &mut command, "dfsbench", &mut text);
     output::data(&text)?;
     Ok(End::Ok.into())
@@ -72,8 +71,10 @@ pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
 fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     output_file::write(&directory.join(format!("{name}.1")), &render_page(command)?, None)?;
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        write_pages(below, directory)?;
+    for below in command.get_subcommands() {
+        if !below.is_hide_set() {
+            write_pages(below, directory)?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Why data could not be written to stdout.
 #[derive(Debug)]
@@ -60,11 +60,20 @@ pub fn painted(text: &str) -> Result<(), StdoutError> {
     }
 }
 
+/// Locks state that is whole after every statement, so that a panic of its last holder does not
+/// matter: messages and clean-ups must go on then.
+pub fn lock_always<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}
+
 /// Lines that are held back while something else has the terminal; `None` while nothing has.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn lock_held_output() -> MutexGuard<'static, Option<Vec<String>>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_always(&HELD)
 }
 
 /// Holds messages back from now on.

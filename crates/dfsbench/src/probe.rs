@@ -54,6 +54,7 @@ fn run_probe(options: &ProbeOptions, path: &str) -> Result<Probe, String> {
     if !has_answer(&probe) {
         return Err(describe_silence(&probe, options));
     }
+    // All exports are requested, so that a wrong path can be answered with the right ones.
     keep_named(&mut probe, path)?;
     Ok(probe)
 }

@@ -9,7 +9,7 @@ mod screen;
 mod seen;
 
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use controller::Event;
@@ -19,6 +19,7 @@ use plan::Plan;
 
 use crate::exit::Failure;
 use crate::output;
+use crate::output::lock_always;
 use screen::Screen;
 use seen::{Seen, label, sparkline, trial_figures};
 
@@ -132,7 +133,7 @@ impl Progress {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_always(&self.seen)
     }
 
     /// Describes the current pass, its rate, and its recent trend.
@@ -173,6 +174,9 @@ impl Progress {
     /// Time left, as if all trials took the mean of those made.
     fn left(&self) -> String {
         let left = frame::left(&self.seen(), self.started.elapsed());
-        left.map_or_else(|| "?".to_owned(), |left| format!("~{} s", left.as_secs()))
+        match left {
+            Some(left) => format!("~{} s", left.as_secs()),
+            None => "?".to_owned(),
+        }
     }
 }

@@ -125,6 +125,7 @@ fn search_plan(
     campaign::prepare(&means)?;
     let mut around = around.clone();
     campaign::bring(&args.job, &means, &mut around, &stop)?;
+    // Again, since the hosts of a job have names only now.
     let mut raising = Raising::of(raw, &around, request)?;
     let mut plan = raising.plan(raising.ramp.first)?;
     raising.server = embedded::start(&plan)?;
@@ -139,6 +140,7 @@ fn search_plan(
         Ok(stored) => report_campaign(&means, stored, &raising.ramp),
         Err(failure) => Err(failure),
     };
+    // The server goes only now: agents that clean up use it to the end.
     drop(raising);
     observers.end(&made);
     Ok(made?.0.into())

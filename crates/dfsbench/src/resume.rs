@@ -36,6 +36,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     }
     let raw = RawPlan::parse(&stored.plan_toml, &format!("campaign {id}"))?;
     let stop = signals::stop_flag()?;
+    // The seed is the stored one, so that order and random choices are those of the first half.
     let means = Means { question: stored.question.clone(), ..Means::of(&args.making) };
     let mut around = target::surroundings(stored.seed);
     let has_job = campaign::bring(&args.job, &means, &mut around, &stop)?;
@@ -58,6 +59,8 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         )));
     }
     plan.check_destroy(&args.making.allow_destroy)?;
+    // Before anything is measured: what a killed run left would fill the target, or be found by
+    // passes that list directories.
     let cleaned = leftovers::clean(&args.making.results);
     for place in &cleaned.removed {
         output::message(&format!("removed what a killed run left: {place}"));

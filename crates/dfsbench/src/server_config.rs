@@ -48,6 +48,7 @@ fn server_versions(offered: &[NfsVersion]) -> Versions {
 }
 
 fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
+    // Faults are drawn from a seed of their own, so that the work of clients does not change them.
     let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
     for fault in &server.faults {
         if add_fault(&mut plan, *fault).is_none() {

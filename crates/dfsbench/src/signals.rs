@@ -11,7 +11,7 @@
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use signal_hook::low_level::{self, pipe, unregister};
 use signal_hook::{SigId, flag};
 
 use crate::exit::{self, End, Failure};
+use crate::output::lock_always;
 use crate::{agents, output};
 
 /// How often the flag of a request to stop is checked.
@@ -176,16 +177,16 @@ pub fn note_directory(name: &str, target: &Target) {
         return forget_directory();
     }
     let noted = Some((name.to_owned(), target.to_string()));
-    *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    *lock_always(&DIRECTORY) = noted;
 }
 
 /// Notes that no working directory is there any more.
 pub fn forget_directory() {
-    *DIRECTORY.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *lock_always(&DIRECTORY) = None;
 }
 
 fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
-    SIGNALS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_always(&SIGNALS)
 }
 
 /// A stream that gets a byte for each signal, until this is dropped.

@@ -40,6 +40,7 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.run.making.allow_destroy)?;
+    // A job that ends first would kill the soak in its last segment, hours later.
     lease::fits_job(&soak, calendar::now_unix_ms())?;
     let stop = signals::stop_flag()?;
     let question = Question::Soak(soak.clone());
@@ -74,6 +75,7 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), Failure> {
         soak.commit_every_ops = 0;
     }
     plan.disturbances.clone_from(&soak.disturbances);
+    // Each segment is a trial, in the order of time: what one wrote the next ones find.
     plan.trials = soak.segments() as u32;
     plan.order = Order::Sequential;
     Ok(())

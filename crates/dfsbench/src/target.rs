@@ -83,6 +83,7 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
         return Err(Failure::Usage(format!("`{}` is no nfs:// address", args.url)));
     };
+    // The export is the directory, since a file can't be mounted.
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
     let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
     let options = MountOptions::from_target(&target);

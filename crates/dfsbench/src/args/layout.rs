@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory as _, FromArgMatches as _};
+use clap_complete::Shell;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
 use workload::opmix::PROFILES;
@@ -110,8 +111,9 @@ fn without_hidden_commands(mut error: clap::Error, command: &Command) -> clap::E
     };
     let mut visible = Vec::new();
     for name in suggested {
-        let found = command.find_subcommand(&name);
-        if found.is_some_and(|found| !found.is_hide_set()) {
+        if let Some(found) = command.find_subcommand(&name)
+            && !found.is_hide_set()
+        {
             visible.push(name);
         }
     }
@@ -130,9 +132,11 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
         if words[position] == "--" {
             break;
         }
-        let is_bare = words[position].to_str().is_some_and(is_flag_setting)
-            && !words.get(position + 1).and_then(|next| next.to_str()).is_some_and(is_flag_value);
-        if is_bare {
+        let has_value = match words.get(position + 1) {
+            Some(next) => is_flag_value(&next.to_string_lossy()),
+            None => false,
+        };
+        if !has_value && is_flag_setting(&words[position].to_string_lossy()) {
             words[position].push("=true");
         }
         position += 1;
@@ -141,8 +145,12 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn is_flag_setting(word: &str) -> bool {
-    let mut flags = Setting::ALL.iter().filter(|setting| setting.kind() == Kind::Flag);
-    flags.any(|setting| setting.flag() == word)
+    for setting in Setting::ALL {
+        if setting.kind() == Kind::Flag && setting.flag() == word {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns whether a word is a value of such a setting, or several with commas between them.
@@ -153,7 +161,7 @@ fn is_flag_value(word: &str) -> bool {
 
 /// Makes the command line with the words that options take, for completions. Options are not
 /// read so: the plan's readers give better messages.
-pub fn command_with_words(names_presets: bool) -> Command {
+pub fn command_with_words(shell: Shell) -> Command {
     // Hidden commands are not completed, so that the command is built again without them.
     let mut visible = Command::new("dfsbench").version(env!("CARGO_PKG_VERSION"));
     for below in command().get_subcommands() {
@@ -166,9 +174,14 @@ pub fn command_with_words(names_presets: bool) -> Command {
             let versions = PossibleValuesParser::new(own_words(Setting::NfsVers));
             below = below.mut_arg("nfsvers", |arg| arg.value_parser(versions));
         } else if MEASURING.contains(&name) {
-            below = below.mut_args(|arg| match words_of(arg.get_id().as_str(), names_presets) {
-                words if words.is_empty() => arg,
-                words => arg.value_parser(PossibleValuesParser::new(words)),
+            below = below.mut_args(|arg| {
+                let id = arg.get_id().as_str();
+                let words = words_of(id);
+                // bash completes files beside these words; other shells would offer presets alone.
+                if words.is_empty() || (id == "target" && shell != Shell::Bash) {
+                    return arg;
+                }
+                arg.value_parser(PossibleValuesParser::new(words))
             });
         }
         visible = visible.subcommand(below);
@@ -177,7 +190,7 @@ pub fn command_with_words(names_presets: bool) -> Command {
 }
 
 /// Lists the words that an option takes; none where it takes anything else.
-fn words_of(id: &str, names_presets: bool) -> Vec<&'static str> {
+fn words_of(id: &str) -> Vec<&'static str> {
     match id {
         "workload" => Workload::NAMES.to_vec(),
         "backend" => BackendKind::NAMES.to_vec(),
@@ -185,10 +198,12 @@ fn words_of(id: &str, names_presets: bool) -> Vec<&'static str> {
         "discard" => vec!["none", "extremes", "outliers", "cached"],
         "mix" => {
             let mut names = Vec::new();
-            names.extend(PROFILES.iter().map(|profile| profile.name));
+            for profile in PROFILES {
+                names.push(profile.name);
+            }
             names
         }
-        "target" if names_presets => {
+        "target" => {
             let mut words = Preset::ALL.map(|preset| preset.name).to_vec();
             words.extend(["embedded", "null"]);
             words
@@ -228,6 +243,6 @@ mod tests {
         for (id, _) in COMMON {
             assert!(run.get_arguments().any(|arg| arg.get_id() == id), "{id}");
         }
-        command_with_words(true).debug_assert();
+        command_with_words(Shell::Bash).debug_assert();
     }
 }

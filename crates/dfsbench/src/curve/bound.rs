@@ -46,24 +46,35 @@ pub fn search(
         search_all_runs(walk, means, request, bound)
     });
     drop(server);
-    let made = searched.and_then(|(stored, is_known)| {
-        let end = campaign::conclude(means, &stored)?;
-        let known = is_known && stored.state == CampaignState::Complete;
-        // That some load points break a rule was wanted.
-        let end = if known && end == End::Invalid { End::Ok } else { end };
-        Ok((if known { end } else { End::Invalid }, stored))
-    });
+    let made = match searched {
+        Ok((stored, searched)) => report_search(means, stored, searched),
+        Err(failure) => Err(failure),
+    };
     observers.end(&made);
     Ok(made?.0.into())
 }
 
-/// Searches with each run of the plan, all in one campaign; says whether each has its answer.
+/// Reports what was found; `searched` is how the search itself ended.
+fn report_search(
+    means: &Means<'_>,
+    stored: Campaign,
+    searched: End,
+) -> Result<(End, Campaign), Failure> {
+    let end = campaign::conclude(means, &stored)?;
+    if searched != End::Ok || stored.state != CampaignState::Complete {
+        return Ok((End::Invalid, stored));
+    }
+    // Load points beyond the bound break a rule, and a search needs some of them.
+    Ok((if end == End::Invalid { End::Ok } else { end }, stored))
+}
+
+/// Searches with each run of the plan, all in one campaign; the end is Ok where each has its answer.
 fn search_all_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
     request: &CurveRequest,
     bound: ResponseBound,
-) -> Result<(Campaign, bool), Failure> {
+) -> Result<(Campaign, End), Failure> {
     controller::preflight(walk)?;
     let question = Question::Curve(request.clone());
     let header = campaign::header(walk, &question)?;
@@ -72,21 +83,29 @@ fn search_all_runs(
     let mut keeping = Keeping::new(&mut store, id);
     let plan: &Plan = walk.plan;
     let mut is_known = true;
-    for run in plan.runs.iter().filter(|run| run.impossible().is_none()) {
+    for run in &plan.runs {
+        if run.impossible().is_some() {
+            continue;
+        }
         keeping.begin();
         let mut search = BoundSearch::new(request.maximum.per_s);
         let mut kept = 0_u32;
-        while let Some(load) = search.next().filter(|_| !walk.stop.load(Relaxed)) {
+        while let Some(load) = search.next() {
+            if walk.stop.load(Relaxed) {
+                break;
+            }
             let spec = at_load(run, load);
             let trial = keeping.make(walk, load, &spec)?;
             if trial.state == TrialState::Interrupted {
                 break;
             }
             let run = Run { index: 0, spec, trials: vec![trial] };
-            let keeps = run.spec.passes().iter().all(|pass| {
+            // Every pass has to keep the bound, or the load is too heavy.
+            let mut keeps = true;
+            for pass in run.spec.passes() {
                 let judged = judge::pass(&run, *pass);
-                LoadPoint::of(&run, &judged, &request.mix).keeps(&bound)
-            });
+                keeps &= LoadPoint::of(&run, &judged, &request.mix).keeps(&bound);
+            }
             kept += u32::from(keeps);
             if keeps {
                 search.note_kept();
@@ -99,7 +118,7 @@ fn search_all_runs(
     let stopped = walk.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
     store.finish(id, state)?;
-    Ok((store.load(id)?, is_known))
+    Ok((store.load(id)?, if is_known { End::Ok } else { End::Invalid }))
 }
 
 /// The run with another offered load, on a file set that follows it.

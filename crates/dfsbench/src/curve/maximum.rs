@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use controller::Walk;
 use model::question::{ClosedLoop, LoadMaximum};
 use model::units::Nanos;
 use model::{RunSpec, TrialState, Workload};
@@ -33,7 +34,10 @@ const LEAST: u64 = 50;
 
 /// How long the loop would take, for people.
 pub fn shown(light: &Plan) -> Nanos {
-    let longest = light.runs.iter().map(|run| closed_loop(run).duration_ms).max().unwrap_or(0);
+    let mut longest = 0;
+    for run in &light.runs {
+        longest = longest.max(closed_loop(run).duration_ms);
+    }
     Nanos(longest * 1_000_000)
 }
 
@@ -60,28 +64,7 @@ pub fn find(
     let quiet = means.without_progress();
     let mut observers = Observers::new(&quiet, Progress::new(&light, Visibility::Hidden), 0)?;
     let local = server.as_ref().map(Embedded::as_local_server);
-    let found =
-        campaign::with_agents(&quiet, &light, local, stop, &mut observers, |walk| {
-            controller::preflight(walk)?;
-            let mut best = ClosedLoop::default();
-            for run in light.runs.iter().filter(|run| run.impossible().is_none()) {
-                let trial = controller::once(walk, run)?;
-                if let TrialState::Failed(reason) = trial.state {
-                    let what = "the closed loop that finds the heaviest load failed";
-                    return Err(Failure::Lab(format!(
-                        "{what}: {reason} (hint: name the load with --max-load)"
-                    )));
-                }
-                let files = if run.workload == Workload::OpMix { FILES } else { 0 };
-                let found = trial.passes.first().map_or_else(ClosedLoop::default, |pass| {
-                    ClosedLoop { ops: pass.ops(), window_ns: pass.window_ns, files }
-                });
-                if found.per_s() > best.per_s() {
-                    best = found;
-                }
-            }
-            Ok(best)
-        })?;
+    let found = campaign::with_agents(&quiet, &light, local, stop, &mut observers, find_best)?;
     if found.per_s() < LEAST {
         let rate = Rate::Ops(found.per_s() as f64);
         let what = format!("a closed loop reached only {rate}, too little for a curve");
@@ -92,6 +75,33 @@ pub fn find(
         output::message(&format!("the heaviest load is {rate}"));
     }
     Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
+}
+
+/// Makes each run of a plan once, and returns the loop with the highest rate.
+fn find_best(walk: &mut Walk<'_>) -> Result<ClosedLoop, Failure> {
+    controller::preflight(walk)?;
+    let mut best = ClosedLoop::default();
+    let plan: &Plan = walk.plan;
+    for run in &plan.runs {
+        if run.impossible().is_some() {
+            continue;
+        }
+        let trial = controller::once(walk, run)?;
+        if let TrialState::Failed(reason) = trial.state {
+            let what = "the closed loop that finds the heaviest load failed";
+            return Err(Failure::Lab(format!(
+                "{what}: {reason} (hint: name the load with --max-load)"
+            )));
+        }
+        // A trial that was stopped early has no pass, and no rate.
+        let Some(pass) = trial.passes.first() else { continue };
+        let files = if run.workload == Workload::OpMix { FILES } else { 0 };
+        let found = ClosedLoop { ops: pass.ops(), window_ns: pass.window_ns, files };
+        if found.per_s() > best.per_s() {
+            best = found;
+        }
+    }
+    Ok(best)
 }
 
 /// The closed loop of a load point.

@@ -62,8 +62,12 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
         None => RawPlan::for_target(TargetArg::embedded(User::default())),
         Some(text) => plan_source::named(text)?,
     };
-    let is_plan = |text: &str| plan_source::is_plan_file(text) || Preset::named(text).is_some();
-    if !args.run.target.as_deref().is_some_and(is_plan) {
+    // A plan has workloads of its own; a bare target gets the usual mix.
+    let is_plan = match args.run.target.as_deref() {
+        Some(text) => plan_source::is_plan_file(text) || Preset::named(text).is_some(),
+        None => false,
+    };
+    if !is_plan {
         raw.apply(&mix)?;
         "curve".clone_into(&mut raw.name);
     }

@@ -13,7 +13,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use super::frame::{self, ScreenSize};
 use super::lines;
 use super::seen::Seen;
 use crate::exit::Failure;
+use crate::output::lock_always;
 use crate::signals::SignalStream;
 use crate::{output, signals};
 
@@ -127,7 +128,7 @@ impl Drop for Screen {
 }
 
 fn lock_terminal() -> MutexGuard<'static, Option<Taken>> {
-    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_always(&TAKEN)
 }
 
 /// Opens a screen of its own, and has keys come one by one, without an echo.
@@ -201,7 +202,7 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
 
 fn draw_frame(seen: &Mutex<Seen>, gone: Duration) {
     let lines = {
-        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock_always(seen);
         frame::lines(&seen, gone, screen_size())
     };
     // Home; each line and nothing behind it; nothing below the last.

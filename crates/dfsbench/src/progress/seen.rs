@@ -135,8 +135,10 @@ impl Seen {
 
     /// Describes the current activity: the run and its pass.
     pub fn doing(&self) -> String {
-        let pass = self.pass.map_or("", Pass::name);
-        format!("{} {pass}", self.label).trim().to_owned()
+        match self.pass {
+            Some(pass) => format!("{} {}", self.label, pass.name()),
+            None => self.label.clone(),
+        }
     }
 
     /// The rate that counts just now, with its unit.
@@ -164,11 +166,13 @@ impl Seen {
     }
 
     fn host(&mut self, name: &str, sample: &IntervalSample) {
-        let known = self.hosts.iter().position(|seen| seen.host == name);
-        let at = known.unwrap_or_else(|| {
+        let mut at = 0;
+        while at < self.hosts.len() && self.hosts[at].host != name {
+            at += 1;
+        }
+        if at == self.hosts.len() {
             self.hosts.push(HostSeen { host: name.to_owned(), ..HostSeen::default() });
-            self.hosts.len() - 1
-        });
+        }
         let seen = &mut self.hosts[at];
         let lasts_ns = sample.at_ns.saturating_sub(seen.last_ns);
         seen.last_ns = sample.at_ns;

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use model::{CampaignLine, CampaignState};
 
+use crate::output::lock_always;
+
 /// Number of changes that are kept; a client that missed more gets all campaigns.
 const KEPT_MAX: usize = 64;
 
@@ -59,7 +61,7 @@ impl News {
     }
 
     fn lock_history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_always(&self.history)
     }
 
     /// Waits for a change after a version; returns the new version, and the campaigns that changed

@@ -4,7 +4,7 @@
 //! largest campaign, and the last one is kept: a page that is requested again costs nothing as
 //! long as the file has not changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use report::served::Served;
 use report::{Compared, Rules, Selection};
@@ -16,6 +16,7 @@ use super::news::News;
 use super::{error_answer, not_found};
 use crate::exit::Failure;
 use crate::memory_guard;
+use crate::output::lock_always;
 
 /// Renders the pages of a results file.
 pub struct Pages {
@@ -52,13 +53,13 @@ impl Pages {
 
     /// Removes the copy, whatever connections are still there.
     pub fn close(&self) {
-        let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut maker = lock_always(&self.maker);
         (maker.copied, maker.last, maker.folder) = (None, None, None);
     }
 
     /// Answers a request below the token: ``, `campaign/7`, `compare?before=1&after=2`.
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
-        let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut maker = lock_always(&self.maker);
         // First, so that what changes from now on is news to the page.
         let served = Served { version: self.news.version() };
         let key = format!("{page}?{} {}", request.query, served.version);
