@@ -119,13 +119,15 @@ fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
 fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
     let target = tempfile::tempdir().unwrap();
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
-                duration = \"1s\"\n";
+                duration = \"2s\"\n";
     let plan = plan(target.path(), 3, text);
     // It sleeps from before the start until after it, and so misses a good part of the pass; and
-    // what it does later it does at another pace, since it stands still now and then.
+    // what it does later it does at another pace, since it stands still now and then. A start is
+    // late by more than five round trips, which take 100 ms and more on a busy machine; after
+    // three seconds of silence an agent would be lost.
     let at: At = |order| matches!(order, Order::Go { .. });
-    let nap = Duration::from_millis(300);
-    let harm = Harm::Doze { first: nap, then: nap / 3, awake: nap / 20 };
+    let (first, then) = (Duration::from_millis(1_200), Duration::from_millis(100));
+    let harm = Harm::Doze { first, then, awake: then / 6 };
     let mut group = Group::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
     let (campaign, _) = group.made(&plan);
     let trial = only(&campaign, 0);
