@@ -200,7 +200,7 @@ pub struct MakingArgs {
     #[arg(long, help_heading = "Output")]
     pub keep: bool,
     /// A device whose content may be destroyed, as the plan names it
-    #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Hosts")]
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Factors of hosts")]
     pub allow_destroy: Vec<PathBuf>,
 }
 

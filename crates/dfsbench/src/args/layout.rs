@@ -24,7 +24,8 @@ const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"
 
 /// Options of `dfsbench run` that `-h` shows, those that most people use, each with its text there;
 /// with an empty one the text is that of `--help`.
-const COMMON: [(&str, &str); 22] = [
+const COMMON: [(&str, &str); 23] = [
+    ("target", "A directory, nfs://host[:port]/export, a plan file or a preset"),
     ("workload", "What is done: stream, mixed, metadata, op_mix, transactions, fio, dd, ..."),
     ("backend", "How it is done: posix or uring for a directory, nfs for a server"),
     ("io_size", "Bytes of one read or write [default: stream: 1MiB; mixed: 4KiB]"),
@@ -71,6 +72,7 @@ fn arrange(command: Command) -> Command {
         .action(ArgAction::Help)
         .help("Print the options that most use (-h), or all (--help)")
         .help_heading("Output");
+    let default = if command.get_name() == "run" { "quick" } else { "embedded" };
     command.disable_help_flag(true).arg(help).mut_args(|arg| {
         let is_own = arg.get_help_heading().is_some_and(|heading| OWN_HEADINGS.contains(&heading));
         let id = arg.get_id().as_str();
@@ -78,8 +80,12 @@ fn arrange(command: Command) -> Command {
         let is_rare = common.is_none() && !is_own && !arg.is_positional() && id != "help";
         // The text of `--help` and manual pages is the long one, whatever `-h` shows.
         let long = arg.get_long_help().or_else(|| arg.get_help()).cloned().unwrap_or_default();
-        let arg = arg.long_help(long).hide_short_help(is_rare);
+        let arg = arg.long_help(long.clone()).hide_short_help(is_rare);
         match common {
+            Some(("target", text)) => {
+                let short = format!("{text} [default: {default}]");
+                arg.help(short).long_help(format!("{long} [default: {default}]"))
+            }
             Some((_, text)) if !text.is_empty() => arg.help(*text),
             _ => arg,
         }

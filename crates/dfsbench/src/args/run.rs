@@ -29,12 +29,10 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
-    /// A directory, nfs://host[:port]/export, a plan file or a preset [default: quick]
-    ///
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
     /// preset: quick, throughput-factors, trimmed-options, bonnie, client-scaling, copies,
-    /// data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app [default: quick]
+    /// data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone, dd,

@@ -14,7 +14,7 @@ fn sizes_counts_and_names_that_are_wrong() {
         (&["--workload", "stram"], &["--workload", "stram", "stream"]),
         (&["--backend", "nfs"], &["nfs"]),
         (&["--io-size", "1MiB", "--file-size", "64KiB"], &["1 MiB", "64 KiB"]),
-        (&["--direct", "yes"], &["--direct", "`yes`"]),
+        (&["--direct=maybe"], &["--direct", "`maybe`"]),
         (&["--read-percent", "101"], &["--read-percent", "101"]),
     ] {
         let args: Vec<&str> = ["run", "target"].iter().chain(args).copied().collect();

@@ -42,6 +42,7 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
             assert!(own.is_some() && own < rest, "{command} {help}: {text}");
             assert!(text[..rest.unwrap()].contains(flag), "{command} {help}: {text}");
             assert!(!text.contains("\nOptions:"), "{command} {help}: {text}");
+            assert!(text.contains("[default: embedded]"), "{command} {help}: {text}");
         }
     }
     // Commands keep their order: the first to try comes first.
