@@ -68,7 +68,8 @@ fn report_search(
     Ok((if end == End::Invalid { End::Ok } else { end }, stored))
 }
 
-/// Searches with each run of the plan, all in one campaign; the end is Ok where each has its answer.
+/// Searches with each run of the plan, all in one campaign; the end is Ok where each has its
+/// answer.
 fn search_all_runs(
     walk: &mut Walk<'_>,
     means: &Means<'_>,
