@@ -55,7 +55,7 @@ impl ProcessorTimes {
         Some(Self { busy_ticks, all_ticks, own_s })
     }
 
-    /// Describes the work of others from one moment to another, where it is enough to matter.
+    /// Describes the work of other processes from one moment to another, where it is enough to matter.
     pub fn describe_others(self, after: Self) -> Option<String> {
         let all_ticks = after.all_ticks.saturating_sub(self.all_ticks);
         if all_ticks < TICKS_MIN {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn work_of_others_is_reported_and_our_own_is_not() {
         let before = times(1_000, 5_000, 0, 2.0);
-        // 60 ticks of two processors in 300 ms: 30 are ours, 2 of others.
+        // 60 ticks of two processors in 300 ms: 30 are ours, 2 those of other processes.
         assert_eq!(before.describe_others(times(1_032, 5_028, 0, 2.3)), None);
         let busy = before.describe_others(times(1_054, 5_006, 0, 2.3)).unwrap();
         assert!(busy.starts_with("this host is busy: others use 40"), "{busy}");
