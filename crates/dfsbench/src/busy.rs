@@ -55,7 +55,7 @@ impl ProcessorTimes {
         Some(Self { busy_ticks, all_ticks, own_s })
     }
 
-    /// Describes the work of other processes from one moment to another, where it is enough to matter.
+    /// Describes the work of other processes between two moments, where it is enough to matter.
     pub fn describe_others(self, after: Self) -> Option<String> {
         let all_ticks = after.all_ticks.saturating_sub(self.all_ticks);
         if all_ticks < TICKS_MIN {
