@@ -39,6 +39,11 @@ pub struct PassAnswer {
     pub finding: Option<String>,
 }
 
+/// Says how many results are clean, and names the caveats of the others.
+pub fn trust(sheet: &Sheet<'_>) -> Option<String> {
+    caveats::remark(sheet)
+}
+
 /// Says what was found.
 pub fn answer(sheet: &Sheet<'_>) -> Answer {
     let groups = Group::all(sheet);

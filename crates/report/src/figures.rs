@@ -7,7 +7,7 @@
 use maud::{Markup, html};
 use model::{Severity, Verdict};
 
-use crate::answer::answer;
+use crate::answer::{self, answer};
 use crate::columns::{self, TableKind};
 use crate::document::text::{self, fits, narrow};
 use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
@@ -54,9 +54,9 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     if form == Form::Html {
         document.parts.push(Part::Page(page::experiment(sheet)));
     }
-    let has_question = push_found(&mut document, sheet);
-    // A terminal has one answer: to the campaign's question, or in the sentences on its figures.
-    if form != Form::Text {
+    // A report has one answer: to the campaign's question, or in the sentences on its figures.
+    let has_question = push_found(&mut document, sheet, form);
+    if !has_question && form != Form::Text {
         document.push(answer_section(sheet, form));
     } else if !has_question && !sheet.rows.is_empty() {
         let blocks = vec![Block::Lead(answer(sheet).lead)];
@@ -83,11 +83,18 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
 }
 
 /// Adds the answer to the campaign's question; returns whether it has one.
-fn push_found(document: &mut Document, sheet: &Sheet<'_>) -> bool {
+fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     let Some(found) = found::of(sheet) else { return false };
     let mut blocks = Vec::new();
     for sentence in found.sentences {
         blocks.push(Block::Paragraph(sentence));
+    }
+    // How far to trust the answer stands with it, as in the sentences on figures.
+    if let Some(clean) = answer::trust(sheet) {
+        blocks.push(Block::Paragraph(clean));
+    }
+    if form == Form::Html {
+        blocks.push(Block::Page(render_tally(sheet)));
     }
     blocks.push(Block::Pictures(found.pictures));
     for table in found.tables {

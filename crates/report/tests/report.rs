@@ -189,6 +189,22 @@ fn of_many_rows_the_best_and_the_worst_are_shown() {
 }
 
 #[test]
+fn a_report_has_one_answer() {
+    let mut campaign = quick();
+    let page = render(&campaign, Format::Html);
+    assert!(page.contains("id=\"answer\"") && !page.contains("id=\"found\""));
+    campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
+    let page = render(&campaign, Format::Html);
+    assert!(!page.contains("id=\"answer\"") && page.contains("id=\"found\""));
+    assert_eq!(page.matches("<section class=\"answer\"").count(), 1);
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let report = render(&campaign, format);
+        assert!(report.contains("15 of 20 results are clean"), "{report}");
+        assert!(!report.contains("Reached: "), "{report}");
+    }
+}
+
+#[test]
 fn the_next_step_fits_the_campaign() {
     let mut campaign = sweep();
     assert_eq!(NextStep::of(&campaign), NextStep::View);

@@ -1,6 +1,6 @@
 //! Whole campaigns, small: every backend, every format, the same bytes every time.
 
-use crate::rig::{Rig, Served};
+use crate::rig::{End, Rig, Served};
 
 const SMALL: [&str; 10] = [
     "--trials",
@@ -103,4 +103,25 @@ fn kept_files_hold_the_pattern() {
     let found = std::fs::read(work.join("f00000000")).unwrap();
     let pattern = ["pattern", "--seed", "11", "--file", "0", "--size", "3MiB"];
     assert!(rig.command(&pattern).output().unwrap().stdout == found);
+}
+
+#[test]
+fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
+    let rig = Rig::new();
+    let head = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--warmup", "0s"];
+    let factors = ["--workers", "1,2", "--io-size", "4KiB,1MiB", "--trials", "1", "--quiet"];
+    let end = rig.run(&[&head[..], &factors].concat());
+    assert_eq!(end.code, 0, "{end:?}");
+    for columns in ["80", "120"] {
+        let mut command = rig.command(&["report"]);
+        let end = End::of(command.env("COLUMNS", columns).output().unwrap());
+        let widest = end.stdout.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= columns.parse().unwrap(), "{widest} of {columns}: {}", end.stdout);
+        assert!(!end.stdout.contains('\u{1b}'), "{}", end.stdout);
+        // One trial has no interval; a busy machine may add caveats of its own.
+        let last = end.stdout.lines().last().unwrap();
+        assert!(last.starts_with("next:    --") && last.contains(" to settle "), "{last}");
+    }
+    let whole = rig.run(&["report", "--all"]).stdout;
+    assert!(whole.contains("How to read it") && whole.contains("Conditions"), "{whole}");
 }
