@@ -39,109 +39,131 @@ impl Default for CrossCheckSources {
 
 /// Returns how many ops of each kind were done, the warm-up included.
 pub fn done(result: &PassResult) -> Vec<Done> {
-    let failed = |kind| {
-        let of_kind = result.kinds.iter().filter(|recorded| recorded.kind == kind);
-        of_kind.flat_map(|recorded| &recorded.errors).map(|(_, count)| count).sum()
-    };
-    let of_kind = |kind: &OpKind| {
-        let (ops, bytes) = of(result, *kind);
-        Done { kind: *kind, ops, bytes, failed: failed(*kind) }
-    };
-    OpKind::ALL.iter().map(of_kind).filter(|done| done.ops + done.failed > 0).collect()
+    let mut all = Vec::new();
+    for &kind in OpKind::ALL {
+        let (ops, bytes) = of(result, kind);
+        let mut failed = 0_u64;
+        for recorded in &result.kinds {
+            if recorded.kind == kind {
+                for (_, count) in &recorded.errors {
+                    failed = failed.saturating_add(*count);
+                }
+            }
+        }
+        if ops > 0 || failed > 0 {
+            all.push(Done { kind, ops, bytes, failed });
+        }
+    }
+    all
 }
 
-/// Compares the recorder with every cross-check source there is.
+/// Compares the recorder with each independent count.
 pub fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
     sources: &CrossCheckSources,
 ) -> Vec<CrossCheck> {
+    let tally = &sources.tally;
     let mut cross_checks = vec![issued(result)];
-    cross_checks.extend(tallied(result, &sources.tally));
-    cross_checks.extend(
-        sources
-            .inventory
-            .map(|inventory| inventory::cross_checks(spec, result, sources, inventory))
-            .into_iter()
-            .flatten(),
-    );
-    let repeats = sources.tally.recovered.repeats();
-    let served = sources
-        .server
-        .as_ref()
-        .map(|(before, after)| served::cross_checks(spec, result, &sources.tally, before, after));
-    cross_checks
-        .extend(served.into_iter().flatten().map(|cross_check| at_least(cross_check, repeats)));
+    cross_checks.extend(tallied(result, tally));
+    if let Some(inventory) = sources.inventory {
+        cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
+    }
+    if let Some((before, after)) = &sources.server {
+        let is_repeated = tally.recovered.repeats();
+        for cross_check in served::cross_checks(spec, result, tally, before, after) {
+            cross_checks.push(if is_repeated { at_least(cross_check) } else { cross_check });
+        }
+    }
     cross_checks
 }
 
 /// Allows more than was recorded where calls were sent again: a server may have carried some out
 /// twice, so it must have seen what was recorded, and may have seen more.
-fn at_least(cross_check: CrossCheck, repeats: bool) -> CrossCheck {
-    if !repeats {
-        return cross_check;
-    }
+fn at_least(cross_check: CrossCheck) -> CrossCheck {
     let CrossCheck { expected, found, source } = cross_check;
     CrossCheck { expected, found: found.min(expected), source: format!("{source}, at least") }
 }
 
 /// Raises a caveat for each cross-check that does not hold.
 pub fn caveats(cross_checks: &[CrossCheck]) -> Vec<Caveat> {
-    let untrue =
-        cross_checks.iter().filter(|cross_check| cross_check.expected != cross_check.found);
-    untrue
-        .map(|cross_check| {
-            let CrossCheck { expected, found, source } = cross_check;
-            CaveatCode::Accounting.because(format!("recorded {expected}, found {found} ({source})"))
-        })
-        .collect()
+    let mut caveats = Vec::new();
+    for CrossCheck { expected, found, source } in cross_checks {
+        if expected != found {
+            let evidence = format!("recorded {expected}, found {found} ({source})");
+            caveats.push(CaveatCode::Accounting.because(evidence));
+        }
+    }
+    caveats
 }
 
 fn cross_check(expected: u64, found: u64, source: &str) -> CrossCheck {
     CrossCheck { expected, found, source: source.to_owned() }
 }
 
-/// Ops and bytes of a kind, those of the warm-up among them: sources saw them too.
+/// Returns ops and bytes of a kind, those of the warm-up among them: the sources counted them too.
 fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
-    let found = result.kinds.iter().find(|recorded| recorded.kind == kind);
-    let (ops, bytes) = found.map_or((0, 0), |recorded| (recorded.done, recorded.bytes));
-    let (warm_ops, warm_bytes) = result.scope.warmed_up(kind);
-    (ops + warm_ops, bytes + warm_bytes)
+    let (mut ops, mut bytes) = result.scope.warmed_up(kind);
+    for recorded in &result.kinds {
+        if recorded.kind == kind {
+            ops += recorded.done;
+            bytes += recorded.bytes;
+        }
+    }
+    (ops, bytes)
 }
 
-/// Ops that ended, however and whenever.
+/// Returns how many ops ended, however and whenever.
 fn ended(result: &PassResult) -> u64 {
-    let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
-    warm + result.kinds.iter().map(|kind| kind.done).sum::<u64>() + result.errors()
+    let mut ended = result.errors();
+    for warm in &result.scope.warmup {
+        ended += warm.done;
+    }
+    for kind in &result.kinds {
+        ended += kind.done;
+    }
+    ended
 }
 
-/// Bytes that ops of some kinds moved.
-fn bytes_of(result: &PassResult, is_one: impl Fn(OpKind) -> bool) -> u64 {
-    let kinds = OpKind::ALL.iter().filter(|kind| is_one(**kind));
-    kinds.map(|kind| of(result, *kind).1).sum()
+/// Returns the bytes that ops of some kinds moved.
+fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
+    let mut bytes = 0;
+    for &kind in OpKind::ALL {
+        if is_one(kind) {
+            bytes += of(result, kind).1;
+        }
+    }
+    bytes
 }
 
+/// Compares ops that ended with those that were issued: an op that never ended is in one alone.
 fn issued(result: &PassResult) -> CrossCheck {
-    let issued = result.kinds.iter().map(|kind| kind.issued).sum();
-    let warm = result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
-    cross_check(ended(result) - warm, issued, "ops issued to the backend")
+    // Issued ops are counted in the window only, so the warm-up is left out on both sides.
+    let mut window = result.errors();
+    let mut issued = 0;
+    for kind in &result.kinds {
+        window += kind.done;
+        issued += kind.issued;
+    }
+    cross_check(window, issued, "ops issued to the backend")
 }
 
+/// Compares the recorder with what the backends or the kernel counted.
 fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
-    let ended = ended(result);
-    let mut cross_checks: Vec<CrossCheck> = tally
-        .ops
-        .map(|ops| cross_check(ended, ops, "ops counted by the backend"))
-        .into_iter()
-        .collect();
+    let mut cross_checks = Vec::new();
+    if let Some(ops) = tally.ops {
+        cross_checks.push(cross_check(ended(result), ops, "ops counted by the backend"));
+    }
     // A failed op may have moved part of its bytes; only clean passes can be exact.
     if result.errors() > 0 {
         return cross_checks;
     }
-    let (read, written) =
-        (bytes_of(result, OpKind::reads_data), bytes_of(result, OpKind::writes_data));
     let source = "bytes counted below the recorder: kernel or RPC layer";
-    cross_checks.extend(tally.read_bytes.map(|bytes| cross_check(read, bytes, source)));
-    cross_checks.extend(tally.write_bytes.map(|bytes| cross_check(written, bytes, source)));
+    if let Some(bytes) = tally.read_bytes {
+        cross_checks.push(cross_check(bytes_of(result, OpKind::reads_data), bytes, source));
+    }
+    if let Some(bytes) = tally.write_bytes {
+        cross_checks.push(cross_check(bytes_of(result, OpKind::writes_data), bytes, source));
+    }
     cross_checks
 }

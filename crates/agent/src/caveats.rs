@@ -99,7 +99,7 @@ pub fn about_segments(
     mount: Option<&Mount>,
     tcp: &TcpCounters,
 ) -> Option<Caveat> {
-    let has_server = spec.target.server_host().is_some() || mount.is_some_and(Mount::is_nfs);
+    let has_server = spec.target.server_host().is_some() || is_on_nfs(mount);
     if !has_server || spec.nfs().proto == Proto::Udp {
         return None;
     }
@@ -155,8 +155,8 @@ impl Segments {
             return None;
         }
         Some(CaveatCode::TcpRetransmits.because(format!(
-            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; {source}, \
-             less {arrived_twice} that arrived twice by {twice_source})",
+            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; \
+             {source}, less {arrived_twice} that arrived twice by {twice_source})",
             three_digits(share * 100.0),
             SEGMENTS_AGAIN_SHARE_MAX * 100.0,
         )))
@@ -176,13 +176,14 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     if !sent_share.is_finite() || sent_share < SENDING_SHARE_MIN {
         return None;
     }
-    let percent = |us: u64| format!("{:.0} %", 100.0 * us as f64 / busy_us as f64);
+    let receiver_share = tcp.receiver_limited_us as f64 / busy_us as f64;
+    let buffer_share = tcp.send_buffer_limited_us as f64 / busy_us as f64;
     let value = format!(
         "{} busy over {connections} connections, of that {} limited by the server's window and {} \
          by the send buffer; {} sent again",
         Nanos(busy_us.saturating_mul(1_000)),
-        percent(tcp.receiver_limited_us),
-        percent(tcp.send_buffer_limited_us),
+        processors::percent(receiver_share),
+        processors::percent(buffer_share),
         Size(bytes_retransmitted),
     );
     let source = "TCP_INFO (tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited, \
@@ -212,6 +213,11 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     caveats
 }
 
+/// Says whether a directory lies on a mount of the kernel's NFS client.
+fn is_on_nfs(mount: Option<&Mount>) -> bool {
+    mount.is_some_and(Mount::is_nfs)
+}
+
 /// Returns the bytes that ops read in the window.
 fn read_bytes(result: &PassResult) -> u64 {
     let mut read = 0_u64;
@@ -235,7 +241,7 @@ pub fn about_server_cache(
     memory_bytes: Option<u64>,
 ) -> Option<Caveat> {
     let is_ours = spec.target.is_embedded() || spec.lab.is_some();
-    let has_server = spec.target.nfs().is_some() || mount.is_some_and(Mount::is_nfs);
+    let has_server = spec.target.nfs().is_some() || is_on_nfs(mount);
     if is_ours || !has_server || read_bytes(result) == 0 {
         return None;
     }

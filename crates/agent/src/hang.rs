@@ -51,12 +51,21 @@ impl Watched {
         let Some(lab) = &spec.lab else {
             return Some(Self { point: None, silence_ticks: None, stop });
         };
-        let disturbances = spec.soak.iter().flat_map(|soak| &soak.disturbances);
-        let outage_ms = disturbances.map(|one| one.lasts_ms.saturating_add(RECOVERY_MS)).max();
-        let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms.unwrap_or(0));
+        if !lab.is_mounted() {
+            return None;
+        }
+        // A fault that a soak injects is silence, too: it lasts as long as the longest of them, and
+        // as long as the server needs to recover from it.
+        let mut outage_ms = 0;
+        if let Some(soak) = &spec.soak {
+            for one in &soak.disturbances {
+                outage_ms = one.lasts_ms.saturating_add(RECOVERY_MS).max(outage_ms);
+            }
+        }
+        let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms);
         let ticks = silence_ms / TICK.as_millis() as u64;
         let point = PathBuf::from(MOUNT_POINT);
-        lab.is_mounted().then_some(Self { point: Some(point), silence_ticks: Some(ticks), stop })
+        Some(Self { point: Some(point), silence_ticks: Some(ticks), stop })
     }
 
     /// Ticks of silence that are a hang just now.
@@ -156,9 +165,12 @@ fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
         }
         return;
     }
-    let answers = now.point.as_deref().map_or(0, lab::mounts::answers);
-    silence.count(now.point.is_some(), waiting_threads(), answers);
-    if now.limit_ticks().is_none_or(|limit| silence.ticks < limit) {
+    match &now.point {
+        Some(point) => silence.count_unanswered(waiting_threads(), lab::mounts::answers(point)),
+        None => silence.count_unmoved(waiting_threads()),
+    }
+    let Some(limit) = now.limit_ticks() else { return };
+    if silence.ticks < limit {
         return;
     }
     let seconds = silence.ticks * TICK.as_millis() as u64 / 1_000;
@@ -184,18 +196,32 @@ fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
 }
 
 impl Silence {
-    /// Counts one more tick, or begins again where an answer arrived or no thread waits.
-    fn count(&mut self, is_ours: bool, waiting: BTreeMap<u32, u64>, answers: u64) {
-        let is_silent = if is_ours {
-            // Threads wake up to send again: what counts is whether the server answers.
-            answers == self.answers && !waiting.is_empty()
-        } else {
-            // The very same wait goes on.
-            waiting.iter().any(|(id, sleeps)| self.waiting.get(id) == Some(sleeps))
-        };
-        self.waiting = waiting;
+    /// Counts a tick without an answer on a mount of ours, or begins again where one arrived or no
+    /// thread waits.
+    ///
+    /// Threads wake up to send again, so that they move proves nothing: the server's answers do.
+    fn count_unanswered(&mut self, waiting: BTreeMap<u32, u64>, answers: u64) {
+        let is_silent = answers == self.answers && !waiting.is_empty();
         self.answers = answers;
-        self.ticks = if is_silent { self.ticks + 1 } else { 0 };
+        self.count(waiting, is_silent.into());
+    }
+
+    /// Counts a tick in which the very same wait of a thread goes on, on a mount whose answers
+    /// can't be counted.
+    fn count_unmoved(&mut self, waiting: BTreeMap<u32, u64>) {
+        let mut unmoved = 0;
+        for (id, sleeps) in &waiting {
+            if self.waiting.get(id) == Some(sleeps) {
+                unmoved += 1;
+            }
+        }
+        self.count(waiting, unmoved);
+    }
+
+    /// Counts one more tick where something stands still, or begins again.
+    fn count(&mut self, waiting: BTreeMap<u32, u64>, unmoved: u64) {
+        self.waiting = waiting;
+        self.ticks = if unmoved > 0 { self.ticks + 1 } else { 0 };
     }
 }
 
@@ -215,19 +241,29 @@ pub fn is_stuck(looks: u32, pause: impl Fn()) -> bool {
 fn waiting_threads() -> BTreeMap<u32, u64> {
     let mut waiting = BTreeMap::new();
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return waiting };
-    for task in tasks.flatten() {
+    for task in tasks {
+        let Ok(task) = task else { continue };
         // A thread may have ended meanwhile.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.map_or("", str::trim)
-        };
-        let id = task.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some(id) = id.filter(|_| field("State:").starts_with('D')) {
-            waiting.insert(id, field("voluntary_ctxt_switches:").parse().unwrap_or(0));
+        if !status_field(&status, "State:").starts_with('D') {
+            continue;
         }
+        let name = task.file_name();
+        let Some(Ok(id)) = name.to_str().map(str::parse) else { continue };
+        let sleeps = status_field(&status, "voluntary_ctxt_switches:").parse().unwrap_or(0);
+        waiting.insert(id, sleeps);
     }
     waiting
+}
+
+/// Returns a field of a thread's status; an empty one where it is missing.
+fn status_field<'s>(status: &'s str, name: &str) -> &'s str {
+    for line in status.lines() {
+        if let Some(value) = line.strip_prefix(name) {
+            return value.trim();
+        }
+    }
+    ""
 }
 
 #[cfg(test)]

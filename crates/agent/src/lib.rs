@@ -170,7 +170,13 @@ impl Held<'_> {
             }
             Order::Go { .. } => Report::Failed("no workers wait to start".to_owned()),
             Order::Disarm => Report::Disarmed,
-            Order::End { inherits } => self.end(inherits),
+            Order::End { inherits } => {
+                // The agent that made the directory is lost: this one removes it in its place.
+                if inherits && let Some(trial) = &mut self.trial {
+                    trial.inherit();
+                }
+                self.end_trial()
+            }
             Order::Facts => Report::Facts(lab::facts::host()),
             Order::Clock => self.agent.clocks(),
             Order::Watch => {
@@ -199,17 +205,13 @@ impl Held<'_> {
         }
     }
 
-    /// Ends the trial.
-    fn end(&mut self, inherits: bool) -> Report {
+    /// Ends the trial, and keeps the pattern that it wrote for the next one.
+    fn end_trial(&mut self) -> Report {
         self.guard.watch(self.watched.clone());
-        self.content = self.trial.as_ref().map(|trial| trial.target().content().clone());
-        let end = |mut trial: Trial<'_>| {
-            if inherits {
-                trial.inherit();
-            }
-            trial.end()
-        };
-        match self.trial.take().map_or(Ok(()), end) {
+        self.content = None;
+        let Some(trial) = self.trial.take() else { return Report::Ended };
+        self.content = Some(trial.target().content().clone());
+        match trial.end() {
             Ok(()) => Report::Ended,
             Err(error) => Report::Failed(error.to_string()),
         }
@@ -229,18 +231,24 @@ impl Held<'_> {
         if self.trial.is_some() {
             self.guard.watch(self.watched.clone());
         }
-        let trial = self.trial.take();
-        // The host is restored whatever becomes of the trial.
-        let ended = panicked::catch(|| trial.map_or(Ok(()), Trial::end));
+        let mut reasons = Vec::new();
+        if let Some(trial) = self.trial.take() {
+            // The host is restored whatever becomes of the trial, a panic included.
+            match panicked::catch(|| trial.end()) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => reasons.push(error.to_string()),
+                Err(panicked) => reasons.push(panicked.to_string()),
+            }
+        }
         // What a change may take is bounded where it is made.
         let _ = self.guard.release();
-        let ended = ended
-            .map_err(|panicked| panicked.to_string())
-            .and_then(|ended| ended.map_err(|error| error.to_string()));
         let host = self.host;
-        let left = panicked::catch(|| host.leave());
-        let left = left.unwrap_or_else(|panicked| Err(panicked.to_string()));
-        [ended, left].into_iter().filter_map(Result::err).collect()
+        match panicked::catch(|| host.leave()) {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => reasons.push(why),
+            Err(panicked) => reasons.push(panicked.to_string()),
+        }
+        reasons
     }
 }
 

@@ -72,8 +72,10 @@ impl Trial<'_> {
         if !leaves || result.pass != Pass::Write || *ending != Ending::Complete {
             return Ok(None);
         }
-        let inventory = self.target().inventory(InventoryScope::All)?;
-        Ok(inventory.map(|inventory| CrossCheck {
+        let Some(inventory) = self.target().inventory(InventoryScope::All)? else {
+            return Ok(None);
+        };
+        Ok(Some(CrossCheck {
             expected: result.bytes(),
             found: inventory.bytes,
             source: "sizes of the files, added up".to_owned(),

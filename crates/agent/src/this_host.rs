@@ -29,15 +29,7 @@ impl<'a> ThisHost<'a> {
     /// Obeys an order that is about this host.
     pub(crate) fn obey(&mut self, order: Order) -> Report {
         let done = match (order, &mut self.lab) {
-            (Order::Open(Opening { campaign, allow_destroy, keep }), _) => {
-                // The log is held by one at a time.
-                self.lab = None;
-                Lab::open(self.state_dir, &campaign, allow_destroy).map(|lab| {
-                    let lab = lab.stopped_by(self.stop);
-                    self.lab = Some(if keep { lab.keeping_files() } else { lab });
-                    Report::Opened
-                })
-            }
+            (Order::Open(opening), _) => self.open(opening),
             (Order::Clean, _) => return self.clean(),
             (order, Some(lab)) => change(lab, order),
             (_, None) => {
@@ -45,6 +37,19 @@ impl<'a> ThisHost<'a> {
             }
         };
         done.unwrap_or_else(|error| Report::Failed(error.to_string()))
+    }
+
+    /// Opens the undo log of a campaign.
+    fn open(&mut self, opening: Opening) -> Result<Report, LabError> {
+        let Opening { campaign, allow_destroy, keep } = opening;
+        // One process at a time holds the log: ours is closed before it is opened again.
+        self.lab = None;
+        let mut lab = Lab::open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
+        if keep {
+            lab = lab.keeping_files();
+        }
+        self.lab = Some(lab);
+        Ok(Report::Opened)
     }
 
     /// Disturbs this host, or lets it be again.
@@ -73,8 +78,9 @@ impl<'a> ThisHost<'a> {
 
     /// Undoes what is left.
     pub(crate) fn leave(mut self) -> Result<(), String> {
-        let undone = self.lab.as_mut().map_or(Ok(()), Lab::undo_all);
-        undone.map_err(|error| format!("{error} (hint: `dfsbench clean` on this host tries again)"))
+        let Some(lab) = &mut self.lab else { return Ok(()) };
+        let hint = "hint: `dfsbench clean` on this host tries again";
+        lab.undo_all().map_err(|error| format!("{error} ({hint})"))
     }
 
     fn clean(&mut self) -> Report {
@@ -87,17 +93,24 @@ impl<'a> ThisHost<'a> {
 }
 
 fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
-    match order {
-        Order::Apply(action) => lab.apply(&action).map(Report::Applied),
-        Order::UndoLast => lab.undo_last().map(|()| Report::Undone),
-        Order::UndoAll => lab.undo_all().map(|()| Report::Undone),
-        Order::Invalidate { how, directory } => {
-            lab.invalidate(how, directory.as_deref()).map(Report::Facts)
+    Ok(match order {
+        Order::Apply(action) => Report::Applied(lab.apply(&action)?),
+        Order::UndoLast => {
+            lab.undo_last()?;
+            Report::Undone
         }
-        other => Ok(Report::Failed(format!("{other:?} is no order about this host"))),
-    }
+        Order::UndoAll => {
+            lab.undo_all()?;
+            Report::Undone
+        }
+        Order::Invalidate { how, directory } => {
+            Report::Facts(lab.invalidate(how, directory.as_deref())?)
+        }
+        other => Report::Failed(format!("{other:?} is no order about this host")),
+    })
 }
 
+/// Words what was restored, and why where it could not be.
 fn report_change(Cleaned { campaign, what, outcome }: Cleaned) -> RestoredChange {
     RestoredChange { campaign, what, refused: outcome.err().map(|error| error.to_string()) }
 }

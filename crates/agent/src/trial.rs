@@ -20,7 +20,7 @@ use engine::{
     measure,
 };
 use fleet::in_process::AgentEnd;
-use fleet::{Assignment, Broken, Done, JournalLocation, Order, PassEnd, Report};
+use fleet::{Assignment, Broken, ClockReading, Done, JournalLocation, Order, PassEnd, Report};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
@@ -45,8 +45,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) run_telemetry: RefCell<Option<Telemetry>>,
     /// The program that works in our place.
     external: Option<External>,
-    /// Time of day and instant when the clocks were last compared.
-    clocks: Cell<(u64, u64)>,
+    /// The clocks when they were last compared.
+    clocks: Cell<ClockReading>,
     /// The pass that was worked last, until it is accounted for.
     worked: Option<Worked>,
     /// Parts of the file set that this host may have in its page cache.
@@ -107,15 +107,16 @@ impl<'a> Trial<'a> {
         let mut pattern = pattern.made_before(before);
         let ack_journal = journal_path(agent, &assignment);
         if let Some(path) = &ack_journal {
-            let journal = match assignment.journal {
+            let opened = match assignment.journal {
                 JournalLocation::Inherited => engine::ack_journal::continue_journal(path, spec),
                 _ => engine::ack_journal::begin_journal(path, spec),
             };
-            pattern = pattern.journaled(Arc::new(journal.map_err(|error| TargetError::Io {
-                what: "book what is acknowledged in",
+            let journal = opened.map_err(|error| TargetError::Io {
+                what: "journal what is acknowledged in",
                 location: path.display().to_string(),
                 reason: error.to_string(),
-            })?));
+            })?;
+            pattern = pattern.journaled(Arc::new(journal));
         }
         let config = TargetConfig {
             work_name: assignment.work_name.clone(),
@@ -132,11 +133,16 @@ impl<'a> Trial<'a> {
             target.assume_prepared();
         }
         let mount = target.local_paths().first().and_then(|path| Mount::of(path));
-        let external = spec.workload.is_external().then(|| External::begin(&target, spec, &stop));
-        let external = external.transpose()?;
-        let clocks = Cell::new(clocks(agent));
-        let is_only_ours = spec.workload.is_external() || assignment.share.count >= spec.workers;
-        let cached = vec![whose(is_only_ours, assignment.share, spec)];
+        let mut external = None;
+        if spec.workload.is_external() {
+            external = Some(External::begin(&target, spec, &stop)?);
+        }
+        // Files of a program, and those of an agent that is alone, are all ours.
+        let cached = if spec.workload.is_external() || assignment.share.count >= spec.workers {
+            InventoryScope::All
+        } else {
+            InventoryScope::OfShare(assignment.share, spec.workers)
+        };
         let worked = None;
         Ok(Self {
             agent,
@@ -146,9 +152,9 @@ impl<'a> Trial<'a> {
             mount,
             run_telemetry: RefCell::default(),
             external,
-            clocks,
+            clocks: Cell::new(read_clocks(agent)),
             worked,
-            cached,
+            cached: vec![cached],
             ack_journal,
         })
     }
@@ -156,8 +162,12 @@ impl<'a> Trial<'a> {
     /// Settings of the target that are effective.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = self.target.facts();
-        facts.extend(self.mount.iter().flat_map(Mount::facts));
-        facts.extend(self.external.iter().flat_map(External::facts).cloned());
+        if let Some(mount) = &self.mount {
+            facts.extend(mount.facts());
+        }
+        if let Some(external) = &self.external {
+            facts.extend_from_slice(external.facts());
+        }
         facts
     }
 
@@ -214,29 +224,27 @@ impl<'a> Trial<'a> {
         self.note_cached(pass, share);
         self.target.make_content_of(&self.assignment.spec, pass, share);
         let spec = &self.assignment.spec;
-        let server_cpu = || self.server_cpu_ns().unwrap_or(0);
-        let client_cpu = || counters::process_cpu_ns().saturating_sub(server_cpu());
-        // Opening calls the server too.
+        // Opening files calls the server, too: its counters, and those of this host, are read after
+        // it and before the first op.
         let counts_before = Cell::new(None);
         let watch = Cell::new(None);
-        let opened = || {
-            counts_before.set(self.server_counts());
-            watch.set(Some(self.agent.watch()));
-        };
-        let cpu_before = self.server_cpu_ns();
+        let server_cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
         let end = gate.end;
-        let mut calendar = Calendar::begin(clocks(self.agent));
+        let mut calendar = Calendar::begin(read_clocks(self.agent));
         let mut monitor = Monitor {
             stop: &self.stop,
-            opened: &opened,
+            opened: &|| {
+                counts_before.set(self.server_counts());
+                watch.set(Some(self.agent.watch()));
+            },
             gate: &mut || gate.pass(),
             observe: &mut |sample| {
-                calendar.look(|| clocks(self.agent));
+                calendar.look(|| read_clocks(self.agent));
                 end.report(Report::Progress(sample));
                 host.receive_disturbances(end);
             },
-            client_cpu_ns: &client_cpu,
+            client_cpu_ns: &|| self.client_cpu_ns(),
         };
         let seed = self.assignment.seed;
         let spec = spec.in_pass(pass);
@@ -247,21 +255,22 @@ impl<'a> Trial<'a> {
             result.caveats.extend(calendar.caveat());
             // These steps are reported; the comparison over the whole trial begins again after
             // them.
-            self.clocks.set(clocks(self.agent));
+            self.clocks.set(read_clocks(self.agent));
         }
-        result.telemetry = watch.take().map(|watch| watch.stop(THIS_HOST)).into_iter().collect();
-        result.storage_read_bytes = counters::storage_read_bytes()
-            .zip(storage_before)
-            .filter(|_| self.counts_storage_reads())
-            .map(|(after, before)| after - before);
-        let is_local_server = self.is_on_local_server();
-        result.server_cpu_ns = self
-            .server_cpu_ns()
-            .zip(cpu_before)
-            .filter(|_| self.uses_local_server())
-            .map(|(after, before)| after - before);
-        // Counting the directory calls the server too: its counters are read first.
-        let server = counts_before.get().zip(self.server_counts()).filter(|_| is_local_server);
+        if let Some(watch) = watch.take() {
+            result.telemetry.push(watch.stop(THIS_HOST));
+        }
+        if self.counts_storage_reads() {
+            result.storage_read_bytes = difference(storage_before, counters::storage_read_bytes());
+        }
+        if self.uses_local_server() {
+            result.server_cpu_ns = difference(server_cpu_before, self.server_cpu_ns());
+        }
+        // Counting the directory calls the server, too: its counters are read before that.
+        let server = match (counts_before.get(), self.server_counts()) {
+            (Some(before), Some(after)) if self.is_on_local_server() => Some((before, after)),
+            _ => None,
+        };
         let resident = self.sample_residency(pass);
         result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
         let facts = caveats::sending_limits(&measured.result, &measured.tally.tcp);
@@ -288,7 +297,7 @@ impl<'a> Trial<'a> {
             let inventory = self.inventory(pass, &ending, &mut result.caveats);
             let sources = CrossCheckSources {
                 // What others did at the same moment, our server counted, too.
-                server: server.filter(|_| self.is_alone()),
+                server: if self.is_alone() { server } else { None },
                 tally,
                 inventory,
                 share: self.assignment.share,
@@ -306,7 +315,10 @@ impl<'a> Trial<'a> {
     /// Adds the state of what a soak wrote so far, and the recovery work of the client.
     fn add_journal(&self, result: &mut PassResult, tally: &Tally) {
         let Assignment { spec, share, .. } = &self.assignment;
-        let Some(journal) = self.target.journal().filter(|_| spec.soak.is_some()) else { return };
+        let Some(journal) = self.target.journal() else { return };
+        if spec.soak.is_none() {
+            return;
+        }
         result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
         let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
             tally.recovered;
@@ -331,13 +343,17 @@ impl<'a> Trial<'a> {
         };
         // What a lost target holds can't be counted, and is not claimed; nor is a pass that was
         // stopped: counting a million files would delay the end.
-        let countable = pass.writes() && !matches!(ending, Ending::Lost(_) | Ending::Stopped);
-        let inventory = if countable { self.target.inventory(whose) } else { Ok(None) };
-        let uncounted = inventory.as_ref().err().map(|error| {
-            CaveatCode::Accounting.because(format!("the target could not be counted: {error}"))
-        });
-        caveats.extend(uncounted);
-        inventory.unwrap_or(None)
+        if !pass.writes() || matches!(ending, Ending::Lost(_) | Ending::Stopped) {
+            return None;
+        }
+        match self.target.inventory(whose) {
+            Ok(inventory) => inventory,
+            Err(error) => {
+                let evidence = format!("the target could not be counted: {error}");
+                caveats.push(CaveatCode::Accounting.because(evidence));
+                None
+            }
+        }
     }
 
     /// Says whether no other agent works in the same trial.
@@ -359,8 +375,10 @@ impl<'a> Trial<'a> {
     pub(crate) fn end(self) -> Result<(), TargetError> {
         // What was made is removed even where a clean-up fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
-        // Where it was never written there is nothing to remove.
-        let _ = self.ack_journal.as_deref().map(std::fs::remove_file);
+        if let Some(path) = &self.ack_journal {
+            // Where it was never written there is nothing to remove.
+            let _ = std::fs::remove_file(path);
+        }
         self.target.remove().and(cleaned)
     }
 
@@ -385,7 +403,11 @@ impl<'a> Trial<'a> {
     /// Takes note of whose files a pass leaves in the memory of this host.
     fn note_cached(&mut self, pass: Pass, share: Share) {
         let spec = &self.assignment.spec;
-        let whose = whose(works_anywhere(spec, pass), share, spec);
+        let whose = if works_anywhere(spec, pass) {
+            InventoryScope::All
+        } else {
+            InventoryScope::OfShare(share, spec.workers)
+        };
         if !self.cached.contains(&whose) {
             self.cached.push(whose);
         }
@@ -395,18 +417,27 @@ impl<'a> Trial<'a> {
     /// host, each does that before any of them starts; so none has to drop the files of the others.
     pub(crate) fn invalidate(&self, pass: Pass) -> Result<(), TargetError> {
         let spec = &self.assignment.spec;
-        let lab = spec.lab.as_ref().map(|lab| lab.invalidation >= Invalidation::Files);
-        if !pass.reads() || !lab.unwrap_or(spec.invalidate) {
+        let is_wanted = match &spec.lab {
+            Some(lab) => lab.invalidation >= Invalidation::Files,
+            None => spec.invalidate,
+        };
+        if !pass.reads() || !is_wanted {
             return Ok(());
         }
-        let is_cached = |name: &OsStr| self.cached.iter().any(|it| it.counts_name(name.as_bytes()));
-        self.target.local_paths().iter().try_for_each(|path| {
-            cache::drop_directory(path, &is_cached).map_err(|error| TargetError::Io {
+        for path in self.target.local_paths() {
+            let dropped = cache::drop_directory(&path, &|name| self.may_be_cached(name));
+            dropped.map_err(|error| TargetError::Io {
                 what: "drop from the page cache what is in",
                 location: path.display().to_string(),
                 reason: error.to_string(),
-            })
-        })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Says whether this host may have a file in its page cache, by the file's name.
+    fn may_be_cached(&self, name: &OsStr) -> bool {
+        self.cached.iter().any(|whose| whose.counts_name(name.as_bytes()))
     }
 
     fn caveat(&self, result: &mut PassResult, share: Share, ending: &Ending, tally: &Tally) {
@@ -432,10 +463,10 @@ impl<'a> Trial<'a> {
 
     /// Compares the clocks with their last readings.
     fn calendar(&self) -> Option<Caveat> {
-        let now = clocks(self.agent);
+        let now = read_clocks(self.agent);
         let before = self.clocks.replace(now);
-        let calendar_ns = i128::from(now.0) - i128::from(before.0);
-        caveats::about_calendar(calendar_ns, now.1 - before.1)
+        let wall_ns = i128::from(now.wall_ns) - i128::from(before.wall_ns);
+        caveats::about_calendar(wall_ns, now.mono_ns - before.mono_ns)
     }
 
     fn is_on_local_server(&self) -> bool {
@@ -448,30 +479,43 @@ impl<'a> Trial<'a> {
     }
 
     fn server_counts(&self) -> Option<ServerCounts> {
-        self.agent.local_server.as_ref().map(|server| (server.counts)())
+        let server = self.agent.local_server.as_ref()?;
+        Some((server.counts)())
     }
 
     fn server_cpu_ns(&self) -> Option<u64> {
         let server = self.agent.local_server.as_ref()?;
-        server.thread_ids.iter().map(|id| counters::thread_cpu_ns(*id)).sum()
+        let mut total_ns = 0_u64;
+        for id in &server.thread_ids {
+            total_ns = total_ns.saturating_add(counters::thread_cpu_ns(*id)?);
+        }
+        Some(total_ns)
+    }
+
+    /// Processor time of this process without that of our server in it.
+    fn client_cpu_ns(&self) -> u64 {
+        counters::process_cpu_ns().saturating_sub(self.server_cpu_ns().unwrap_or(0))
     }
 }
 
-/// Chooses all files that are there, or those that have the numbers of a share.
-fn whose(is_all: bool, share: Share, spec: &RunSpec) -> InventoryScope {
-    if is_all { InventoryScope::All } else { InventoryScope::OfShare(share, spec.workers) }
+/// Returns by how much a counter has risen; `None` where it could not be read both times.
+fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
 }
 
 /// Returns the path of an acknowledgement journal that is to outlive this process.
 fn journal_path(agent: &Agent, assignment: &Assignment) -> Option<PathBuf> {
     let Assignment { journal, work_name, share, .. } = assignment;
+    if *journal == JournalLocation::InMemory {
+        return None;
+    }
     let name = format!("{}{work_name}-{}", lab::ACK_JOURNAL_PREFIX, share.first);
-    (*journal != JournalLocation::InMemory).then(|| agent.state_dir.join(name))
+    Some(agent.state_dir.join(name))
 }
 
-/// The time of day, and the instant of the monotonic clock.
-fn clocks(agent: &Agent) -> (u64, u64) {
-    (agent.clock.calendar_ns(), agent.clock.now_ns())
+/// Reads the wall clock and the monotonic clock, one right after the other.
+fn read_clocks(agent: &Agent) -> ClockReading {
+    crate::read(&*agent.clock)
 }
 
 pub(crate) fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {

@@ -71,18 +71,17 @@ pub(crate) type HandleReport<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Op
 impl<'s> AgentGroup<'s> {
     /// The agents of a run, none of which has a trial yet.
     pub(crate) fn of(spec: &'s RunSpec) -> Self {
-        let hosts = spec.client_hosts();
         let agents = spec.agents();
-        let share = |index| Share::of(index, agents, spec.all_workers());
-        let member = |(index, host)| {
-            let (share, is_maker) = (share(index), index == 0);
-            Member { host, share, state: State::Away, is_maker }
-        };
-        let names: Vec<Option<String>> = match hosts {
-            [] => vec![None],
-            hosts => hosts.iter().map(|host| Some(host.name.clone())).collect(),
-        };
-        let members = (0..).zip(names).map(member).collect();
+        let mut members = Vec::new();
+        for index in 0..agents {
+            members.push(Member {
+                // Without client hosts the one agent is that of this process.
+                host: spec.client_hosts().get(index as usize).map(|host| host.name.clone()),
+                share: Share::of(index, agents, spec.all_workers()),
+                state: State::Away,
+                is_maker: index == 0,
+            });
+        }
         Self { members, killed: Vec::new(), lab: spec.lab.as_deref() }
     }
 
@@ -96,14 +95,9 @@ impl<'s> AgentGroup<'s> {
         self.members.len() + self.killed.len() == 1
     }
 
-    /// The hosts, in their order; none for this process.
-    pub(crate) fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().filter_map(|member| member.host.as_deref())
-    }
-
-    /// The same, each with its workers.
-    pub(crate) fn hosts_and_shares(&self) -> impl Iterator<Item = (&str, Share)> {
-        self.members.iter().filter_map(|member| Some((member.host.as_deref()?, member.share)))
+    /// Returns the hosts in their order; none for this process.
+    pub(crate) fn hosts(&self) -> Vec<&str> {
+        self.members.iter().filter_map(|member| member.host.as_deref()).collect()
     }
 
     /// Returns the workers of the agent that stands so many places further.
@@ -129,14 +123,21 @@ impl<'s> AgentGroup<'s> {
             expected.push(answer);
         }
         // A pass that ends before its start has a last sample all the same, which answers nothing.
-        let is_answer = |report: &Report| !matches!(report, Report::Progress(_));
-        let reports = self.answers_of_each(walk, who.clone(), &mut |_, _, report| {
-            Some(report).filter(is_answer)
-        })?;
+        let reports =
+            self.answers_of_each(walk, who.clone(), &mut |_, _, report| match report {
+                Report::Progress(_) => None,
+                report => Some(report),
+            })?;
         let mut answers = Vec::with_capacity(who.len());
-        for ((index, answer), report) in who.zip(&expected).zip(reports) {
+        for (place, report) in reports.into_iter().enumerate() {
+            // An agent that was killed as was planned has no answer, and is left out.
             if let Some(report) = report {
-                answers.push(self.read_answer(walk, index, answer, report)?);
+                answers.push(self.read_answer(
+                    walk,
+                    who.start + place,
+                    &expected[place],
+                    report,
+                )?);
             }
         }
         Ok(answers)
@@ -155,12 +156,18 @@ impl<'s> AgentGroup<'s> {
     ) -> Result<T, TrialError> {
         let member = &mut self.members[index];
         let read = match &member.host {
-            Some(host) => walk.hosts.read_answer(host, answer, report).inspect_err(|_| {
-                member.state = State::Away;
-            }),
+            Some(host) => walk.hosts.read_answer(host, answer, report),
             None => answer.read(report).map_err(|wrong| format!("the agent of this host {wrong}")),
         };
-        read.map_err(TrialError::Failed)
+        match read {
+            Ok(read) => Ok(read),
+            Err(why) => {
+                if member.host.is_some() {
+                    member.state = State::Away;
+                }
+                Err(TrialError::Failed(why))
+            }
+        }
     }
 
     /// Sends an order to all agents, as [`Self::ask`] does to one.
@@ -205,6 +212,7 @@ impl<'s> AgentGroup<'s> {
             Some(host) => walk.hosts.send(host, order).map_err(TrialError::Failed),
             None => walk.agent.send(order).map_err(TrialError::from),
         };
+        // An agent that can't be reached has no trial any more: nothing is to be ended there.
         member.state = if sent.is_ok() { State::Busy { is_armed } } else { State::Away };
         sent
     }
@@ -220,7 +228,8 @@ impl<'s> AgentGroup<'s> {
         who: Range<usize>,
         handle: &mut HandleReport<'_>,
     ) -> Result<Vec<Option<Report>>, TrialError> {
-        let mut answers: Vec<Option<Report>> = who.clone().map(|_| None).collect();
+        let mut answers: Vec<Option<Report>> = Vec::with_capacity(who.len());
+        answers.resize_with(who.len(), || None);
         let mut missing = who.len();
         let mut rounds = Rounds::of(self, walk, who.clone());
         while missing > 0 {
@@ -241,6 +250,7 @@ impl<'s> AgentGroup<'s> {
                     is_quiet = false;
                     *answer = handle(walk, index, report);
                     if answer.is_none() {
+                        // A report that is no answer leaves the agent with its order.
                         self.members[index].state = before;
                     }
                     missing -= usize::from(answer.is_some());
@@ -254,7 +264,7 @@ impl<'s> AgentGroup<'s> {
                 break;
             }
             if round.is_of_all {
-                self.look(walk)?;
+                self.check_hosts(walk)?;
             }
             if is_quiet {
                 rounds.wait(walk);
@@ -266,20 +276,25 @@ impl<'s> AgentGroup<'s> {
     /// Says whether an agent that is gone was to be killed; it is not waited for then.
     fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
-        let note_if_killed = member.host.as_ref().is_some_and(|host| walk.hosts.note_killed(host));
-        if note_if_killed {
-            member.state = State::Killed;
+        let Some(host) = &member.host else { return false };
+        if !walk.hosts.note_killed(host) {
+            return false;
         }
-        note_if_killed
+        member.state = State::Killed;
+        true
     }
 
     /// Goes on without those that were to be killed; their places, the last first.
     pub(crate) fn remove_killed(&mut self, walk: &Walk<'_>) -> Vec<usize> {
-        let is_kill_planned = |member: &Member| {
-            member.host.as_ref().is_some_and(|host| walk.hosts.is_kill_planned(host))
-        };
-        let gone = (0..self.len()).rev().filter(|index| is_kill_planned(&self.members[*index]));
-        let gone: Vec<usize> = gone.collect();
+        let mut gone = Vec::new();
+        // From the last one on: so the indices of those before are not moved.
+        for index in (0..self.len()).rev() {
+            if let Some(host) = &self.members[index].host
+                && walk.hosts.is_kill_planned(host)
+            {
+                gone.push(index);
+            }
+        }
         for index in &gone {
             self.killed.push((*index, self.members.remove(*index)));
         }
@@ -316,11 +331,15 @@ impl<'s> AgentGroup<'s> {
     ) -> Result<Option<Report>, TrialError> {
         let member = &mut self.members[index];
         let received = match &member.host {
-            Some(host) => walk.hosts.try_receive(host).map_err(|why| {
-                let is_there = walk.hosts.is_there(host);
-                member.state = if is_there { State::Free } else { State::Away };
-                TrialError::Failed(why)
-            })?,
+            Some(host) => match walk.hosts.try_receive(host) {
+                Ok(received) => received,
+                Err(why) => {
+                    // An agent that could not obey still has its trial; one that is lost has none.
+                    let is_there = walk.hosts.is_there(host);
+                    member.state = if is_there { State::Free } else { State::Away };
+                    return Err(TrialError::Failed(why));
+                }
+            },
             None => match walk.agent.try_receive()? {
                 Some(Report::Failed(why)) => {
                     member.state = State::Free;
@@ -341,13 +360,16 @@ impl<'s> AgentGroup<'s> {
         Ok(received)
     }
 
-    /// Holds the clocks of hosts against this one's that have an agent since a moment ago.
+    /// Compares the clocks of all hosts with this one's, where the agent of one is new.
     ///
     /// # Errors
     /// When one is lost.
-    pub(crate) fn meet(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
-        if self.hosts().any(|host| walk.hosts.clock(host).is_none()) {
-            self.samples(walk)?;
+    pub(crate) fn compare_new_clocks(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+        for host in self.hosts() {
+            if walk.hosts.latest_clock(host).is_none() {
+                self.sample_clocks(walk)?;
+                break;
+            }
         }
         Ok(())
     }
@@ -358,10 +380,13 @@ impl<'s> AgentGroup<'s> {
     ///
     /// # Errors
     /// When one is lost.
-    pub(crate) fn samples(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
-        let hosts: Vec<String> = self.hosts().map(str::to_owned).collect();
-        let mut exchanges: Vec<Exchanges> =
-            hosts.iter().map(|host| walk.hosts.exchanges(host)).collect();
+    pub(crate) fn sample_clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
+        let mut hosts: Vec<String> = Vec::with_capacity(self.members.len());
+        let mut exchanges: Vec<Exchanges> = Vec::with_capacity(self.members.len());
+        for host in self.hosts() {
+            hosts.push(host.to_owned());
+            exchanges.push(walk.hosts.exchanges(host));
+        }
         let mut sent = Vec::with_capacity(hosts.len());
         for index in 0..hosts.len() {
             sent.push(walk.hosts.read());
@@ -376,13 +401,16 @@ impl<'s> AgentGroup<'s> {
                 other => return Some(other),
             };
             let received = walk.hosts.read();
-            if exchanges[index].take(Sample::of(sent[index], there, received)) {
+            if exchanges[index].add(Sample::of(sent[index], there, received)) {
                 return Some(report);
             }
             sent[index] = received;
-            // One that is lost has answered all that it ever will; the next order to it returns the
-            // reason.
-            walk.hosts.send(&hosts[index], Order::Clock).is_err().then_some(report)
+            // An agent that is lost has answered all that it ever will; the next order to it
+            // returns the reason.
+            match walk.hosts.send(&hosts[index], Order::Clock) {
+                Ok(()) => None,
+                Err(_) => Some(report),
+            }
         })?;
         for (index, report) in last.into_iter().enumerate() {
             if let Some(report) = report {
@@ -390,9 +418,9 @@ impl<'s> AgentGroup<'s> {
             }
         }
         let mut samples = Vec::with_capacity(hosts.len());
-        for (host, made) in hosts.iter().zip(&exchanges) {
-            let Some(sample) = made.best() else {
-                return Err(TrialError::Failed(format!("host {host}: it did not tell its clock")));
+        for (index, host) in hosts.iter().enumerate() {
+            let Some(sample) = exchanges[index].best() else {
+                return Err(TrialError::Failed(format!("host {host}: its clock was not reported")));
             };
             walk.hosts.note_clock(host, sample);
             samples.push(sample);
@@ -401,26 +429,32 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Looks whether all hosts are there, those that serve, too.
-    fn look(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    fn check_hosts(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
-            // Whether one is killed is received where its answer would be.
-            let host = member.host.as_ref().filter(|host| !walk.hosts.is_kill_planned(host));
-            if let Some(host) = host {
-                walk.hosts.look_at(host).inspect_err(|_| member.state = State::Away)?;
+            let Some(host) = &member.host else { continue };
+            // The end of one that is to be killed is noticed where its answer would be.
+            if walk.hosts.is_kill_planned(host) {
+                continue;
+            }
+            if let Err(why) = walk.hosts.check_alive(host) {
+                member.state = State::Away;
+                return Err(TrialError::Failed(why));
             }
         }
-        self.look_at_server(walk)
+        self.check_server(walk)
     }
 
-    /// Looks whether the host that serves is there, if there is one.
-    fn look_at_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    /// Checks whether the host that serves is there, if there is one.
+    fn check_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
-        let served = walk.hosts.look_at(&lab.server.name);
-        served.map_err(|why| {
-            // A client that waits for a server that is gone would not answer for long.
-            self.leave(walk);
-            TrialError::Failed(why)
-        })
+        match walk.hosts.check_alive(&lab.server.name) {
+            Ok(()) => Ok(()),
+            Err(why) => {
+                // A client that waits for a server that is gone would not answer for long.
+                self.leave(walk);
+                Err(TrialError::Failed(why))
+            }
+        }
     }
 
     /// Leaves the agents that work for ever: they clean up by themselves.

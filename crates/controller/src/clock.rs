@@ -42,6 +42,8 @@ pub struct Sample {
 impl Sample {
     /// Makes a sample of an answer that was received between two instants.
     pub fn of(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
+        // The reading was made between both instants. The middle is the best guess, and wrong by
+        // half of the round trip where one direction took all of it.
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
         let wall_ns = sent.wall_ns.saturating_add(half_ns);
         Self {
@@ -80,14 +82,19 @@ impl Exchanges {
         Self { least_ns: drift.map(|drift| drift.least_ns), ..Self::default() }
     }
 
-    /// Takes one, and says whether there are enough.
-    pub(crate) fn take(&mut self, sample: Sample) -> bool {
+    /// Adds one, and says whether there are enough.
+    pub(crate) fn add(&mut self, sample: Sample) -> bool {
         self.made += 1;
         if self.best.is_none_or(|best| sample.error_ns < best.error_ns) {
             self.best = Some(sample);
         }
-        let is_good = |least: u64| sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100;
-        self.made >= EXCHANGES || self.least_ns.is_some_and(is_good)
+        // One that took about as little as the best ever is as good as this network allows: more
+        // exchanges would only delay the start.
+        let is_good = match self.least_ns {
+            Some(least) => sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100,
+            None => false,
+        };
+        self.made >= EXCHANGES || is_good
     }
 
     /// The one that counts.
@@ -181,10 +188,13 @@ impl Drift {
     /// `None` where no time has passed.
     fn rate(&self) -> Option<Rate> {
         let here = u128::from(self.last.here_ns.saturating_sub(self.first.here_ns));
+        if here == 0 {
+            return None;
+        }
         let there = u128::from(self.last.there_ns.saturating_sub(self.first.there_ns));
+        // Both samples may be wrong, in opposite directions.
         let error = u128::from(self.first.error_ns) + u128::from(self.last.error_ns);
-        let per = |ns: u128| u64::try_from(ns * 1_000_000 / here).unwrap_or(u64::MAX);
-        (here > 0).then(|| Rate { millionths: per(there), error: per(error) })
+        Some(Rate { millionths: millionths(there, here), error: millionths(error, here) })
     }
 
     /// Offset and rate, with their error bounds.
@@ -194,26 +204,34 @@ impl Drift {
         let by = Nanos(ahead_ns.unsigned_abs());
         let offset = format!("{by} {word} the controller's, ± {}", Nanos(error_ns));
         let source = format!("up to {EXCHANGES} exchanges, the shortest");
-        let rate = self.rate().map(|Rate { millionths, error }| {
+        let mut facts = vec![Fact::new(host, "clock offset", offset, source)];
+        if let Some(Rate { millionths, error }) = self.rate() {
             let rate = format!("{} ± {}", decimal(millionths), decimal(error));
-            Fact::new(host, "clock rate", rate, "against the controller's")
-        });
-        [Fact::new(host, "clock offset", offset, source)].into_iter().chain(rate).collect()
+            facts.push(Fact::new(host, "clock rate", rate, "against the controller's"));
+        }
+        facts
     }
 
     /// A caveat where the clock runs at another rate than this host's, beyond what can be wrong.
     pub fn caveat(&self, host: &str) -> Option<Caveat> {
         let Rate { millionths, error } = self.rate()?;
         let off = millionths.abs_diff(1_000_000);
-        (off > RATE_OFF_MAX.saturating_add(error)).then(|| {
-            let passed = Nanos(self.last.here_ns.saturating_sub(self.first.here_ns));
-            CaveatCode::ClockRate.because(format!(
-                "the clock of host {host} ran at {} ± {} of the controller's over {passed}",
-                decimal(millionths),
-                decimal(error)
-            ))
-        })
+        // Over a short time the error of the samples alone is a large part of the rate.
+        if off <= RATE_OFF_MAX.saturating_add(error) {
+            return None;
+        }
+        let passed = Nanos(self.last.here_ns.saturating_sub(self.first.here_ns));
+        Some(CaveatCode::ClockRate.because(format!(
+            "the clock of host {host} ran at {} ± {} of the controller's over {passed}",
+            decimal(millionths),
+            decimal(error)
+        )))
     }
+}
+
+/// Returns a ratio in millionths.
+fn millionths(ns: u128, of_ns: u128) -> u64 {
+    u64::try_from(ns * 1_000_000 / of_ns).unwrap_or(u64::MAX)
 }
 
 /// Millionths as a decimal number.
@@ -267,12 +285,12 @@ mod tests {
         let of = |error_ns| Sample { error_ns, ..sample(1_000_000_000, 7) };
         let mut first = Exchanges::with(None);
         let took: Vec<bool> =
-            [9, 5, 7, 5, 6, 8, 9, 9].map(|error_ns| first.take(of(error_ns))).to_vec();
+            [9, 5, 7, 5, 6, 8, 9, 9].map(|error_ns| first.add(of(error_ns))).to_vec();
         assert_eq!(took, [[false; 7].as_slice(), &[true]].concat());
         assert_eq!(first.best().unwrap().error_ns, 5);
         let known = Drift::begin(of(100));
         let mut later = Exchanges::with(Some(&known));
-        assert!(!later.take(of(400)) && !later.take(of(126)) && later.take(of(125)));
+        assert!(!later.add(of(400)) && !later.add(of(126)) && later.add(of(125)));
         assert_eq!(later.best().unwrap().error_ns, 125);
     }
 

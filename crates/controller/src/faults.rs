@@ -83,12 +83,10 @@ impl FaultSchedule {
 
     /// Opens those hosts that work and whose clock is to be changed meanwhile: once they work, they
     /// could not be waited for. One that can't be opened says so when its fault is to begin.
-    pub(crate) fn make_ready<'h>(
-        &mut self,
-        walk: &mut Walk<'_>,
-        working: impl Iterator<Item = &'h str>,
-    ) {
-        self.working = working.map(str::to_owned).collect();
+    pub(crate) fn make_ready(&mut self, walk: &mut Walk<'_>, working: &[&str]) {
+        for host in working {
+            self.working.push((*host).to_owned());
+        }
         for Scheduled { disturbance, .. } in &self.scheduled {
             if let Some(host) = &disturbance.host
                 && disturbance.fault == FaultKind::ClockStep
@@ -105,7 +103,7 @@ impl FaultSchedule {
     }
 
     /// Begins the faults whose time has come, and ends those that are over.
-    pub(crate) fn look(&mut self, walk: &mut Walk<'_>) {
+    pub(crate) fn follow(&mut self, walk: &mut Walk<'_>) {
         let now_ns = self.now_ns(walk);
         self.take_answers(walk);
         self.end_until(walk, now_ns);
@@ -117,16 +115,12 @@ impl FaultSchedule {
         }
     }
 
-    /// Ends the faults that are not over yet, and returns all of them, with what hosts read back.
-    /// `all_ended` says whether no host works any more, so that each can be waited for.
-    pub(crate) fn finish(
-        mut self,
-        walk: &mut Walk<'_>,
-        all_ended: bool,
-    ) -> (Vec<FaultEvent>, Vec<Fact>) {
+    /// Ends the faults that are not over yet and waits for the hosts that were ordered to: for when
+    /// none works any more.
+    pub(crate) fn await_ends(&mut self, walk: &mut Walk<'_>) {
         self.end_until(walk, u64::MAX);
         self.take_answers(walk);
-        while all_ended && let Some(host) = self.first_awaited() {
+        while let Some(host) = self.first_awaited() {
             let answer = match walk.hosts.await_disturbed(&host) {
                 Ok(answer) => answer,
                 Err(why) => Disturbed { host, at_ns: self.started_ns, answer: Err(why) },
@@ -135,6 +129,13 @@ impl FaultSchedule {
             // A fault that had only been sent has begun by now, and is reverted at once.
             self.end_until(walk, u64::MAX);
         }
+    }
+
+    /// Ends the faults that are not over yet, and returns all of them, with what hosts read back;
+    /// without an answer of those that still work.
+    pub(crate) fn finish(mut self, walk: &mut Walk<'_>) -> (Vec<FaultEvent>, Vec<Fact>) {
+        self.end_until(walk, u64::MAX);
+        self.take_answers(walk);
         for Open { index, phase, .. } in std::mem::take(&mut self.open) {
             let event = &mut self.events[index];
             let Phase::Killed(host) = phase else {

@@ -32,22 +32,22 @@ pub(crate) fn bring_to(
     // On each host the kept steps lie below the others, wherever they stand among the steps of
     // other hosts: moving the others to the end leaves the order of every host as it is.
     let (mut kept, mut outdated) = (Vec::new(), Vec::new());
-    for (applied, is_kept) in applied.steps.drain(..).zip(is_kept) {
-        if is_kept { kept.push(applied) } else { outdated.push(applied) }
+    for (index, applied) in applied.steps.drain(..).enumerate() {
+        if is_kept[index] { kept.push(applied) } else { outdated.push(applied) }
     }
     let kept_count = kept.len();
     kept.append(&mut outdated);
     applied.steps = kept;
     undo_to(applied, hosts, kept_count)?;
     let mut missing = Vec::new();
-    for (step, is_there) in wanted.iter().zip(is_there) {
-        if !is_there {
+    for (index, step) in wanted.iter().enumerate() {
+        if !is_there[index] {
             missing.push(step);
         }
     }
     let mut missing = missing.as_slice();
     while !missing.is_empty() {
-        let (batch, rest) = missing.split_at(count_at_once(missing.iter().copied()));
+        let (batch, rest) = missing.split_at(count_at_once(missing));
         missing = rest;
         if stop.load(Relaxed) {
             return Err("interrupted".to_owned());
@@ -109,7 +109,7 @@ pub(crate) fn undo_to(
     kept: usize,
 ) -> Result<(), String> {
     while applied.steps.len() > kept {
-        let top = count_at_once(applied.steps[kept..].iter().rev().map(|applied| &applied.step));
+        let top = count_on_top(&applied.steps[kept..]);
         let mut batch = applied.steps.split_off(applied.steps.len() - top);
         // A lost host undoes its steps by itself.
         batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
@@ -138,7 +138,7 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
     let mut stuck: BTreeSet<String> = BTreeSet::new();
     let mut left = Vec::new();
     while !applied.steps.is_empty() {
-        let top = count_at_once(applied.steps.iter().rev().map(|applied| &applied.step));
+        let top = count_on_top(&applied.steps);
         let mut names = Vec::with_capacity(top);
         for applied in applied.steps.split_off(applied.steps.len() - top).into_iter().rev() {
             let host = applied.step.host;
@@ -146,7 +146,10 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
                 names.push(host);
             }
         }
-        let requests = names.iter().map(|host| (host.as_str(), request::undo_last())).collect();
+        let mut requests = Vec::with_capacity(names.len());
+        for host in &names {
+            requests.push((host.as_str(), request::undo_last()));
+        }
         let answers = hosts.ask_each(requests);
         for (host, answer) in names.into_iter().zip(answers) {
             if answer.is_err() {
@@ -177,10 +180,19 @@ impl Hosts<'_> {
     }
 }
 
+/// Returns how many steps from the last one on may be undone at one moment.
+fn count_on_top(applied: &[Applied]) -> usize {
+    let mut steps = Vec::with_capacity(applied.len());
+    for one in applied.iter().rev() {
+        steps.push(&one.step);
+    }
+    count_at_once(&steps)
+}
+
 /// Returns how many of the first steps may be taken at one moment: of one kind, each on another
 /// host.
-fn count_at_once<'a>(steps: impl Iterator<Item = &'a LabStep>) -> usize {
-    let mut hosts: BTreeSet<&'a str> = BTreeSet::new();
+fn count_at_once(steps: &[&LabStep]) -> usize {
+    let mut hosts: BTreeSet<&str> = BTreeSet::new();
     let mut kind = None;
     let mut count = 0;
     for step in steps {

@@ -83,17 +83,20 @@ impl<'a> Hosts<'a> {
     /// When one can't be reached or used; in a sentence that names it.
     pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
         self.reach_all(lab.hosts())?;
-        let closed: Vec<&str> = lab.hosts().map(|host| host.name.as_str()).collect();
-        let closed = closed.into_iter().filter(|host| !self.opened.contains(*host));
-        let requests: Vec<_> =
-            closed.map(|host| (host, request::open(self.opening.clone()))).collect();
-        let requested: Vec<&str> = requests.iter().map(|(host, _)| *host).collect();
+        let mut closed = Vec::new();
+        let mut requests = Vec::new();
+        for host in lab.hosts() {
+            if !self.opened.contains(&host.name) {
+                closed.push(host.name.as_str());
+                requests.push((host.name.as_str(), request::open(self.opening.clone())));
+            }
+        }
         let answers = self.ask_each(requests);
         let mut all = Ok(());
-        for (host, opened) in requested.into_iter().zip(answers) {
+        for (host, opened) in closed.into_iter().zip(answers) {
             match opened {
                 Ok(()) => _ = self.opened.insert(host.to_owned()),
-                Err(why) => all = all.and(Err(self.lose(host, &why))),
+                Err(why) => all = all.and(Err(self.mark_lost(host, &why))),
             }
         }
         all
@@ -107,9 +110,14 @@ impl<'a> Hosts<'a> {
         &mut self,
         hosts: impl IntoIterator<Item = &'h Host>,
     ) -> Result<(), String> {
-        let (known, new): (Vec<&Host>, Vec<&Host>) =
-            hosts.into_iter().partition(|host| self.agents.contains_key(&host.name));
-        known.into_iter().try_for_each(|host| self.look_at(&host.name))?;
+        let mut new = Vec::new();
+        for host in hosts {
+            if self.agents.contains_key(&host.name) {
+                self.check_alive(&host.name)?;
+            } else {
+                new.push(host);
+            }
+        }
         if new.is_empty() {
             return Ok(());
         }
@@ -127,8 +135,11 @@ impl<'a> Hosts<'a> {
             // What was known of its clock was that of another agent.
             self.clocks.remove(&host.name);
         }
-        let requests = new.iter().map(|host| (host.name.as_str(), request::facts()));
-        let answers = self.ask_each(requests.collect());
+        let mut requests = Vec::with_capacity(new.len());
+        for host in &new {
+            requests.push((host.name.as_str(), request::facts()));
+        }
+        let answers = self.ask_each(requests);
         for (host, facts) in new.iter().zip(answers) {
             self.new_facts.extend(on_host(&host.name, facts?));
         }
@@ -199,12 +210,12 @@ impl<'a> Hosts<'a> {
         let mut sent = Vec::with_capacity(requests.len());
         for (host, request) in requests {
             let (order, answer) = request.into_parts();
-            sent.push((host, self.send(host, order).map(|()| answer)));
+            sent.push((host, answer, self.send(host, order)));
         }
         // All have their orders before the first one is waited for.
         let mut answers = Vec::with_capacity(sent.len());
-        for (host, sent) in sent {
-            answers.push(sent.and_then(|answer| self.receive_answer(host, &answer)));
+        for (host, answer, sending) in sent {
+            answers.push(sending.and_then(|()| self.receive_answer(host, &answer)));
         }
         answers
     }
@@ -233,7 +244,7 @@ impl<'a> Hosts<'a> {
         answer.read(report).map_err(|wrong| {
             self.opened.remove(host);
             self.applied_steps.forget_host(host);
-            self.lose(host, &format!("host {host} {wrong}"))
+            self.mark_lost(host, &format!("host {host} {wrong}"))
         })
     }
 
@@ -243,7 +254,7 @@ impl<'a> Hosts<'a> {
     /// When the host is lost.
     pub(crate) fn send(&mut self, host: &str, order: Order) -> Result<(), String> {
         let sent = self.agent(host)?.send(order);
-        sent.map_err(|gone| self.lose(host, &gone.to_string()))
+        sent.map_err(|gone| self.mark_lost(host, &gone.to_string()))
     }
 
     /// Waits for a report.
@@ -256,7 +267,7 @@ impl<'a> Hosts<'a> {
                 Ok(Report::Disturbed(answer)) => self.note_disturbed(host, answer),
                 Ok(Report::Failed(why)) => return Err(format!("host {host}: {why}")),
                 Ok(report) => return Ok(report),
-                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+                Err(gone) => return Err(self.mark_lost(host, &gone.to_string())),
             }
         }
     }
@@ -286,7 +297,7 @@ impl<'a> Hosts<'a> {
                 Ok(Report::Disturbed(answer)) => self.note_disturbed(host, answer),
                 // The end of its progress may come late.
                 Ok(_) => {}
-                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+                Err(gone) => return Err(self.mark_lost(host, &gone.to_string())),
             }
         }
     }
@@ -321,13 +332,14 @@ impl<'a> Hosts<'a> {
     /// Takes note that an agent is gone; says whether it was to be.
     pub(crate) fn note_killed(&mut self, host: &str) -> bool {
         let now_ns = self.now_ns();
-        let seen = self.planned_kills.get_mut(host);
-        seen.map(|seen| seen.get_or_insert(now_ns)).is_some()
+        let Some(seen) = self.planned_kills.get_mut(host) else { return false };
+        seen.get_or_insert(now_ns);
+        true
     }
 
     /// When an agent that was to be killed was seen to be gone.
     pub(crate) fn killed_at_ns(&self, host: &str) -> Option<u64> {
-        self.planned_kills.get(host).copied().flatten()
+        *self.planned_kills.get(host)?
     }
 
     /// Sees that a host whose agent was killed has another one.
@@ -350,7 +362,7 @@ impl<'a> Hosts<'a> {
                 Ok(Some(Report::Disturbed(answer))) => self.note_disturbed(host, answer),
                 Ok(Some(Report::Failed(why))) => return Err(format!("host {host}: {why}")),
                 Ok(report) => return Ok(report),
-                Err(gone) => return Err(self.lose(host, &gone.to_string())),
+                Err(gone) => return Err(self.mark_lost(host, &gone.to_string())),
             }
         }
     }
@@ -379,13 +391,13 @@ impl<'a> Hosts<'a> {
         self.applied_steps.forget_host(host);
     }
 
-    /// Looks whether a host is there.
+    /// Checks whether a host is there.
     ///
     /// # Errors
     /// When it isn't.
-    pub(crate) fn look_at(&mut self, host: &str) -> Result<(), String> {
+    pub(crate) fn check_alive(&mut self, host: &str) -> Result<(), String> {
         let there = self.agent(host)?.check_alive();
-        there.map_err(|gone| self.lose(host, &gone.to_string()))
+        there.map_err(|gone| self.mark_lost(host, &gone.to_string()))
     }
 
     /// Returns the wakeup that rings when an agent has sent something.
@@ -404,8 +416,8 @@ impl<'a> Hosts<'a> {
     }
 
     /// The latest sample of a host's clocks.
-    pub(crate) fn clock(&self, host: &str) -> Option<Sample> {
-        self.clocks.get(host).map(Drift::last)
+    pub(crate) fn latest_clock(&self, host: &str) -> Option<Sample> {
+        Some(self.clocks.get(host)?.last())
     }
 
     /// The exchanges with a host that make its next sample, none of which is made yet.
@@ -419,16 +431,18 @@ impl<'a> Hosts<'a> {
         drift.go_on(sample);
     }
 
-    /// Reads a host's clocks again and tells what that says of them.
+    /// Returns how a host's clock went; its clocks are read again where the last sample is too old.
     ///
     /// # Errors
     /// When the host is lost.
     pub(crate) fn drift(&mut self, host: &str) -> Result<Drift, String> {
         let oldest_ns = self.now_ns().saturating_sub(clock::FRESH_NS);
-        if let Some(drift) = self.clocks.get(host).filter(|drift| drift.is_known_since(oldest_ns)) {
+        if let Some(drift) = self.clocks.get(host)
+            && drift.is_known_since(oldest_ns)
+        {
             return Ok(*drift);
         }
-        let sample = self.sample(host)?;
+        let sample = self.sample_clock(host)?;
         self.note_clock(host, sample);
         Ok(self.clocks[host])
     }
@@ -437,13 +451,13 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// When the host is lost.
-    fn sample(&mut self, host: &str) -> Result<Sample, String> {
+    fn sample_clock(&mut self, host: &str) -> Result<Sample, String> {
         let mut exchanges = self.exchanges(host);
         loop {
             let sent = (self.read_clocks)();
             let there = self.ask(host, request::clock())?;
-            let is_enough = exchanges.take(Sample::of(sent, there, (self.read_clocks)()));
-            if let Some(best) = exchanges.best().filter(|_| is_enough) {
+            let is_enough = exchanges.add(Sample::of(sent, there, (self.read_clocks)()));
+            if is_enough && let Some(best) = exchanges.best() {
                 return Ok(best);
             }
         }
@@ -461,9 +475,12 @@ impl<'a> Hosts<'a> {
             let why = match agent {
                 Ok(mut agent) => agent.await_end(),
                 // Only one that may still have changes is worth a word.
-                Err(why) => Some(why).filter(|why| why.contains(LEFT_TO_AGENT)),
+                Err(why) if why.contains(LEFT_TO_AGENT) => Some(why),
+                Err(_) => None,
             };
-            left.extend(why.map(|why| (host, why)));
+            if let Some(why) = why {
+                left.push((host, why));
+            }
         }
         left
     }
@@ -482,7 +499,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Leaves a host for good and keeps the reason.
-    fn lose(&mut self, host: &str, why: &str) -> String {
+    fn mark_lost(&mut self, host: &str, why: &str) -> String {
         self.agents.insert(host.to_owned(), Err(why.to_owned()));
         why.to_owned()
     }

@@ -189,28 +189,40 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
 
 /// A run for each way in which a target is used from this host.
 fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
-    let moves_data = |spec: &&RunSpec| spec.workload != Workload::Metadata;
-    let any_moves_data = plan.runs.iter().any(|spec| moves_data(&spec));
-    let possible = plan.runs.iter().filter(|spec| spec.impossible().is_none());
-    let here = possible.filter(|spec| spec.lab.is_none());
+    // Where some runs move data, the others are left out: they require less of a target.
+    let any_moves_data = plan.runs.iter().any(moves_data);
     let mut uses: Vec<&RunSpec> = Vec::new();
-    for spec in here.filter(|spec| !any_moves_data || moves_data(spec)) {
-        let is_like = |other: &&RunSpec| {
-            (&other.target, other.backend, other.direct)
-                == (&spec.target, spec.backend, spec.direct)
-        };
-        if !uses.iter().any(is_like) {
+    for spec in &plan.runs {
+        if spec.impossible().is_some() || spec.lab.is_some() {
+            continue;
+        }
+        if any_moves_data && !moves_data(spec) {
+            continue;
+        }
+        if !uses.iter().any(|other| has_same_use(other, spec)) {
             uses.push(spec);
         }
     }
     uses
 }
 
+fn moves_data(spec: &RunSpec) -> bool {
+    spec.workload != Workload::Metadata
+}
+
+/// Says whether a run uses its target as another one does.
+fn has_same_use(one: &RunSpec, other: &RunSpec) -> bool {
+    one.target == other.target && one.backend == other.backend && one.direct == other.direct
+}
+
 /// Sees whether the hosts of some run can be used, and keeps the first reason why not.
 fn reach_hosts(walk: &mut Walk<'_>, reason: &mut Option<String>) -> bool {
-    let labs = walk.plan.runs.iter().filter(|spec| spec.impossible().is_none());
-    let labs = labs.filter_map(|spec| spec.lab.as_deref());
-    for lab in labs {
+    let plan = walk.plan;
+    for spec in &plan.runs {
+        let Some(lab) = spec.lab.as_deref() else { continue };
+        if spec.impossible().is_some() {
+            continue;
+        }
         match walk.hosts.reach(lab) {
             Ok(()) => return true,
             Err(why) => _ = reason.get_or_insert(why),
@@ -219,7 +231,7 @@ fn reach_hosts(walk: &mut Walk<'_>, reason: &mut Option<String>) -> bool {
     false
 }
 
-/// Puts all hosts back and leaves them. To be called at the end of whatever was tried.
+/// Restores all hosts and leaves them. To be called at the end, whatever was tried.
 pub fn leave(walk: &mut Walk<'_>) {
     for left in walk.hosts.leave() {
         (walk.observe)(Event::Left(&left));
@@ -240,10 +252,11 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
 pub fn ceiling(walk: &mut Walk<'_>) -> Result<Option<Ceiling>, ControllerError> {
     let spec = null_spec();
     let outcome = trial::unobserved(walk, &spec)?;
-    Ok(outcome.passes.first().map(|pass| Ceiling {
-        ops_per_s: (pass.ops() as u128 * 1_000_000_000 / u128::from(pass.window_ns.max(1))) as u64,
-        service_time_p50_ns: pass.kinds.first().map_or(0, |kind| kind.service_time.quantile(0.5)),
-    }))
+    let Some(pass) = outcome.passes.first() else { return Ok(None) };
+    let service_time_p50_ns = pass.kinds.first().map_or(0, |kind| kind.service_time.quantile(0.5));
+    // A rate of whole ops: 128 bits hold the product at any rate.
+    let ops_per_s = u128::from(pass.ops()) * 1_000_000_000 / u128::from(pass.window_ns.max(1));
+    Ok(Some(Ceiling { ops_per_s: ops_per_s as u64, service_time_p50_ns }))
 }
 
 /// Makes one trial of a run that belongs to no campaign: its events are dropped.
@@ -264,7 +277,8 @@ pub fn walk(
     campaign: &Campaign,
 ) -> Result<(i64, CampaignState), ControllerError> {
     let id = store.begin_campaign(campaign)?;
-    go_on(walk, store, id, Vec::new()).map(|state| (id, state))
+    let state = go_on(walk, store, id, Vec::new())?;
+    Ok((id, state))
 }
 
 /// Makes the trials that a stored campaign of the same plan lacks, in the order in which they would
@@ -330,7 +344,11 @@ fn go_on(
 
 /// How often a run failed since it last went well.
 fn failures_in_a_row(standing: &Standing) -> u32 {
-    standing.trials.iter().rev().take_while(|(_, failed)| *failed).count() as u32
+    let mut failures = 0;
+    for (_, failed) in &standing.trials {
+        failures = if *failed { failures + 1 } else { 0 };
+    }
+    failures
 }
 
 fn null_spec() -> RunSpec {

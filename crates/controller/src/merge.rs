@@ -124,7 +124,7 @@ pub(crate) fn merge(
         common.add(both);
         result.hosts.push(host_result(part, *own, planned_ns, both));
     }
-    result.scope = scopes(&parts, pass, common);
+    result.scope = merge_scopes(&parts, pass, common);
     result.caveats = merge_caveats(&parts);
     let broken = merge_broken(&parts);
     let facts = take_facts(&mut parts);
@@ -219,7 +219,7 @@ fn add_cross_checks(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
 }
 
 /// Adds up the offered load and the files touched of all hosts.
-fn scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
+fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
     let mut all = Scope { common: Some(common), ..Scope::default() };
     let Some((first, others)) = parts.split_first() else { return all };
     let first = &first.end.result.scope;

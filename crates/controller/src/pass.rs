@@ -64,13 +64,17 @@ impl OnePass<'_, '_> {
         if let Some(lab) = &spec.lab {
             watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
         }
-        self.fault_schedule.make_ready(walk, self.group.hosts());
+        self.fault_schedule.make_ready(walk, &self.group.hosts());
         self.arm(walk)?;
         let mut start = self.start(walk)?;
         let worked = self.await_workers(walk, start.at_ns);
         let gone = self.group.remove_killed(walk);
-        let all_ended = worked.is_ok();
-        let (events, seen) = std::mem::take(&mut self.fault_schedule).finish(walk, all_ended);
+        let mut fault_schedule = std::mem::take(&mut self.fault_schedule);
+        if worked.is_ok() {
+            // No host works any more, so each can be waited for.
+            fault_schedule.await_ends(walk);
+        }
+        let (events, seen) = fault_schedule.finish(walk);
         facts.extend(seen);
         let mut done = worked?;
         for index in gone {
@@ -85,8 +89,7 @@ impl OnePass<'_, '_> {
                 "no agent is left that could report its work".to_owned(),
             ));
         }
-        let done: Vec<Vec<Done>> = done.into_iter().flatten().collect();
-        let ends = self.account(walk, &done)?;
+        let ends = self.account(walk, done)?;
         let mut end = self.merge_ends(walk, ends, &start)?;
         end.result.fault_events = events;
         if let Some(lab) = &spec.lab {
@@ -141,7 +144,7 @@ impl OnePass<'_, '_> {
         let oldest_ns = walk.hosts.now_ns().saturating_sub(FRESH_NS);
         let mut fresh = Vec::with_capacity(self.group.len());
         for host in self.group.hosts() {
-            if let Some(sample) = walk.hosts.clock(host)
+            if let Some(sample) = walk.hosts.latest_clock(host)
                 && sample.taken_ns() > oldest_ns
             {
                 fresh.push(sample);
@@ -149,7 +152,7 @@ impl OnePass<'_, '_> {
         }
         // One that is too old is reason to read all again: that takes no longer than to read one.
         if fresh.len() < self.group.len() {
-            return self.group.samples(walk);
+            return self.group.sample_clocks(walk);
         }
         Ok(fresh)
     }
@@ -167,11 +170,11 @@ impl OnePass<'_, '_> {
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
         let all = 0..self.group.len();
         let alone = self.group.is_alone();
-        let hosts: Vec<String> = self.group.hosts().map(str::to_owned).collect();
+        let hosts: Vec<String> = self.group.hosts().into_iter().map(str::to_owned).collect();
         let answers = self.group.answers_of_each(walk, all, &mut |walk, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
             // Agents report ten times a second, which is often enough to begin and end faults.
-            fault_schedule.look(walk);
+            fault_schedule.follow(walk);
             if !is_observed {
                 return None;
             }
@@ -207,9 +210,12 @@ impl OnePass<'_, '_> {
     fn account(
         &mut self,
         walk: &mut Walk<'_>,
-        done: &[Vec<Done>],
+        done: Vec<Option<Vec<Done>>>,
     ) -> Result<Vec<PassEnd>, TrialError> {
-        let others = done.get(1..).unwrap_or_default().concat();
+        let mut others = Vec::new();
+        for done in done.into_iter().skip(1) {
+            others.extend(done.unwrap_or_default());
+        }
         self.group.ask_all(walk, |index| {
             request::account(if index == 0 { others.clone() } else { Vec::new() })
         })
@@ -222,34 +228,38 @@ impl OnePass<'_, '_> {
         ends: Vec<PassEnd>,
         start: &Start,
     ) -> Result<PassEnd, TrialError> {
-        // An agent that was killed while it counted has no answer, and those of the others would
-        // stand at its index.
-        if ends.len() != self.group.len() {
-            let missing = format!(
-                "{} of {} agents reported their work (hint: plan the kill to fall within the pass)",
-                ends.len(),
-                self.group.len()
-            );
-            return Err(TrialError::Failed(missing));
-        }
+        self.check_all_reported(&ends)?;
         if self.group.is_alone() {
             return self.name_host(ends);
         }
-        let after = self.group.samples(walk)?;
+        let after = self.group.sample_clocks(walk)?;
         let mut parts = Vec::with_capacity(ends.len());
-        for (index, (end, (host, share))) in
-            ends.into_iter().zip(self.group.hosts_and_shares()).enumerate()
-        {
+        for (index, end) in ends.into_iter().enumerate() {
+            let share = self.group.neighbour(index, 0);
+            let host = self.group.hosts().get(index).copied().unwrap_or_default().to_owned();
             let (Some(before), Some(after)) = (start.clocks.get(index), after.get(index)) else {
                 return Err(TrialError::Failed(format!("host {host}: its clock is not known")));
             };
             // A sample before and one after: instants between them are interpolated, so that a
             // clock that runs fast or slow is not a skew of its host.
             let clock = Mapping { before: *before, after: *after };
-            parts.push(Part { host: host.to_owned(), workers: share.count, end, clock });
+            parts.push(Part { host, workers: share.count, end, clock });
         }
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
         Ok(merge(self.spec, parts, planned_ns, start.round_trip_ns))
+    }
+
+    /// Checks that no agent was killed while it counted: it has no answer, and those of the others
+    /// would stand at its index.
+    fn check_all_reported(&self, ends: &[PassEnd]) -> Result<(), TrialError> {
+        if ends.len() == self.group.len() {
+            return Ok(());
+        }
+        Err(TrialError::Failed(format!(
+            "{} of {} agents reported their work (hint: plan the kill to fall within the pass)",
+            ends.len(),
+            self.group.len()
+        )))
     }
 
     /// Returns the only agent's pass, whose telemetry gets the name of its host.
@@ -257,9 +267,9 @@ impl OnePass<'_, '_> {
         let Some(mut end) = ends.into_iter().next() else {
             return Err(TrialError::Failed("the agent did not report its pass".to_owned()));
         };
-        if let Some(host) = self.group.hosts().next() {
+        if let Some(host) = self.group.hosts().first() {
             for telemetry in &mut end.result.telemetry {
-                host.clone_into(&mut telemetry.host);
+                (*host).clone_into(&mut telemetry.host);
             }
         }
         Ok(end)
@@ -270,5 +280,46 @@ impl OnePass<'_, '_> {
     fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
         self.group.leave(walk);
         TrialError::Failed(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{PassResult, Span, Workload};
+
+    use super::*;
+
+    fn one_pass<'p, 's>(spec: &'s RunSpec, group: &'p mut AgentGroup<'s>) -> OnePass<'p, 's> {
+        let fault_schedule = FaultSchedule::default();
+        OnePass { spec, pass: Pass::Read, group, is_observed: false, fault_schedule }
+    }
+
+    fn reported() -> PassEnd {
+        PassEnd {
+            result: PassResult::new(Pass::Read),
+            facts: Vec::new(),
+            broken: None,
+            span: Span::default(),
+            timeline: Vec::new(),
+        }
+    }
+
+    fn reason<T>(done: Result<T, TrialError>) -> String {
+        match done {
+            Err(TrialError::Failed(why)) => why,
+            _ => panic!("the trial goes on, or the campaign is over"),
+        }
+    }
+
+    #[test]
+    fn an_agent_without_an_answer_fails_the_trial() {
+        let spec = RunSpec::null(Workload::Stream);
+        let mut group = AgentGroup::of(&spec);
+        let pass = one_pass(&spec, &mut group);
+        assert_eq!(reason(pass.name_host(Vec::new())), "the agent did not report its pass");
+        let why = reason(pass.check_all_reported(&[]));
+        assert!(why.starts_with("0 of 1 agents reported their work"), "{why}");
+        assert!(pass.check_all_reported(&[reported()]).is_ok());
+        assert!(pass.name_host(vec![reported()]).is_ok());
     }
 }

@@ -84,7 +84,9 @@ pub fn search(
     keeping.begin();
     while let Some(load) = search.next() {
         if search.awaits_recovery() {
-            (0..PAUSES).for_each(|_| (walk.wait)(walk.hosts.wakeup()));
+            for _ in 0..PAUSES {
+                (walk.wait)(walk.hosts.wakeup());
+            }
         }
         if walk.stop.load(Relaxed) {
             break;

@@ -11,7 +11,7 @@ use crate::Walk;
 use crate::applied_steps::on_host;
 use crate::host_setup::{bring_to, undo_to};
 
-/// Brings the hosts to what a run wants; tells what is effective, and the caveats for each pass.
+/// Brings the hosts to what a run wants; returns the caveats for each pass.
 ///
 /// # Errors
 /// When a host can't be reached or set up, or a strict run does not get what it requested.
@@ -34,7 +34,7 @@ pub(crate) fn before_trial(
     })
 }
 
-/// Sees that what a pass reads comes from where it should; tells what hosts had in memory.
+/// Sees that what a pass reads comes from where it should, and returns what hosts had in memory.
 ///
 /// # Errors
 /// When a host is lost or can't forget.
@@ -54,21 +54,31 @@ pub(crate) fn before_reading(
     let stop = walk.stop;
     walk.hosts.with_applied_steps(|applied_steps, hosts| {
         if kept < wanted.len() {
-            let working = spec.client_hosts().iter();
-            let requests = working.map(|host| (host.name.as_str(), request::release())).collect();
-            hosts.ask_each(requests).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let mut requests = Vec::new();
+            for host in spec.client_hosts() {
+                requests.push((host.name.as_str(), request::release()));
+            }
+            for answer in hosts.ask_each(requests) {
+                answer?;
+            }
             undo_to(applied_steps, hosts, kept)?;
         }
         let mut facts = Vec::new();
+        let mut clients = Vec::new();
+        let mut requests = Vec::new();
+        for host in lab.clients() {
+            if host.name != lab.server.name {
+                clients.push(&host.name);
+                requests.push((host.name.as_str(), request::invalidate(how, None)));
+            }
+        }
         // The server last, since what clients still hold is written to it.
-        let clients = lab.clients().filter(|host| host.name != lab.server.name);
-        let requests =
-            clients.clone().map(|host| (host.name.as_str(), request::invalidate(how, None)));
-        let mut answers = hosts.ask_each(requests.collect());
+        let mut answers = hosts.ask_each(requests);
         let served = Some(lab.storage.place().to_owned());
         answers.push(hosts.ask(&lab.server.name, request::invalidate(how, served)));
-        for (host, answer) in clients.chain([&lab.server]).zip(answers) {
-            facts.extend(on_host(&host.name, answer?));
+        clients.push(&lab.server.name);
+        for (host, answer) in clients.into_iter().zip(answers) {
+            facts.extend(on_host(host, answer?));
         }
         bring_to(applied_steps, hosts, &wanted, stop)?;
         for fact in &mut facts {
@@ -81,7 +91,8 @@ pub(crate) fn before_reading(
 /// Holds the clocks of the hosts that worked against ours: a caveat of each pass, where there is
 /// one.
 pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
-    for worker in spec.client_hosts().iter().map(|host| host.name.as_str()) {
+    for host in spec.client_hosts() {
+        let worker = host.name.as_str();
         if !walk.hosts.is_there(worker) {
             continue;
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
 use model::random::draw;
-use model::soak::{Disturbance, FaultKind};
+use model::soak::FaultKind;
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
 use crate::agent_group::AgentGroup;
@@ -18,26 +18,25 @@ use crate::pass::OnePass;
 use crate::trial_error::TrialError;
 use crate::{ControllerError, Event, Walk, setting_up};
 
-/// Makes the trial at `position` and tells the observer of it.
+/// Makes the trial at `position`, whose events are passed on.
 pub(crate) fn run(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
     position: usize,
 ) -> Result<Trial, ControllerError> {
     (walk.observe)(Event::TrialBegun { position, spec });
-    make(walk, spec, position, true)
+    make_trial(walk, TrialOf { spec, is_observed: true }, position)
 }
 
 /// Makes a trial whose events are dropped.
 pub(crate) fn unobserved(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
-    make(walk, spec, 0, false)
+    make_trial(walk, TrialOf { spec, is_observed: false }, 0)
 }
 
-fn make(
+fn make_trial(
     walk: &mut Walk<'_>,
-    spec: &RunSpec,
+    run: TrialOf<'_>,
     position: usize,
-    observed: bool,
 ) -> Result<Trial, ControllerError> {
     let mut trial = Trial {
         index: 0,
@@ -47,8 +46,7 @@ fn make(
         passes: Vec::new(),
         facts: Vec::new(),
     };
-    let mut group = AgentGroup::of(spec);
-    let run = TrialOf { spec, is_observed: observed };
+    let mut group = AgentGroup::of(run.spec);
     let made = panicked::catch(|| begin_to_end(walk, &mut group, run, &mut trial));
     match made.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => {}
@@ -79,12 +77,13 @@ fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked)
             Err(again) => reasons.push(format!("clean-up: {again}")),
         }
     }
-    let left = left.unwrap_or_else(|again| vec![again.to_string()]);
-    reasons.extend(left.into_iter().map(|why| format!("undo: {why}")));
+    for why in left.unwrap_or_else(|again| vec![again.to_string()]) {
+        reasons.push(format!("undo: {why}"));
+    }
     TrialError::Failed(reasons.join("; "))
 }
 
-/// Makes and removes a site as a run wants it; why it can't be.
+/// Makes and removes a working directory as a run wants it; returns why it can't be made.
 ///
 /// # Errors
 /// When the agent of this process is gone.
@@ -95,16 +94,17 @@ pub(crate) fn check(
 ) -> Result<Option<String>, ControllerError> {
     let mut group = AgentGroup::of(spec);
     let work_name = walk.directory_name(format_args!("check-{number}"));
+    let workplace = Workplace { name: &work_name, keep: false, trial: 0 };
     let checked = panicked::catch(|| {
-        let begun = reach(walk, spec).and_then(|()| {
-            begin(walk, &mut group, spec, Workplace { name: &work_name, keep: false, trial: 0 })
-        });
+        let begun = begin(walk, &mut group, spec, workplace);
         if begun.is_err() {
             group.settle(walk)?;
         }
         let ended = group.end(walk);
         (walk.observe)(Event::DirectoryEnded);
-        begun.map(drop).and(ended)
+        // Why it can't be used says more than what could not be removed then.
+        begun?;
+        ended
     });
     match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
         Ok(()) => Ok(None),
@@ -114,36 +114,48 @@ pub(crate) fn check(
 }
 
 /// Sees that the hosts that work have agents.
-fn reach(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
+fn reach_clients(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
     walk.agent.set_wakeup(walk.hosts.wakeup());
     walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
 }
 
-/// Has each agent make or join the site; the settings effective.
+/// Has each agent make or join the working directory, and returns the effective settings.
 fn begin(
     walk: &mut Walk<'_>,
     group: &mut AgentGroup<'_>,
     spec: &RunSpec,
     workplace: Workplace<'_>,
 ) -> Result<Vec<Fact>, TrialError> {
-    group.meet(walk)?;
+    reach_clients(walk, spec)?;
+    group.compare_new_clocks(walk)?;
     (walk.observe)(Event::DirectoryBegun { name: workplace.name, spec });
     let seed = walk.plan.seed;
-    let shares: Vec<Share> = (0..group.len()).map(|index| group.neighbour(index, 0)).collect();
+    let mut shares = Vec::with_capacity(group.len());
+    for index in 0..group.len() {
+        shares.push(group.neighbour(index, 0));
+    }
     let begun = group.ask_first(walk, |index| {
-        let host = spec.client_hosts().get(index);
+        let journal = match spec.client_hosts().get(index) {
+            Some(host) => ack_journal(spec, &host.name),
+            None => JournalLocation::InMemory,
+        };
         request::begin(Assignment {
             share: shares[index],
             joins: index > 0,
-            journal: host.map_or(JournalLocation::InMemory, |host| ack_journal(spec, &host.name)),
+            journal,
             ..assignment(spec, seed, workplace)
         })
     })?;
-    if group.is_alone() {
-        return Ok(begun.into_iter().flatten().collect());
+    let hosts = group.hosts();
+    let mut facts = Vec::new();
+    for (index, begun) in begun.into_iter().enumerate() {
+        // Facts of an agent that is alone are those of the trial, and name no host.
+        match hosts.get(index) {
+            Some(host) if !group.is_alone() => facts.extend(on_host(host, begun)),
+            _ => facts.extend(begun),
+        }
     }
-    let begun = begun.into_iter();
-    Ok(begun.zip(group.hosts()).flat_map(|(facts, host)| on_host(host, facts)).collect())
+    Ok(facts)
 }
 
 /// The place where a trial of a run works, and the trial's number.
@@ -176,11 +188,13 @@ fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment
 
 /// Returns the journal of a host's agent, which outlives the agent when that is killed.
 fn ack_journal(spec: &RunSpec, host: &str) -> JournalLocation {
-    let is_killed =
-        |one: &Disturbance| one.fault == FaultKind::ClientKill && one.host.as_deref() == Some(host);
-    let soak = spec.soak.as_deref();
-    let killed = soak.is_some_and(|soak| soak.disturbances.iter().any(is_killed));
-    if killed { JournalLocation::InFile } else { JournalLocation::InMemory }
+    let Some(soak) = spec.soak.as_deref() else { return JournalLocation::InMemory };
+    for one in &soak.disturbances {
+        if one.fault == FaultKind::ClientKill && one.host.as_deref() == Some(host) {
+            return JournalLocation::InFile;
+        }
+    }
+    JournalLocation::InMemory
 }
 
 /// The run that a trial is of.
@@ -205,14 +219,14 @@ fn begin_to_end<'s>(
     };
     let work_name = walk.directory_name(trial.position);
     let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.position };
-    let begun = reach(walk, spec).and_then(|()| begin(walk, group, spec, work));
+    let begun = begin(walk, group, spec, work);
     if is_observed {
         trial.facts.extend(walk.hosts.take_facts());
     }
     match begun {
         Ok(facts) => {
             trial.facts.extend(facts);
-            passes(walk, group, run, work, trial)?;
+            make_passes(walk, group, run, work, trial)?;
         }
         Err(TrialError::Failed(why)) => {
             group.settle(walk)?;
@@ -242,7 +256,7 @@ fn begin_to_end<'s>(
 }
 
 /// Makes the passes in their order, until one says that the trial can't go on.
-fn passes<'s>(
+fn make_passes<'s>(
     walk: &mut Walk<'_>,
     group: &mut AgentGroup<'s>,
     run: TrialOf<'s>,
@@ -263,6 +277,8 @@ fn passes<'s>(
         let fault_schedule = FaultSchedule::of(spec, pass, trial.position);
         let seed = walk.plan.seed;
         let replaced = group.replace_killed(walk, spec.client_hosts(), |share| {
+            // The agent that takes the place of a killed one goes on in its directory, and knows
+            // from its journal what was acknowledged to it.
             let (joins, journal) = (true, JournalLocation::Inherited);
             let assignment = assignment(spec, seed, work);
             request::begin(Assignment { share, joins, journal, ..assignment })
@@ -300,8 +316,11 @@ fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
 fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
     let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
     let until_ns = walk.hosts.now_ns().saturating_add(wait_ns);
-    let of_lab = spec.lab.iter().flat_map(|lab| lab.hosts());
-    let hosts: Vec<&Host> = of_lab.chain(spec.client_hosts()).collect();
+    let mut hosts: Vec<&Host> = Vec::new();
+    if let Some(lab) = &spec.lab {
+        hosts.extend(lab.hosts());
+    }
+    hosts.extend(spec.client_hosts());
     for host in hosts {
         while walk.hosts.lost(&host.name).is_some()
             && !walk.stop.load(Relaxed)

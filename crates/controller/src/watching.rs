@@ -21,7 +21,7 @@ pub(crate) fn begin(walk: &mut Walk<'_>, lab: &LabSpec) -> Result<(), String> {
     walk.hosts.ask(host, request::watch())
 }
 
-/// Ends it, and adds to a pass what was seen and what that makes caveatful.
+/// Ends it, and adds to a pass what was seen and the caveat that follows from it.
 ///
 /// # Errors
 /// When the host is lost.
@@ -30,8 +30,10 @@ pub(crate) fn end(
     lab: &LabSpec,
     result: &mut PassResult,
 ) -> Result<(), String> {
-    for own in result.telemetry.iter_mut().filter(|own| own.host.is_empty()) {
-        own.host.clone_from(&lab.worker().name);
+    for own in &mut result.telemetry {
+        if own.host.is_empty() {
+            own.host.clone_from(&lab.worker().name);
+        }
     }
     let Some(host) = bystander(lab) else { return Ok(()) };
     let mut seen = walk.hosts.ask(host, request::unwatch())?;
@@ -42,40 +44,65 @@ pub(crate) fn end(
 }
 
 fn bystander(lab: &LabSpec) -> Option<&str> {
-    lab.leaves_server().then_some(lab.server.name.as_str())
+    if lab.leaves_server() { Some(&lab.server.name) } else { None }
 }
 
 /// Caveats about where the server had from what the kernel's server sent.
 pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     let served = server.risen("nfsd.read_bytes");
-    let disks = server.metrics.iter().filter(|metric| is_of_whole_disk(&metric.name, server));
-    let from_disk: u64 = disks.map(model::Metric::risen).sum();
+    let mut from_disk = 0_u64;
+    for metric in &server.metrics {
+        if is_of_whole_disk(&metric.name, server) {
+            from_disk = from_disk.saturating_add(metric.risen());
+        }
+    }
+    // Read-ahead reads more than is served, and a part of it may still be in memory from before:
+    // only where the disks read clearly less did the memory serve the rest.
     let on_disk = lab.storage.file_system != FileSystem::Tmpfs;
-    let cached = on_disk && served > 0 && (from_disk as f64) < served as f64 * DISK_SHARE_MIN;
-    cached.then(|| {
-        CaveatCode::ServerCached.because(format!(
-            "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
-            lab.server.name,
-            Size(from_disk),
-            Size(served)
-        ))
-    })
+    if !on_disk || served == 0 || from_disk as f64 >= served as f64 * DISK_SHARE_MIN {
+        return None;
+    }
+    Some(CaveatCode::ServerCached.because(format!(
+        "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
+        lab.server.name,
+        Size(from_disk),
+        Size(served)
+    )))
 }
 
 /// Says whether a metric is what a disk read that is no part, and not made, of another one.
 fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
-    let device = |name: &str| {
-        let name = name.strip_prefix("disk.")?.strip_suffix(".read_bytes")?;
-        Some(name.to_owned())
-    };
-    let Some(name) = device(metric) else { return false };
-    let made = ["loop", "dm-", "md", "ram", "zram"];
-    let whole = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let whole = whole
-        .strip_suffix('p')
-        .filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()))
-        .unwrap_or(whole);
-    let is_part = name != whole
-        && server.metrics.iter().any(|other| device(&other.name).as_deref() == Some(whole));
-    !is_part && !made.iter().any(|start| name.starts_with(start))
+    let Some(name) = disk_of(metric) else { return false };
+    // These are made of other disks, whose reads would be counted twice.
+    for made in ["loop", "dm-", "md", "ram", "zram"] {
+        if name.starts_with(made) {
+            return false;
+        }
+    }
+    // Partitions are named after their disk: `sda1` of `sda`, and `nvme0n1p2` of `nvme0n1`, where a
+    // `p` keeps the number of the disk apart.
+    let mut whole = name.trim_end_matches(is_digit);
+    if let Some(disk) = whole.strip_suffix('p')
+        && disk.ends_with(is_digit)
+    {
+        whole = disk;
+    }
+    if name == whole {
+        return true;
+    }
+    for other in &server.metrics {
+        if disk_of(&other.name) == Some(whole) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns the block device whose reads a metric counts.
+fn disk_of(metric: &str) -> Option<&str> {
+    metric.strip_prefix("disk.")?.strip_suffix(".read_bytes")
+}
+
+const fn is_digit(letter: char) -> bool {
+    letter.is_ascii_digit()
 }

@@ -24,13 +24,15 @@ pub(super) fn cross_checks(
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
     let share = sources.share;
-    if result.errors() + sources.others.iter().map(|done| done.failed).sum::<u64>() > 0 {
+    let mut failed = result.errors();
+    for other in &sources.others {
+        failed = failed.saturating_add(other.failed);
+    }
+    if failed > 0 {
         return Vec::new();
     }
-    let done = |kind| of(result, kind).0;
     let files = u64::from(share.owned_below(spec.files, spec.workers));
     let set_bytes = spec.file_size_bytes * files;
-    let places = || places(spec, share);
     // What a bound cuts short leaves files that are whole or not.
     let is_whole = !spec.is_cut();
     let mut cross_checks = Vec::new();
@@ -52,19 +54,21 @@ pub(super) fn cross_checks(
         }
         Pass::Rename => cross_checks.push(cross_check(files, inventory.files, FILES)),
         Pass::Remove if spec.workload != Workload::Transactions => {
-            let left = files.saturating_sub(done(OpKind::Remove));
+            let left = files.saturating_sub(of(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Remove if is_whole => cross_checks.push(cross_check(0, inventory.files, FILES)),
         Pass::Transactions => {
-            let left = files + done(OpKind::Create);
-            let left = left.saturating_sub(done(OpKind::Remove));
+            let created = files + of(result, OpKind::Create).0;
+            let left = created.saturating_sub(of(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
-            let left = (before + done(OpKind::Mkdir)).saturating_sub(done(OpKind::Rmdir));
-            cross_checks.push(cross_check(places() + left, inventory.directories, DIRECTORIES));
+            // Directories that hold others were made beforehand and are left by every pass.
+            let made = before + places(spec, share) + of(result, OpKind::Mkdir).0;
+            let left = made.saturating_sub(of(result, OpKind::Rmdir).0);
+            cross_checks.push(cross_check(left, inventory.directories, DIRECTORIES));
         }
         Pass::OpMix => cross_checks.extend(of_mix(spec, result, &sources.others, inventory)),
         _ => {}
@@ -79,31 +83,43 @@ fn of_mix(
     others: &[Done],
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
-    let done = |kind| {
-        let others = others.iter().filter(|done| done.kind == kind);
-        of(result, kind).0 + others.map(|done| done.ops).sum::<u64>()
-    };
     // How many files there are does not depend on the seed, which only draws their sizes.
     let set = FileSet::of(spec, 0);
-    let files = set.totals().0 + done(OpKind::Create) + done(OpKind::Link);
-    let directories = u64::from(set.directories()) + done(OpKind::Mkdir);
-    let links = u64::from(set.links()) + done(OpKind::Symlink);
+    let created = sum_ops(result, others, OpKind::Create) + sum_ops(result, others, OpKind::Link);
+    let files = (set.totals().0 + created).saturating_sub(sum_ops(result, others, OpKind::Remove));
+    let directories = places(spec, Share::ALL)
+        + (u64::from(set.directories()) + sum_ops(result, others, OpKind::Mkdir))
+            .saturating_sub(sum_ops(result, others, OpKind::Rmdir));
+    let links = (u64::from(set.links()) + sum_ops(result, others, OpKind::Symlink))
+        .saturating_sub(sum_ops(result, others, OpKind::Unlink));
     vec![
-        cross_check(files.saturating_sub(done(OpKind::Remove)), inventory.files, FILES),
-        cross_check(
-            places(spec, Share::ALL) + directories.saturating_sub(done(OpKind::Rmdir)),
-            inventory.directories,
-            DIRECTORIES,
-        ),
-        cross_check(links.saturating_sub(done(OpKind::Unlink)), inventory.links, LINKS),
+        cross_check(files, inventory.files, FILES),
+        cross_check(directories, inventory.directories, DIRECTORIES),
+        cross_check(links, inventory.links, LINKS),
     ]
+}
+
+/// Adds the ops of a kind of all agents.
+fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
+    let mut ops = of(result, kind).0;
+    for other in others {
+        if other.kind == kind {
+            ops = ops.saturating_add(other.ops);
+        }
+    }
+    ops
 }
 
 /// Directories of a share that were made for others to stand in, on all targets together.
 fn places(spec: &RunSpec, share: Share) -> u64 {
     let places = Places::of(spec);
-    let own = (0..places.count()).filter(|place| share.owns(*place, spec.workers));
-    let made = own.filter(|place| !places.is_root(*place)).count() as u64;
+    let mut made = 0;
+    for place in 0..places.count() {
+        // The root is the working directory itself, which is not counted.
+        if share.owns(place, spec.workers) && !places.is_root(place) {
+            made += 1;
+        }
+    }
     let targets = spec.target.paths().len().max(1);
     made * targets as u64
 }

@@ -129,7 +129,7 @@ fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 /// Returns the time that ready workers waited, where it is long enough to matter.
 fn long_wait(result: &PassResult) -> Option<ProcessorWait> {
     let wait = result.scope.processor_wait?;
-    (wait.share() > PROCESSOR_WAIT_SHARE_MAX).then_some(wait)
+    if wait.share() > PROCESSOR_WAIT_SHARE_MAX { Some(wait) } else { None }
 }
 
 /// Shares of all processors of this host, by who used them.
@@ -180,7 +180,7 @@ fn sum_states(host: &Telemetry, states: &[&str]) -> u64 {
     total_ns
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 

@@ -1,4 +1,7 @@
 //! Caveats about the source of data: storage, a server, or the memory of this host.
+//!
+//! Each function compares the bytes that ops read with those that an independent counter saw leave
+//! the source. Where nothing counts, nothing is claimed.
 
 use engine::RunReads;
 use engine::residency::Residency;
@@ -80,8 +83,8 @@ pub fn about_run(
         return None;
     }
     Some(CaveatCode::Cached.because(format!(
-        "{} were read {from} for {} read in the whole run of {}; which of its passes they belong to is \
-         not known",
+        "{} were read {from} for {} read in the whole run of {}; which of its passes they belong \
+         to is not known",
         Size(stored),
         Size(read),
         run.workload,

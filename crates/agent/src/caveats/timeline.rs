@@ -3,6 +3,7 @@
 //! Each function reads the figures of one pass and decides by a rule with a reason; the figures and
 //! the limit stand in the evidence.
 
+use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, PassResult, RunSpec};
 
@@ -60,28 +61,26 @@ struct ClockStep {
     by_ns: i128,
 }
 
-/// Readings of both clocks: the wall clock, and the monotonic clock.
-type Clocks = (u64, u64);
-
-const fn ahead_ns((calendar_ns, monotonic_ns): Clocks) -> i128 {
-    calendar_ns as i128 - monotonic_ns as i128
+/// Returns how far the wall clock is ahead of the monotonic one.
+const fn ahead_ns(clocks: ClockReading) -> i128 {
+    clocks.wall_ns as i128 - clocks.mono_ns as i128
 }
 
 impl Calendar {
     /// Watches from now on.
-    pub const fn begin(now: Clocks) -> Self {
-        Self { begun_ns: now.1, ahead_ns: ahead_ns(now), steps: Vec::new() }
+    pub const fn begin(now: ClockReading) -> Self {
+        Self { begun_ns: now.mono_ns, ahead_ns: ahead_ns(now), steps: Vec::new() }
     }
 
     /// Reads both clocks, and notes a step since the last time.
-    pub fn look(&mut self, read: impl Fn() -> Clocks) {
+    pub fn look(&mut self, read: impl Fn() -> ClockReading) {
         let mut now = read();
         if self.is_step(now) {
             // A thread that is interrupted between reading one clock and the other sees a step that
             // is none: it is real only where a second reading shows it, too.
             now = read();
             if self.is_step(now) && self.steps.len() < STEPS_MAX {
-                let at_ns = now.1.saturating_sub(self.begun_ns);
+                let at_ns = now.mono_ns.saturating_sub(self.begun_ns);
                 self.steps.push(ClockStep { at_ns, by_ns: ahead_ns(now) - self.ahead_ns });
             }
         }
@@ -89,7 +88,7 @@ impl Calendar {
         self.ahead_ns = ahead_ns(now);
     }
 
-    const fn is_step(&self, now: Clocks) -> bool {
+    const fn is_step(&self, now: ClockReading) -> bool {
         (ahead_ns(now) - self.ahead_ns).unsigned_abs() > CALENDAR_STEP_MIN_NS as u128
     }
 
@@ -145,12 +144,16 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    const fn at(wall_ns: u64, mono_ns: u64) -> ClockReading {
+        ClockReading { mono_ns, wall_ns }
+    }
+
     #[test]
     fn a_step_and_its_way_back_are_reported_with_their_instants() {
-        let mut calendar = Calendar::begin((1_000 * SECOND, 10 * SECOND));
-        for at in 1..10 {
-            let ahead = if (3..8).contains(&at) { 5 } else { 0 };
-            calendar.look(|| ((1_000 + at + ahead) * SECOND, (10 + at) * SECOND));
+        let mut calendar = Calendar::begin(at(1_000 * SECOND, 10 * SECOND));
+        for second in 1..10 {
+            let ahead = if (3..8).contains(&second) { 5 } else { 0 };
+            calendar.look(|| at((1_000 + second + ahead) * SECOND, (10 + second) * SECOND));
         }
         assert!(calendar.has_stepped());
         let evidence = calendar.caveat().unwrap().evidence;
@@ -160,17 +163,17 @@ mod tests {
 
     #[test]
     fn an_interruption_between_two_clocks_is_no_step() {
-        let mut calendar = Calendar::begin((1_000 * SECOND, 10 * SECOND));
+        let mut calendar = Calendar::begin(at(1_000 * SECOND, 10 * SECOND));
         let looks = std::cell::Cell::new(0);
         calendar.look(|| {
             looks.set(looks.get() + 1);
             // The first reading of the monotonic clock comes a second late.
             let late = if looks.get() == 1 { SECOND } else { 0 };
-            (1_001 * SECOND, 11 * SECOND + late)
+            at(1_001 * SECOND, 11 * SECOND + late)
         });
         assert_eq!((looks.get(), calendar.has_stepped()), (2, false));
         // What is slewed is no step.
-        calendar.look(|| (1_002 * SECOND + SECOND / 20, 12 * SECOND));
+        calendar.look(|| at(1_002 * SECOND + SECOND / 20, 12 * SECOND));
         assert!(calendar.caveat().is_none());
     }
 }

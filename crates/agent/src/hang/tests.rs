@@ -116,18 +116,18 @@ fn only_a_wait_without_an_answer_is_silence() {
     let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
     let mut silence = Silence::default();
     // No thread waits, however rarely the server answers.
-    silence.count(true, BTreeMap::new(), 5);
-    silence.count(true, BTreeMap::new(), 5);
+    silence.count_unanswered(BTreeMap::new(), 5);
+    silence.count_unanswered(BTreeMap::new(), 5);
     assert_eq!(silence.ticks, 0);
     // A thread that wakes up to send again still waits.
-    silence.count(true, wait(1), 5);
-    silence.count(true, wait(2), 5);
+    silence.count_unanswered(wait(1), 5);
+    silence.count_unanswered(wait(2), 5);
     assert_eq!(silence.ticks, 2);
-    silence.count(true, wait(2), 6);
+    silence.count_unanswered(wait(2), 6);
     assert_eq!(silence.ticks, 0, "an answer arrived");
     // Answers on a foreign mount are not counted: there only the same wait counts.
-    silence.count(false, wait(3), 0);
+    silence.count_unmoved(wait(3));
     assert_eq!(silence.ticks, 0);
-    silence.count(false, wait(3), 0);
+    silence.count_unmoved(wait(3));
     assert_eq!(silence.ticks, 1);
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use fleet::{Answer, Order, Report, request};
+use fleet::{Answer, Order, Report, Request, request};
 use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
@@ -24,7 +24,10 @@ const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 impl AgentGroup<'_> {
     /// Wants those that have not answered to end what is in flight.
     pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
-        for member in self.members.iter().filter(|member| member.is_busy()) {
+        for member in &self.members {
+            if !member.is_busy() {
+                continue;
+            }
             match &member.host {
                 Some(host) => walk.hosts.cancel(host),
                 None => walk.agent.cancel(),
@@ -43,7 +46,7 @@ impl AgentGroup<'_> {
         let mut rounds = Rounds::of(self, walk, 0..self.len());
         while self.members.iter().any(Member::is_busy) {
             // What went wrong first says more.
-            let (is_quiet, _) = self.hear_requested(walk, &rounds.next(walk), None)?;
+            let (is_quiet, _) = self.receive_answers(walk, &rounds.next(walk), None)?;
             self.disarm(walk)?;
             if walk.hosts.now_ns() > until_ns {
                 self.leave_requested(walk);
@@ -61,7 +64,7 @@ impl AgentGroup<'_> {
     ///
     /// # Errors
     /// When the agent of this process is gone.
-    fn hear_requested(
+    fn receive_answers(
         &mut self,
         walk: &mut Walk<'_>,
         round: &Round,
@@ -72,11 +75,11 @@ impl AgentGroup<'_> {
             while self.members[index].is_busy() {
                 let received = self.try_receive(walk, index);
                 let read = match (received, expected) {
-                    (Ok(Some(Report::Progress(_))), _) => Ok(Some(())),
+                    (Ok(Some(Report::Progress(_))), _) | (Ok(Some(_)), None) => Ok(Some(())),
                     (Ok(Some(report)), Some(answer)) => {
                         self.read_answer(walk, index, answer, report).map(Some)
                     }
-                    (Ok(received), _) => Ok(received.map(drop)),
+                    (Ok(None), _) => Ok(None),
                     (Err(why), _) => Err(why),
                 };
                 match read {
@@ -104,8 +107,10 @@ impl AgentGroup<'_> {
 
     /// Leaves the hosts that take too long to end their trial, and names the first of them.
     fn give_up_requested(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
-        let requested = self.members.iter().find(|member| member.is_busy());
-        let Some(host) = requested.and_then(|member| member.host.clone()) else { return Ok(()) };
+        let first = self.members.iter().find(|member| member.is_busy());
+        // The agent of this process is waited for: it can't be left.
+        let Some(Member { host: Some(host), .. }) = first else { return Ok(()) };
+        let host = host.clone();
         self.leave_requested(walk);
         let limit = Nanos(END_WITHIN_NS);
         let why = format!("host {host}: it still removes its files after {limit}");
@@ -114,8 +119,10 @@ impl AgentGroup<'_> {
 
     /// Leaves the hosts that don't answer.
     fn leave_requested(&mut self, walk: &mut Walk<'_>) {
-        for member in self.members.iter_mut().filter(|member| member.is_busy()) {
-            if let Some(host) = &member.host {
+        for member in &mut self.members {
+            if member.is_busy()
+                && let Some(host) = &member.host
+            {
                 walk.hosts.leave_one(host);
                 member.state = State::Away;
             }
@@ -129,8 +136,11 @@ impl AgentGroup<'_> {
     /// When one can't clean up, or the agent of this process is gone; the others are cleaned.
     pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(first) = self.members.iter().position(Member::has_trial) else { return Ok(()) };
-        let joined = self.end_some(walk, first + 1..self.len(), false);
-        let last = self.end_some(walk, first..first + 1, !self.members[first].is_maker);
+        // The directory goes last, and is removed by the agent that made it, or by its heir: those
+        // that joined still have files open below it.
+        let joined = self.end_some(walk, first + 1..self.len(), request::end(false));
+        let inherits = !self.members[first].is_maker;
+        let last = self.end_some(walk, first..first + 1, request::end(inherits));
         joined.and(last)
     }
 
@@ -140,10 +150,10 @@ impl AgentGroup<'_> {
         &mut self,
         walk: &mut Walk<'_>,
         who: Range<usize>,
-        inherits: bool,
+        request: Request<()>,
     ) -> Result<(), TrialError> {
         let mut ended = Ok(());
-        let (end, answer) = request::end(inherits).into_parts();
+        let (end, answer) = request.into_parts();
         for index in who.clone() {
             if self.members[index].has_trial() {
                 ended = ended.and(self.send(walk, index, end.clone()));
@@ -153,13 +163,13 @@ impl AgentGroup<'_> {
         let mut rounds = Rounds::of(self, walk, who.clone());
         while self.members[who.clone()].iter().any(Member::is_busy) {
             let round = rounds.next(walk);
-            let (is_quiet, refused) = self.hear_requested(walk, &round, Some(&answer))?;
+            let (is_quiet, refused) = self.receive_answers(walk, &round, Some(&answer))?;
             ended = ended.and(refused);
             if walk.hosts.now_ns() > until_ns {
                 ended = ended.and(self.give_up_requested(walk));
             }
             if round.is_of_all {
-                ended = ended.and(self.look_at_server(walk));
+                ended = ended.and(self.check_server(walk));
             }
             if is_quiet {
                 rounds.wait(walk);

@@ -36,11 +36,14 @@ pub(super) struct Round {
 impl Rounds {
     /// Rounds over some agents of a group; the first one is of all of them.
     pub(super) fn of(group: &AgentGroup<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
-        let number = |index: usize| match &group.members[index].host {
-            Some(host) => walk.hosts.number_of(host),
-            None => 0,
-        };
-        let by_number = who.clone().map(number).zip(who.clone()).collect();
+        let mut by_number = BTreeMap::new();
+        for index in who.clone() {
+            let number = match &group.members[index].host {
+                Some(host) => walk.hosts.number_of(host),
+                None => 0,
+            };
+            by_number.insert(number, index);
+        }
         Self { who, by_number, all_ns: None, has_waited: false }
     }
 
@@ -48,13 +51,19 @@ impl Rounds {
     pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
         let rang: BTreeSet<u32> = walk.hosts.wakeup().take_notified();
         let now_ns = walk.hosts.now_ns();
-        let is_overdue = |all_ns: u64| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS;
+        let is_overdue = match self.all_ns {
+            Some(all_ns) => now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS,
+            None => true,
+        };
         // Where no agent has notified for as long as one waits, there may be some that never do.
         let is_in_vain = std::mem::take(&mut self.has_waited) && rang.is_empty();
-        let is_of_all = is_in_vain || self.all_ns.is_none_or(is_overdue);
+        let is_of_all = is_in_vain || is_overdue;
         if !is_of_all {
-            let who = rang.iter().filter_map(|number| self.by_number.get(number));
-            return Round { who: who.copied().collect(), is_of_all };
+            let mut who = Vec::with_capacity(rang.len());
+            for number in &rang {
+                who.extend(self.by_number.get(number));
+            }
+            return Round { who, is_of_all };
         }
         self.all_ns = Some(now_ns);
         Round { who: self.who.clone().collect(), is_of_all }
