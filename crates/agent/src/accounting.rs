@@ -10,7 +10,7 @@ mod served;
 use engine::backend::Tally;
 use engine::target::Inventory;
 use fleet::Done;
-use model::{Caveat, CaveatCode, CrossCheck, OpKind, PassResult, RunSpec, Share};
+use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
 
@@ -91,7 +91,8 @@ pub fn caveats(cross_checks: &[CrossCheck]) -> Vec<Caveat> {
     for CrossCheck { expected, found, source } in cross_checks {
         if expected != found {
             let evidence = format!("recorded {expected}, found {found} ({source})");
-            caveats.push(CaveatCode::Accounting.because(evidence));
+            let data = Evidence::counts(*found, *expected, "counted", source.as_str());
+            caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
         }
     }
     caveats

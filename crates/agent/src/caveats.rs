@@ -13,8 +13,8 @@ use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
 use model::{
-    Caveat, CaveatCode, Durability, Fact, OpError, Opens, Pass, PassResult, Proto, RunSpec, Stable,
-    Telemetry, Workload,
+    Caveat, CaveatCode, Durability, Evidence, Fact, OpError, Opens, Pass, PassResult, Proto,
+    RunSpec, Stable, Telemetry, Workload,
 };
 
 use crate::accounting;
@@ -52,7 +52,9 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
         let ops = result.ops() + result.errors();
         let evidence =
             format!("{mismatches} of {ops} ops brought other bytes than were written: {found}");
-        caveats.push(CaveatCode::DataMismatch.because(evidence));
+        let source = "stamps and checksums of what was read";
+        let data = Evidence::counts(mismatches, 0, "ops", source);
+        caveats.push(CaveatCode::DataMismatch.because(evidence).with_data(data));
     }
     if result.errors() > 0 {
         let mut errors = errors_in_words(result);
@@ -63,7 +65,8 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
             Ending::Lost(reason) => format!("{errors}: {reason}"),
             _ => errors,
         };
-        caveats.push(CaveatCode::Errors.because(evidence));
+        let data = Evidence::counts(result.errors(), 0, "ops", "errors that the recorder counted");
+        caveats.push(CaveatCode::Errors.because(evidence).with_data(data));
     }
     if *ending == Ending::Stopped {
         let after = Nanos(result.window_ns);
@@ -154,12 +157,14 @@ impl Segments {
         if again <= SEGMENTS_AGAIN_MAX || share <= SEGMENTS_AGAIN_SHARE_MAX {
             return None;
         }
-        Some(CaveatCode::TcpRetransmits.because(format!(
+        let evidence = format!(
             "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; \
              {source}, less {arrived_twice} that arrived twice by {twice_source})",
             three_digits(share * 100.0),
             SEGMENTS_AGAIN_SHARE_MAX * 100.0,
-        )))
+        );
+        let data = Evidence::shares(share, SEGMENTS_AGAIN_SHARE_MAX, *source);
+        Some(CaveatCode::TcpRetransmits.because(evidence).with_data(data))
     }
 }
 
@@ -197,18 +202,28 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if retransmissions > 0 {
         let evidence = format!("{retransmissions} calls were sent again (counted by the client)");
-        caveats.push(CaveatCode::Retransmits.because(evidence));
+        let data = Evidence::counts(retransmissions, 0, "calls", "counted by the client");
+        caveats.push(CaveatCode::Retransmits.because(evidence).with_data(data));
     }
     if delays > 0 {
         let evidence = format!("{delays} answers were \"later\" (JUKEBOX, DELAY, GRACE)");
-        caveats.push(CaveatCode::ServerBusy.because(evidence));
+        let source = "answers JUKEBOX, DELAY and GRACE, counted by the client";
+        let data = Evidence::counts(delays, 0, "answers", source);
+        caveats.push(CaveatCode::ServerBusy.because(evidence).with_data(data));
     }
     if reconnects > 0 || resent_bytes > 0 {
-        caveats.push(CaveatCode::Recovered.because(format!(
+        let evidence = format!(
             "{reconnects} reconnects, {replays} calls sent again over them, {} written \
              more than once (counted by the client)",
             Size(resent_bytes)
-        )));
+        );
+        let source = "counted by the client";
+        let data = if reconnects > 0 {
+            Evidence::counts(reconnects, 0, "reconnects", source)
+        } else {
+            Evidence::bytes(resent_bytes, 0, source)
+        };
+        caveats.push(CaveatCode::Recovered.because(evidence).with_data(data));
     }
     caveats
 }
@@ -253,12 +268,16 @@ pub fn about_server_cache(
         (0, _) => None,
         (given, _) => Some(given),
     };
-    let evidence = match memory {
-        Some(memory) if set_bytes >= memory => return None,
-        Some(memory) => format!("{set} of files, and the server has {} of memory", Size(memory)),
-        None => format!("{set} of files, and the size of the server's memory is not known"),
+    let Some(memory) = memory else {
+        let evidence = format!("{set} of files, and the size of the server's memory is not known");
+        return Some(CaveatCode::MayBeServerCached.because(evidence));
     };
-    Some(CaveatCode::MayBeServerCached.because(evidence))
+    if set_bytes >= memory {
+        return None;
+    }
+    let evidence = format!("{set} of files, and the server has {} of memory", Size(memory));
+    let data = Evidence::bytes(set_bytes, memory, "size of the files, and the server's memory");
+    Some(CaveatCode::MayBeServerCached.because(evidence).with_data(data))
 }
 
 /// Describes the errors of a pass in one phrase: `100 failed ops (100 x ENOSPC on write)`.
@@ -288,11 +307,13 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
     if result.window_ns >= WINDOW_MIN_NS {
         return None;
     }
-    Some(CaveatCode::TooShort.because(format!(
+    let evidence = format!(
         "measured for {}, at least {} wanted",
         Nanos(result.window_ns),
         Nanos(WINDOW_MIN_NS)
-    )))
+    );
+    let data = Evidence::nanos(result.window_ns, WINDOW_MIN_NS, "the measured window");
+    Some(CaveatCode::TooShort.because(evidence).with_data(data))
 }
 
 /// Raises a caveat where the processor is emulated; `emulator` is what [`lab::facts::emulated`]

@@ -25,7 +25,8 @@ use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
 use model::{
-    Caveat, CaveatCode, Fact, Invalidation, Opens, Pass, PassResult, RunSpec, Share, Telemetry,
+    Caveat, CaveatCode, Evidence, Fact, Invalidation, Opens, Pass, PassResult, RunSpec, Share,
+    Telemetry,
 };
 use workload::Pattern;
 
@@ -350,7 +351,8 @@ impl<'a> Trial<'a> {
             Ok(inventory) => inventory,
             Err(error) => {
                 let evidence = format!("the target could not be counted: {error}");
-                caveats.push(CaveatCode::Accounting.because(evidence));
+                let data = Evidence::counts(0, 1, "counted", "files at the target");
+                caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
                 None
             }
         }
@@ -459,6 +461,9 @@ impl<'a> Trial<'a> {
         caveats.extend(caveats::about_data(spec, result, self.mount.as_ref(), memory));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);
+        for Caveat { code, data, .. } in &result.caveats {
+            debug_assert!(data.is_some() || !code.has_threshold(), "{code} has no data");
+        }
     }
 
     /// Compares the clocks with their last readings.

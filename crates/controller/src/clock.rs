@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use fleet::ClockReading;
 use model::units::Nanos;
-use model::{Caveat, CaveatCode, Fact};
+use model::{Caveat, CaveatCode, Evidence, Fact};
 
 /// How often a host is requested one sample, at most.
 pub const EXCHANGES: u32 = 8;
@@ -221,11 +221,15 @@ impl Drift {
             return None;
         }
         let passed = Nanos(self.last.here_ns.saturating_sub(self.first.here_ns));
-        Some(CaveatCode::ClockRate.because(format!(
+        let evidence = format!(
             "the clock of host {host} ran at {} ± {} of the controller's over {passed}",
             decimal(millionths),
             decimal(error)
-        )))
+        );
+        let limit = RATE_OFF_MAX.saturating_add(error);
+        let source = "rate of the host's clock between two samples, off by";
+        let data = Evidence::shares(off as f64 / 1e6, limit as f64 / 1e6, source);
+        Some(CaveatCode::ClockRate.because(evidence).with_data(data))
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod agent_group;
 mod applied_steps;
-mod clock;
+pub mod clock;
 mod faults;
 mod host_setup;
 mod hosts;

@@ -318,7 +318,8 @@ fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
             caveats.push(if is_common {
                 caveat.clone()
             } else {
-                caveat.code.because(format!("host {}: {}", part.host, caveat.evidence))
+                let evidence = format!("host {}: {}", part.host, caveat.evidence);
+                Caveat { evidence, ..caveat.clone() }
             });
         }
     }

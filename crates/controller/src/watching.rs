@@ -5,7 +5,7 @@
 
 use fleet::request;
 use model::units::Size;
-use model::{Caveat, CaveatCode, FileSystem, LabSpec, PassResult, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, FileSystem, LabSpec, PassResult, Telemetry};
 
 use crate::Walk;
 
@@ -62,12 +62,16 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     if !on_disk || served == 0 || from_disk as f64 >= served as f64 * DISK_SHARE_MIN {
         return None;
     }
-    Some(CaveatCode::ServerCached.because(format!(
+    let evidence = format!(
         "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
         lab.server.name,
         Size(from_disk),
         Size(served)
-    )))
+    );
+    let share = from_disk as f64 / served as f64;
+    let source = "/proc/diskstats, of what /proc/net/rpc/nfsd counts";
+    let data = Evidence::shares(share, DISK_SHARE_MIN, source);
+    Some(CaveatCode::ServerCached.because(evidence).with_data(data))
 }
 
 /// Says whether a metric is what a disk read that is no part, and not made, of another one.

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::caveat::{Caveat, CaveatCode};
+use crate::caveat::{Caveat, CaveatCode, Evidence};
 use crate::client::ClientResult;
 use crate::fact::Fact;
 use crate::histogram::Histogram;
@@ -285,15 +285,19 @@ impl PassResult {
         // While some workers have not begun or have ended, the target has less to do than the plan
         // says: the rate is then that of fewer workers.
         let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
-        (workers > 1 && share < COMMON_SHARE_MIN).then(|| {
-            CaveatCode::Unsynchronised.because(format!(
-                "all {workers} workers were busy for {} of {} ({:.0} %); start skew {}",
-                Nanos(self.common_window_ns),
-                Nanos(self.window_ns),
-                share * 100.0,
-                Nanos(self.start_skew_ns),
-            ))
-        })
+        if workers <= 1 || share >= COMMON_SHARE_MIN {
+            return None;
+        }
+        let evidence = format!(
+            "all {workers} workers were busy for {} of {} ({:.0} %); start skew {}",
+            Nanos(self.common_window_ns),
+            Nanos(self.window_ns),
+            share * 100.0,
+            Nanos(self.start_skew_ns),
+        );
+        let source = "instants of the workers' starts and ends";
+        let data = Evidence::shares(share, COMMON_SHARE_MIN, source);
+        Some(CaveatCode::Unsynchronised.because(evidence).with_data(data))
     }
 
     /// Response times of the ops that count for the rate, merged.

@@ -1,13 +1,16 @@
 //! Coded caveats that are attached to results, and the verdict they add up to.
 //!
 //! A code is stable: scripts may match it. Each has a severity, one sentence and an advice here;
-//! the evidence, two numbers with their sources, is written by the code that raises it.
+//! the evidence is written by the code that raises it: a sentence for people, and for programs the
+//! number that was found, its limit, their unit and source ([`Evidence`]).
 //! Nothing is silently dropped: a table prints the codes beside the figure.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::units::three_digits;
 
 /// How much a caveat takes from a figure.
 #[derive(
@@ -232,9 +235,27 @@ impl CaveatCode {
         matches!(self, Self::Cached | Self::ServerCached)
     }
 
+    /// Says whether it is raised where a number passes a limit; its evidence then has both as data.
+    ///
+    /// The others name a setting or an arrangement, such as a server on the same host, or can be
+    /// raised where the number is not known.
+    pub const fn has_threshold(self) -> bool {
+        !matches!(
+            self,
+            Self::Interrupted
+                | Self::OptionNotEffective
+                | Self::BackendFallback
+                | Self::Compressible
+                | Self::Emulated
+                | Self::MayBeServerCached
+                | Self::SharedHost
+                | Self::NotDurable
+        )
+    }
+
     /// Raises the caveat with its evidence: the numbers, with their sources.
     pub fn because(self, evidence: impl Into<String>) -> Caveat {
-        Caveat { code: self, evidence: evidence.into() }
+        Caveat { code: self, evidence: evidence.into(), data: None }
     }
 }
 
@@ -246,6 +267,72 @@ pub struct Caveat {
     pub code: CaveatCode,
     /// The numbers that show it, with their sources.
     pub evidence: String,
+    /// The number that decided, as data; null where the caveat has no limit, and in results of
+    /// earlier releases.
+    #[serde(default)]
+    pub data: Option<Evidence>,
+}
+
+impl Caveat {
+    /// Adds the number that decided.
+    #[must_use]
+    pub fn with_data(self, data: Evidence) -> Self {
+        Self { data: Some(data), ..self }
+    }
+}
+
+/// The number that decided about a caveat, and the limit that it passed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// The number that was found.
+    pub found: f64,
+    /// The limit that it passed: the most or the least, as the sentence says.
+    pub limit: f64,
+    /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
+    pub unit: String,
+    /// Where the number was read or counted.
+    pub source: String,
+}
+
+// The constructors make no NaN, which alone would not equal itself.
+impl Eq for Evidence {}
+
+impl Evidence {
+    /// Numbers of a unit; what is no number (a share of nothing) counts as 0.
+    pub fn new(found: f64, limit: f64, unit: &str, source: impl Into<String>) -> Self {
+        let found = if found.is_nan() { 0.0 } else { found };
+        let limit = if limit.is_nan() { 0.0 } else { limit };
+        Self { found, limit, unit: unit.to_owned(), source: source.into() }
+    }
+
+    /// Shares, from 0 to 1, as percent.
+    pub fn shares(found: f64, limit: f64, source: impl Into<String>) -> Self {
+        Self::new(found * 100.0, limit * 100.0, "%", source)
+    }
+
+    /// Times in nanoseconds.
+    pub fn nanos(found_ns: u64, limit_ns: u64, source: impl Into<String>) -> Self {
+        Self::counts(found_ns, limit_ns, "ns", source)
+    }
+
+    /// Amounts of data in bytes.
+    pub fn bytes(found_bytes: u64, limit_bytes: u64, source: impl Into<String>) -> Self {
+        Self::counts(found_bytes, limit_bytes, "B", source)
+    }
+
+    /// Counts of the things that `unit` names.
+    pub fn counts(found: u64, limit: u64, unit: &str, source: impl Into<String>) -> Self {
+        Self::new(found as f64, limit as f64, unit, source)
+    }
+}
+
+impl fmt::Display for Evidence {
+    /// The data on one line: `12.5 % (limit 10 %; /proc/stat)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, limit, unit, source } = self;
+        let (found, limit) = (three_digits(*found), three_digits(*limit));
+        write!(f, "{found} {unit} (limit {limit} {unit}; {source})")
+    }
 }
 
 #[cfg(test)]
@@ -268,6 +355,22 @@ mod tests {
         for code in CaveatCode::ALL {
             assert_eq!(CaveatCode::from_code(code.code()), Some(*code));
         }
+    }
+
+    #[test]
+    fn evidence_is_data_and_caveats_without_it_are_read() {
+        let data = Evidence::shares(0.125, 0.1, "/proc/stat");
+        assert_eq!(data.to_string(), "12.5 % (limit 10.0 %; /proc/stat)");
+        let caveat = CaveatCode::ProcessorContention.because("they waited").with_data(data);
+        let json = serde_json::to_value(&caveat).unwrap();
+        assert_eq!(json["data"]["found"], 12.5);
+        assert_eq!(serde_json::from_value::<Caveat>(json).unwrap(), caveat);
+        // As earlier releases wrote it.
+        let old: Caveat = serde_json::from_str(r#"{"code":"cached","evidence":"50 %"}"#).unwrap();
+        assert_eq!(old, CaveatCode::Cached.because("50 %"));
+        // A share of nothing is no reason to differ from itself.
+        let nothing = Evidence::shares(f64::NAN, 0.9, "none");
+        assert_eq!((nothing.found, &nothing), (0.0, &nothing));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use campaign::{
     Campaign, CampaignLine, CampaignState, Ceiling, CrossCheck, IntervalSample, KindResult,
     PassResult, Run, Trial, TrialState,
 };
-pub use caveat::{Caveat, CaveatCode, Severity, Verdict};
+pub use caveat::{Caveat, CaveatCode, Evidence, Severity, Verdict};
 pub use client::{ClientRecord, ClientResult, ClientTimes};
 pub use fact::Fact;
 pub use histogram::Histogram;

@@ -218,6 +218,9 @@ struct CaveatPart {
     trials_seen: Option<u32>,
     /// The numbers that raised it.
     evidence: String,
+    /// The number that decided, as data; null where the caveat has no limit, and in results of
+    /// earlier releases.
+    data: Option<model::Evidence>,
     sentence: &'static str,
     advice: &'static str,
 }
@@ -438,6 +441,7 @@ impl CaveatPart {
                     stats::Extent::Run => None,
                 },
                 evidence: caveat.evidence.clone(),
+                data: caveat.data.clone(),
                 sentence: caveat.code.sentence(),
                 advice: caveat.code.advice(),
             });

@@ -19,6 +19,15 @@ CREATE TABLE IF NOT EXISTS scopes (
     scope_json TEXT NOT NULL
 ) STRICT;
 
+-- The number behind a caveat of a pass, and the limit that it passed.
+CREATE TABLE IF NOT EXISTS evidence (
+    caveat_id INTEGER PRIMARY KEY REFERENCES caveats (id),
+    found     REAL NOT NULL,
+    bound     REAL NOT NULL,                   -- the limit, which is a word of SQL
+    unit      TEXT NOT NULL,                   -- of both: %, ns, B, or what is counted
+    source    TEXT NOT NULL
+) STRICT;
+
 CREATE INDEX IF NOT EXISTS clients_of_pass ON clients (pass_id);
 
 -- What hosts did while a pass ran: one row for each host that was watched.

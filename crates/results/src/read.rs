@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 
 use model::{
-    Campaign, Caveat, CaveatCode, ClientResult, CrossCheck, Fact, Histogram, IntervalSample,
-    KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope, Trial,
-    TrialState,
+    Campaign, Caveat, CaveatCode, ClientResult, CrossCheck, Evidence, Fact, Histogram,
+    IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope,
+    Trial, TrialState,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -107,10 +107,21 @@ fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         passes[at].samples.push(read_sample(row)?);
         Ok(())
     })?;
+    let mut caveats = Level::default();
     for_each_child(connection, ChildTable::of_passes("caveats"), ids, |at, row| {
-        passes[at].caveats.push(read_caveat(row)?);
-        Ok(())
-    })
+        caveats.add(at, row, read_caveat(row)?)
+    })?;
+    for_each_child(
+        connection,
+        ChildTable { name: "evidence", parent_key: "caveat_id", own_key: "caveat_id" },
+        &caveats.ids,
+        |at, row| {
+            caveats.values[at].data = Some(read_evidence(row)?);
+            Ok(())
+        },
+    )?;
+    caveats.move_to_parents(|at, caveat| passes[at].caveats.push(caveat));
+    Ok(())
 }
 
 /// Reads what was done of each kind, without its histograms.
@@ -424,7 +435,16 @@ fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
 
 fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
     let code = named(row, "code", CaveatCode::from_code)?;
-    Ok(Caveat { code, evidence: row.get("evidence")? })
+    Ok(Caveat { code, evidence: row.get("evidence")?, data: None })
+}
+
+fn read_evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
+    Ok(Evidence {
+        found: row.get("found")?,
+        limit: row.get("bound")?,
+        unit: row.get("unit")?,
+        source: row.get("source")?,
+    })
 }
 
 fn read_cross_check(row: &Row<'_>) -> rusqlite::Result<CrossCheck> {

@@ -4,8 +4,8 @@
 //! refused, never wrapped.
 
 use model::{
-    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, Question,
-    RunSpec, Scope,
+    Campaign, CampaignState, Ceiling, ClientResult, Evidence, Fact, KindResult, PassResult,
+    Question, RunSpec, Scope,
 };
 use model::{Severity, Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
@@ -289,6 +289,18 @@ fn insert_client(
     Ok(())
 }
 
+fn insert_evidence(
+    transaction: &Transaction<'_>,
+    caveat_id: i64,
+    data: &Evidence,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO evidence (caveat_id, found, bound, unit, source)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    insert.execute(params![caveat_id, data.found, data.limit, data.unit, data.source])?;
+    Ok(())
+}
+
 fn insert_details(
     transaction: &Transaction<'_>,
     pass_id: i64,
@@ -305,6 +317,9 @@ fn insert_details(
     for caveat in &pass.caveats {
         let severity = severity_name(caveat.code.severity());
         insert.execute(params![pass_id, caveat.code.code(), severity, caveat.evidence])?;
+        if let Some(data) = &caveat.data {
+            insert_evidence(transaction, transaction.last_insert_rowid(), data)?;
+        }
     }
     let sql = "INSERT INTO `truths` (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, HostResult, Pass, PassResult};
+use model::{Caveat, CaveatCode, Evidence, HostResult, Pass, PassResult};
 
 use crate::fairness::jain_index;
 use crate::rate::Rate;
@@ -203,14 +203,17 @@ pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     if skew_ns <= most_ns {
         return None;
     }
-    Some(CaveatCode::Skew.because(format!(
+    let evidence = format!(
         "host {} started {} after host {}, at most {} wanted; clocks ± {}",
         last.host,
         Nanos(skew_ns),
         first.host,
         Nanos(most_ns),
         Nanos(first.error_ns.max(last.error_ns)),
-    )))
+    );
+    let source = "first and last start of any host, by the controller's clock";
+    let data = Evidence::nanos(skew_ns, most_ns, source);
+    Some(CaveatCode::Skew.because(evidence).with_data(data))
 }
 
 /// Raises the caveat that the slowest host held the others up.
@@ -232,14 +235,17 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     if least >= middle * STRAGGLER_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::Straggler.because(format!(
+    let evidence = format!(
         "host {} did {} where the median of {} hosts is {} ({} %)",
         slowest.host,
         Rate::of_pass(pass, least),
         rates.len(),
         Rate::of_pass(pass, middle),
         three_digits(least / middle * 100.0),
-    )))
+    );
+    let source = "rate of the slowest host over its own time, of the median of all hosts";
+    let data = Evidence::shares(least / middle, STRAGGLER_SHARE_MAX, source);
+    Some(CaveatCode::Straggler.because(evidence).with_data(data))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity, Trial,
-    TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Evidence, Histogram, OpKind, Pass, PassResult, ProgramUse, Run, Severity,
+    Trial, TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::SETTLED_TRIALS_MIN;
@@ -172,6 +172,8 @@ pub struct JudgedCaveat {
     pub extent: Extent,
     /// The numbers that show it, of the first trial it was raised in.
     pub evidence: String,
+    /// The number that decided, as data, of the same trial.
+    pub data: Option<Evidence>,
 }
 
 impl JudgedCaveat {

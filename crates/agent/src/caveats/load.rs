@@ -5,7 +5,9 @@
 
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Arrivals, Caveat, CaveatCode, Fill, Keeps, OpKind, Pass, PassResult, RunSpec};
+use model::{
+    Arrivals, Caveat, CaveatCode, Evidence, Fill, Keeps, OpKind, Pass, PassResult, RunSpec,
+};
 
 use workload::opmix::call_shares;
 
@@ -94,12 +96,17 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
              all: they stand among the response times with the time that they had waited"
         ),
     };
-    Some(CaveatCode::BelowOffered.because(format!(
+    let evidence = format!(
         "{} op/s were answered of {} op/s offered ({:.0} %){rest}",
         three_digits(done / span_s),
         three_digits(scheduled / span_s),
         done / scheduled * 100.0
-    )))
+    );
+    // A share of what was scheduled; chance lowers the least that is asked for.
+    let limit = LOAD_SHARE_MIN - chance / scheduled;
+    let source = "ops that were answered, of those that were scheduled";
+    let data = Evidence::shares(done / scheduled, limit, source);
+    Some(CaveatCode::BelowOffered.because(evidence).with_data(data))
 }
 
 /// Returns the kinds of op whose shares were requested, in percent.
@@ -124,7 +131,7 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let mut farthest = None;
-    let mut points_max = 0.0;
+    let (mut points_max, mut points_limit) = (0.0, 0.0);
     for (kind, requested) in requested_shares(spec, result.pass) {
         let mut done = 0_u64;
         for recorded in &result.kinds {
@@ -139,15 +146,16 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         let points = (found - requested).abs();
         if points > SHARE_POINTS_MAX + chance && points >= points_max {
             points_max = points;
+            points_limit = SHARE_POINTS_MAX + chance;
             farthest = Some((kind, requested, found));
         }
     }
     let (kind, requested, found) = farthest?;
-    Some(
-        CaveatCode::MixShares.because(format!(
-            "{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested"
-        )),
-    )
+    let evidence =
+        format!("{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested");
+    let source = "shares of the kinds of op, recorded against requested";
+    let data = Evidence::new(points_max, points_limit, "points", source);
+    Some(CaveatCode::MixShares.because(evidence).with_data(data))
 }
 
 /// Raises caveats about the data: whether it was as large on its way as it was written, and whether
@@ -224,10 +232,12 @@ fn check_memory(
     if spec.set_bytes() >= memory || !result.pass.reads() || spec.direct {
         return None;
     }
-    Some(CaveatCode::FitsMemory.because(format!(
+    let evidence = format!(
         "{} of files on {}, {} of memory (/proc/meminfo)",
         Size(spec.set_bytes()),
         mount.file_system,
         Size(memory)
-    )))
+    );
+    let data = Evidence::bytes(spec.set_bytes(), memory, "size of the files, and /proc/meminfo");
+    Some(CaveatCode::FitsMemory.because(evidence).with_data(data))
 }

@@ -5,7 +5,7 @@
 
 use lab::mounts::Mount;
 use model::units::Size;
-use model::{Caveat, CaveatCode, Pass, PassResult, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
 
 use super::{STORAGE_SHARE_MIN, read_bytes};
 
@@ -62,7 +62,8 @@ impl MountCounters<'_> {
 
 /// Raises a caveat where the client's page cache answered what should have gone to the server.
 fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Caveat> {
-    let evidence = if result.pass == Pass::Stat {
+    let source = "/proc/self/mountstats";
+    let (evidence, data) = if result.pass == Pass::Stat {
         let mut requested = 0_u64;
         for procedure in ATTRIBUTE_PROCEDURES {
             requested = requested.saturating_add(counters.risen(&format!("{procedure}.ops")));
@@ -72,24 +73,25 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         if requested > 0 || result.ops() == 0 {
             return None;
         }
-        format!(
-            "no name or attribute was requested from the server (/proc/self/mountstats) for {} \
-             stats",
+        let evidence = format!(
+            "no name or attribute was requested from the server ({source}) for {} stats",
             result.ops()
-        )
+        );
+        (evidence, Evidence::counts(requested, 1, "calls", source))
     } else {
         let read = read_bytes(result);
         let wire = counters.risen("server_read_bytes");
         if read == 0 || wire as f64 >= read as f64 * STORAGE_SHARE_MIN {
             return None;
         }
-        format!(
-            "{} were read from the server (bytes of /proc/self/mountstats) for {} read",
+        let evidence = format!(
+            "{} were read from the server (bytes of {source}) for {} read",
             Size(wire),
             Size(read)
-        )
+        );
+        (evidence, Evidence::shares(wire as f64 / read as f64, STORAGE_SHARE_MIN, source))
     };
-    Some(CaveatCode::Cached.because(evidence))
+    Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
 /// Raises a caveat where the kernel's client sent calls again.
@@ -102,8 +104,15 @@ fn check_retransmissions(counters: &MountCounters<'_>) -> Option<Caveat> {
     if major == 0 && again <= IN_FLIGHT_MAX {
         return None;
     }
-    Some(CaveatCode::Retransmits.because(format!(
+    let evidence = format!(
         "{again} of {calls} calls of the kernel's client were sent again, {major} timed out \
          (/proc/self/mountstats)"
-    )))
+    );
+    let source = "/proc/self/mountstats";
+    let data = if major > 0 {
+        Evidence::counts(major, 0, "timeouts", source)
+    } else {
+        Evidence::counts(again, IN_FLIGHT_MAX, "calls", source)
+    };
+    Some(CaveatCode::Retransmits.because(evidence).with_data(data))
 }

@@ -7,7 +7,7 @@
 //! hypervisor. Where a server shares this host that is how the run was arranged, and a note.
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, PassResult, ProcessorWait, RunSpec, Target, Telemetry};
 
 /// Above this share of their processor time the workers could not have requested more.
 pub const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
@@ -66,13 +66,16 @@ fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if share <= CLIENT_CPU_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::ClientSaturated.because(format!(
+    let evidence = format!(
         "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
         Nanos(result.client_cpu_ns),
         Nanos(result.window_ns),
         spec.workers,
         three_digits(share * 100.0),
-    )))
+    );
+    let source = "CLOCK_PROCESS_CPUTIME_ID, of the time that the workers have";
+    let data = Evidence::shares(share, CLIENT_CPU_SHARE_MAX, source);
+    Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
 /// Raises a caveat where a quota of its control group held the client back: that is a limit of the
@@ -82,14 +85,16 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
     if wait.held_share() <= PROCESSOR_WAIT_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::ClientSaturated.because(format!(
+    let evidence = format!(
         "a quota of its control group held the client back for {} of {} ({} %, at most {} %; \
          cpu.stat)",
         Nanos(wait.held_ns),
         Nanos(wait.of_ns),
         three_digits(wait.held_share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
-    )))
+    );
+    let data = Evidence::shares(wait.held_share(), PROCESSOR_WAIT_SHARE_MAX, "cpu.stat");
+    Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
 /// Raises a caveat where ready workers waited: for each other where the client had all processors,
@@ -102,6 +107,8 @@ fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         None => false,
     };
     let evidence = describe_wait(wait, usage);
+    let source = "time that ready workers waited, /proc/thread-self/schedstat";
+    let waited = Evidence::shares(wait.share(), PROCESSOR_WAIT_SHARE_MAX, source);
     let Some(usage) = usage else {
         // Over a short pass the others can't be named, and ready threads also wait where the kernel
         // has not yet spread them over the processors.
@@ -112,10 +119,12 @@ fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         if is_short || shares_host {
             return None;
         }
-        return Some(CaveatCode::ProcessorContention.because(evidence));
+        return Some(CaveatCode::ProcessorContention.because(evidence).with_data(waited));
     };
     if usage.client > ALL_PROCESSORS_SHARE {
-        return Some(CaveatCode::ClientSaturated.because(evidence));
+        let source = "processors of this host that the client used, /proc/stat";
+        let data = Evidence::shares(usage.client, ALL_PROCESSORS_SHARE, source);
+        return Some(CaveatCode::ClientSaturated.because(evidence).with_data(data));
     }
     // A server on this host that is not ours is one of the other processes, and expected there.
     let has_foreign_server = shares_host && usage.server.is_none();
@@ -123,7 +132,7 @@ fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if others + usage.stolen <= OTHERS_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::ProcessorContention.because(evidence))
+    Some(CaveatCode::ProcessorContention.because(evidence).with_data(waited))
 }
 
 /// Returns the time that ready workers waited, where it is long enough to matter.

@@ -7,7 +7,7 @@ use engine::RunReads;
 use engine::residency::Residency;
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Caveat, CaveatCode, Pass, PassResult, RunSpec, Telemetry, Workload};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry, Workload};
 
 use super::mount::MountCounters;
 use super::{STORAGE_SHARE_MIN, read_bytes};
@@ -26,24 +26,32 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
     let file_system = &mount?.file_system;
     let stored = result.storage_read_bytes?;
     let source = if spec.workload.is_external() {
-        "read from storage (ru_inblock of wait4(2))"
+        "ru_inblock of wait4(2)"
     } else {
-        "read from storage (read_bytes of /proc/self/io)"
+        "read_bytes of /proc/self/io"
     };
-    let evidence = if result.pass == Pass::Stat {
+    let (evidence, data) = if result.pass == Pass::Stat {
         // Attributes have no size to compare: only a pass that read nothing at all is suspect.
         if stored > 0 || result.ops() == 0 {
             return None;
         }
-        format!("0 B were {source} for {} stats on {file_system}", result.ops())
+        let ops = result.ops();
+        let evidence =
+            format!("0 B were read from storage ({source}) for {ops} stats on {file_system}");
+        (evidence, Evidence::bytes(stored, 1, source))
     } else {
         let read = read_bytes(result);
         if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
             return None;
         }
-        format!("{} were {source} for {} read on {file_system}", Size(stored), Size(read))
+        let evidence = format!(
+            "{} were read from storage ({source}) for {} read on {file_system}",
+            Size(stored),
+            Size(read)
+        );
+        (evidence, Evidence::shares(stored as f64 / read as f64, STORAGE_SHARE_MIN, source))
     };
-    Some(CaveatCode::Cached.because(evidence))
+    Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
 /// Counts of one run of a program that made all passes in one go.
@@ -82,13 +90,16 @@ pub fn about_run(
     if is_enough || read_bytes(result) == 0 {
         return None;
     }
-    Some(CaveatCode::Cached.because(format!(
+    let evidence = format!(
         "{} were read {from} for {} read in the whole run of {}; which of its passes they belong \
          to is not known",
         Size(stored),
         Size(read),
         run.workload,
-    )))
+    );
+    let share = stored as f64 / read as f64;
+    let data = Evidence::shares(share, STORAGE_SHARE_MIN, from.as_str());
+    Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
 /// Raises a caveat where a pass that was to bypass the page cache left pages there.
@@ -107,7 +118,7 @@ pub fn about_direct(
     if after.share() - before.share() <= RESIDENT_SHARE_MAX {
         return None;
     }
-    Some(CaveatCode::OptionNotEffective.because(format!(
+    let evidence = format!(
         "direct true requested, but the page cache holds {} of {} pages that were sampled after \
          the pass ({} %; {} % before, at most {} % more; mincore(2)): the file system went through \
          it",
@@ -116,5 +127,8 @@ pub fn about_direct(
         three_digits(after.share() * 100.0),
         three_digits(before.share() * 100.0),
         RESIDENT_SHARE_MAX * 100.0,
-    )))
+    );
+    let source = "mincore(2) of sampled pages, after the pass less before";
+    let data = Evidence::shares(after.share() - before.share(), RESIDENT_SHARE_MAX, source);
+    Some(CaveatCode::OptionNotEffective.because(evidence).with_data(data))
 }

@@ -5,7 +5,7 @@
 
 use fleet::ClockReading;
 use model::units::Nanos;
-use model::{Caveat, CaveatCode, PassResult, RunSpec};
+use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec};
 
 /// Smaller steps of the wall clock are slewed.
 ///
@@ -16,6 +16,9 @@ pub const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
 ///
 /// **Source:** adjtime(3), ntpd(8): at most 500 millionths.
 pub const CALENDAR_SLEW_MAX: f64 = 500e-6;
+
+/// The clocks that are compared.
+const CLOCKS: &str = "CLOCK_REALTIME against CLOCK_MONOTONIC";
 
 /// Steps of the wall clock that the evidence of one pass lists at most.
 const STEPS_MAX: usize = 8;
@@ -29,7 +32,7 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     // A stall is seen between two readings of the workers' counters, so its length is a lower
     // bound.
     let longest = stalls.longest;
-    Some(CaveatCode::Stalled.because(format!(
+    let evidence = format!(
         "{} x no op ended for {} or more; the longest time was {} or more, from {} on, at {} of {} \
          workers (their counters, ten times a second)",
         stalls.count,
@@ -38,7 +41,10 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         Nanos(longest.at_ns),
         longest.workers,
         spec.workers,
-    )))
+    );
+    let source = "counters of the workers, ten times a second";
+    let data = Evidence::nanos(longest.lasts_ns, spec.sampling.stall_ns(), source);
+    Some(CaveatCode::Stalled.because(evidence).with_data(data))
 }
 
 /// Wall clock during a pass, with its steps.
@@ -103,14 +109,19 @@ impl Calendar {
             return None;
         }
         let mut steps = Vec::with_capacity(self.steps.len());
+        let mut largest_ns = 0;
         for step in &self.steps {
+            largest_ns =
+                largest_ns.max(u64::try_from(step.by_ns.unsigned_abs()).unwrap_or(u64::MAX));
             steps.push(format!("{} at {}", describe_step(step.by_ns), Nanos(step.at_ns)));
         }
-        Some(CaveatCode::Clock.because(format!(
+        let evidence = format!(
             "the wall clock stepped {} (CLOCK_REALTIME against CLOCK_MONOTONIC, by which \
              everything is measured)",
             steps.join(", and ")
-        )))
+        );
+        let data = Evidence::nanos(largest_ns, CALENDAR_STEP_MIN_NS, CLOCKS);
+        Some(CaveatCode::Clock.because(evidence).with_data(data))
     }
 }
 
@@ -124,11 +135,14 @@ pub fn about_calendar(calendar_ns: i128, monotonic_ns: u64) -> Option<Caveat> {
     if step_ns.unsigned_abs() <= u128::from(allowed_ns) {
         return None;
     }
-    Some(CaveatCode::Clock.because(format!(
+    let evidence = format!(
         "the wall clock went {} in {} (CLOCK_REALTIME against CLOCK_MONOTONIC)",
         describe_step(step_ns),
         Nanos(monotonic_ns),
-    )))
+    );
+    let found_ns = u64::try_from(step_ns.unsigned_abs()).unwrap_or(u64::MAX);
+    let data = Evidence::nanos(found_ns, allowed_ns, CLOCKS);
+    Some(CaveatCode::Clock.because(evidence).with_data(data))
 }
 
 /// Describes a step with its direction: `5.00 s ahead`.

@@ -9,8 +9,8 @@ use agent::accounting::{self, CrossCheckSources};
 use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use fleet::Broken;
 use model::{
-    BackendKind, CaveatCode, Durability, NfsSettings, NfsVersion, Pass, RunSpec, Sampling, Share,
-    Target, Workload,
+    BackendKind, CaveatCode, Durability, Evidence, NfsSettings, NfsVersion, Pass, RunSpec,
+    Sampling, Share, Target, Workload,
 };
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
@@ -232,6 +232,10 @@ fn slots_that_a_server_grants_bound_the_depth() {
             .caveats
             .iter()
             .filter(|caveat| caveat.code == CaveatCode::SlotsLimited)
+            .inspect(|caveat| {
+                let data = Evidence::counts(4, 8, "slots", "CREATE_SESSION");
+                assert_eq!(caveat.data, Some(data));
+            })
             .map(|caveat| caveat.evidence.as_str())
             .collect();
         let evidence = "a queue depth of 8 was requested of each connection, and 4 slots are \

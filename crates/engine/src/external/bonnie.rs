@@ -10,7 +10,7 @@
 //! **Source:** bonnie++'s documentation and `bon_csv2txt.1`; outputs of bonnie++ 2.00a, whose CSV
 //! has version 1.98; its calls under strace, with `fsync` delayed; README-2.00 (syncs on close).
 
-use model::{Caveat, CaveatCode, Durability, Fact, OpKind, Pass, RunSpec};
+use model::{Caveat, CaveatCode, Durability, Evidence, Fact, OpKind, Pass, RunSpec};
 
 use super::figures::{Failed, Figures, Kind};
 use super::{Bench, RunReads, ended_well};
@@ -124,7 +124,8 @@ fn test_figures(report: &TestReport, kind: Kind, of_rate: f64, whole_share: f64)
     let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
     if report.rate.is_none() {
         let evidence = "bonnie++ printed +++++: less than 0.5 s; the figure is a lower bound";
-        figures.caveats.push(CaveatCode::TooShort.because(evidence));
+        let data = Evidence::nanos(SHORTEST_NS, SHORTEST_NS, "what bonnie++ prints");
+        figures.caveats.push(CaveatCode::TooShort.because(evidence).with_data(data));
     }
     let share = report.cpu_percent.map_or(whole_share, |percent| percent / 100.0);
     figures.cpu_ns = (figures.window_ns as f64 * share) as u64;

@@ -5,7 +5,7 @@
 //! take more than a line.
 
 use model::Histogram;
-use model::units::{Nanos, Size};
+use model::units::{Nanos, Size, three_digits};
 use stats::{Cpu, HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
@@ -223,10 +223,24 @@ pub const COLUMNS: &[Column] = &[
     })
     .always_shown("caveats", Rates, Cell::caveats)
     .role(Role::Caveats),
+    nested_column("caveat_data", |r| Value::text(caveat_data(r))),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, Cell::caveats)
         .role(Role::Caveats),
 ];
+
+/// The number behind each caveat that has a limit: `cached=12.5/90 % (/proc/self/io)`.
+fn caveat_data(row: &Row<'_>) -> String {
+    let mut all = Vec::new();
+    for caveat in &row.judged.caveats {
+        if let Some(data) = &caveat.data {
+            let (found, limit) = (three_digits(data.found), three_digits(data.limit));
+            let code = caveat.code.code();
+            all.push(format!("{code}={found}/{limit} {} ({})", data.unit, data.source));
+        }
+    }
+    all.join("; ")
+}
 
 /// The number of trials, which each table has.
 const fn trials_shown(table: TableKind) -> Column {

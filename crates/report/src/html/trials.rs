@@ -131,7 +131,10 @@ fn render_trial(trial: &Trial) -> Markup {
                 td { (render_cross_checks(pass)) }
                 td.evidence {
                     @for caveat in &pass.caveats {
-                        p { code { (caveat.code) } " " (caveat.evidence) }
+                        p {
+                            code { (caveat.code) } " " (caveat.evidence)
+                            @if let Some(data) = &caveat.data { " [" (data) "]" }
+                        }
                     }
                 }
             }

@@ -5,7 +5,7 @@
 //! The thresholds are those of `criteria`; the evidence says the number and its limit.
 
 use model::units::{Nanos, three_digits};
-use model::{CaveatCode, RunSpec};
+use model::{Caveat, CaveatCode, Evidence, RunSpec};
 
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
 use crate::criteria::{
@@ -40,11 +40,11 @@ fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
     for pass_trials in [&sorted.sound, &sorted.set_aside] {
         for PassTrial { trial, result } in pass_trials {
             for caveat in &result.caveats {
-                found.add(caveat.code, &caveat.evidence, trial.index);
+                found.add(caveat, trial.index);
             }
             if trial.state == model::TrialState::Interrupted {
                 let evidence = format!("trial {} did not reach its end", trial.index + 1);
-                found.add(CaveatCode::Interrupted, &evidence, trial.index);
+                found.add(&CaveatCode::Interrupted.because(evidence), trial.index);
             }
         }
     }
@@ -64,9 +64,9 @@ struct Raised {
 
 impl Raised {
     /// Adds a caveat of a trial; a trial that raises the same code again is counted once.
-    fn add(&mut self, code: CaveatCode, evidence: &str, trial_index: u32) {
+    fn add(&mut self, raised: &Caveat, trial_index: u32) {
         for (caveat, last) in &mut self.caveats {
-            if caveat.code != code {
+            if caveat.code != raised.code {
                 continue;
             }
             if *last != trial_index
@@ -78,14 +78,14 @@ impl Raised {
             return;
         }
         let extent = Extent::Trials { seen: 1, made: self.made };
-        let evidence = evidence.to_owned();
-        self.caveats.push((JudgedCaveat { code, extent, evidence }, trial_index));
+        let Caveat { code, evidence, data } = raised.clone();
+        self.caveats.push((JudgedCaveat { code, extent, evidence, data }, trial_index));
     }
 }
 
 /// Makes a caveat that concerns the trials together.
-fn of_run(code: CaveatCode, evidence: String) -> JudgedCaveat {
-    JudgedCaveat { code, extent: Extent::Run, evidence }
+fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
+    JudgedCaveat { code, extent: Extent::Run, evidence, data: Some(data) }
 }
 
 fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
@@ -94,7 +94,9 @@ fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
     }
     let plural = if rate.n == 1 { "" } else { "s" };
     let evidence = format!("{} sound trial{plural} (at least {TRIALS_MIN})", rate.n);
-    Some(of_run(CaveatCode::TooFewTrials, evidence))
+    let data =
+        Evidence::counts(rate.n as u64, TRIALS_MIN as u64, "trials", "sound trials of the run");
+    Some(of_run(CaveatCode::TooFewTrials, evidence, data))
 }
 
 fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
@@ -110,7 +112,9 @@ fn check_width(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
         judged.shown(rate.median),
         HALF_WIDTH_SHARE_MAX * 100.0,
     );
-    Some(of_run(CaveatCode::WideInterval, evidence))
+    let source = "half of the 95 % interval, of the median";
+    let data = Evidence::shares(share, HALF_WIDTH_SHARE_MAX, source);
+    Some(of_run(CaveatCode::WideInterval, evidence, data))
 }
 
 /// Names the medians of cached and of other trials, where there are both.
@@ -129,7 +133,9 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
         others.len(),
         judged.shown(of_others),
     );
-    Some(of_run(CaveatCode::MixedTrials, evidence))
+    let source = "trials with a caveat about a cache, beside others";
+    let data = Evidence::counts(cached.len() as u64, 0, "trials", source);
+    Some(of_run(CaveatCode::MixedTrials, evidence, data))
 }
 
 /// Names the worst outlier and says how many there are.
@@ -167,7 +173,8 @@ fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
         judged.shown(rate.median),
         score.z.abs(),
     );
-    Some(of_run(CaveatCode::Outlier, evidence))
+    let data = Evidence::new(score.z.abs(), limit, "z", "modified z-score of the worst trial");
+    Some(of_run(CaveatCode::Outlier, evidence, data))
 }
 
 /// Counts trials during which the rate changed, with the numbers of the first of them.
@@ -193,7 +200,13 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
         STEADY_SLOPE_MAX * 100.0,
     );
     let extent = Extent::Trials { seen, made: sorted.made };
-    Some(JudgedCaveat { code: CaveatCode::NotSteady, extent, evidence })
+    // Either number may have decided; where both did, the range is named.
+    let data = Some(if first.range > STEADY_RANGE_MAX {
+        Evidence::shares(first.range, STEADY_RANGE_MAX, "range of the rates of five rounds")
+    } else {
+        Evidence::shares(first.slope.abs(), STEADY_SLOPE_MAX, "trend over five rounds")
+    });
+    Some(JudgedCaveat { code: CaveatCode::NotSteady, extent, evidence, data })
 }
 
 /// Looks for sound trials that rise or fall in the order in which they were made.
@@ -223,5 +236,7 @@ fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
         DRIFT_SHARE_MIN * 100.0,
         three_digits(found.probability * 100.0),
     );
-    Some(of_run(CaveatCode::Drift, evidence))
+    let source = "Sen's slope over the trials in their order";
+    let data = Evidence::shares(found.change.abs(), DRIFT_SHARE_MIN, source);
+    Some(of_run(CaveatCode::Drift, evidence, data))
 }

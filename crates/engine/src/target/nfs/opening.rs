@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use model::{Caveat, CaveatCode, Durability, OpKind, Opens, Pass, RunSpec, Stable, Workload};
+use model::{
+    Caveat, CaveatCode, Durability, Evidence, OpKind, Opens, Pass, RunSpec, Stable, Workload,
+};
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::ProtocolVersion;
@@ -299,10 +301,13 @@ fn slots_limited(
     if slots >= requested {
         return None;
     }
-    Some(CaveatCode::SlotsLimited.because(format!(
+    let evidence = format!(
         "a queue depth of {requested} was requested of each connection, and {slots} slots are granted \
 ({by})"
-    )))
+    );
+    // Fewer slots than depth: the least that was granted to any connection counts.
+    let data = Evidence::counts(slots as u64, requested as u64, "slots", by);
+    Some(CaveatCode::SlotsLimited.because(evidence).with_data(data))
 }
 
 /// Divides files into the blocks that they are written in; `None` where there are too many to keep

@@ -1,0 +1,123 @@
+//! Advice about a caveat for one run: only what the run can do.
+//!
+//! [`CaveatCode::advice_for`] is the way in. The advice of a code ([`CaveatCode::advice`]) names
+//! settings that some runs refuse, such as `--durability` for names; each such setting stands here
+//! beside the words that name it, and the words are left out where it does not apply. A test feeds
+//! every flag that is named back into the plan reader.
+
+use crate::caveat::CaveatCode;
+use crate::pass::Pass;
+use crate::setting::Setting;
+use crate::spec::RunSpec;
+
+/// Words that advise, and the setting that they name; without one they always hold.
+struct Hint {
+    text: &'static str,
+    needs: Option<Setting>,
+}
+
+const fn hint(text: &'static str) -> Hint {
+    Hint { text, needs: None }
+}
+
+const fn with(needs: Setting, text: &'static str) -> Hint {
+    Hint { text, needs: Some(needs) }
+}
+
+impl CaveatCode {
+    /// Returns the advice on how to avoid the caveat in a pass of a run, without what the run
+    /// refuses.
+    pub fn advice_for(self, run: &RunSpec, pass: Pass) -> String {
+        let hints = self.hints(pass);
+        let mut texts = Vec::with_capacity(hints.len());
+        for hint in hints {
+            if hint.needs.is_none_or(|setting| setting.applies(run)) {
+                texts.push(hint.text);
+            }
+        }
+        match texts.split_last() {
+            None => self.advice().to_owned(),
+            Some((last, [])) => format!("Use {last}."),
+            Some((last, others)) => format!("Use {}, or {last}.", others.join(", ")),
+        }
+    }
+
+    /// Returns what may be used instead; empty where the advice holds for every run.
+    fn hints(self, pass: Pass) -> Vec<Hint> {
+        match self {
+            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs) => {
+                vec![hint("a mount that is made again between the passes")]
+            }
+            Self::Cached | Self::FitsMemory => vec![
+                with(Setting::Direct, "--direct true"),
+                with(Setting::FileSize, "files larger than memory (--file-size)"),
+                hint("a mount that is made again between the passes"),
+            ],
+            Self::NotSteady => vec![
+                with(Setting::Duration, "a longer --duration"),
+                with(Setting::FileSize, "larger files (--file-size)"),
+                with(Setting::Warmup, "a longer --warmup"),
+            ],
+            Self::TooShort => vec![
+                with(Setting::Duration, "a longer --duration"),
+                with(Setting::FileSize, "larger files (--file-size)"),
+                with(Setting::Files, "more --files"),
+                with(Setting::SmallFiles, "more --small-files"),
+                hint("more work in each pass"),
+            ],
+            Self::MixedTrials => vec![
+                hint("--discard cached"),
+                with(Setting::Invalidation, "--invalidation remount before each pass that reads"),
+                with(Setting::Invalidate, "--invalidate true"),
+            ],
+            Self::SlotsLimited => vec![
+                with(Setting::QueueDepth, "a lower --queue-depth"),
+                with(Setting::Nconnect, "more --nconnect"),
+                hint("a server that grants more slots"),
+            ],
+            Self::ServerCached => vec![
+                hint("files larger than the server's memory"),
+                with(Setting::Invalidation, "--invalidation server-remount"),
+            ],
+            Self::NotDurable => vec![
+                with(Setting::Durability, "--durability sync to include fsync or COMMIT"),
+                hint("a mount or an export with the option sync"),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::RunBuilder;
+    use crate::workload::Workload;
+    use std::path::Path;
+
+    fn advice(code: CaveatCode, workload: Workload, pass: Pass) -> String {
+        let run = RunBuilder::new(workload).on_directory(Path::new("/srv")).build();
+        code.advice_for(&run, pass)
+    }
+
+    #[test]
+    fn advice_names_only_settings_that_the_run_has() {
+        let short = CaveatCode::TooShort;
+        assert!(advice(short, Workload::Mixed, Pass::Mix).starts_with("Use a longer --duration"));
+        let stream = advice(short, Workload::Stream, Pass::Read);
+        assert_eq!(
+            stream,
+            "Use larger files (--file-size), more --files, or more work in each pass."
+        );
+        let names = advice(CaveatCode::NotDurable, Workload::Metadata, Pass::Create);
+        assert_eq!(names, "Use a mount or an export with the option sync.");
+        let data = advice(CaveatCode::NotDurable, Workload::Stream, Pass::Write);
+        assert!(data.starts_with("Use --durability sync"), "{data}");
+    }
+
+    #[test]
+    fn other_advice_is_that_of_the_code() {
+        let advice = advice(CaveatCode::Errors, Workload::Stream, Pass::Read);
+        assert_eq!(advice, CaveatCode::Errors.advice());
+    }
+}
