@@ -57,6 +57,7 @@ impl CaveatCode {
                 with(Setting::Duration, "a longer --duration"),
                 with(Setting::FileSize, "larger files (--file-size)"),
                 with(Setting::Warmup, "a longer --warmup"),
+                hint("more work in each pass"),
             ],
             Self::TooShort => vec![
                 with(Setting::Duration, "a longer --duration"),

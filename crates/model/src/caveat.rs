@@ -147,7 +147,7 @@ codes! {
         "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";
     ClientSaturated, "client-saturated", Degraded,
         "The workers had no processor time left: the client limits the figure.",
-        "Use fewer or larger ops, more workers, or a faster client.";
+        "Use fewer or larger ops, or a faster client; more workers only where processors are idle.";
     ProcessorContention, "processor-contention", Degraded,
         "Workers were ready and waited for a processor that others had.",
         "Stop what else runs on the host, or use another host for it; the evidence names who it \

@@ -5,6 +5,7 @@
 //! where a figure is shown. The table of terms is in `docs/design/architecture.md`.
 
 pub mod action;
+mod advice;
 pub mod campaign;
 pub mod caveat;
 pub mod client;

@@ -205,7 +205,7 @@ fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
             let name = sheet.name(row);
             if row.judged.rate.is_none() {
                 lines.push(format!("{name}: {}", row.missing()));
-            } else if !row.judged.caveats.is_empty() {
+            } else if !row.codes().is_empty() {
                 let mark = if row.counts() { "" } else { "invalid: " };
                 lines.push(format!("{name}: {mark}{}", row.codes()));
             }

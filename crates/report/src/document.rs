@@ -239,7 +239,7 @@ impl Cell {
     /// Everything that a row has against it.
     pub fn caveats(row: &Row<'_>) -> Self {
         let mut links = Vec::new();
-        for caveat in &row.judged.caveats {
+        for caveat in row.marks() {
             links.push(CaveatLink {
                 code: caveat.code,
                 text: Row::code(caveat),

@@ -354,7 +354,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
         let lines = vec![
             code.sentence().to_owned(),
             format!("{}: {}{others}", caveat.place, caveat.evidence),
-            code.advice().to_owned(),
+            caveat.advice.clone(),
         ];
         terms.push(Term { name: code.to_string(), code: Some(code), lines });
     }

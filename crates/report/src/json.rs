@@ -222,7 +222,7 @@ struct CaveatPart {
     /// earlier releases.
     data: Option<model::Evidence>,
     sentence: &'static str,
-    advice: &'static str,
+    advice: String,
 }
 
 /// Why trials gave no result.
@@ -438,12 +438,12 @@ impl CaveatPart {
                 severity: caveat.code.severity(),
                 trials_seen: match caveat.extent {
                     stats::Extent::Trials { seen, .. } => Some(seen),
-                    stats::Extent::Run => None,
+                    stats::Extent::Run | stats::Extent::Arrangement => None,
                 },
                 evidence: caveat.evidence.clone(),
                 data: caveat.data.clone(),
                 sentence: caveat.code.sentence(),
-                advice: caveat.code.advice(),
+                advice: caveat.advice.clone(),
             });
         }
         parts

@@ -107,10 +107,21 @@ impl Row<'_> {
         }
     }
 
-    /// The codes of all its caveats: `cached (3 of 5), not-durable`; empty without any.
+    /// The caveats that mark the row; what follows from its arrangement is a note of the campaign.
+    pub fn marks(&self) -> Vec<&stats::JudgedCaveat> {
+        let mut marks = Vec::with_capacity(self.judged.caveats.len());
+        for caveat in &self.judged.caveats {
+            if caveat.extent != Extent::Arrangement {
+                marks.push(caveat);
+            }
+        }
+        marks
+    }
+
+    /// The codes of the caveats that mark it: `cached (3 of 5), not-durable`; empty without any.
     pub fn codes(&self) -> String {
         let mut codes = Vec::new();
-        for caveat in &self.judged.caveats {
+        for caveat in self.marks() {
             codes.push(Self::code(caveat));
         }
         codes.join(", ")

@@ -43,6 +43,8 @@ pub struct Explained {
     pub place: String,
     /// The numbers of the worst case.
     pub evidence: String,
+    /// How to avoid it there.
+    pub advice: String,
 }
 
 impl<'a> Sheet<'a> {
@@ -122,6 +124,7 @@ impl<'a> Sheet<'a> {
                     rows: 1,
                     place: self.name(row),
                     evidence: caveat.evidence_line(),
+                    advice: caveat.advice.clone(),
                 };
                 match found.entry((Reverse(caveat.code.severity()), caveat.code)) {
                     Entry::Vacant(entry) => {
@@ -150,7 +153,7 @@ impl<'a> Sheet<'a> {
 fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
     match extent {
         Extent::Trials { seen, .. } => seen,
-        Extent::Run => {
+        Extent::Run | Extent::Arrangement => {
             let share = judged.rate.as_ref().and_then(stats::Summary::half_width_share);
             (share.unwrap_or(0.0) * 1e6) as u32
         }

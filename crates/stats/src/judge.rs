@@ -154,6 +154,8 @@ pub struct Cpu {
 pub enum Extent {
     /// It concerns the trials together.
     Run,
+    /// It follows from how the run is arranged: a note of the campaign, which marks no row.
+    Arrangement,
     /// It was raised in some trials.
     Trials {
         /// How many trials it was raised in.
@@ -174,13 +176,15 @@ pub struct JudgedCaveat {
     pub evidence: String,
     /// The number that decided, as data, of the same trial.
     pub data: Option<Evidence>,
+    /// How to avoid it in this run, see [`CaveatCode::advice_for`].
+    pub advice: String,
 }
 
 impl JudgedCaveat {
     /// Returns the evidence, led by the number of trials that it holds for.
     pub fn evidence_line(&self) -> String {
         match self.extent {
-            Extent::Run => self.evidence.clone(),
+            Extent::Run | Extent::Arrangement => self.evidence.clone(),
             Extent::Trials { seen, made } => {
                 format!("{seen} of {made} trials: {}", self.evidence)
             }

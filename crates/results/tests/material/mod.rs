@@ -8,11 +8,11 @@ use model::soak::{FaultKind, Recovery};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
-    ClientTimes, Completion, CrossCheck, Durability, Fact, FaultEvent, Histogram, HostResult,
-    Identity, IntervalSample, IntervalStats, Kept, KindResult, Metric, MetricKind, NfsSettings,
-    NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait,
-    ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions,
-    Trial, TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
+    ClientTimes, Completion, CrossCheck, Durability, Evidence, Fact, FaultEvent, Histogram,
+    HostResult, Identity, IntervalSample, IntervalStats, Kept, KindResult, Metric, MetricKind,
+    NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError, OpKind, Outcome, Pass, PassResult,
+    ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target, Telemetry,
+    TlsOptions, Trial, TrialState, WarmedUp, Work, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use rusqlite::Connection;
@@ -195,7 +195,11 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
         hosts: hosts(),
         kinds: vec![kind_result(kind, &[1, 50, 1_000_000]), kind_result(OpKind::Sync, &[])],
         caveats: vec![
-            CaveatCode::Cached.because("50 % of the pages"),
+            CaveatCode::Cached.because("50 % of the pages").with_data(Evidence::shares(
+                0.5,
+                0.9,
+                "/proc/self/io",
+            )),
             CaveatCode::Errors.because("2 ops"),
             CaveatCode::Cached.because("again"),
         ],

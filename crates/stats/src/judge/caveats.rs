@@ -29,6 +29,13 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         caveats.extend(check_outliers(rate, judged));
         caveats.extend(check_drift(sorted, judged));
     }
+    for caveat in &mut caveats {
+        // A server in this very process shares the host with its client: who asks for that knows.
+        if caveat.code == CaveatCode::SharedHost && spec.target.is_embedded() {
+            caveat.extent = Extent::Arrangement;
+        }
+        caveat.advice = caveat.code.advice_for(spec, judged.pass);
+    }
     caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.code.severity()), caveat.code));
     caveats
 }
@@ -79,13 +86,16 @@ impl Raised {
         }
         let extent = Extent::Trials { seen: 1, made: self.made };
         let Caveat { code, evidence, data } = raised.clone();
-        self.caveats.push((JudgedCaveat { code, extent, evidence, data }, trial_index));
+        self.caveats.push((
+            JudgedCaveat { code, extent, evidence, data, advice: String::new() },
+            trial_index,
+        ));
     }
 }
 
 /// Makes a caveat that concerns the trials together.
 fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
-    JudgedCaveat { code, extent: Extent::Run, evidence, data: Some(data) }
+    JudgedCaveat { code, extent: Extent::Run, evidence, data: Some(data), advice: String::new() }
 }
 
 fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
@@ -206,7 +216,13 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     } else {
         Evidence::shares(first.slope.abs(), STEADY_SLOPE_MAX, "trend over five rounds")
     });
-    Some(JudgedCaveat { code: CaveatCode::NotSteady, extent, evidence, data })
+    Some(JudgedCaveat {
+        code: CaveatCode::NotSteady,
+        extent,
+        evidence,
+        data,
+        advice: String::new(),
+    })
 }
 
 /// Looks for sound trials that rise or fall in the order in which they were made.

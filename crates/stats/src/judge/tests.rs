@@ -4,8 +4,9 @@
 
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, Offered, OpError, OpKind,
-    Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict, Workload,
+    BackendKind, Caveat, CaveatCode, Discard, Histogram, KindResult, NfsTarget, Offered, OpError,
+    OpKind, Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState, Verdict,
+    Workload,
 };
 
 use super::*;
@@ -264,6 +265,25 @@ fn caveats_come_worst_first_and_once_with_their_count() {
     assert_eq!(codes(&judged), ["cached", "mixed-trials", "not-durable"]);
     assert_eq!(judged.caveats[0].evidence_line(), "3 of 5 trials: 0");
     assert_eq!(judged.verdict, Verdict::Degraded);
+}
+
+#[test]
+fn a_server_in_this_process_is_an_arrangement_and_one_beside_it_a_finding() {
+    let mut run = writes(&[100, 101, 102]);
+    add_caveat(&mut run, 0, CaveatCode::SharedHost.because("the server is 127.0.0.1"));
+    add_caveat(&mut run, 0, CaveatCode::ClientSaturated.because("99 %"));
+    let extents = |run: &Run| {
+        let judged = pass(run, Pass::Write);
+        judged.caveats.iter().map(|caveat| (caveat.code, caveat.extent)).collect::<Vec<_>>()
+    };
+    let once = Extent::Trials { seen: 1, made: 3 };
+    let found = [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, once)];
+    assert_eq!(extents(&run), found);
+    let nfs = NfsTarget { embedded: true, ..NfsTarget::new("127.0.0.1", "/export") };
+    run.spec.target = Target::Nfs(nfs);
+    let arranged =
+        [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, Extent::Arrangement)];
+    assert_eq!(extents(&run), arranged);
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Advice about a caveat is accepted by the plan reader for the run that the caveat is about.
+//!
+//! Every flag that an advice names is set for a run of each workload, on each kind of target, and
+//! the plan is resolved again: it must be accepted, and the run must depend on it.
+
+use std::path::PathBuf;
+
+use model::setting::Setting;
+use model::{CaveatCode, RunSpec, Workload};
+use plan::parse_target;
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg};
+
+fn around() -> Surroundings {
+    Surroundings { temp_dir: PathBuf::from("/tmp"), uid: 0, gid: 0, seed: 1, job: None }
+}
+
+/// Resolves a workload as it is by default on a target, with some flags.
+fn resolve(target: &TargetArg, workload: Workload, flags: &Overrides) -> Result<Plan, PlanError> {
+    let mut raw = RawPlan::for_target(target.clone());
+    let named = Overrides { workload: vec![workload.name().to_owned()], ..flags.clone() };
+    raw.apply(&named)?;
+    Plan::resolve(&raw, &around())
+}
+
+/// Words of a text that are flags, each with the word behind it.
+fn flags_of(text: &str) -> Vec<(String, String)> {
+    let mut flags = Vec::new();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for (at, word) in words.iter().enumerate() {
+        if let Some(flag) = word.trim_matches(['(', ')', ',', ';', '.']).strip_prefix("--") {
+            let value = words.get(at + 1).copied().unwrap_or_default();
+            flags.push((flag.to_owned(), value.trim_matches(['(', ')', ',', ';', '.']).to_owned()));
+        }
+    }
+    flags
+}
+
+/// Flags of a campaign that any run takes.
+const OF_CAMPAIGNS: [(&str, &str); 3] =
+    [("trials", "5"), ("discard", "cached"), ("backend", "posix")];
+
+/// Says whether a code can be raised in a run at all.
+fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
+    match code {
+        // Our workers are watched, and our data is looked at; those of other programs are not.
+        CaveatCode::Stalled | CaveatCode::Compressible => !run.workload.is_external(),
+        CaveatCode::BackendFallback => run.target.is_local() && !run.workload.is_external(),
+        CaveatCode::SlotsLimited | CaveatCode::MayBeServerCached => run.target.nfs().is_some(),
+        // Only hosts that are set up show what a server's disk does.
+        CaveatCode::ServerCached => run.lab.is_some(),
+        _ => true,
+    }
+}
+
+/// Checks one flag for one run.
+fn check(target: &TargetArg, run: &RunSpec, flag: &str, value: &str, place: &str) {
+    if OF_CAMPAIGNS.iter().any(|(name, wanted)| *name == flag && *wanted == value) {
+        return;
+    }
+    let setting = Setting::from_key(&flag.replace('-', "_"));
+    let setting = setting.unwrap_or_else(|| panic!("{place}: --{flag} is no setting"));
+    assert!(setting.applies(run), "{place}: the run does not depend on --{flag}");
+    // Where the words name no value, the one that the run has will do.
+    if !setting.words().contains(&value) && value != "true" {
+        return;
+    }
+    let flags = Overrides::default().with(setting, &[value]);
+    if let Err(error) = resolve(target, run.workload, &flags) {
+        panic!("{place}: --{flag} {value} is refused: {error}");
+    }
+}
+
+#[test]
+fn every_flag_of_an_advice_is_accepted_for_the_run_that_gets_it() {
+    let mut checked = 0;
+    for address in ["/srv", "nfs://192.0.2.1/export"] {
+        let target = parse_target(address).unwrap();
+        for workload in Workload::ALL {
+            let Ok(plan) = resolve(&target, *workload, &Overrides::default()) else { continue };
+            for run in &plan.runs {
+                for pass in run.passes() {
+                    for code in CaveatCode::ALL {
+                        if !can_be_raised(*code, run) {
+                            continue;
+                        }
+                        let advice = code.advice_for(run, *pass);
+                        let place =
+                            format!("{address} {} {pass} {code}: {advice}", workload.name());
+                        for (flag, value) in flags_of(&advice) {
+                            check(&target, run, &flag, &value, &place);
+                            checked += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
