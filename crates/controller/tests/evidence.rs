@@ -157,6 +157,48 @@ fn judged(code: CaveatCode, run: &Run, pass: Pass) -> Option<Evidence> {
 /// Plants a code, and returns the data of its evidence.
 fn plant(code: CaveatCode) -> Option<Evidence> {
     match code {
+        CaveatCode::Accounting
+        | CaveatCode::DataMismatch
+        | CaveatCode::Errors
+        | CaveatCode::Cached
+        | CaveatCode::Retransmits
+        | CaveatCode::Recovered
+        | CaveatCode::ServerBusy
+        | CaveatCode::TcpRetransmits => plant_outcome(code),
+        CaveatCode::Unsynchronised
+        | CaveatCode::ClientSaturated
+        | CaveatCode::ProcessorContention
+        | CaveatCode::Stalled
+        | CaveatCode::TooShort
+        | CaveatCode::BelowOffered
+        | CaveatCode::MixShares
+        | CaveatCode::FitsMemory
+        | CaveatCode::Clock => plant_figure(code),
+        CaveatCode::Straggler
+        | CaveatCode::Skew
+        | CaveatCode::ClockRate
+        | CaveatCode::ServerCached
+        | CaveatCode::SlotsLimited => plant_host(code),
+        CaveatCode::NotSteady
+        | CaveatCode::TooFewTrials
+        | CaveatCode::WideInterval
+        | CaveatCode::MixedTrials
+        | CaveatCode::Outlier
+        | CaveatCode::Drift => plant_run(code),
+        CaveatCode::Interrupted
+        | CaveatCode::OptionNotEffective
+        | CaveatCode::BackendFallback
+        | CaveatCode::Compressible
+        | CaveatCode::Emulated
+        | CaveatCode::MayBeServerCached
+        | CaveatCode::SharedHost
+        | CaveatCode::NotDurable => None,
+    }
+}
+
+/// Plants what shows in the outcome of ops, and in what was sent again.
+fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
+    match code {
         CaveatCode::Accounting => {
             let source = "ops counted by the backend".to_owned();
             data_of(code, accounting::caveats(&[CrossCheck { expected: 9, found: 8, source }]))
@@ -173,41 +215,6 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
             let result = PassResult { storage_read_bytes: Some(10), ..reads() };
             data_of(code, caveats::about_cache(&local(), &result, Some(&mount("ext4"))))
         }
-        CaveatCode::Unsynchronised => {
-            let result = PassResult { common_window_ns: SECOND / 2, ..reads() };
-            data_of(code, result.unsynchronised(2))
-        }
-        CaveatCode::Straggler => {
-            let hosts = [host("a", 1_000, 0), host("b", 1_000, 0), host("c", 100, 0)];
-            data_of(code, host_balance::straggling(Pass::Stat, &hosts))
-        }
-        CaveatCode::Skew => {
-            let hosts = [host("a", 1_000, 0), host("b", 1_000, 50 * MS.cast_signed())];
-            data_of(code, host_balance::skewed(&hosts, 0))
-        }
-        CaveatCode::ClockRate => {
-            let at = |mono_ns| ClockReading { mono_ns, wall_ns: 0 };
-            let mut drift = Drift::begin(Sample::of(at(0), at(0), at(0)));
-            drift.go_on(Sample::of(at(SECOND), at(3 * SECOND), at(SECOND)));
-            data_of(code, drift.caveat("web"))
-        }
-        CaveatCode::ClientSaturated => {
-            let busy = PassResult { client_cpu_ns: SECOND, ..reads() };
-            data_of(code, caveats::about_figures(&served(), &busy))
-        }
-        CaveatCode::ProcessorContention => {
-            let mut waited = reads();
-            waited.scope.processor_wait =
-                Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
-            data_of(code, caveats::about_figures(&served(), &waited))
-        }
-        CaveatCode::Stalled => {
-            let longest = Stall { at_ns: 0, lasts_ns: 2 * SECOND, workers: 1 };
-            let mut stalled = reads();
-            stalled.scope.stalls = Some(Stalls { count: 1, longest });
-            data_of(code, caveats::about_figures(&local(), &stalled))
-        }
-        CaveatCode::NotSteady => judged(code, &rising(), Pass::Mix),
         CaveatCode::Retransmits => {
             let recovered = Recovered { retransmissions: 2, ..Recovered::default() };
             data_of(code, caveats::about_recovery(&recovered))
@@ -229,29 +236,87 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
             };
             data_of(code, caveats::about_segments(&served(), &reads(), None, &tcp))
         }
+        _ => None,
+    }
+}
+
+/// Plants what shows in the figures of one pass.
+fn plant_figure(code: CaveatCode) -> Option<Evidence> {
+    match code {
+        CaveatCode::Unsynchronised => {
+            let result = PassResult { common_window_ns: SECOND / 2, ..reads() };
+            data_of(code, result.unsynchronised(2))
+        }
+        CaveatCode::ClientSaturated => {
+            let busy = PassResult { client_cpu_ns: SECOND, ..reads() };
+            data_of(code, caveats::about_figures(&served(), &busy))
+        }
+        CaveatCode::ProcessorContention => {
+            let mut waited = reads();
+            waited.scope.processor_wait =
+                Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
+            data_of(code, caveats::about_figures(&served(), &waited))
+        }
+        CaveatCode::Stalled => {
+            let longest = Stall { at_ns: 0, lasts_ns: 2 * SECOND, workers: 1 };
+            let mut stalled = reads();
+            stalled.scope.stalls = Some(Stalls { count: 1, longest });
+            data_of(code, caveats::about_figures(&local(), &stalled))
+        }
+        CaveatCode::TooShort => {
+            let short = PassResult { window_ns: MS, common_window_ns: MS, ..reads() };
+            data_of(code, caveats::about_figures(&local(), &short))
+        }
         CaveatCode::BelowOffered => {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 100)))
         }
         CaveatCode::MixShares => {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 1_000)))
         }
-        CaveatCode::TooShort => {
-            let short = PassResult { window_ns: MS, common_window_ns: MS, ..reads() };
-            data_of(code, caveats::about_figures(&local(), &short))
-        }
         CaveatCode::FitsMemory => {
             let found =
                 caveats::about_data(&local(), &reads(), Some(&mount("overlay")), Some(1 << 40));
             data_of(code, found)
+        }
+        CaveatCode::Clock => {
+            data_of(code, caveats::about_calendar(i128::from(60 * SECOND), SECOND))
+        }
+        _ => None,
+    }
+}
+
+/// Plants what only several hosts, or a server, show.
+fn plant_host(code: CaveatCode) -> Option<Evidence> {
+    match code {
+        CaveatCode::Straggler => {
+            let hosts = [host("a", 1_000, 0), host("b", 1_000, 0), host("c", 100, 0)];
+            data_of(code, host_balance::straggling(Pass::Stat, &hosts))
+        }
+        CaveatCode::Skew => {
+            let hosts = [host("a", 1_000, 0), host("b", 1_000, 50 * MS.cast_signed())];
+            data_of(code, host_balance::skewed(&hosts, 0))
+        }
+        CaveatCode::ClockRate => {
+            let at = |mono_ns| ClockReading { mono_ns, wall_ns: 0 };
+            let mut drift = Drift::begin(Sample::of(at(0), at(0), at(0)));
+            drift.go_on(Sample::of(at(SECOND), at(3 * SECOND), at(SECOND)));
+            data_of(code, drift.caveat("web"))
         }
         CaveatCode::ServerCached => {
             let lab = LabSpec::new(Host::here("server"), Host::here("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
             data_of(code, watching::about_server(&lab, &seen))
         }
-        CaveatCode::Clock => {
-            data_of(code, caveats::about_calendar(i128::from(60 * SECOND), SECOND))
-        }
+        // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
+        CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),
+        _ => None,
+    }
+}
+
+/// Plants what only the trials of a run together show.
+fn plant_run(code: CaveatCode) -> Option<Evidence> {
+    match code {
+        CaveatCode::NotSteady => judged(code, &rising(), Pass::Mix),
         CaveatCode::TooFewTrials => judged(code, &run(&[100, 101], &[]), Pass::Write),
         CaveatCode::WideInterval => judged(code, &run(&[100, 130, 115, 120, 90], &[]), Pass::Write),
         CaveatCode::MixedTrials => {
@@ -261,16 +326,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
             judged(code, &run(&[1_000, 1_001, 1_002, 1_003, 900], &[]), Pass::Write)
         }
         CaveatCode::Drift => judged(code, &run(&[100, 99, 97, 96, 94], &[]), Pass::Write),
-        // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
-        CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),
-        CaveatCode::Interrupted
-        | CaveatCode::OptionNotEffective
-        | CaveatCode::BackendFallback
-        | CaveatCode::Compressible
-        | CaveatCode::Emulated
-        | CaveatCode::MayBeServerCached
-        | CaveatCode::SharedHost
-        | CaveatCode::NotDurable => None,
+        _ => None,
     }
 }
 

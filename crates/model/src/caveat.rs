@@ -290,7 +290,7 @@ pub struct Evidence {
     pub limit: f64,
     /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
     pub unit: String,
-    /// Where the number was read or counted.
+    /// Source that the number was read from, or what counted it.
     pub source: String,
 }
 

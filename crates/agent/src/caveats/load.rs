@@ -102,7 +102,7 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         three_digits(scheduled / span_s),
         done / scheduled * 100.0
     );
-    // A share of what was scheduled; chance lowers the least that is asked for.
+    // A share of what was scheduled; chance lowers the least that is requested.
     let limit = LOAD_SHARE_MIN - chance / scheduled;
     let source = "ops that were answered, of those that were scheduled";
     let data = Evidence::shares(done / scheduled, limit, source);
