@@ -46,12 +46,12 @@ impl CaveatCode {
     fn hints(self, pass: Pass) -> Vec<Hint> {
         match self {
             Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs) => {
-                vec![hint("a mount that is made again between the passes")]
+                vec![hint("a mount that is renewed between the passes")]
             }
             Self::Cached | Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
-                hint("a mount that is made again between the passes"),
+                hint("a mount that is renewed between the passes"),
             ],
             Self::NotSteady => vec![
                 with(Setting::Duration, "a longer --duration"),
