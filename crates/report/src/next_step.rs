@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Campaign, CampaignState, CaveatCode, Severity};
+use model::{Campaign, CampaignState, CaveatCode, Question, Severity};
 
 use crate::sheet::Sheet;
 
@@ -34,6 +34,11 @@ impl NextStep {
     pub fn of(campaign: &Campaign) -> Self {
         if campaign.state != CampaignState::Complete {
             return Self::Resume;
+        }
+        // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
+        // answer says which of its flags would help. Its page has the pictures.
+        if campaign.question != Question::Figures {
+            return Self::View;
         }
         // Only caveats that take from a result count: notes say how to read it, and no flag helps
         // against a fault of the target or against other programs on the machine.

@@ -215,6 +215,8 @@ fn the_next_step_fits_the_campaign() {
     let caveat = CaveatCode::TooFewTrials;
     let settle = NextStep::Settle { flag: "--trials 5", caveat, results };
     assert_eq!(NextStep::of(&campaign), settle);
+    campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
+    assert_eq!(NextStep::of(&campaign), NextStep::View);
     campaign.state = model::CampaignState::Interrupted;
     assert_eq!(NextStep::of(&campaign), NextStep::Resume);
 }
