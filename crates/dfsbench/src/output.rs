@@ -83,7 +83,10 @@ pub fn hold() {
 
 /// Writes the messages that were held back, and holds back none any more.
 pub fn release() {
-    for line in lock_held_output().take().unwrap_or_default() {
+    // The guard must be gone before the first message, which takes the lock again: in the head of a
+    // loop it would live as long as the loop.
+    let lines = lock_held_output().take();
+    for line in lines.unwrap_or_default() {
         message(&line);
     }
 }
