@@ -45,6 +45,12 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         _ => table::render(&probe),
     };
     output::data(text.as_bytes())?;
+    if let Some(why) = &probe.stopped {
+        return Err(failed(&format!(
+            "the server stopped answering during the probe ({why}); what is listed is from before \
+             (hint: is it still running? probe it again)"
+        )));
+    }
     Ok(End::Ok.into())
 }
 

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nfs_client::probe::{
-    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, Service, Transport,
+    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, ReservedPort, Service, Transport,
 };
 use nfs_client::proto::ProtocolVersion;
-use nfs_server::{Portmap, Server, ServerConfig, TlsConfig, Versions};
+use nfs_server::{FaultPlan, Portmap, Server, ServerConfig, TlsConfig, Versions};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 const V2_AND_V3: Versions = Versions { v2: true, v3: true, ..Versions::NONE };
@@ -308,4 +308,59 @@ fn a_name_without_an_address_is_the_one_error() {
     let error = Probe::run(&ProbeOptions::new("no-such-host.invalid")).unwrap_err();
     let ProbeError::Name { host, .. } = error;
     assert_eq!(host, "no-such-host.invalid");
+}
+
+/// Options to probe a server of ours that has one port for all.
+fn quick(address: SocketAddr) -> ProbeOptions {
+    ProbeOptions { mount_port: Some(address.port()), ..options(address, None) }
+}
+
+#[test]
+fn a_reserved_port_is_needed_where_an_export_is_refused_to_others() {
+    let faults = FaultPlan { reserved_ports_only: true, ..FaultPlan::default() };
+    let open = start(ServerConfig::default());
+    let secure = start(ServerConfig { faults, ..ServerConfig::default() });
+    let ask = |server: &Server| {
+        let probe = Probe::run(&quick(server.address())).unwrap();
+        assert_eq!(probe.stopped, None);
+        probe.reserved_port
+    };
+    assert_eq!(ask(&open), Ok(ReservedPort::NotNeeded));
+    let found = ask(&secure);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(found, Ok(ReservedPort::Needed));
+    } else {
+        let why = found.unwrap_err().to_string();
+        assert!(why.contains("no reserved port can be had"), "{why}");
+    }
+    let v4_only = Versions { v4_0: true, v4_1: true, ..Versions::NONE };
+    let server = start(ServerConfig { versions: v4_only, ..ServerConfig::default() });
+    assert_eq!(ask(&server), Ok(ReservedPort::NotNeeded));
+}
+
+#[test]
+fn each_version_says_how_it_was_tried() {
+    let versions = Versions { v3: true, v4_0: true, v4_1: true, ..Versions::NONE };
+    let server = start(ServerConfig { versions, udp: false, ..ServerConfig::default() });
+    let probe = Probe::run(&quick(server.address())).unwrap();
+    let mut reported = Vec::new();
+    for one in probe.tried() {
+        reported.push((one.version.name(), one.call, one.outcome, one.spoken));
+    }
+    let row = |version, call: &str, outcome: &str, spoken| {
+        (version, call.to_owned(), outcome.to_owned(), spoken)
+    };
+    let compound = "COMPOUND of PUTROOTFH over tcp";
+    assert_eq!(
+        reported,
+        [
+            row("2", "NULL over tcp", "version mismatch: 3 to 4", false),
+            row("2", "NULL over udp", "refused", false),
+            row("3", "NULL over tcp", "answered", true),
+            row("3", "NULL over udp", "refused", false),
+            row("4.0", compound, "NFS4_OK (0)", true),
+            row("4.1", compound, "NFS4ERR_OP_NOT_IN_SESSION (10071)", true),
+            row("4.2", compound, "NFS4ERR_MINOR_VERS_MISMATCH (10021)", false),
+        ]
+    );
 }

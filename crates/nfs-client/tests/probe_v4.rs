@@ -2,6 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use nfs_client::probe::{Flavor, Limits, NoAnswer, Probe, ProbeOptions};
@@ -19,18 +22,27 @@ const SESSION: SessionId = SessionId([7; 16]);
 
 /// Starts a server of these minor versions, with one export `/exp` in its root.
 fn start(minors: &'static [u32]) -> SocketAddr {
+    start_mortal(minors, i64::MAX)
+}
+
+/// Starts such a server that dies instead of answering one NULL more than so many.
+fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
+    let life = Arc::new(AtomicI64::new(nulls));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let stream = stream.unwrap();
-            std::thread::spawn(move || serve(stream, minors));
+            let (stream, life) = (stream.unwrap(), Arc::clone(&life));
+            // A dead server closes what the system accepts for it.
+            if life.load(Relaxed) >= 0 {
+                std::thread::spawn(move || serve(stream, minors, &life));
+            }
         }
     });
     address
 }
 
-fn serve(mut stream: TcpStream, minors: &[u32]) {
+fn serve(mut stream: TcpStream, minors: &[u32], life: &AtomicI64) {
     let mut session = Session::new(Offered { nfs4: true, ..Offered::NONE });
     let mut out = Vec::new();
     while let Ok(len @ 1..) = stream.read(session.free_space(1)) {
@@ -38,6 +50,9 @@ fn serve(mut stream: TcpStream, minors: &[u32]) {
         while let Some(request) = session.next_request(&mut out).unwrap() {
             match request.body {
                 Ok(Call::Nfs4(nfs4::Call::Null)) => {
+                    if life.fetch_sub(1, Relaxed) <= 0 {
+                        return;
+                    }
                     encode_reply(&mut out, request.xid, &Reply::Nfs4(nfs4::Reply::Null));
                 }
                 Ok(Call::Nfs4(nfs4::Call::Compound(compound))) => {
@@ -214,4 +229,22 @@ fn a_server_without_any_minor_version_has_no_root() {
 fn flavors_have_the_names_of_mount_options() {
     let names = [0, 1, 390_003, 390_004, 390_005, 4711].map(|flavor| Flavor(flavor).to_string());
     assert_eq!(names, ["none", "sys", "krb5", "krb5i", "krb5p", "4711"]);
+}
+
+#[test]
+fn a_server_that_dies_during_a_probe_is_reported_and_gets_no_further_call() {
+    // It answers the NULL of the first look, and dies when its round trip is measured.
+    let found = probe(start_mortal(&[0, 1], 1));
+    assert_eq!(found.stopped, Some(NoAnswer::Closed));
+    let not_requested = NoAnswer::NotRequested("the server has stopped answering");
+    for (_, reply) in &found.minor_replies {
+        assert_eq!(*reply, Err(not_requested.clone()));
+    }
+    assert_eq!(
+        (found.tls, found.reserved_port),
+        (Err(not_requested.clone()), Err(not_requested.clone()))
+    );
+    assert_eq!(found.exports, Err(not_requested));
+    // The same server that lives on gets all calls.
+    assert_eq!(probe(start(&[0, 1])).stopped, None);
 }

@@ -4,7 +4,8 @@
 //! format's reference; what has no answer is `{"error": "..."}` in its place.
 
 use nfs_client::probe::{
-    Answer, Export, Flavor, Limits, Mounted, Probe, Registration, RoundTrip, Service, V4Root,
+    Answer, Export, Flavor, Limits, Mounted, Probe, Registration, ReservedPort, RoundTrip, Service,
+    Tried, V4Root,
 };
 use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
@@ -42,6 +43,9 @@ struct Document<'a> {
     address: String,
     addresses: Vec<String>,
     versions: Vec<&'static str>,
+    versions_tried: Vec<TriedPart>,
+    stopped_answering: Option<String>,
+    resvport_needed: Part<bool>,
     tls: Part<bool>,
     nfs: Vec<ServicePart>,
     minor_versions: Vec<MinorPart>,
@@ -52,6 +56,14 @@ struct Document<'a> {
     v4_root: RootPart<'a>,
     portmap: Part<Vec<RegistrationPart<'a>>>,
     rpcbind: Part<Vec<RegistrationPart<'a>>>,
+}
+
+#[derive(Serialize)]
+struct TriedPart {
+    version: &'static str,
+    call: String,
+    outcome: String,
+    spoken: bool,
 }
 
 #[derive(Serialize)]
@@ -138,6 +150,9 @@ impl<'a> Document<'a> {
             address: probe.address.to_string(),
             addresses: probe.addresses.iter().map(ToString::to_string).collect(),
             versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
+            versions_tried: probe.tried().into_iter().map(TriedPart::from).collect(),
+            stopped_answering: probe.stopped.as_ref().map(ToString::to_string),
+            resvport_needed: Part::of(&probe.reserved_port, |port| *port == ReservedPort::Needed),
             tls: Part::of(&probe.tls, |tls| *tls),
             nfs: service_parts(&probe.nfs),
             minor_versions,
@@ -165,6 +180,13 @@ fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
 #[allow(clippy::ptr_arg)]
 fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
     flavors.iter().map(ToString::to_string).collect()
+}
+
+impl From<Tried> for TriedPart {
+    fn from(tried: Tried) -> Self {
+        let Tried { version, call, outcome, spoken } = tried;
+        Self { version: version.name(), call, outcome, spoken }
+    }
 }
 
 impl ServicePart {

@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 
 use model::units::{Nanos, Size};
-use nfs_client::probe::{Answer, Export, Flavor, Limits, Probe, Registration, Service};
+use nfs_client::probe::{
+    Answer, Export, Flavor, Limits, Probe, Registration, ReservedPort, Service,
+};
 
 use crate::output::aligned;
 
@@ -57,10 +59,34 @@ fn head_table(probe: &Probe) -> String {
         Ok(false) => "not offered".to_owned(),
         Err(why) => why.to_string(),
     };
-    format!(
-        "server:    {} ({}{also})\nversions:  NFS {versions}\nTLS:       {tls}\n",
-        probe.host, probe.address
-    )
+    let ports = match &probe.reserved_port {
+        Ok(ReservedPort::Needed) => "reserved ports only (mount option resvport)".to_owned(),
+        Ok(ReservedPort::NotNeeded) => "calls from any port (resvport is not needed)".to_owned(),
+        Err(why) => format!("not known: {why}"),
+    };
+    let mut text =
+        format!("server:    {} ({}{also})\nversions:  NFS {versions}\n", probe.host, probe.address);
+    text.push_str(&refused_versions(probe));
+    let _ = writeln!(text, "TLS:       {tls}\nports:     {ports}");
+    if let Some(why) = &probe.stopped {
+        let _ = writeln!(text, "STOPPED:   the server does not answer any more: {why}");
+    }
+    text
+}
+
+/// Names the versions that are not spoken, with how each was tried and what came of it.
+fn refused_versions(probe: &Probe) -> String {
+    let spoken = probe.versions();
+    let mut tried = Vec::new();
+    for one in probe.tried() {
+        if !spoken.contains(&one.version) {
+            tried.push(format!("{} ({}: {})", one.version.name(), one.call, one.outcome));
+        }
+    }
+    match tried.as_slice() {
+        [] => String::new(),
+        tried => format!("tried:     NFS {}\n", tried.join(", ")),
+    }
 }
 
 fn service_table(probe: &Probe) -> String {

@@ -41,13 +41,25 @@ fn a_probe_tells_what_a_server_offers() {
     let served = Served::start(&rig, &["--nfsvers", "2,3", "--tls"]);
     let table = rig.run(&["probe", &served.url]);
     assert_eq!(table.code, 0, "{table:?}");
-    for words in ["NFS 2, 3\n", "TLS:       offered", "/export", "everyone", "8 KiB", "1 MiB"] {
+    for words in [
+        "NFS 2, 3\n",
+        "tried:     NFS 4.0 (COMPOUND of PUTROOTFH over tcp: version mismatch",
+        "TLS:       offered",
+        "calls from any port",
+        "/export",
+        "everyone",
+        "8 KiB",
+        "1 MiB",
+    ] {
         assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
     }
     let json = rig.run(&["probe", &served.url, "--format", "json"]).stdout;
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(found["versions"], serde_json::json!(["2", "3"]));
     assert_eq!(found["tls"], true);
+    assert_eq!(found["resvport_needed"], false);
+    assert_eq!(found["stopped_answering"], serde_json::Value::Null);
+    assert_eq!(found["versions_tried"].as_array().map(Vec::len), Some(7));
     assert_eq!(found["exports"][0]["path"], "/export");
     assert_eq!(found["exports"][0]["limits"][1]["limits"]["rtmax_bytes"], 1 << 20);
     let round_trips = found["nfs"].as_array().unwrap().iter();

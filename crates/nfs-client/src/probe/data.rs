@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::status::Spoken;
-use nfs_proto::{DecodeError, ProtocolVersion, RpcError};
+use nfs_proto::{DecodeError, ProtocolVersion, RpcError, Status};
 
 /// The answer to a question, or the reason why there is none.
 pub type Answer<T> = Result<T, NoAnswer>;
@@ -100,6 +100,8 @@ pub struct Probe {
     pub nfs: Vec<Service>,
     /// Minor versions 4.0, 4.1 and 4.2, over TCP: whether each is spoken.
     pub minor_versions: Vec<(ProtocolVersion, Answer<bool>)>,
+    /// Status of the compound (PUTROOTFH alone) that each of them was tried with.
+    pub minor_replies: Vec<(ProtocolVersion, Answer<Status>)>,
     /// MOUNT versions 1, 2 and 3, each over TCP and UDP.
     pub mount: Vec<Service>,
     /// The exports, with what was queried about each.
@@ -111,8 +113,34 @@ pub struct Probe {
     pub mounted: Answer<Vec<Mounted>>,
     /// Attributes of the root of NFS v4, where that is spoken.
     pub root: V4Root,
+    /// Whether calls must come from a reserved port (mount option `resvport`).
+    pub reserved_port: Answer<ReservedPort>,
+    /// Why the server does not answer any more, where it stopped during the probe.
+    pub stopped: Option<NoAnswer>,
     /// Whether the server offers RPC-over-TLS on its NFS port (RFC 9289).
     pub tls: Answer<bool>,
+}
+
+/// Whether calls must come from a port below 1024, as on exports of Linux without `insecure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReservedPort {
+    /// An export is refused to other ports, and granted to a reserved one.
+    Needed,
+    /// Calls from any port are answered.
+    NotNeeded,
+}
+
+/// The way in which a version was tried, and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// The version that was tried.
+    pub version: ProtocolVersion,
+    /// The call that was made, and over which transport.
+    pub call: String,
+    /// The answer, or why there is none.
+    pub outcome: String,
+    /// Whether that shows that the version is spoken.
+    pub spoken: bool,
 }
 
 /// One registration of a program.
@@ -248,6 +276,37 @@ impl Probe {
     pub fn nfs_over(&self, version: u32, transport: Transport) -> Option<&Service> {
         let wanted = (version, transport);
         self.nfs.iter().find(|service| (service.version, service.transport) == wanted)
+    }
+
+    /// Returns how each version was tried, and with which outcome.
+    pub fn tried(&self) -> Vec<Tried> {
+        let mut tried = Vec::new();
+        for service in &self.nfs {
+            let version = match service.version {
+                2 => ProtocolVersion::V2,
+                3 => ProtocolVersion::V3,
+                // Its NULL says nothing about its minor versions.
+                _ => continue,
+            };
+            let call = format!("NULL over {}", service.transport);
+            let (spoken, outcome) = match &service.null {
+                Ok(_) => (true, "answered".to_owned()),
+                Err(why) => (false, why.to_string()),
+            };
+            tried.push(Tried { version, call, outcome, spoken });
+        }
+        for (version, reply) in &self.minor_replies {
+            let (spoken, outcome) = match reply {
+                Ok(status) => {
+                    let spoken = *status != Status::MinorVersMismatch;
+                    (spoken, status.spoken(*version).to_string())
+                }
+                Err(why) => (false, why.to_string()),
+            };
+            let call = "COMPOUND of PUTROOTFH over tcp".to_owned();
+            tried.push(Tried { version: *version, call, outcome, spoken });
+        }
+        tried
     }
 
     /// Returns the versions of NFS that answered, oldest first, minor versions included.

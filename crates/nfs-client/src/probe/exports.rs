@@ -12,7 +12,9 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 
 use super::ask::Asker;
-use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, Service, Transport};
+use super::data::{
+    Answer, Export, Flavor, Limits, Mounted, NoAnswer, ReservedPort, Service, Transport,
+};
 use super::options::ProbeOptions;
 use super::v4::Conversation;
 
@@ -113,6 +115,46 @@ pub(super) fn list_exports(
         examiner.examine_export(export);
     }
     Ok(exports)
+}
+
+/// Asks whether an export is granted to calls from any port, or from reserved ones only.
+///
+/// # Errors
+/// The refusal of the export where the port is not its reason, and why a reserved port can't be
+/// had where it may be.
+pub(super) fn ask_reserved_port(
+    reach: impl Fn(&ProbeOptions) -> Answer<()>,
+    options: &ProbeOptions,
+) -> Answer<ReservedPort> {
+    let from_port = |resvport| ProbeOptions { resvport, ..options.clone() };
+    let Err(refusal) = reach(&from_port(false)) else { return Ok(ReservedPort::NotNeeded) };
+    match reach(&from_port(true)) {
+        Ok(()) => Ok(ReservedPort::Needed),
+        Err(NoAnswer::System(reason)) => Err(NoAnswer::System(format!(
+            "{refusal}, and no reserved port can be had to try: {reason}"
+        ))),
+        Err(_) => Err(refusal),
+    }
+}
+
+/// Reaches an export as v3, or v2, with connections of its own.
+pub(super) fn reach_export(
+    services: &MountServices,
+    path: &str,
+    options: &ProbeOptions,
+) -> Answer<()> {
+    let mut examiner = Examiner {
+        mount1: connect_found(&services.mount1, options),
+        mount3: connect_found(&services.mount3, options),
+        nfs2: connect_found(&services.nfs2, options),
+        nfs3: connect_found(&services.nfs3, options),
+        conversation: &mut Err(NoAnswer::NotRequested("v3 and v2 come first")),
+    };
+    if services.nfs3.is_err() && services.nfs2.is_ok() {
+        return examiner.limits_v2(path).map(drop);
+    }
+    let root = examiner.mount_v3(path);
+    examiner.limits_v3(root).map(drop)
 }
 
 fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {

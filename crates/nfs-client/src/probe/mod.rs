@@ -8,6 +8,7 @@
 mod ask;
 mod data;
 mod exports;
+mod liveness;
 mod options;
 mod registrations;
 mod services;
@@ -17,15 +18,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread::ScopedJoinHandle;
 
-use nfs_proto::{ProtocolVersion, RpcError, mount3, nfs3};
+use nfs_proto::{ProtocolVersion, RpcError, Status, mount3, nfs3};
 
 pub use data::{
-    Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, RoundTrip, Service,
-    Transport, V4Root,
+    Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, ReservedPort,
+    RoundTrip, Service, Transport, Tried, V4Root,
 };
 pub use options::ProbeOptions;
 
 use exports::{MountServices, find_answered};
+use liveness::Liveness;
 use registrations::{Addresses, portmap_dump, rpcbind_dump};
 use v4::Conversation;
 
@@ -58,10 +60,17 @@ impl Probe {
         });
         let places = Addresses::new(options, portmapper, &rpcbind, &portmap);
         let (mut nfs, mut mount) = services::find_services(&places, options);
-        services::measure_services(&mut nfs, nfs3::PROGRAM, options);
-        services::measure_services(&mut mount, mount3::PROGRAM, options);
-        let minor_versions = ask_minor_versions(&nfs, options);
-        let mut conversation = start_conversation(|_| true, &nfs, &minor_versions, options);
+        let mut liveness = if nfs.iter().any(|service| service.null.is_ok()) {
+            Liveness::of(&nfs, nfs3::PROGRAM, options)
+        } else {
+            Liveness::of(&mount, mount3::PROGRAM, options)
+        };
+        services::measure_services(&mut nfs, nfs3::PROGRAM, options, &mut liveness);
+        services::measure_services(&mut mount, mount3::PROGRAM, options, &mut liveness);
+        let minor_replies = try_minor_versions(&nfs, options, &mut liveness);
+        let minor_versions = spoken_versions(&minor_replies);
+        let mut conversation =
+            liveness.ask(|| start_conversation(|_| true, &nfs, &minor_versions, options));
         let root = match &mut conversation {
             Ok(conversation) => describe_root(conversation, &nfs, &minor_versions, options),
             Err(reason) => no_root(reason),
@@ -72,26 +81,38 @@ impl Probe {
             nfs2: find_answered(&nfs, 2),
             nfs3: find_answered(&nfs, 3),
         };
-        let mounted = exports::list_mounted(&services, options);
-        let exports = exports::list_exports(&services, &mut conversation, options);
+        let mounted = liveness.ask(|| exports::list_mounted(&services, options));
+        let exports = liveness.ask(|| exports::list_exports(&services, &mut conversation, options));
         let listed = match &exports {
             Ok(exports) => exports.len(),
             Err(_) => 0,
         };
+        let reserved_port = liveness.ask(|| {
+            let path = match &exports {
+                Ok(exports) => exports.first().map(|export| export.path.as_str()),
+                Err(_) => None,
+            };
+            let v4 = V4Services { nfs: &nfs, minor_versions: &minor_versions };
+            ask_reserved_port(path, &root, &services, v4, options)
+        });
+        let tls = liveness.ask(|| ask_for_tls(&nfs, options));
         Ok(Self {
             host: options.host.clone(),
             addresses,
             address,
             exports_not_examined: listed.saturating_sub(options.exports_max),
-            tls: ask_for_tls(&nfs, options),
+            tls,
             portmap,
             rpcbind,
             nfs,
             minor_versions,
+            minor_replies,
             mount,
             exports,
             mounted,
             root,
+            reserved_port,
+            stopped: liveness.finish(),
         })
     }
 }
@@ -140,16 +161,69 @@ fn find_reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
     addresses[0]
 }
 
-fn ask_minor_versions(
+fn try_minor_versions(
     nfs: &[Service],
     options: &ProbeOptions,
-) -> Vec<(ProtocolVersion, Answer<bool>)> {
-    match find_answered_over_tcp(nfs, 4) {
-        Ok(address) => v4::minor_versions(address, options),
-        Err(reason) => [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2]
-            .map(|version| (version, Err(reason.clone())))
-            .into(),
+    liveness: &mut Liveness<'_>,
+) -> Vec<(ProtocolVersion, Answer<Status>)> {
+    let mut replies = Vec::new();
+    for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
+        let reply = match find_answered_over_tcp(nfs, 4) {
+            Ok(address) => liveness.ask(|| v4::try_version(address, version, options)),
+            Err(reason) => Err(reason),
+        };
+        replies.push((version, reply));
     }
+    replies
+}
+
+/// Returns which of the minor versions that were tried are spoken.
+fn spoken_versions(
+    replies: &[(ProtocolVersion, Answer<Status>)],
+) -> Vec<(ProtocolVersion, Answer<bool>)> {
+    let mut spoken = Vec::new();
+    for (version, reply) in replies {
+        let is_spoken = match reply {
+            Ok(status) => Ok(*status != Status::MinorVersMismatch),
+            Err(reason) => Err(reason.clone()),
+        };
+        spoken.push((*version, is_spoken));
+    }
+    spoken
+}
+
+/// Asks whether the first export takes calls from reserved ports only; over v4 the first name in
+/// the root where MOUNT lists none.
+fn ask_reserved_port(
+    path: Option<&str>,
+    root: &V4Root,
+    services: &MountServices,
+    v4: V4Services<'_>,
+    options: &ProbeOptions,
+) -> Answer<ReservedPort> {
+    if let Some(path) = path {
+        let reach = |options: &ProbeOptions| exports::reach_export(services, path, options);
+        return exports::ask_reserved_port(reach, options);
+    }
+    let name = match &root.names {
+        Ok(names) => names.first(),
+        Err(reason) => return Err(reason.clone()),
+    };
+    let Some(name) = name else {
+        return Err(NoAnswer::NotRequested("no export is known"));
+    };
+    let reach = |options: &ProbeOptions| {
+        let mut conversation = start_conversation(|_| true, v4.nfs, v4.minor_versions, options)?;
+        conversation.limits_at(&[name.as_bytes()]).map(drop)
+    };
+    exports::ask_reserved_port(reach, options)
+}
+
+/// The services of NFS, and which minor versions of v4 are spoken.
+#[derive(Debug, Clone, Copy)]
+struct V4Services<'a> {
+    nfs: &'a [Service],
+    minor_versions: &'a [(ProtocolVersion, Answer<bool>)],
 }
 
 fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {

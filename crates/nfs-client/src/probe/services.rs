@@ -12,6 +12,7 @@ use nfs_proto::{mount3, nfs3};
 use super::ask::Asker;
 use super::data::{Answer, NoAnswer, RoundTrip, Service, Transport};
 use super::join_thread;
+use super::liveness::Liveness;
 use super::options::ProbeOptions;
 use super::registrations::Addresses;
 use crate::transport::offers_starttls;
@@ -85,12 +86,18 @@ fn connect_and_time(
 }
 
 /// Measures all that answered, one after the other, so that none disturbs another.
-pub(super) fn measure_services(services: &mut [Service], program: u32, options: &ProbeOptions) {
+pub(super) fn measure_services(
+    services: &mut [Service],
+    program: u32,
+    options: &ProbeOptions,
+    liveness: &mut Liveness<'_>,
+) {
     for service in services {
         if let (Ok(_), Some(address)) = (&service.null, service.address) {
             let null = ProcedureId::null(program, service.version);
-            let measured =
-                connect_and_time(service.transport, address, null, options.samples, options);
+            let measured = liveness.ask(|| {
+                connect_and_time(service.transport, address, null, options.samples, options)
+            });
             // It did answer before: only better numbers replace those.
             if measured.is_ok() {
                 service.null = measured;

@@ -40,26 +40,14 @@ const LIMITS: Bitmap = Bitmap::of(&[
     attribute::MAXWRITE,
 ]);
 
-/// Asks which minor versions are spoken.
-pub(super) fn minor_versions(
-    address: SocketAddr,
-    options: &ProbeOptions,
-) -> Vec<(ProtocolVersion, Answer<bool>)> {
-    let mut answers = Vec::new();
-    for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
-        answers.push((version, speaks_version(address, version, options)));
-    }
-    answers
-}
-
-fn speaks_version(
+/// Tries a minor version, and returns the status of the compound that does it.
+pub(super) fn try_version(
     address: SocketAddr,
     version: ProtocolVersion,
     options: &ProbeOptions,
-) -> Answer<bool> {
+) -> Answer<Status> {
     let mut asker = Asker::connect(Transport::Tcp, address, options)?;
-    let requested = call_compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status));
-    Ok(requested? != Status::MinorVersMismatch)
+    call_compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status))
 }
 
 /// Makes a compound and has `done` look at its reply, whatever its status.

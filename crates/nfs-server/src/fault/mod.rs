@@ -141,6 +141,8 @@ pub struct FaultPlan {
     pub write_bytes_max: Option<u32>,
     /// Errors to answer with; the first that strikes counts.
     pub errors: Vec<ErrorFault>,
+    /// MNT is refused to calls from ports of 1024 and above, as Linux does without `insecure`.
+    pub reserved_ports_only: bool,
     /// Every MNT is answered with this.
     pub refuse_mount: Option<MountStatus>,
     /// How often a call is carried out and never answered.

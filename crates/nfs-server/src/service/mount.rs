@@ -23,6 +23,9 @@ use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::sync;
 
+/// The first port that any process may call from. **Source:** Linux, PROT_SOCK.
+const RESERVED_PORTS_END: u16 = 1024;
+
 impl Service {
     /// Carries out a call of MOUNT v1.
     pub(super) fn answer_mount1(
@@ -98,6 +101,10 @@ impl Service {
         if let Some(status) = shared.faults.refuse_mount {
             self.counters.fault(FaultKind::RefusedMount);
             return Err(status);
+        }
+        if shared.faults.reserved_ports_only && origin.peer.port() >= RESERVED_PORTS_END {
+            self.counters.fault(FaultKind::RefusedMount);
+            return Err(MountStatus::Access);
         }
         let path = std::str::from_utf8(path).map_err(|_| MountStatus::NoEnt)?;
         let path = without_slash(path);
