@@ -46,9 +46,10 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     };
     output::data(text.as_bytes())?;
     if let Some(why) = &probe.stopped {
-        return Err(failed(&format!(
-            "the server stopped answering during the probe ({why}); what is listed is from before \
-             (hint: is it still running? probe it again)"
+        return Err(Failure::Lab(format!(
+            "{}: the server stopped answering during the probe ({why}); what is listed is from \
+             before (hint: is it still running? probe it again)",
+            args.server
         )));
     }
     Ok(End::Ok.into())
