@@ -74,7 +74,7 @@ fn head_table(probe: &Probe) -> String {
     text
 }
 
-/// Names the versions that are not spoken, with how each was tried and what came of it.
+/// Names the versions that are not spoken, with how each was tried and with which outcome.
 fn refused_versions(probe: &Probe) -> String {
     let spoken = probe.versions();
     let mut tried = Vec::new();
