@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use engine::backend::{Recovered, Tally};
 use engine::residency::Residency;
+use engine::settle::{self, Settling};
 use engine::target::works_anywhere;
 use engine::worker::Ending;
 use engine::{
@@ -26,7 +27,7 @@ use lab::{cache, counters};
 use model::soak::Recovery;
 use model::{
     Caveat, CaveatCode, Evidence, Fact, Invalidation, Opens, Pass, PassResult, RunSpec, Share,
-    Telemetry,
+    Telemetry, Workload,
 };
 use workload::Pattern;
 
@@ -52,6 +53,8 @@ pub(crate) struct Trial<'a> {
     worked: Option<Worked>,
     /// Parts of the file set that this host may have in its page cache.
     cached: Vec<InventoryScope>,
+    /// Free space of the file systems before it, where names are made by the thousand.
+    settling: Settling,
     /// The acknowledgement journal of a soak, where it is to outlive this process.
     ack_journal: Option<PathBuf>,
 }
@@ -138,6 +141,13 @@ impl<'a> Trial<'a> {
         if spec.workload.is_external() {
             external = Some(External::begin(&target, spec, &stop)?);
         }
+        // Inodes are released late, and the next trial would wait for them within its own time.
+        let settling = match spec.workload {
+            Workload::Metadata | Workload::Transactions if spec.files >= settle::FILES_MIN => {
+                Settling::beside(&target.local_paths())
+            }
+            _ => Settling::default(),
+        };
         // Files of a program, and those of an agent that is alone, are all ours.
         let cached = if spec.workload.is_external() || assignment.share.count >= spec.workers {
             InventoryScope::All
@@ -156,6 +166,7 @@ impl<'a> Trial<'a> {
             clocks: Cell::new(read_clocks(agent)),
             worked,
             cached: vec![cached],
+            settling,
             ack_journal,
         })
     }
@@ -381,7 +392,12 @@ impl<'a> Trial<'a> {
             // Where it was never written there is nothing to remove.
             let _ = std::fs::remove_file(path);
         }
-        self.target.remove().and(cleaned)
+        let removed = self.target.remove();
+        // A campaign that is stopped has no next trial that would suffer.
+        if !self.stop.is_set() {
+            let _ = self.settling.settle(&*self.agent.clock);
+        }
+        removed.and(cleaned)
     }
 
     pub(crate) const fn spec(&self) -> &RunSpec {

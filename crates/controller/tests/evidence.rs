@@ -184,6 +184,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::WideInterval
         | CaveatCode::MixedTrials
         | CaveatCode::Outlier
+        | CaveatCode::TrialsInteract
         | CaveatCode::Drift => plant_run(code),
         CaveatCode::Interrupted
         | CaveatCode::OptionNotEffective
@@ -324,6 +325,15 @@ fn plant_run(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::Outlier => {
             judged(code, &run(&[1_000, 1_001, 1_002, 1_003, 900], &[]), Pass::Write)
+        }
+        CaveatCode::TrialsInteract => {
+            let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58];
+            let mut run = run(&[], &[]);
+            run.spec.workload = Workload::Metadata;
+            for (index, rate) in turns.into_iter().enumerate() {
+                run.trials.push(trial(index, result(Pass::Stat, OpKind::Stat, rate)));
+            }
+            judged(code, &run, Pass::Stat)
         }
         CaveatCode::Drift => judged(code, &run(&[100, 99, 97, 96, 94], &[]), Pass::Write),
         _ => None,

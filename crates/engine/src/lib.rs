@@ -17,6 +17,7 @@ pub mod limits;
 pub mod measure;
 pub mod recorder;
 pub mod residency;
+pub mod settle;
 pub mod stonewall;
 pub mod stop;
 pub mod target;

@@ -197,6 +197,9 @@ codes! {
     Drift, "drift", Degraded,
         "The trials rise or fall in the order in which they were made.",
         "Find what changes from trial to trial: a cache that fills, a disk that ages, heat.";
+    TrialsInteract, "trials-interact", Degraded,
+        "The rate of a trial depends on what ran before it.",
+        "Find what a trial leaves behind: inodes or blocks released late, a journal, a cache.";
     Skew, "skew", Note,
         "The hosts did not start at the same moment.",
         "Make passes longer than the skew by far, or see what keeps hosts from starting.";

@@ -103,6 +103,18 @@ pub const DRIFT_TRIALS_MIN: usize = 5;
 /// less than that, at one in sixty, and no other order of five is.
 pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
 
+/// Trials from which a dependence on the trials before is looked for: of five, no order is as
+/// rare as [`INTERACT_PROBABILITY_MAX`].
+pub const INTERACT_TRIALS_MIN: usize = 6;
+
+/// How probable a dependence on the trials before may be by chance: with room below the one row in
+/// a hundred that may be accused falsely.
+pub const INTERACT_PROBABILITY_MAX: f64 = 0.007;
+
+/// Rates that range over less than this share of their median mislead no reader, whatever their
+/// order: half of it is within [`EFFECT_MIN`].
+pub const INTERACT_RANGE_MIN: f64 = 2.0 * EFFECT_MIN;
+
 /// A drift of less than this share of the median, from the first trial to the last, misleads
 /// no reader: it is within [`EFFECT_MIN`].
 pub const DRIFT_SHARE_MIN: f64 = EFFECT_MIN;

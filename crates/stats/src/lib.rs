@@ -16,6 +16,7 @@ pub mod effects;
 mod fairness;
 mod family;
 pub mod host_balance;
+pub mod interact;
 pub mod judge;
 pub mod ladder;
 mod outlier;

@@ -4,6 +4,8 @@
 
 use model::Discard;
 use model::random::SplitMix64;
+use stats::criteria::INTERACT_PROBABILITY_MAX;
+use stats::interact::neighbours;
 use stats::{discarded, outliers, summary};
 
 /// Noise of trials, with the median that it truly has.
@@ -119,5 +121,21 @@ fn a_trial_that_was_disturbed_is_an_outlier() {
             found += u32::from(outliers(&row)[0]);
         }
         assert!(found >= 150, "{n} trials: {found} of 200 rows");
+    }
+}
+
+#[test]
+fn trials_that_do_not_depend_on_each_other_seldom_interact() {
+    const ROWS: u32 = 1_000;
+    for noise in Noise::ALL {
+        for n in [6, 10, 20] {
+            let mut random = SplitMix64::new(200 + n as u64);
+            let mut accused = 0;
+            for _ in 0..ROWS {
+                let found = neighbours(&sample(noise, n, &mut random)).unwrap();
+                accused += u32::from(found.probability <= INTERACT_PROBABILITY_MAX);
+            }
+            assert!(accused <= ROWS / 100, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
+        }
     }
 }

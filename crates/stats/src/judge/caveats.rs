@@ -10,8 +10,10 @@ use model::{Caveat, CaveatCode, Evidence, RunSpec};
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
 use crate::criteria::{
     DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
-    STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN,
+    INTERACT_PROBABILITY_MAX, INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, STEADY_RANGE_MAX,
+    STEADY_SLOPE_MAX, TRIALS_MIN,
 };
+use crate::interact::{Dependence, neighbours};
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::steady::{self, Steadiness};
 use crate::summary::{Summary, median};
@@ -27,7 +29,12 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         caveats.extend(check_width(rate, judged));
         caveats.extend(check_kinds(sorted, judged));
         caveats.extend(check_outliers(rate, judged));
-        caveats.extend(check_drift(sorted, judged));
+        // Trials that rise or fall all the way depend on those before them, too, and that is
+        // reported already.
+        match check_drift(sorted, judged) {
+            Some(drift) => caveats.push(drift),
+            None => caveats.extend(check_interaction(sorted, judged)),
+        }
     }
     for caveat in &mut caveats {
         // A server in this very process shares the host with its client: who asks for that knows.
@@ -225,10 +232,53 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     })
 }
 
-/// Looks for sound trials that rise or fall in the order in which they were made.
+/// Looks for trials on names whose rate depends on the trial before.
+///
+/// Trials on data are no less free to depend on each other, but what one leaves to the next there
+/// (a cache, a journal) is emptied before it begins.
+fn check_interaction(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+    if judged.pass.is_byte_rate() {
+        return None;
+    }
+    let rates = rates_in_order(sorted, judged);
+    if rates.len() < INTERACT_TRIALS_MIN {
+        return None;
+    }
+    let middle = median(&rates)?;
+    let (mut least, mut most) = (middle, middle);
+    for rate in &rates {
+        least = least.min(*rate);
+        most = most.max(*rate);
+    }
+    let range = (most - least) / middle;
+    if range < INTERACT_RANGE_MIN {
+        return None;
+    }
+    let found = neighbours(&rates)?;
+    if found.probability > INTERACT_PROBABILITY_MAX {
+        return None;
+    }
+    let how = match found.dependence {
+        Dependence::Waves => "come in waves: neighbours are more alike",
+        Dependence::Turns => "take turns: neighbours are less alike",
+    };
+    let evidence = format!(
+        "{} trials {how} than in all but {} % of random orders (at most {} %; von Neumann), and \
+         range over {:.0} % of their median",
+        rates.len(),
+        three_digits(found.probability * 100.0),
+        INTERACT_PROBABILITY_MAX * 100.0,
+        range * 100.0,
+    );
+    let source = "random orders of the same rates that are as clear (von Neumann)";
+    let data = Evidence::shares(found.probability, INTERACT_PROBABILITY_MAX, source);
+    Some(of_run(CaveatCode::TrialsInteract, evidence, data))
+}
+
+/// Returns the rates of the sound trials in the order in which they were made.
 ///
 /// Runs of a campaign are interleaved, so the position counts, not the number within the run.
-fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
     let rate_of = pass_rate(judged.pass);
@@ -236,6 +286,12 @@ fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     for pass_trial in in_order {
         rates.extend(rate_of(pass_trial.result));
     }
+    rates
+}
+
+/// Looks for sound trials that rise or fall in the order in which they were made.
+fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+    let rates = rates_in_order(sorted, judged);
     let found = trend(&rates)?;
     if rates.len() < DRIFT_TRIALS_MIN
         || found.probability > DRIFT_PROBABILITY_MAX

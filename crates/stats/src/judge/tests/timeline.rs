@@ -100,3 +100,32 @@ fn a_closed_loop_has_an_estimate_and_an_open_one_needs_none() {
     run.spec.load.rate_per_s = 10;
     assert!(pass(&run, Pass::Write).estimated_response_time.is_none());
 }
+
+/// A run on names whose trials made so many stats in a second.
+fn stats_of(rates: &[u64]) -> Run {
+    let mut trials = Vec::new();
+    for (index, rate) in rates.iter().enumerate() {
+        let pass = result(Pass::Stat, OpKind::Stat, rate * MB);
+        trials.push(trial(index as u32, TrialState::Done, vec![pass]));
+    }
+    Run { index: 0, spec: spec(Workload::Metadata), trials }
+}
+
+#[test]
+fn trials_that_depend_on_those_before_them_interact() {
+    let evidence = |rates: &[u64]| {
+        evidence_of(&pass(&stats_of(rates), Pass::Stat), CaveatCode::TrialsInteract)
+    };
+    // As on ext4 without a journal: a state lasts for some trials, or one pays for the last one.
+    let waves = evidence(&[500, 490, 440, 300, 120, 60, 80, 200, 350, 470]).unwrap();
+    assert!(waves.starts_with("10 trials come in waves"), "{waves}");
+    let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58];
+    assert!(evidence(&turns).unwrap().starts_with("12 trials take turns"));
+    // Five tell nothing, and what ranges over a tenth misleads no reader.
+    assert_eq!(evidence(&turns[..5]), None);
+    assert_eq!(evidence(&turns.map(|rate| 10_000 + rate)), None);
+    // A rate that falls all the way is a drift, which says more.
+    let falling = pass(&stats_of(&[500, 450, 400, 350, 300, 250, 200]), Pass::Stat);
+    assert_eq!(evidence_of(&falling, CaveatCode::TrialsInteract), None);
+    assert!(evidence_of(&falling, CaveatCode::Drift).is_some());
+}
