@@ -52,7 +52,8 @@ impl Settling {
         Self { places }
     }
 
-    /// Writes what is dirty and waits until as many inodes are free again; says whether they are everywhere.
+    /// Writes what is dirty and waits until as many inodes are free again; says whether they are
+    /// everywhere.
     pub fn settle(&self, clock: &dyn Clock) -> bool {
         let mut is_back = true;
         for (place, before) in &self.places {
