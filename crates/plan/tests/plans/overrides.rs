@@ -213,3 +213,20 @@ fn a_name_is_checked_as_that_of_a_plan() {
         assert!(error.contains("--name: must be 1 to 64 characters"), "{error}");
     }
 }
+
+#[test]
+fn few_trials_win_over_the_interval_that_a_plan_aims_at() {
+    let text = PLAN.replace("seed = 1", "seed = 1\ntrials = 15\nuntil = \"7%\"\nbudget = \"70s\"");
+    let with = |trials: &str, until: Option<&str>| {
+        let mut raw = RawPlan::parse(&text, "p.toml").unwrap();
+        let (trials, until) = (Some(trials.to_owned()), until.map(str::to_owned));
+        raw.apply(&Overrides { trials, until, ..Overrides::default() }).unwrap();
+        Plan::resolve(&raw, &around())
+    };
+    let few = with("3", None).unwrap();
+    assert_eq!((few.trials, few.repetition.until_permille, few.budget_ms), (3, 0, 70_000));
+    let more = with("8", None).unwrap();
+    assert_eq!((more.trials, more.repetition.until_permille), (8, 70));
+    // Both as flags contradict each other.
+    assert!(with("3", Some("5%")).is_err());
+}
