@@ -8,6 +8,8 @@ mod filling;
 mod opening;
 mod spread;
 
+pub(super) use spread::empty_top;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;

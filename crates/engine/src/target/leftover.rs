@@ -16,7 +16,7 @@ use nfs_client::{CallFailure, Mount, MountOptions};
 
 use super::TargetError;
 use super::access::mark_of;
-use super::directory::io_error;
+use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
 use super::nfs::{self, WalkFailure, connect, empty_leftover};
 use crate::clock::SystemClock;
@@ -79,7 +79,7 @@ fn remove_directory(path: &PathBuf, name: &str) -> Leftover {
         // whatever another process changes during the removal.
         fs::remove_dir_all(path)
     } else {
-        fs::remove_dir(path)
+        empty_top(path, name).and_then(|()| fs::remove_dir(path))
     };
     let place = path.display().to_string();
     match removed {
@@ -170,6 +170,25 @@ fn list(mount: &mut Mount, directory: File) -> Result<Vec<String>, CallFailure> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_top_with_empty_directories_of_its_campaign_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at(".dfsbench-ab-1.top/.dfsbench-ab-1.1")).unwrap();
+        fs::create_dir_all(at(".dfsbench-ab-2.top/.dfsbench-ab-2.1/notes")).unwrap();
+        fs::create_dir_all(at(".dfsbench-ab-3.top/notes")).unwrap();
+        let target = Target::Directory { path: folder.path().to_owned() };
+        let found = remove(&target, "ab").unwrap();
+        let mut kept = 0;
+        for one in &found {
+            kept += usize::from(matches!(one, Leftover::Kept(..)));
+        }
+        assert_eq!((found.len(), kept), (3, 2), "{found:?}");
+        assert!(!at(".dfsbench-ab-1.top").exists());
+        assert!(at(".dfsbench-ab-2.top/.dfsbench-ab-2.1/notes").exists());
+        assert!(at(".dfsbench-ab-3.top/notes").exists());
+    }
 
     #[test]
     fn only_what_bears_the_mark_of_its_campaign_is_removed() {

@@ -68,12 +68,15 @@ fn kind_share(used: &[&PassResult], kind: OpKind, all: u64) -> KindShare {
     }
 }
 
+/// Windows that are shorter say nothing of processor time: starting the workers takes as much.
+const CPU_WINDOW_NS_MIN: u64 = 10_000_000;
+
 /// Returns the processor time of the client as a share of the window, in percent of one core:
-/// median of the trials; `None` where no time passed.
+/// median of the trials; `None` where all windows are too short for it.
 pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
     let mut shares = Vec::new();
     for result in used {
-        if result.window_ns > 0 {
+        if result.window_ns >= CPU_WINDOW_NS_MIN {
             shares.push(result.client_cpu_ns as f64 / result.window_ns as f64 * 100.0);
         }
     }

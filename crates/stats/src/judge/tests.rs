@@ -146,6 +146,15 @@ fn a_pass_of_several_kinds_tells_their_shares() {
 }
 
 #[test]
+fn a_window_of_milliseconds_has_no_share_of_processor_time() {
+    let mut run = writes(&[100, 100]);
+    for trial in &mut run.trials {
+        trial.passes[0].window_ns = SECOND / 1_000;
+    }
+    assert_eq!(pass(&run, Pass::Write).cpu_percent, None);
+}
+
+#[test]
 fn processor_time_is_divided_by_what_was_done() {
     let mut run = writes(&[1_024, 1_024]);
     for trial in &mut run.trials {

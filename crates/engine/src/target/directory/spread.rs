@@ -23,6 +23,9 @@ use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 /// groups of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
 const GROUP_INODES: u64 = 1 << 17;
 
+/// How the name of the directory ends in which a working directory is made.
+const TOP: &str = ".top";
+
 /// So many names are tried for one in a group that no trial has used.
 const NAMES_MAX: u32 = 32;
 
@@ -45,7 +48,7 @@ pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
 /// directory that is moved stays in its block group.
 fn create_apart(target: &Path, name: &str) -> Result<()> {
     // A clean-up knows directories by this beginning, and removes them while they are empty.
-    let top = target.join(format!("{name}.top"));
+    let top = target.join(format!("{name}{TOP}"));
     fs::create_dir(&top)?;
     let moved = mark_top(&top).and_then(|()| {
         let made = create_below(&top, name)?;
@@ -85,6 +88,20 @@ fn create_below(top: &Path, name: &str) -> Result<PathBuf> {
         fs::remove_dir(&made)?;
         attempt += 1;
     }
+}
+
+/// Removes the empty directories that a killed process left in a top of this name; does nothing to
+/// a directory of another name.
+pub(in crate::target) fn empty_top(top: &Path, name: &str) -> Result<()> {
+    let Some(working) = name.strip_suffix(TOP) else { return Ok(()) };
+    for entry in fs::read_dir(top)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(working) {
+            // It fails for whatever is no empty directory, which is then left alone.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    Ok(())
 }
 
 fn is_ext4(target: &Path) -> bool {
