@@ -38,7 +38,7 @@ target = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.2, verify = true }
 "#;
-/// The path of the program on the machines, in the search path of a shell that ssh starts.
+/// Where the program is on the machines: in the search path of a shell that ssh starts.
 const INSTALLED: &str = "/usr/local/bin/dfsbench";
 /// Folder where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";

@@ -132,7 +132,7 @@ struct Found {
     hash: String,
     /// The time of the last look at it: ours, just now.
     seen: String,
-    /// The path of this very program, installed on the host: it is not ours to remove.
+    /// Where this very program is installed on the host: it is not ours to remove.
     installed: Option<String>,
 }
 
