@@ -1,8 +1,8 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
 //!
 //! The presets `data-paths` and `client-scaling` are run with the machines in place of their hosts
-//! and smaller files. The program is stripped and installed there; their C library is younger than
-//! ours. Tests of hosts in namespaces have it push itself.
+//! and smaller files. The program pushes itself to them, so it is stripped first; their C library
+//! is younger than ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,6 @@ target = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.2, verify = true }
 "#;
-/// Where the program is on the machines: in the search path of a shell that ssh starts.
-const INSTALLED: &str = "/usr/local/bin/dfsbench";
 /// Folder where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
 /// Within so long a plan's machines are set up, and restored after its controller was killed: a
@@ -81,12 +79,6 @@ impl<'a> Plans<'a> {
         let program = folder.path().join("dfsbench");
         let mut strip = Command::new("strip");
         proc::run_command(strip.arg("-o").arg(&program).arg(repo::dfsbench_path(Profile::Debug)))?;
-        // Installed, so that each plan doesn't copy it again: an emulated machine takes its time.
-        for host in lab.names() {
-            let mut copy = Command::new("scp");
-            copy.arg("-F").arg(&config).arg(&program);
-            proc::run_command(copy.arg(format!("{host}:{INSTALLED}")))?;
-        }
         Ok(Self { lab, folder, program })
     }
 

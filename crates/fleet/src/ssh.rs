@@ -61,8 +61,7 @@ const OPTIONS: [&str; 7] = [
     "RequestTTY=no",
 ];
 
-/// A script that prints where our folder is, after checking that it is ours, and its program; and
-/// before that, where this very program is installed, if it is.
+/// A script that prints where our folder is, after checking that it is ours, and its program.
 ///
 /// Programs of other versions are removed that killed campaigns left there: those that no process
 /// executes, and that no launcher has looked for of late. A launcher starts a program well within
@@ -87,11 +86,6 @@ find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
   for program in /proc/[0-9]*/exe; do [ "$program" -ef "$old" ] && continue 2; done
   rm -f "$old"
 done
-installed=$(command -v dfsbench 2>/dev/null)
-case $installed in /*)
-  same=$(sha256sum < "$installed" 2>/dev/null)
-  [ "${same%% *}" = HASH ] && echo "dfsbench-installed $installed"
-esac
 there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
 seen=$(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)
 echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $seen"
@@ -132,15 +126,13 @@ struct Found {
     hash: String,
     /// The time of the last look at it: ours, just now.
     seen: String,
-    /// Where this very program is installed on the host: it is not ours to remove.
-    installed: Option<String>,
 }
 
 /// A program on a host.
 struct Put {
     path: String,
-    /// The time of the last look at it, in seconds since 1970; `None` for an installed one.
-    seen: Option<String>,
+    /// The time of the last look at it, in seconds since 1970.
+    seen: String,
 }
 
 impl Launcher {
@@ -183,14 +175,10 @@ impl Launcher {
     /// When the host can't be reached or used; one sentence with ssh's own last line.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
         let Put { path, seen } = self.put_program(host)?;
-        let mut words = format!("{path} agent --stdio");
-        // The agent removes the program at its end, unless the time shows another campaign's use.
-        if let Some(seen) = seen {
-            words.push_str(" --pushed ");
-            words.push_str(if seen.is_empty() { UNSEEN } else { &seen });
-        }
+        let seen = if seen.is_empty() { UNSEEN } else { &seen };
         let mut command = self.ssh_command(host);
-        command.arg(words);
+        // The agent removes the program at its end, unless the time shows another campaign's use.
+        command.arg(format!("{path} agent --stdio --pushed {seen}"));
         Remote::start(&mut command, &host.name, Arc::clone(stop))
     }
 
@@ -220,9 +208,6 @@ impl Launcher {
             // The folder was made by looking, so it is removed even if the program never gets
             // there.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
-            if let Some(path) = found.installed {
-                return Ok(Put { path, seen: None });
-            }
             let mut seen = found.seen.clone();
             // The name holds the hash, but only the content proves what is there.
             if found.hash != binary.hash {
@@ -230,7 +215,7 @@ impl Launcher {
                 remove = self.note_removal(host, &found, binary, &seen);
             }
             match self.run_command(host, &format!("{program} --version"))? {
-                ended if ended.worked() => return Ok(Put { path: program, seen: Some(seen) }),
+                ended if ended.worked() => return Ok(Put { path: program, seen }),
                 ended => refused = ended.last_line,
             }
             // A host may have space for one of them only.
@@ -376,32 +361,25 @@ impl Drop for Launcher {
 }
 
 impl Found {
-    /// Reads the last lines of [`LOOK`]'s output: a login may print others before them.
+    /// Reads the last two lines of [`LOOK`]'s output: a login may print others before them.
     fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.trim_end().lines().rev();
-        let directory = lines.next()?;
-        let mut words = lines.next()?.strip_prefix("dfsbench-host ")?.split(' ');
+        let (head, directory) = text.trim_end().rsplit_once('\n')?;
+        let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
         let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
         let seen = parse_time(words.next().unwrap_or_default());
-        if !is_plain_path(directory) {
+        // The directory becomes part of commands for a shell, so only plain ones are accepted.
+        let is_plain = directory.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        if !directory.starts_with('/') || !is_plain {
             return None;
         }
-        let installed = lines.next().unwrap_or_default().strip_prefix("dfsbench-installed ");
         Some(Self {
             directory: directory.to_owned(),
             system: system.to_owned(),
             machine: machine.to_owned(),
             hash: hash.to_owned(),
             seen: seen.to_owned(),
-            installed: installed.filter(|path| is_plain_path(path)).map(str::to_owned),
         })
     }
-}
-
-/// Says whether a shell reads a path as it is written: it becomes part of commands.
-fn is_plain_path(path: &str) -> bool {
-    let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-    path.starts_with('/') && is_plain
 }
 
 /// Removes the folders of our controllers that were killed: their locks are free.
@@ -552,23 +530,6 @@ mod tests {
         }
         sh(&words(&second));
         assert!(!program.parent().unwrap().exists());
-    }
-
-    #[test]
-    fn a_program_that_is_installed_is_used_if_it_is_the_very_same() {
-        let (cache, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let program = folder.path().join("dfsbench");
-        fs::copy("/bin/sleep", &program).unwrap();
-        let hash = Binary::read(&program).unwrap().hash;
-        let look = |hash: &str| {
-            let mut sh = Command::new("sh");
-            let script = LOOK.replace("HASH", hash);
-            sh.arg("-c").arg(format!("PATH={}:$PATH\n{script}", folder.path().display()));
-            sh.env("XDG_CACHE_HOME", cache.path());
-            Found::parse(&String::from_utf8(sh.output().unwrap().stdout).unwrap()).unwrap()
-        };
-        assert_eq!(look(&hash).installed.as_deref(), program.to_str());
-        assert_eq!(look(&"0".repeat(64)).installed, None);
     }
 
     #[test]
