@@ -51,6 +51,8 @@ started="$! $started"
 until grep -q 20490 serve.log; do kill -0 $!; sleep 0.02; done
 nsenter --target $client --net "$program" run 'nfs://10.77.2.2:20490/export' --workload stream \
     --passes write --file-size 16MiB --workers 1 --trials 1 --quiet 2>&1
+# With the evidence of each caveat.
+"$program" report --all
 echo "exit $?"
 "#;
 
