@@ -1,9 +1,9 @@
 //! Advice about a caveat for one run: only what the run can do.
 //!
-//! [`CaveatCode::advice_for`] is the way in. The advice of a code ([`CaveatCode::advice`]) names
-//! settings that some runs refuse, such as `--durability` for names; each such setting stands here
-//! beside the words that name it, and the words are left out where it does not apply. A test feeds
-//! every flag that is named back into the plan reader.
+//! [`CaveatCode::advice_for`] says it in words, and [`CaveatCode::flag_for`] as a flag. The advice
+//! of a code ([`CaveatCode::advice`]) names settings that some runs refuse, such as `--durability`
+//! for names; each such setting stands here beside the words that name it, and the words are left
+//! out where it does not apply. A test feeds every flag that is named back into the plan reader.
 
 use crate::caveat::CaveatCode;
 use crate::pass::Pass;
@@ -39,6 +39,43 @@ impl CaveatCode {
             None => self.advice().to_owned(),
             Some((last, [])) => format!("Use {last}."),
             Some((last, others)) => format!("Use {}, or {last}.", others.join(", ")),
+        }
+    }
+
+    /// Returns the flag of `dfsbench run` that settles the caveat in a pass of a run; `None` where
+    /// none does, or the run refuses it.
+    pub fn flag_for(self, run: &RunSpec, pass: Pass) -> Option<&'static str> {
+        for flag in self.flags(pass) {
+            if flag.needs.is_none_or(|setting| setting.applies(run)) {
+                return Some(flag.text);
+            }
+        }
+        None
+    }
+
+    /// Returns the flags that may settle it, the best first.
+    fn flags(self, pass: Pass) -> Vec<Hint> {
+        match self {
+            Self::TooFewTrials => vec![hint("--trials 5")],
+            Self::WideInterval | Self::Outlier => vec![hint("--trials 10")],
+            Self::TooShort => vec![
+                with(Setting::Duration, "--duration 30s"),
+                with(Setting::FileSize, "--file-size 1GiB"),
+                with(Setting::SmallFiles, "--small-files 100000"),
+            ],
+            Self::NotSteady => vec![with(Setting::Duration, "--warmup 10s --duration 60s")],
+            Self::Unsynchronised | Self::MixShares => {
+                vec![with(Setting::Duration, "--duration 60s")]
+            }
+            // Attributes have no way past the cache.
+            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs) => Vec::new(),
+            Self::Cached => vec![with(Setting::Direct, "--direct")],
+            Self::MixedTrials => vec![hint("--discard cached")],
+            Self::Compressible => vec![with(Setting::Data, "--data random")],
+            Self::BackendFallback => vec![hint("--backend posix")],
+            Self::SlotsLimited => vec![with(Setting::Nconnect, "--nconnect 2")],
+            Self::Retransmits => vec![with(Setting::Proto, "--proto tcp")],
+            _ => Vec::new(),
         }
     }
 
@@ -114,6 +151,22 @@ mod tests {
         assert_eq!(names, "Use a mount or an export with the option sync.");
         let data = advice(CaveatCode::NotDurable, Workload::Stream, Pass::Write);
         assert!(data.starts_with("Use --durability sync"), "{data}");
+    }
+
+    #[test]
+    fn a_flag_is_one_that_the_run_has() {
+        let flag = |code: CaveatCode, workload, pass| {
+            let run = RunBuilder::new(workload).on_directory(Path::new("/srv")).build();
+            code.flag_for(&run, pass)
+        };
+        let short = CaveatCode::TooShort;
+        assert_eq!(flag(short, Workload::Mixed, Pass::Mix), Some("--duration 30s"));
+        assert_eq!(flag(short, Workload::Stream, Pass::Read), Some("--file-size 1GiB"));
+        assert_eq!(flag(short, Workload::Metadata, Pass::Create), Some("--small-files 100000"));
+        let cached = CaveatCode::Cached;
+        assert_eq!(flag(cached, Workload::Stream, Pass::Read), Some("--direct"));
+        assert_eq!(flag(cached, Workload::Metadata, Pass::Stat), None);
+        assert_eq!(flag(CaveatCode::Errors, Workload::Stream, Pass::Read), None);
     }
 
     #[test]

@@ -36,8 +36,8 @@ fn flags_of(text: &str) -> Vec<(String, String)> {
 }
 
 /// Flags of a campaign that any run takes.
-const OF_CAMPAIGNS: [(&str, &str); 3] =
-    [("trials", "5"), ("discard", "cached"), ("backend", "posix")];
+const OF_CAMPAIGNS: [(&str, &str); 4] =
+    [("trials", "5"), ("trials", "10"), ("discard", "cached"), ("backend", "posix")];
 
 /// Says whether a code can be raised in a run at all.
 fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
@@ -83,7 +83,8 @@ fn every_flag_of_an_advice_is_accepted_for_the_run_that_gets_it() {
                         if !can_be_raised(*code, run) {
                             continue;
                         }
-                        let advice = code.advice_for(run, *pass);
+                        let flag = code.flag_for(run, *pass).unwrap_or_default();
+                        let advice = format!("{} {flag}", code.advice_for(run, *pass));
                         let place =
                             format!("{address} {} {pass} {code}: {advice}", workload.name());
                         for (flag, value) in flags_of(&advice) {

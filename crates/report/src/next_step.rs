@@ -43,59 +43,26 @@ impl NextStep {
         // Only caveats that take from a result count: notes say how to read it, and no flag helps
         // against a fault of the target or against other programs on the machine.
         let sheet = Sheet::of(campaign);
-        let mut counts: BTreeMap<CaveatCode, usize> = BTreeMap::new();
-        let mut ended_by = EndedBy::Size;
+        let mut counts: BTreeMap<CaveatCode, (usize, &'static str)> = BTreeMap::new();
         for row in &sheet.rows {
-            if row.judged.pass.is_timed() {
-                ended_by = EndedBy::Time;
-            }
             for caveat in &row.judged.caveats {
-                let has_flag = flag(caveat.code, EndedBy::Size).is_some();
-                if caveat.code.severity() >= Severity::Degraded && has_flag {
-                    *counts.entry(caveat.code).or_default() += 1;
+                if caveat.code.severity() >= Severity::Degraded
+                    && let Some(flag) = caveat.code.flag_for(&row.run.spec, row.judged.pass)
+                {
+                    counts.entry(caveat.code).or_insert((0, flag)).0 += 1;
                 }
             }
         }
-        let mut largest: Option<(CaveatCode, usize)> = None;
-        for (code, count) in counts {
+        let mut largest = None;
+        for (caveat, (count, flag)) in counts {
             // Of equally frequent ones the first in the order of codes, which is that of weight.
-            if largest.is_none_or(|(_, known)| count > known) {
-                largest = Some((code, count));
+            if largest.is_none_or(|(_, known, _)| count > known) {
+                largest = Some((caveat, count, flag));
             }
         }
-        if let Some((caveat, count)) = largest
-            && let Some(flag) = flag(caveat, ended_by)
-        {
+        if let Some((caveat, count, flag)) = largest {
             return Self::Settle { flag, caveat, results: [count, sheet.rows.len()] };
         }
         if sheet.columns.is_empty() { Self::Explore } else { Self::View }
-    }
-}
-
-/// The limit that ends a pass, which decides what makes it longer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EndedBy {
-    /// The pass ends when all files are done.
-    Size,
-    /// The pass ends when its time is over.
-    Time,
-}
-
-/// The flag of `dfsbench run` that settles a caveat; `None` where none does.
-const fn flag(code: CaveatCode, ended_by: EndedBy) -> Option<&'static str> {
-    match code {
-        CaveatCode::TooFewTrials => Some("--trials 5"),
-        CaveatCode::WideInterval | CaveatCode::Outlier => Some("--trials 10"),
-        CaveatCode::TooShort if matches!(ended_by, EndedBy::Time) => Some("--duration 30s"),
-        CaveatCode::TooShort => Some("--file-size 1GiB"),
-        CaveatCode::NotSteady => Some("--warmup 10s --duration 60s"),
-        CaveatCode::Unsynchronised | CaveatCode::MixShares => Some("--duration 60s"),
-        CaveatCode::Cached => Some("--direct"),
-        CaveatCode::MixedTrials => Some("--discard cached"),
-        CaveatCode::Compressible => Some("--data random"),
-        CaveatCode::BackendFallback => Some("--backend posix"),
-        CaveatCode::SlotsLimited => Some("--nconnect 2"),
-        CaveatCode::Retransmits => Some("--proto tcp"),
-        _ => None,
     }
 }
