@@ -3,7 +3,7 @@
 //! A [`Watch`] is a thread of its own that sleeps between readings; it holds no lock that the
 //! measured loop takes. What it costs is measured in its test.
 
-mod host;
+pub(crate) mod host;
 mod nfs;
 mod record;
 

@@ -64,8 +64,15 @@ fn read_kernel(readings: &mut Readings, kernel: &KernelStats) {
 }
 
 fn read_cpu(readings: &mut Readings, name: &str, time: &CpuTime) {
+    for (state, ns) in times_by_state(time) {
+        readings.counter(format!("{name}.{state}_ns"), ns);
+    }
+}
+
+/// Returns the time of a processor by state, in nanoseconds.
+pub fn times_by_state(time: &CpuTime) -> [(&'static str, u64); 7] {
     // Time of guests is part of `user` and `nice` already, and isn't counted again.
-    for (state, ms) in [
+    [
         ("user", time.user_ms()),
         ("nice", time.nice_ms()),
         ("system", time.system_ms()),
@@ -73,9 +80,8 @@ fn read_cpu(readings: &mut Readings, name: &str, time: &CpuTime) {
         ("iowait", time.iowait_ms().unwrap_or(0)),
         ("irq", time.irq_ms().unwrap_or(0) + time.softirq_ms().unwrap_or(0)),
         ("steal", time.steal_ms().unwrap_or(0)),
-    ] {
-        readings.counter(format!("{name}.{state}_ns"), ms * NS_PER_MS);
-    }
+    ]
+    .map(|(state, ms)| (state, ms * NS_PER_MS))
 }
 
 fn read_disk(readings: &mut Readings, disk: &DiskStat) {
