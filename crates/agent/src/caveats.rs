@@ -244,6 +244,16 @@ fn read_bytes(result: &PassResult) -> u64 {
     read
 }
 
+/// Returns the evidence that reads were served from memory: too few of the bytes that were read
+/// are from the source; `None` where enough are, or nothing was read.
+fn evidence_of_cache(source_bytes: u64, read_bytes: u64, source: &str) -> Option<Evidence> {
+    if read_bytes == 0 || source_bytes as f64 >= read_bytes as f64 * STORAGE_SHARE_MIN {
+        return None;
+    }
+    let share = source_bytes as f64 / read_bytes as f64;
+    Some(Evidence::shares(share, STORAGE_SHARE_MIN, source))
+}
+
 /// Notes that a server whose memory can't be observed may have answered reads from it: all that is
 /// read was written there before, by this very trial.
 ///

@@ -7,7 +7,7 @@ use lab::mounts::Mount;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
 
-use super::{STORAGE_SHARE_MIN, read_bytes};
+use super::{evidence_of_cache, read_bytes};
 
 /// Procedures that ask a server for names and attributes.
 const ATTRIBUTE_PROCEDURES: [&str; 6] =
@@ -81,15 +81,13 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
     } else {
         let read = read_bytes(result);
         let wire = counters.risen("server_read_bytes");
-        if read == 0 || wire as f64 >= read as f64 * STORAGE_SHARE_MIN {
-            return None;
-        }
+        let data = evidence_of_cache(wire, read, source)?;
         let evidence = format!(
             "{} were read from the server (bytes of {source}) for {} read",
             Size(wire),
             Size(read)
         );
-        (evidence, Evidence::shares(wire as f64 / read as f64, STORAGE_SHARE_MIN, source))
+        (evidence, data)
     };
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }

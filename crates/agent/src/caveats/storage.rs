@@ -10,7 +10,7 @@ use model::units::{Size, three_digits};
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry, Workload};
 
 use super::mount::MountCounters;
-use super::{STORAGE_SHARE_MIN, read_bytes};
+use super::{evidence_of_cache, read_bytes};
 
 /// Above this share of pages that a direct pass left in the page cache it went through there.
 ///
@@ -41,15 +41,13 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         (evidence, Evidence::bytes(stored, 1, source))
     } else {
         let read = read_bytes(result);
-        if read == 0 || stored as f64 >= read as f64 * STORAGE_SHARE_MIN {
-            return None;
-        }
+        let data = evidence_of_cache(stored, read, source)?;
         let evidence = format!(
             "{} were read from storage ({source}) for {} read on {file_system}",
             Size(stored),
             Size(read)
         );
-        (evidence, Evidence::shares(stored as f64 / read as f64, STORAGE_SHARE_MIN, source))
+        (evidence, data)
     };
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
@@ -86,10 +84,10 @@ pub fn about_run(
         return None;
     };
     let read = run.reads.read_bytes;
-    let is_enough = stored as f64 >= read as f64 * STORAGE_SHARE_MIN;
-    if is_enough || read_bytes(result) == 0 {
+    if read_bytes(result) == 0 {
         return None;
     }
+    let data = evidence_of_cache(stored, read, &from)?;
     let evidence = format!(
         "{} were read {from} for {} read in the whole run of {}; which of its passes they belong \
          to is not known",
@@ -97,8 +95,6 @@ pub fn about_run(
         Size(read),
         run.workload,
     );
-    let share = stored as f64 / read as f64;
-    let data = Evidence::shares(share, STORAGE_SHARE_MIN, from.as_str());
     Some(CaveatCode::Cached.because(evidence).with_data(data))
 }
 
@@ -110,7 +106,7 @@ pub fn about_direct(
 ) -> Option<Caveat> {
     let after = after?;
     // Writing past the page cache drops what it holds of the same bytes, so what is there after a
-    // pass that writes all of them was put there by it.
+    // pass that writes all of them was written there by it.
     let before = match pass {
         Pass::Write | Pass::Rewrite => Residency::default(),
         _ => before.unwrap_or_default(),

@@ -7,7 +7,7 @@ use fleet::Report;
 use lab::mounts::Mount;
 use model::{CaveatCode, OpKind, Pass, PassResult, RunSpec, Workload};
 
-use crate::mount::telemetry;
+use crate::mount::{nfs_mount, telemetry};
 use crate::rig::{Rig, stream};
 
 fn evidence(rig: &mut Rig, pass: Pass) -> Option<String> {
@@ -109,15 +109,4 @@ fn a_program_of_which_storage_read_enough_is_not_judged() {
     };
     assert!(is_cached(179, &mount) && !is_cached(180, &mount));
     assert!(!is_cached(0, &overlay));
-}
-
-fn nfs_mount() -> Mount {
-    Mount {
-        file_system: "nfs4".to_owned(),
-        source: "server:/export".to_owned(),
-        mount_point: "/mnt".to_owned(),
-        options: String::new(),
-        device: "0:1".into(),
-        id: 1,
-    }
 }

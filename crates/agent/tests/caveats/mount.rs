@@ -12,9 +12,14 @@ use model::{
     Proto, RunSpec, Target, Telemetry, Workload,
 };
 
+/// Counters of the mount, and by how much they have risen.
 pub fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
+    counted("nfs./mnt.", counters)
+}
+
+fn counted(prefix: &str, counters: &[(&str, u64)]) -> Telemetry {
     let metric = |(name, risen): &(&str, u64)| Metric {
-        name: format!("nfs./mnt.{name}"),
+        name: format!("{prefix}{name}"),
         kind: MetricKind::Counter,
         values: vec![5, 5 + risen],
     };
@@ -38,46 +43,59 @@ pub fn done(kind: OpKind, bytes: u64) -> KindResult {
     }
 }
 
-fn codes((pass, kind): (Pass, OpKind), bytes: u64, counters: &[(&str, u64)]) -> Vec<&'static str> {
-    let result = PassResult {
-        pass,
-        kinds: vec![done(kind, bytes)],
-        telemetry: vec![telemetry(counters)],
-        ..crate::figures::result()
-    };
-    let mount = Mount {
+/// A mount of NFS by the kernel.
+pub fn nfs_mount() -> Mount {
+    Mount {
         file_system: "nfs4".to_owned(),
         source: "server:/export".to_owned(),
         mount_point: "/mnt".to_owned(),
         options: String::new(),
         device: "0:1".into(),
         id: 1,
+    }
+}
+
+/// Returns the codes about a pass with one op of a kind on a mount of NFS.
+fn codes(pass: Pass, op: KindResult, counters: &[(&str, u64)]) -> Vec<&'static str> {
+    let result = PassResult {
+        pass,
+        kinds: vec![op],
+        telemetry: vec![telemetry(counters)],
+        ..crate::figures::result()
     };
+    let mount = nfs_mount();
     let local = Mount { file_system: "ext4".to_owned(), ..mount.clone() };
     assert!(about_mount(&result, Some(&local)).is_empty() && about_mount(&result, None).is_empty());
     about_mount(&result, Some(&mount)).iter().map(|caveat| caveat.code.code()).collect()
 }
 
-const READ: (Pass, OpKind) = (Pass::Read, OpKind::Read);
-const STAT: (Pass, OpKind) = (Pass::Stat, OpKind::Stat);
+/// Returns the codes about a pass that read 100 bytes.
+fn codes_of_read(counters: &[(&str, u64)]) -> Vec<&'static str> {
+    codes(Pass::Read, done(OpKind::Read, 100), counters)
+}
+
+/// Returns the codes about a pass that made a stat.
+fn codes_of_stat(counters: &[(&str, u64)]) -> Vec<&'static str> {
+    codes(Pass::Stat, done(OpKind::Stat, 0), counters)
+}
 
 #[test]
 fn what_did_not_come_over_the_wire_was_cached() {
-    assert_eq!(codes(READ, 100, &[("server_read_bytes", 100)]), [""; 0]);
-    assert_eq!(codes(READ, 100, &[("server_read_bytes", 89)]), ["cached"]);
-    assert_eq!(codes(READ, 100, &[]), ["cached"]);
-    assert_eq!(codes(STAT, 0, &[("GETATTR.ops", 3)]), [""; 0]);
-    assert_eq!(codes(STAT, 0, &[("READ.ops", 3)]), ["cached"]);
+    assert_eq!(codes_of_read(&[("server_read_bytes", 100)]), [""; 0]);
+    assert_eq!(codes_of_read(&[("server_read_bytes", 89)]), ["cached"]);
+    assert_eq!(codes_of_read(&[]), ["cached"]);
+    assert_eq!(codes_of_stat(&[("GETATTR.ops", 3)]), [""; 0]);
+    assert_eq!(codes_of_stat(&[("READ.ops", 3)]), ["cached"]);
 }
 
 #[test]
 fn calls_that_were_sent_again_are_reported() {
     let wire = ("server_read_bytes", 100);
     let sent = |again| [wire, ("READ.ops", 10), ("READ.transmissions", 10 + again)];
-    assert_eq!(codes(READ, 100, &sent(IN_FLIGHT_MAX)), [""; 0]);
-    assert_eq!(codes(READ, 100, &sent(IN_FLIGHT_MAX + 1)), ["retransmits"]);
+    assert_eq!(codes_of_read(&sent(IN_FLIGHT_MAX)), [""; 0]);
+    assert_eq!(codes_of_read(&sent(IN_FLIGHT_MAX + 1)), ["retransmits"]);
     let timed_out = [wire, ("READ.ops", 10), ("READ.major_timeouts", 1)];
-    assert_eq!(codes(READ, 100, &timed_out), ["retransmits"]);
+    assert_eq!(codes_of_read(&timed_out), ["retransmits"]);
 }
 
 /// A run over NFS, and one in a directory that is no mount.
@@ -97,21 +115,13 @@ fn segments(spec: &RunSpec, sent: u64, again: u64) -> Option<String> {
 
 /// Returns the evidence where some of the segments that were sent again arrived twice.
 fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option<String> {
-    let metric = |name: &str, risen: u64| Metric {
-        name: name.to_owned(),
-        kind: MetricKind::Counter,
-        values: vec![5, 5 + risen],
-    };
-    let counted = Telemetry {
-        host: "client".to_owned(),
-        times_ns: vec![0, 1],
-        metrics: vec![
-            metric("tcp.segments_sent", sent),
-            metric("tcp.segments_retransmitted", again),
-            metric("tcp.segments_arrived_twice", twice),
-        ],
-    };
-    let result = PassResult { telemetry: vec![counted], ..crate::figures::result() };
+    let counters = [
+        ("segments_sent", sent),
+        ("segments_retransmitted", again),
+        ("segments_arrived_twice", twice),
+    ];
+    let telemetry = vec![counted("tcp.", &counters)];
+    let result = PassResult { telemetry, ..crate::figures::result() };
     about_segments(spec, &result, None, &TcpCounters::default()).map(|caveat| {
         assert_eq!(caveat.code.code(), "tcp-retransmits");
         caveat.evidence
