@@ -89,31 +89,12 @@ pub fn settle(clock: &dyn Clock, before: u64, read: &mut dyn FnMut() -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
     use super::*;
-
-    /// A clock that only sleeping moves.
-    #[derive(Default)]
-    struct Still(AtomicU64);
-
-    impl Clock for Still {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Relaxed)
-        }
-
-        fn calendar_ns(&self) -> u64 {
-            self.now_ns()
-        }
-
-        fn sleep_until(&self, instant_ns: u64) {
-            self.0.fetch_max(instant_ns, Relaxed);
-        }
-    }
+    use crate::clock::testing::SetClock;
 
     #[test]
     fn inodes_that_come_back_are_waited_for() {
-        let clock = Still::default();
+        let clock = SetClock::default();
         let mut inodes = 900;
         let is_back = settle(&clock, 1_000, &mut || {
             inodes += 10;
@@ -125,11 +106,11 @@ mod tests {
 
     #[test]
     fn inodes_that_do_not_come_back_end_the_wait() {
-        let clock = Still::default();
+        let clock = SetClock::default();
         assert!(!settle(&clock, 1_000, &mut || Some(999)));
         assert_eq!(clock.now_ns(), IDLE_NS_MAX);
         // Slow progress is waited for, but not for ever.
-        let clock = Still::default();
+        let clock = SetClock::default();
         let mut inodes = 0;
         let is_back = settle(&clock, 1_000_000, &mut || {
             inodes += 1;
@@ -141,7 +122,7 @@ mod tests {
 
     #[test]
     fn inodes_that_are_free_are_not_waited_for() {
-        let clock = Still::default();
+        let clock = SetClock::default();
         assert!(settle(&clock, 1_000, &mut || Some(1_000)));
         assert_eq!(clock.now_ns(), 0);
         let folder = tempfile::tempdir().unwrap();

@@ -135,24 +135,10 @@ fn elapsed(now_ns: u64, since_ns: u64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
-
-    #[derive(Default)]
-    struct SetClock(AtomicU64);
-
-    impl Clock for SetClock {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Relaxed)
-        }
-
-        fn calendar_ns(&self) -> u64 {
-            0
-        }
-
-        fn sleep_until(&self, _: u64) {}
-    }
+    use crate::clock::testing::SetClock;
 
     const SECOND_NS: u64 = 1_000_000_000;
 

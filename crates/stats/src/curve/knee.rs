@@ -301,54 +301,63 @@ mod tests {
         }
     }
 
+    /// A curve with noise, and the knee that was planted in it.
+    struct Planted {
+        knee: f64,
+        points: Vec<(f64, f64)>,
+    }
+
+    /// Returns of how many curves in a hundred the interval covers the planted knee.
+    fn coverage(random: &mut SplitMix64, plant: impl Fn(&mut SplitMix64) -> Planted) -> f64 {
+        const CURVES: usize = 1_000;
+        let mut covered = 0;
+        for _ in 0..CURVES {
+            let planted = plant(random);
+            let (_, (low, high)) = found(&planted.points);
+            covered += usize::from(low <= planted.knee && planted.knee <= high);
+        }
+        covered as f64 / CURVES as f64 * 100.0
+    }
+
     #[test]
     fn the_interval_covers_the_knee_of_a_queue_in_93_to_97_of_100_curves() {
-        const CURVES: usize = 1_000;
         let mut random = SplitMix64::new(2);
         // Numbers of points, deviation of the noise as a share of the response time, and up to
         // which share of the capacity loads are tried.
         for (points, noise, top) in
             [(8, 0.01, 0.9), (10, 0.02, 0.95), (10, 0.05, 0.9), (12, 0.03, 0.8), (20, 0.05, 0.9)]
         {
-            let mut covered = 0;
-            for _ in 0..CURVES {
-                let capacity = 900.0 + 200.0 * unit(&mut random);
+            let per_hundred = coverage(&mut random, |random| {
+                let capacity = 900.0 + 200.0 * unit(random);
                 let mut queue = Vec::new();
                 for point in 1..=points {
                     let x = capacity * top * f64::from(point) / f64::from(points);
-                    queue.push((x, (1.0 + noise * normal(&mut random)) / (capacity - x)));
+                    queue.push((x, (1.0 + noise * normal(random)) / (capacity - x)));
                 }
-                let (_, (low, high)) = found(&queue);
-                covered += usize::from(low <= capacity / 2.0 && capacity / 2.0 <= high);
-            }
-            let per_hundred = covered as f64 / CURVES as f64 * 100.0;
+                Planted { knee: capacity / 2.0, points: queue }
+            });
             assert!((93.0..=97.0).contains(&per_hundred), "{points} {noise} {top}: {per_hundred}");
         }
     }
 
     #[test]
     fn the_interval_covers_a_planted_knee_in_93_to_97_of_100_curves() {
-        const CURVES: usize = 1_000;
         let mut random = SplitMix64::new(1);
         // Numbers of points, deviation of the noise over the flat response time, and by how many
         // times it the response time rises over the range: a limited bandwidth or a slow service.
         for (points, noise, rise) in
             [(10, 0.01, 2.0), (10, 0.03, 5.0), (12, 0.01, 20.0), (20, 0.03, 20.0), (20, 0.1, 5.0)]
         {
-            let mut covered = 0;
-            for _ in 0..CURVES {
-                let planted = f64::from(points) * (35.0 + 40.0 * unit(&mut random));
+            let per_hundred = coverage(&mut random, |random| {
+                let knee = f64::from(points) * (35.0 + 40.0 * unit(random));
                 let slope = rise / (f64::from(points) * 100.0);
-                let mut lines = curve(points, |x| 1.0 + slope * (x - planted).max(0.0));
+                let mut lines = curve(points, |x| 1.0 + slope * (x - knee).max(0.0));
                 for point in &mut lines {
-                    point.1 += noise * normal(&mut random);
+                    point.1 += noise * normal(random);
                 }
-                let (_, (low, high)) = found(&lines);
-                covered += usize::from(low <= planted && planted <= high);
-            }
-            let per_hundred = covered as f64 / CURVES as f64 * 100.0;
-            let wanted = 93.0..=97.0;
-            assert!(wanted.contains(&per_hundred), "{points} {noise} {rise}: {per_hundred}");
+                Planted { knee, points: lines }
+            });
+            assert!((93.0..=97.0).contains(&per_hundred), "{points} {noise} {rise}: {per_hundred}");
         }
     }
 
