@@ -5,6 +5,8 @@
 
 mod words;
 
+use std::ops::RangeInclusive;
+
 use model::setting::{Kind, Range as Limits, Setting, Value};
 use model::units::{parse_bit_rate, parse_frequency_khz, parse_size, parse_time_ns};
 
@@ -65,17 +67,16 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
     let Some((first_text, rest)) = text.split_once("..") else {
         return Ok(vec![read(setting, text)?]);
     };
-    let kind = setting.kind();
-    if matches!(kind, Kind::Text | Kind::Words | Kind::Passes | Kind::Mix | Kind::Word | Kind::Flag)
-    {
+    let Some(first) = read_number(setting, first_text.trim())? else {
         // Two points may be part of a name.
         return Ok(vec![read(setting, text)?]);
-    }
+    };
     let (last_text, step) = match rest.find(['*', '+']) {
         Some(at) => (&rest[..at], Some(&rest[at..])),
         None => (rest, None),
     };
-    let range = Range::read(setting, [first_text, last_text], step, text)?;
+    let last = read_number(setting, last_text.trim())?.unwrap_or_default();
+    let range = Range::read(setting, first..=last, step, text)?;
     let mut levels = Vec::new();
     let mut number = range.first;
     while number <= range.last {
@@ -104,13 +105,11 @@ struct Range {
 impl Range {
     fn read(
         setting: Setting,
-        ends: [&str; 2],
+        ends: RangeInclusive<u64>,
         step: Option<&str>,
         text: &str,
     ) -> Result<Self, Fault> {
-        let [first, last] = ends;
-        let first = read_number(setting, first.trim())?.unwrap_or_default();
-        let last = read_number(setting, last.trim())?.unwrap_or_default();
+        let (first, last) = ends.into_inner();
         if last < first {
             return Err(Fault::new(format!("`{text}` falls"))
                 .hint("the smallest level comes first, such as `1..8`"));
