@@ -13,7 +13,7 @@ use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder,
     CompoundReply, CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, Op, OpCode,
     OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier,
-    Wire,
+    Wire, XattrOption,
 };
 use nfs_proto::rpc::{ProcedureId, ReplyHeader};
 use nfs_proto::status::Status;
@@ -28,6 +28,8 @@ const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
 /// Size 5 and mode 0644: attributes 4 and 33.
 const ATTRIBUTES: [u8; 28] =
     [0, 0, 0, 2, 0, 0, 0, 0x10, 0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 1, 0xa4];
+/// Value of an extended attribute; whole it is larger than any server keeps.
+static XATTR_VALUE: [u8; 1 << 17] = [0x61; 1 << 17];
 const CHANNEL: ChannelAttributes = ChannelAttributes {
     header_pad_bytes: 0,
     request_bytes_max: 1 << 17,
@@ -329,7 +331,7 @@ impl<'a> Parts<'a> {
         let code = self.choice.code();
         let made = self.identity_op(code).or_else(|| self.handle_op(code));
         let made = made.or_else(|| self.state_op(code)).or_else(|| self.data_op(code));
-        let made = made.or_else(|| self.tree_op(code));
+        let made = made.or_else(|| self.tree_op(code)).or_else(|| self.xattr_op(code));
         made.or_else(|| Op::decode(code, &mut Reader::new(arguments)).ok().flatten())
     }
 
@@ -452,8 +454,25 @@ impl<'a> Parts<'a> {
                 Op::Readdir { cookie, verifier, dircount: maxcount, maxcount, request }
             }
             OpCode::Getattr => {
-                Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35]) }
+                Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]) }
             }
+            _ => return None,
+        })
+    }
+
+    fn xattr_op(&self, code: OpCode) -> Option<Op<'a>> {
+        let (name, much) = (self.name(), self.choice.much);
+        Some(match code {
+            OpCode::Getxattr => Op::Getxattr { name },
+            OpCode::Setxattr => {
+                let option = XattrOption::from_number(u32::from(much % 3)).ok()?;
+                Op::Setxattr { option, name, value: &XATTR_VALUE[..usize::from(much) << 9] }
+            }
+            OpCode::Listxattrs => {
+                let (cookie, maxcount) = (u64::from(self.choice.which & 3), u32::from(much));
+                Op::Listxattrs { cookie, maxcount }
+            }
+            OpCode::Removexattr => Op::Removexattr { name },
             _ => return None,
         })
     }

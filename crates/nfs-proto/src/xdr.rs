@@ -16,7 +16,7 @@ pub const fn pad_len(len: usize) -> usize {
 }
 
 /// Returns the bytes of a counted opaque of `len` bytes: its count, itself and its padding.
-pub(crate) const fn opaque_bytes(len: usize) -> usize {
+pub const fn opaque_bytes(len: usize) -> usize {
     4 + len + pad_len(len)
 }
 

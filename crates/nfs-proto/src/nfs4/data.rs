@@ -1,10 +1,11 @@
-//! The arms of smaller unions: what CREATE makes, SECINFO lists, READ_PLUS finds, COPY names.
+//! The arms of smaller unions: what CREATE makes, SECINFO lists, READ_PLUS finds, COPY names, and
+//! how SETXATTR treats what is there.
 //!
-//! **Source:** RFC 7531, RFC 5662, RFC 7863.
+//! **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 
 use crate::error::DecodeError;
 use crate::nfs3::{Device, FileType};
-use crate::wire::{Wire, wire_choice, wire_struct};
+use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 /// Kinds of content, of SEEK and READ_PLUS. **Source:** RFC 7863, data_content4.
@@ -13,6 +14,30 @@ pub mod content {
     pub const DATA: u32 = 0;
     /// A range without.
     pub const HOLE: u32 = 1;
+}
+
+/// Rights of ACCESS on extended attributes, since v4.2; the others are those of
+/// [`crate::nfs3::access`]. **Source:** RFC 8276 section 8.5, ACCESS4_XAREAD and what follows.
+pub mod xattr_access {
+    /// Read the value of an extended attribute.
+    pub const READ: u32 = 0x40;
+    /// Set or remove an extended attribute.
+    pub const WRITE: u32 = 0x80;
+    /// List the names of the extended attributes.
+    pub const LIST: u32 = 0x100;
+}
+
+wire_enum! {
+    /// How SETXATTR treats an attribute that is there. **Source:** RFC 8276 section 8.4.2,
+    /// setxattr_option4.
+    pub enum XattrOption("setxattr_option4") {
+        /// Creates the attribute or replaces its value.
+        Either = 0,
+        /// Creates the attribute; one that is there is an error.
+        Create = 1,
+        /// Replaces the value; an attribute that is not there is an error.
+        Replace = 2,
+    }
 }
 
 /// The object that CREATE makes. **Source:** RFC 7531, createtype4.

@@ -2,9 +2,9 @@
 //!
 //! [`Op`] and [`OpResult`] are views, decoded one by one from a [`Compound`] and a
 //! [`CompoundReply`]; builders write them straight into the buffer that is sent. Operations of
-//! pNFS, of directory delegations and of extended attributes are known by number only. WRITE
-//! arguments and READ results can be encoded without their payload.
-//! **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862 and 7863 (v4.2).
+//! pNFS and of directory delegations are known by number only. WRITE arguments and READ results
+//! can be encoded without their payload.
+//! **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862, 7863 and 8276 (v4.2).
 
 mod attributes;
 mod bitmap;
@@ -28,7 +28,9 @@ pub use callback::{
     CallbackOps, CallbackResult, decode_callback_reply, encode_callback, encode_callback_reply,
 };
 pub use compound::{BadOp, Compound, CompoundBuilder, CompoundReply, Ops, ReplyBuilder, Results};
-pub use data::{CreateKind, GssInfo, NetLocation, SecurityFlavor, Segment, content};
+pub use data::{
+    CreateKind, GssInfo, NetLocation, SecurityFlavor, Segment, XattrOption, content, xattr_access,
+};
 pub use directory::{Entries, Entry, Iter, NewEntry, page_of};
 pub use op::{Op, encode_write_header};
 pub use opcode::OpCode;

@@ -3,11 +3,11 @@
 //! [`Op`] is a view: names, owners and payloads stay where they were received. The table below is
 //! both encoder and decoder. A WRITE whose payload is sent from elsewhere is encoded by
 //! [`encode_write_header`].
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
 
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
-use super::data::{CreateKind, NetLocation};
+use super::data::{CreateKind, NetLocation, XattrOption};
 use super::opcode::OpCode;
 use super::open::{Claim, OpenHow};
 use super::session::{CallbackSecurity, ChannelAttributes, Implementation, StateProtection};
@@ -183,6 +183,16 @@ by_code! {
             destination_offset: u64,
             count: u64,
         },
+        /// Gets the value of an extended attribute of the current object, v4.2. Names have no
+        /// prefix such as `user.` on the wire.
+        Getxattr { name: &'a [u8] },
+        /// Sets an extended attribute of the current object, v4.2.
+        Setxattr { option: XattrOption, name: &'a [u8], value: &'a [u8] },
+        /// Lists the names of extended attributes after `cookie` in a result of at most `maxcount`
+        /// bytes, v4.2; a cookie of 0 begins.
+        Listxattrs { cookie: u64, maxcount: u32 },
+        /// Removes an extended attribute of the current object, v4.2.
+        Removexattr { name: &'a [u8] },
     }
 }
 

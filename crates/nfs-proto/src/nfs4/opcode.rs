@@ -212,11 +212,11 @@ opcodes! {
     /// Gets an extended attribute.
     Getxattr = 72, 2..=2, "GETXATTR";
     /// Sets an extended attribute.
-    Setxattr = 73, 2..=2, "SETXATTR";
+    Setxattr = 73, 2..=2, "SETXATTR", CHANGES;
     /// Lists extended attributes.
     Listxattrs = 74, 2..=2, "LISTXATTRS";
     /// Removes an extended attribute.
-    Removexattr = 75, 2..=2, "REMOVEXATTR";
+    Removexattr = 75, 2..=2, "REMOVEXATTR", CHANGES;
     /// Stands in replies for a number that is no operation.
     Illegal = 10044, 0..=2, "ILLEGAL", SESSIONLESS;
 }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn traits_are_those_of_the_rfcs() {
         let count = |has: fn(OpCode) -> bool| OpCode::ALL.iter().filter(|code| has(**code)).count();
-        assert_eq!(count(OpCode::changes), 14);
+        assert_eq!(count(OpCode::changes), 16);
         assert_eq!(count(OpCode::has_owner_seqid), 6);
         assert_eq!(count(OpCode::is_sessionless), 6);
         assert_eq!(count(OpCode::is_once_only), 13);

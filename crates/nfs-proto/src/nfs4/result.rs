@@ -3,7 +3,7 @@
 //! [`OpOk`] is what follows a status of success; the table below is both encoder and decoder.
 //! [`OpResult`] adds the failures, a few of which say more than their status. A READ whose payload
 //! is sent from elsewhere is encoded by [`encode_read_header`].
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
 
 use super::attributes::{Attributes, Fattr};
 use super::bitmap::Bitmap;
@@ -172,6 +172,14 @@ by_code! {
         Seek { eof: bool, offset: u64 },
         /// The result of CLONE, which is empty.
         Clone,
+        /// The value of the extended attribute.
+        Getxattr { value: &'a [u8] },
+        /// The object's change.
+        Setxattr { change: ChangeInfo },
+        /// Names of extended attributes, and the cookie with which the listing goes on.
+        Listxattrs { cookie: u64, names: List<'a, &'a [u8]>, eof: bool },
+        /// The object's change.
+        Removexattr { change: ChangeInfo },
     }
 }
 

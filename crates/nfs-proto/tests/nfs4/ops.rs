@@ -4,7 +4,7 @@ use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CreateKind, Device,
     Fattr, FileHandle, Implementation, List, LockType, Locker, NetAddress, NetLocation, Op,
     OpenHow, ProtectedOps, SessionId, StableHow, StateOwner, StateProtection, Stateid, Time,
-    Verifier, Wire,
+    Verifier, Wire, XattrOption,
 };
 use nfs_proto::rpc::{AuthSys, Groups};
 use nfs_proto::xdr::Reader;
@@ -394,10 +394,26 @@ fn newer_ops() -> Samples {
     ]
 }
 
+/// The operations on extended attributes.
+fn xattr_ops() -> Samples {
+    let set = |option| Op::Setxattr { option, name: b"name", value: b"other" };
+    vec![
+        (Op::Getxattr { name: b"name" }, NAME.into()),
+        (set(XattrOption::Either), format!("00000000 {NAME} {LONGER}")),
+        (set(XattrOption::Create), format!("00000001 {NAME} {LONGER}")),
+        (set(XattrOption::Replace), format!("00000002 {NAME} {LONGER}")),
+        (
+            Op::Listxattrs { cookie: 0x1_0000_0002, maxcount: 5 },
+            "00000001 00000002 00000005".into(),
+        ),
+        (Op::Removexattr { name: b"other" }, LONGER.into()),
+    ]
+}
+
 /// Every sample with all of its bytes.
 pub fn ops() -> Vec<(Op<'static>, Vec<u8>)> {
     let tables = [creates(), locks(), opens(), names(), file_ops(), exchanges(), state_ops()];
-    let all = tables.into_iter().flatten().chain(newer_ops());
+    let all = tables.into_iter().flatten().chain(newer_ops()).chain(xattr_ops());
     all.map(|(op, text)| {
         let mut bytes = op.code().number().to_be_bytes().to_vec();
         bytes.extend(hex(&text));

@@ -163,6 +163,9 @@ fn walk(result: &OpResult<'_>) {
         OpResult::Ok(OpOk::ReadPlus { segments, .. }) => {
             assert_eq!(segments.iter().count(), segments.len());
         }
+        OpResult::Ok(OpOk::Listxattrs { names, .. }) => {
+            assert_eq!(names.iter().count(), names.len());
+        }
         OpResult::Ok(OpOk::Getattr { attributes }) => {
             let _ = attributes.decode_values();
         }

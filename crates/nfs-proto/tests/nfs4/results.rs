@@ -209,6 +209,27 @@ fn newer_results() -> Vec<(OpOk<'static>, String)> {
     ]
 }
 
+fn xattr_results() -> Vec<(OpOk<'static>, String)> {
+    let names_bytes = format!("00000002 {NAME} {LONGER}");
+    let names: List<'static, &'static [u8]> = view(&names_bytes);
+    assert_eq!(names.iter().collect::<Vec<_>>(), [&b"name"[..], b"other"]);
+    let none = List::default();
+    vec![
+        (OpOk::Getxattr { value: b"other" }, LONGER.into()),
+        (OpOk::Getxattr { value: b"" }, "00000000".into()),
+        (OpOk::Setxattr { change: change() }, CHANGE.into()),
+        (
+            OpOk::Listxattrs { cookie: 0x1_0000_0002, names, eof: false },
+            format!("00000001 00000002 {names_bytes} 00000000"),
+        ),
+        (
+            OpOk::Listxattrs { cookie: 5, names: none, eof: true },
+            "00000000 00000005 00000000 00000001".into(),
+        ),
+        (OpOk::Removexattr { change: change() }, CHANGE.into()),
+    ]
+}
+
 fn failures() -> Vec<(OpResult<'static>, String)> {
     let owner = StateOwner { client: ClientId(5), owner: b"name" };
     let denied =
@@ -241,6 +262,7 @@ pub fn results() -> Vec<(OpResult<'static>, Vec<u8>)> {
         .chain(opened())
         .chain(state_results())
         .chain(newer_results())
+        .chain(xattr_results())
         .map(|(ok, text)| (OpResult::Ok(ok), format!("00000000 {text}")));
     successes
         .chain(failures())

@@ -16,6 +16,7 @@ use super::permission::{Caller, Protection};
 use super::types::{
     Attributes, Before, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
+use super::xattr::Xattrs;
 use crate::sync;
 
 /// Memory charged for each inode besides its data: state, table slot and locks, rounded up.
@@ -54,6 +55,8 @@ pub struct State {
     pub ctime: FileTime,
     /// Data, entries or target.
     pub body: Body,
+    /// Extended attributes, once there was one.
+    pub xattrs: Option<Box<Xattrs>>,
 }
 
 /// One object of the file system.
@@ -101,6 +104,7 @@ impl Inode {
             mtime: initial_time(set.mtime, now),
             ctime: now,
             body: new.body,
+            xattrs: None,
         };
         Self {
             id,

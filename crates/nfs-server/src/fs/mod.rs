@@ -34,6 +34,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod types;
+mod xattr;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -56,6 +57,7 @@ pub use self::types::{
     Attributes, Before, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError, LINKS_MAX,
     NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
 };
+pub use self::xattr::{XattrListing, XattrMode};
 
 use self::budget::{Budget, Charge};
 use self::directory::Directory;

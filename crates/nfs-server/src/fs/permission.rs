@@ -165,6 +165,30 @@ impl Caller {
         self.check_open(object, need)
     }
 
+    /// Checks for the right to read (READ) or change (WRITE) extended attributes. Only files and
+    /// directories have any. All users may write to a directory like `/tmp`, so the attributes of
+    /// one with the sticky bit are its owner's alone (Linux fs/xattr.c, `xattr_permission`).
+    ///
+    /// # Errors
+    /// `AccessDenied`; `NoXattr` or `NotPermitted` on other kinds; `NotPermitted` in a directory
+    /// with the sticky bit.
+    pub fn check_xattrs(
+        &self,
+        kind: FileKind,
+        object: Protection,
+        need: u32,
+    ) -> Result<(), FsError> {
+        let is_write = need == WRITE;
+        if !kind.has_xattrs() {
+            return Err(if is_write { FsError::NotPermitted } else { FsError::NoXattr });
+        }
+        let is_sticky = kind == FileKind::Directory && object.mode & STICKY != 0;
+        if is_write && is_sticky && self.is_checked() && self.uid != object.uid {
+            return Err(FsError::NotPermitted);
+        }
+        self.check(object, need)
+    }
+
     /// Checks whether an object may lose its name in `directory`, whose sticky bit allows it only
     /// to the owners of the two.
     ///

@@ -9,6 +9,18 @@ use thiserror::Error;
 
 /// Longest name of a directory entry, in bytes. **Source:** ext4 and XFS both allow 255.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Longest name of an extended attribute, in bytes. **Source:** XATTR_NAME_MAX of Linux, less the
+/// prefix `user.`, which is not sent.
+pub const XATTR_NAME_BYTES_MAX: usize = 255 - XATTR_PREFIX_BYTES;
+/// Largest value of an extended attribute, in bytes. **Source:** XATTR_SIZE_MAX of Linux.
+pub const XATTR_VALUE_BYTES_MAX: usize = 65_536;
+/// Names of all extended attributes of one object, each with its prefix and a NUL, in bytes: a
+/// longer list can't be read by listxattr(2). **Source:** XATTR_LIST_MAX of Linux.
+pub const XATTR_LIST_BYTES_MAX: usize = 65_536;
+/// Names and values of all extended attributes of one object, in bytes.
+pub const XATTRS_BYTES_MAX: u64 = 1 << 20;
+/// Length of the prefix `user.`, which clients add to each name.
+pub const XATTR_PREFIX_BYTES: usize = 5;
 /// Longest target of a symbolic link, in bytes. **Source:** PATH_MAX of Linux, less its NUL.
 pub const SYMLINK_BYTES_MAX: usize = 4095;
 /// Most hard links one file can have. **Source:** EXT4_LINK_MAX of Linux.
@@ -56,6 +68,13 @@ pub enum FileKind {
     Socket,
     /// A named pipe, kept as metadata only.
     Fifo,
+}
+
+impl FileKind {
+    /// Whether objects of this kind can have extended attributes of users. **Source:** xattr(7).
+    pub fn has_xattrs(self) -> bool {
+        matches!(self, Self::Regular | Self::Directory)
+    }
 }
 
 /// All attributes of one inode at one moment.
@@ -204,4 +223,10 @@ pub enum FsError {
     /// MKNOD of a kind that has its own procedure.
     #[error("unsupported file type")]
     BadType,
+    /// The object has no extended attribute of this name.
+    #[error("no such extended attribute")]
+    NoXattr,
+    /// The value is larger than `XATTR_VALUE_BYTES_MAX`.
+    #[error("value of an extended attribute too large")]
+    XattrTooBig,
 }

@@ -98,6 +98,8 @@ impl From<FsError> for Status {
             FsError::BadCookie => Self::BadCookie,
             FsError::Past => Self::NxIo,
             FsError::BadType => Self::BadType,
+            FsError::NoXattr => Self::NoXattr,
+            FsError::XattrTooBig => Self::XattrTooBig,
         }
     }
 }

@@ -3,8 +3,8 @@
 //! The change attribute is the time of the last change, which grows with each change of an inode.
 //! Owners are numbers written as strings. There is one file system with one fsid.
 //!
-//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12.2; RFC 7530 section
-//! 5.9 (numbers as owners).
+//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12.2, RFC 8276
+//! section 8.2; RFC 7530 section 5.9 (numbers as owners).
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -101,7 +101,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Attributes that a minor version supports.
 fn supported(minor: u32) -> Bitmap {
     let since_v4_1 = Bitmap::of(&[number::SUPPATTR_EXCLCREAT]);
-    let since_v4_2 = Bitmap::of(&[number::CHANGE_ATTR_TYPE, number::SPACE_FREED]);
+    let since_v4_2 =
+        Bitmap::of(&[number::CHANGE_ATTR_TYPE, number::SPACE_FREED, number::XATTR_SUPPORT]);
     match minor {
         0 => SUPPORTED,
         1 => SUPPORTED.union(since_v4_1),
@@ -183,6 +184,7 @@ impl Service {
         }
         if minor > 1 {
             values.change_type = Some(CHANGE_IS_MONOTONIC);
+            values.xattr_support = Some(true);
             values.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });
         }
         // All other values are copies of fields. These sum over tables, so they are computed only

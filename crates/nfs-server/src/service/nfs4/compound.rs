@@ -267,7 +267,9 @@ impl Service {
             Op::Create { kind, name, attributes } => self.op_create(kind, name, &attributes, run),
             Op::Getattr { request } => self.op_getattr(request, run),
             Op::Getfh => self.op_getfh(run),
+            Op::Getxattr { name } => self.op_getxattr(name, run),
             Op::Link { name } => self.op_link(name, run),
+            Op::Listxattrs { cookie, maxcount } => self.op_listxattrs(cookie, maxcount, run),
             Op::Lookup { name } => self.op_lookup(name, run),
             Op::Lookupp => self.op_lookupp(run),
             Op::Nverify { attributes } => self.op_verify(&attributes, &OpOk::Nverify, run),
@@ -279,11 +281,13 @@ impl Service {
             }
             Op::Readlink => self.op_readlink(run),
             Op::Remove { name } => self.op_remove(name, run),
+            Op::Removexattr { name } => self.op_removexattr(name, run),
             Op::Rename { from, to } => self.op_rename(from, to, run),
             Op::Restorefh => run.restore_handle(),
             Op::Savefh => run.save_handle(),
             Op::Secinfo { name } => self.op_secinfo(name, run),
             Op::SecinfoNoName { style } => self.op_secinfo_no_name(style, run),
+            Op::Setxattr { option, name, value } => self.op_setxattr(option, name, value, run),
             Op::Verify { attributes } => self.op_verify(&attributes, &OpOk::Verify, run),
             _ => self.carry_out_on_state(op, run),
         }

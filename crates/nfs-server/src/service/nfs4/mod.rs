@@ -5,7 +5,7 @@
 //! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. No
 //! delegations and no layouts are given, so no client is ever called back.
 //!
-//! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 (v4.2).
+//! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 and 8276 (v4.2).
 
 mod answer;
 mod attributes;
@@ -21,6 +21,7 @@ mod opens;
 mod sessions;
 mod sparse;
 mod state;
+mod xattrs;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{OpOk, Stateid};

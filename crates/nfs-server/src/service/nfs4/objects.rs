@@ -11,12 +11,13 @@ use nfs_proto::rpc::{AUTH_NONE, AUTH_SYS};
 
 use super::attributes::{Owners, check_readable};
 use super::names::check_name;
+use super::xattrs::{XATTR_ACCESS_ALL, xattr_access_on};
 use super::{Outcome, Run};
 use crate::fs::InodeId;
 use crate::service::Service;
 use crate::service::convert::{granted_access, handle, meaningful_access};
 
-/// All rights that v4 knows. **Source:** RFC 7530 section 16.1.
+/// All rights that v4 knows, but those of v4.2. **Source:** RFC 7530 section 16.1.
 const ACCESS_ALL: u32 = access::READ
     | access::LOOKUP
     | access::MODIFY
@@ -81,11 +82,14 @@ impl Service {
 
     pub(super) fn op_access(&mut self, requested: u32, run: &mut Run<'_>) -> Outcome {
         let found = self.shared.fs.attributes(run.current()?)?;
-        if requested & !ACCESS_ALL != 0 {
+        let known = if run.minor < 2 { ACCESS_ALL } else { ACCESS_ALL | XATTR_ACCESS_ALL };
+        if requested & !known != 0 {
             return Err(Status::Inval.into());
         }
-        let supported = meaningful_access(requested, found.kind);
-        let access = granted_access(requested, &found, &run.context.caller);
+        let caller = &run.context.caller;
+        let xattrs = xattr_access_on(requested, &found, caller);
+        let supported = meaningful_access(requested, found.kind) | xattrs.supported;
+        let access = granted_access(requested, &found, caller) | xattrs.granted;
         run.succeed(&OpOk::Access { supported, access })
     }
 

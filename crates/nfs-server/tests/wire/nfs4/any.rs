@@ -6,7 +6,7 @@
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
     Bitmap, Claim, ClientId, CreateKind, Fattr, FileHandle, List, LockType, Locker, Op, OpenHow,
-    StableHow, StateOwner, Stateid, Verifier,
+    StableHow, StateOwner, Stateid, Verifier, XattrOption,
 };
 use nfs_server::ServerConfig;
 
@@ -16,6 +16,9 @@ use crate::client::start;
 const ROUNDS: u32 = 1_500;
 const NUMBERS: [u64; 8] = [0, 1, 2, 5, 4096, 300_000, u64::MAX - 1, u64::MAX];
 const NAMES: [&[u8]; 8] = [b"export", b"a", b"b", b"d", b"", b"..", b"x/y", &[b'n'; 300]];
+
+/// Larger than an extended attribute may be.
+static LARGE_VALUE: [u8; 65_537] = [b'v'; 65_537];
 
 /// Numbers of one seed. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
 struct Draw(u64);
@@ -53,12 +56,13 @@ impl<'a> Pools<'a> {
     fn op(&self, draw: &mut Draw) -> Op<'a> {
         let name = draw.of(&NAMES);
         let stateid = draw.of(&self.stateids);
-        match draw.below(8) {
+        match draw.below(9) {
             0 => Op::Putfh { file: draw.of(&self.files) },
             1 => self.directory_op(name, draw),
             2 | 3 => self.object_op(stateid, draw),
             4 | 5 => self.data_op(stateid, draw),
             6 => self.open_op(name, stateid, draw),
+            7 => xattr_op(name, draw),
             _ => self.lock_op(stateid, draw),
         }
     }
@@ -158,6 +162,18 @@ impl<'a> Pools<'a> {
             Op::FreeStateid { stateid },
         ])
     }
+}
+
+fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
+    let (cookie, maxcount) = (draw.number(), draw.short());
+    let option = draw.of(&[XattrOption::Either, XattrOption::Create, XattrOption::Replace]);
+    let value = draw.of(&[&b"value"[..], b"", &LARGE_VALUE[..65_536], &LARGE_VALUE]);
+    draw.of(&[
+        Op::Getxattr { name },
+        Op::Setxattr { option, name, value },
+        Op::Listxattrs { cookie, maxcount },
+        Op::Removexattr { name },
+    ])
 }
 
 /// Asks whatever comes, and looks at each answer.

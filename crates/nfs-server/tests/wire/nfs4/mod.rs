@@ -10,3 +10,4 @@ mod grace;
 mod names;
 mod plain;
 mod sessions;
+mod xattrs;
