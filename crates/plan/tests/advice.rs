@@ -36,8 +36,8 @@ fn flags_of(text: &str) -> Vec<(String, String)> {
 }
 
 /// Flags of a campaign that any run takes.
-const OF_CAMPAIGNS: [(&str, &str); 4] =
-    [("trials", "5"), ("trials", "10"), ("discard", "cached"), ("backend", "posix")];
+const OF_CAMPAIGNS: [(&str, &str); 3] =
+    [("trials", "5"), ("discard", "cached"), ("backend", "posix")];
 
 /// Says whether a code can be raised in a run at all.
 fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {

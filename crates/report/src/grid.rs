@@ -3,6 +3,8 @@
 //! [`Grid`] is the principal type. Nothing depends on the terminal; control characters in names
 //! are replaced, so that a table can't move the cursor of the reader's terminal.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr;
 
 /// Space between two columns.
@@ -10,6 +12,13 @@ pub const GAP: &str = "  ";
 
 /// The signs that mark a best or worst number.
 const SIGNS: [char; 2] = ['▲', '▼'];
+
+/// The units that stay in the line of their number.
+const UNITS: [&str; 31] = [
+    "%", "B", "KiB", "MiB", "GiB", "TiB", "B/s", "kB/s", "MB/s", "GB/s", "MiB/s", "op/s", "kop/s",
+    "Mop/s", "op", "ops", "ns", "µs", "ms", "s", "min", "h", "s/GiB", "µs/op", "bit/s", "kbit/s",
+    "Mbit/s", "Gbit/s", "kHz", "MHz", "GHz",
+];
 
 /// To which side a column's cells are pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,10 +187,19 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
 }
 
 /// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone, and
-/// words joined by a no-break space are kept together.
+/// words joined by a no-break space are kept together, as are a number and its unit.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in text.split_ascii_whitespace() {
+    let mut words = text.split_ascii_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let mut word = Cow::Borrowed(word);
+        if ends_in_number(&word)
+            && let Some(unit) =
+                words.next_if(|next| is_unit(next) && width(&word) + 1 + width(next) <= width_max)
+        {
+            word.to_mut().extend([" ", unit]);
+        }
+        let word = word.as_ref();
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
@@ -193,6 +211,17 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whether a unit may follow a word.
+fn ends_in_number(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a word is a unit, with or without the punctuation of a sentence.
+fn is_unit(word: &str) -> bool {
+    let bare = word.trim_end_matches(['.', ',', ';', ':', ')', ']']);
+    UNITS.contains(&bare)
 }
 
 fn clean_all(cells: &[String]) -> Vec<String> {
@@ -249,6 +278,14 @@ long name  the server does not
            any more
 ";
         assert_eq!(grid.render(31), expected);
+    }
+
+    #[test]
+    fn a_number_and_its_unit_stay_in_one_line() {
+        let text = "mixed up to 105 kop/s on uring (±7 %); 4 times";
+        assert_eq!(wrap(text, 15), ["mixed up to", "105 kop/s on", "uring (±7 %); 4", "times"]);
+        // Where both together are too wide, they are parted.
+        assert_eq!(wrap("105 kop/s", 6), ["105", "kop/s"]);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use model::units::parse_time_ns;
 use model::{Campaign, CampaignState, CaveatCode, Question, Severity};
 
-use crate::sheet::Sheet;
+use crate::sheet::{Row, Sheet};
 
 /// A suggestion for what to do after a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub enum NextStep {
     /// Repeat it with a flag that settles its most frequent caveat.
     Settle {
         /// The flag with its value.
-        flag: &'static str,
+        flag: String,
         /// The caveat that it settles.
         caveat: CaveatCode,
         /// Results that have the caveat, and all results.
@@ -40,29 +41,105 @@ impl NextStep {
         if campaign.question != Question::Figures {
             return Self::View;
         }
-        // Only caveats that take from a result count: notes say how to read it, and no flag helps
-        // against a fault of the target or against other programs on the machine.
         let sheet = Sheet::of(campaign);
-        let mut counts: BTreeMap<CaveatCode, (usize, &'static str)> = BTreeMap::new();
-        for row in &sheet.rows {
-            for caveat in &row.judged.caveats {
-                if caveat.code.severity() >= Severity::Degraded
-                    && let Some(flag) = caveat.code.flag_for(&row.run.spec, row.judged.pass)
-                {
-                    counts.entry(caveat.code).or_insert((0, flag)).0 += 1;
-                }
-            }
-        }
-        let mut largest = None;
-        for (caveat, (count, flag)) in counts {
-            // Of equally frequent ones the first in the order of codes, which is that of weight.
-            if largest.is_none_or(|(_, known, _)| count > known) {
-                largest = Some((caveat, count, flag));
-            }
-        }
-        if let Some((caveat, count, flag)) = largest {
-            return Self::Settle { flag, caveat, results: [count, sheet.rows.len()] };
+        if let Some((caveat, remedy)) = most_frequent(&sheet) {
+            let flag = remedy.flag(campaign);
+            return Self::Settle { flag, caveat, results: [remedy.results, sheet.rows.len()] };
         }
         if sheet.columns.is_empty() { Self::Explore } else { Self::View }
     }
+}
+
+/// A way to settle a caveat in some results.
+struct Remedy {
+    /// The results that have the caveat and that it settles.
+    results: usize,
+    means: Means,
+}
+
+/// The kind of a remedy.
+#[derive(Clone, Copy)]
+enum Means {
+    /// Another value of a setting.
+    Flag(&'static str),
+    /// More trials: as many as the result with the greatest need has to have, and how many times
+    /// those are of what it has.
+    Trials {
+        /// The number of trials of each run.
+        needed: u32,
+        /// The same as a multiple of the trials made.
+        times: f64,
+    },
+}
+
+impl Remedy {
+    /// Writes the remedy as flags of `dfsbench run`.
+    fn flag(&self, campaign: &Campaign) -> String {
+        match self.means {
+            Means::Flag(flag) => flag.to_owned(),
+            // Trials of a campaign with a budget end when that is spent, so it must grow, too.
+            Means::Trials { needed, times } => match budget_ns(campaign) {
+                None => format!("--trials {needed}"),
+                Some(budget_ns) => {
+                    let minutes = (budget_ns as f64 / 60e9 * times).ceil();
+                    format!("--trials {needed} --budget {minutes}m")
+                }
+            },
+        }
+    }
+}
+
+/// Returns the most frequent caveat that a flag settles, with the flag.
+///
+/// Only caveats that take from a result count: notes say how to read it, and no flag helps
+/// against a fault of the target or against other programs on the machine.
+fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
+    let mut remedies: BTreeMap<CaveatCode, Remedy> = BTreeMap::new();
+    for row in &sheet.rows {
+        for caveat in &row.judged.caveats {
+            if caveat.code.severity() < Severity::Degraded {
+                continue;
+            }
+            let Some(means) = means_for(row, caveat.code) else { continue };
+            let remedy = remedies.entry(caveat.code).or_insert(Remedy { results: 0, means });
+            remedy.results += 1;
+            if let (Means::Trials { needed: known, .. }, Means::Trials { needed, .. }) =
+                (remedy.means, means)
+                && needed > known
+            {
+                remedy.means = means;
+            }
+        }
+    }
+    let mut largest: Option<(CaveatCode, Remedy)> = None;
+    for (caveat, remedy) in remedies {
+        // Of equally frequent ones the first in the order of codes, which is that of weight.
+        if largest.as_ref().is_none_or(|(_, known)| remedy.results > known.results) {
+            largest = Some((caveat, remedy));
+        }
+    }
+    largest
+}
+
+/// Returns what settles a caveat of a row; `None` where nothing does that the run accepts.
+fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<Means> {
+    if caveat.needs_trials() {
+        let needed = row.judged.trials_to_settle(caveat)?;
+        let times = f64::from(needed) / f64::from(row.judged.trials_made.max(1));
+        return Some(Means::Trials { needed, times });
+    }
+    caveat.flag_for(&row.run.spec, row.judged.pass).map(Means::Flag)
+}
+
+/// Returns the budget of a campaign's plan, which stands at the head of it; `None` without one.
+fn budget_ns(campaign: &Campaign) -> Option<u64> {
+    for line in campaign.plan_toml.lines() {
+        if line.starts_with('[') {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("budget = ") {
+            return parse_time_ns(value.trim_matches('"')).ok();
+        }
+    }
+    None
 }

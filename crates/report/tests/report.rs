@@ -213,12 +213,56 @@ fn the_next_step_fits_the_campaign() {
     }
     let results = [campaign.runs.len() * campaign.runs[0].spec.passes().len(); 2];
     let caveat = CaveatCode::TooFewTrials;
-    let settle = NextStep::Settle { flag: "--trials 5", caveat, results };
+    let settle = NextStep::Settle { flag: "--trials 5".to_owned(), caveat, results };
     assert_eq!(NextStep::of(&campaign), settle);
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
     assert_eq!(NextStep::of(&campaign), NextStep::View);
     campaign.state = model::CampaignState::Interrupted;
     assert_eq!(NextStep::of(&campaign), NextStep::Resume);
+}
+
+/// A campaign of so many trials each, which take turns at two rates: half the interval is so many
+/// percent of the median.
+fn alternating(trials: u32, percent: u64) -> Campaign {
+    let mut campaign = sweep();
+    for run in &mut campaign.runs {
+        let first = run.trials[0].clone();
+        run.trials.clear();
+        for index in 0..trials {
+            let mut trial = first.clone();
+            trial.index = index;
+            // No two neighbours are alike, and none is an outlier.
+            for pass in &mut trial.passes {
+                let way = if index % 2 == 0 { 100 + percent } else { 100 - percent };
+                pass.window_ns = 10_000_000_000_000 / way / 10;
+            }
+            run.trials.push(trial);
+        }
+    }
+    campaign
+}
+
+#[test]
+fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
+    let advised = |campaign: &Campaign| match NextStep::of(campaign) {
+        NextStep::Settle { flag, caveat, .. } => Some((flag, caveat)),
+        _ => None,
+    };
+    // ± 14 %, at most ± 10 %: 14 x 1.96 trials are 28.
+    let mut wide = alternating(14, 14);
+    let (flag, caveat) = advised(&wide).unwrap();
+    assert_eq!(caveat, CaveatCode::WideInterval);
+    let trials: u32 = flag.strip_prefix("--trials ").unwrap().parse().unwrap();
+    assert!((25..=35).contains(&trials), "{flag}");
+    // A budget would end them before.
+    wide.plan_toml = "trials = 15\nbudget = \"70s\"\n[server]\n".to_owned();
+    let (flag, _) = advised(&wide).unwrap();
+    assert_eq!(flag, format!("--trials {trials} --budget 3m"));
+    // ± 60 % would take 500 trials, and ± 5 % needs none.
+    for percent in [60, 5] {
+        let other = advised(&alternating(14, percent));
+        assert!(other.is_none_or(|(_, caveat)| caveat != CaveatCode::WideInterval), "{percent}");
+    }
 }
 
 #[test]

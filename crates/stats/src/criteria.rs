@@ -30,6 +30,13 @@ pub const SETTLED_TRIALS_MIN: usize = 5;
 /// two targets that differ by less than 20 % could not be distinguished then.
 pub const HALF_WIDTH_SHARE_MAX: f64 = 0.10;
 
+/// More trials than this are not advised for a narrower interval: a target that varies so much
+/// needs another remedy.
+pub const ADVISED_TRIALS_MAX: u32 = 100;
+
+/// Trials that are advised where fewer have an outlier.
+pub const ADVISED_AGAINST_OUTLIERS: u32 = 10;
+
 /// Modified z-score that the farthest of 5, 6, 7 ... 30 trials exceeds in one of 200 rows of
 /// normally distributed noise. The usual 3.5 is meant for large samples: of five sound trials it
 /// would condemn one in every fifth row, since their median deviation rests on two distances.

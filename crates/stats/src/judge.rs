@@ -10,7 +10,9 @@ use model::{
     Trial, TrialState, Verdict, WorkingSet,
 };
 
-use crate::criteria::SETTLED_TRIALS_MIN;
+use crate::criteria::{
+    ADVISED_AGAINST_OUTLIERS, ADVISED_TRIALS_MAX, HALF_WIDTH_SHARE_MAX, SETTLED_TRIALS_MIN,
+};
 use crate::fairness::Fairness;
 use crate::host_balance::HostsCompared;
 use crate::outlier;
@@ -81,6 +83,30 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// Returns the number of trials with which a caveat about the trials would probably not be
+    /// raised again; `None` where more trials settle nothing, or too many would be needed.
+    pub fn trials_to_settle(&self, code: CaveatCode) -> Option<u32> {
+        let made = self.trials_made;
+        let needed = match code {
+            CaveatCode::TooFewTrials => SETTLED_TRIALS_MIN as u32,
+            // Of ten trials an outlier moves the median little, and a rule may leave it out.
+            CaveatCode::Outlier => ADVISED_AGAINST_OUTLIERS,
+            CaveatCode::WideInterval => {
+                // An interval narrows with the square root of the number of trials. Trials that
+                // were set aside come again in the same share, so all that were made are scaled.
+                let excess = self.rate.as_ref()?.half_width_share()? / HALF_WIDTH_SHARE_MAX;
+                let needed = (f64::from(made) * excess * excess).ceil();
+                // The width is an estimate itself: the number is rounded up to a multiple of five.
+                if needed > f64::from(ADVISED_TRIALS_MAX) {
+                    return None;
+                }
+                (needed as u32).next_multiple_of(5)
+            }
+            _ => return None,
+        };
+        if needed > made { Some(needed) } else { None }
+    }
+
     /// Gives a number per second the unit of this pass.
     pub const fn shown(&self, per_s: f64) -> Rate {
         Rate::of_pass(self.pass, per_s)
