@@ -12,6 +12,7 @@ use nfs_proto::client::{
     ProtocolVersion, Retry, SeekWhat, Session,
 };
 use nfs_proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, StableHow};
+use nfs_proto::nfs4::XattrOption;
 use nfs_proto::record::{Mark, append_fragmented};
 use nfs_proto::rpc::ReplyHeader;
 use nfs_proto::wire::Wire;
@@ -459,6 +460,12 @@ pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'
         27 => Operation::ReadPlus { file, offset, count },
         28 => Operation::Copy { from: file, from_offset: offset, to: other, to_offset: 0, len },
         29 => Operation::Create { dir, name, how: CreateHow::Unchecked(attributes) },
+        30 => match count % 4 {
+            0 => Operation::Getxattr { file, name },
+            1 => Operation::Setxattr { file, option: XattrOption::Either, name, value: b"value" },
+            2 => Operation::Listxattrs { file, cookie: offset, bytes: count },
+            _ => Operation::Removexattr { file, name },
+        },
         _ => Operation::Read { file, offset, count },
     }
 }

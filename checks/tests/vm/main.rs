@@ -13,6 +13,7 @@ mod plans;
 mod questions;
 mod secured;
 mod stages;
+mod xattrs;
 
 use std::time::{Duration, Instant};
 

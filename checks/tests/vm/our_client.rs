@@ -8,7 +8,7 @@ use checks::checks;
 use checks::vm::peer::{self, OLD_SERVER, SERVER};
 
 use super::stages::{Stage, run_in};
-use super::{NEW, OLD};
+use super::{NEW, OLD, xattrs};
 
 const UDP: &str = "version=3&proto=udp";
 
@@ -19,6 +19,12 @@ checks! {
     kernel_6_12_mounts_our_server_v4_2: 200 s, mounted(NEW, "4.2");
     kernel_6_1_mounts_our_server_v4_1: 200 s, mounted(OLD, "4.1");
     kernel_6_1_mounts_our_server_v4_2: 200 s, mounted(OLD, "4.2");
+    kernel_6_12_sets_extended_attributes_at_our_server: 200 s, {
+        run_in(Stage::OurServer, |lab| xattrs::check(lab, NEW))
+    };
+    kernel_6_1_sets_extended_attributes_at_our_server: 200 s, {
+        run_in(Stage::OurServer, |lab| xattrs::check(lab, OLD))
+    };
     our_probe_finds_the_versions: 100 s, {
         run_in(Stage::Udp, |lab| peer::check_probe(lab, &["3", "4.0", "4.1", "4.2"]))
     };

@@ -56,5 +56,9 @@ const fn procedures_of(kind: OperationKind) -> Procedures {
         Kind::Seek => (None, None, Some(OpCode::Seek)),
         Kind::ReadPlus => (None, None, Some(OpCode::ReadPlus)),
         Kind::Copy => (None, None, Some(OpCode::Copy)),
+        Kind::Getxattr => (None, None, Some(OpCode::Getxattr)),
+        Kind::Setxattr => (None, None, Some(OpCode::Setxattr)),
+        Kind::Listxattrs => (None, None, Some(OpCode::Listxattrs)),
+        Kind::Removexattr => (None, None, Some(OpCode::Removexattr)),
     }
 }

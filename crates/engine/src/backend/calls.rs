@@ -10,8 +10,14 @@ pub use nfs_client::proto::client::OperationKind;
 const KINDS: usize = OperationKind::ALL.len();
 
 /// Calls by kind of operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calls([u64; KINDS]);
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self([0; KINDS])
+    }
+}
 
 impl Calls {
     /// Adopts the counts of each kind that were made elsewhere.

@@ -16,6 +16,7 @@ mod data;
 mod names;
 mod rig;
 mod space;
+mod xattrs;
 
 use address::Settings;
 use rig::Rig;
@@ -34,7 +35,7 @@ const fn always(name: &'static str, run: fn(&mut Rig) -> Done) -> Check {
     Check { name, applies: |_| true, run }
 }
 
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     always("names are made, found, renamed and removed", names::life),
     always("errors are those of the protocol", names::errors),
     always("attributes are set and read", names::attributes),
@@ -49,6 +50,7 @@ const CHECKS: [Check; 14] = [
     always("limits of the file system", space::limits),
     Check { name: "holes and reservations", applies: rig::is_v42, run: space::holes },
     Check { name: "a copy that the server makes", applies: rig::is_v42, run: space::copy },
+    Check { name: "extended attributes", applies: rig::is_v42, run: xattrs::all },
 ];
 
 fn main() -> ExitCode {

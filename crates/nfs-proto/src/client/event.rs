@@ -18,7 +18,8 @@ pub type Attributes = nfs3::Fattr;
 /// The result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE.
+    /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE, and
+    /// changes of extended attributes.
     Done,
     /// The result of GETATTR.
     Attributes(Attributes),
@@ -81,6 +82,18 @@ pub enum Outcome {
     Listing,
     /// The result of READLINK: see [`Event::target`].
     Target,
+    /// The result of GETXATTR; [`Event::result_of`] has the value.
+    XattrValue {
+        /// Length of the value in bytes.
+        len: u32,
+    },
+    /// The result of LISTXATTRS; [`Event::result_of`] has the names.
+    XattrNames {
+        /// Cookie with which the listing goes on.
+        cookie: u64,
+        /// Whether these are the last names.
+        eof: bool,
+    },
     /// The result of any other call: decode [`Event::body`].
     Raw,
 }

@@ -3,10 +3,11 @@
 //! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version
 //! lacks is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes
 //! its place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in
-//! counters and messages. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862.
+//! counters and messages. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862, RFC 8276.
 
 use super::file::File;
 use crate::nfs3::{self, CreateHow, MknodWhat, Sattr, StableHow, Verifier};
+use crate::nfs4::XattrOption;
 use crate::program::Call;
 use crate::rpc::ProcedureId;
 use crate::{mount3, nfs4, portmap};
@@ -131,6 +132,15 @@ pub enum Operation<'a> {
     ReadPlus { file: &'a File, offset: u64, count: u32 },
     /// Has the server copy `len` bytes; 0 means to the end.
     Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 },
+    /// Gets the value of an extended attribute. Names have no prefix such as `user.` here.
+    Getxattr { file: &'a File, name: &'a [u8] },
+    /// Sets an extended attribute; the value is copied.
+    Setxattr { file: &'a File, option: XattrOption, name: &'a [u8], value: &'a [u8] },
+    /// Lists the names of extended attributes after `cookie` (0: from the start) in a reply of at
+    /// most `bytes`.
+    Listxattrs { file: &'a File, cookie: u64, bytes: u32 },
+    /// Removes an extended attribute.
+    Removexattr { file: &'a File, name: &'a [u8] },
 }
 
 impl Operation<'_> {
@@ -166,6 +176,10 @@ impl Operation<'_> {
             Self::Seek { .. } => OperationKind::Seek,
             Self::ReadPlus { .. } => OperationKind::ReadPlus,
             Self::Copy { .. } => OperationKind::Copy,
+            Self::Getxattr { .. } => OperationKind::Getxattr,
+            Self::Setxattr { .. } => OperationKind::Setxattr,
+            Self::Listxattrs { .. } => OperationKind::Listxattrs,
+            Self::Removexattr { .. } => OperationKind::Removexattr,
         }
     }
 
@@ -179,6 +193,7 @@ impl Operation<'_> {
             // the server still has it; counting it as idempotent would turn a lost reply into EXIST
             // now and then.
             Self::Create { how, .. } => matches!(how, CreateHow::Unchecked(_)),
+            Self::Setxattr { option, .. } => !matches!(option, XattrOption::Create),
             Self::Mkdir { .. }
             | Self::Symlink { .. }
             | Self::Mknod { .. }
@@ -188,7 +203,8 @@ impl Operation<'_> {
             | Self::Link { .. }
             | Self::Open { .. }
             | Self::Close { .. }
-            | Self::Copy { .. } => false,
+            | Self::Copy { .. }
+            | Self::Removexattr { .. } => false,
             _ => true,
         }
     }
@@ -247,6 +263,10 @@ kinds! {
     Seek = "SEEK";
     ReadPlus = "READ_PLUS";
     Copy = "COPY";
+    Getxattr = "GETXATTR";
+    Setxattr = "SETXATTR";
+    Listxattrs = "LISTXATTRS";
+    Removexattr = "REMOVEXATTR";
 }
 
 impl std::fmt::Display for OperationKind {

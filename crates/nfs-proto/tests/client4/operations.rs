@@ -1,6 +1,6 @@
 //! What the session says for each operation, and how it understands the reply.
 
-use nfs_proto::nfs4::Segment;
+use nfs_proto::nfs4::{ChangeInfo, List, Segment, XattrOption};
 
 use super::*;
 
@@ -60,6 +60,51 @@ fn what_the_minor_version_lacks_is_refused() {
     assert_eq!(seen.ops()[2], Op::Seek { stateid: OPENED, offset: 3, what: 1 });
     answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::Seek { eof: true, offset: 8 })]);
     assert_eq!(result(&mut session), Ok(Outcome::Found { offset: 8, eof: true }));
+}
+
+#[test]
+fn extended_attributes_are_operations_of_v4_2() {
+    let (file, name, option) = (&file(), &b"name"[..], XattrOption::Create);
+    let change = ChangeInfo::default();
+    let names = List::default();
+    let mut older = client(ProtocolVersion::V4_1, 4);
+    for (operation, op, ok, outcome) in [
+        (
+            Operation::Getxattr { file, name },
+            Op::Getxattr { name },
+            OpOk::Getxattr { value: b"value" },
+            Outcome::XattrValue { len: 5 },
+        ),
+        (
+            Operation::Setxattr { file, option, name, value: b"value" },
+            Op::Setxattr { option, name, value: b"value" },
+            OpOk::Setxattr { change },
+            Outcome::Done,
+        ),
+        (
+            Operation::Listxattrs { file, cookie: 3, bytes: 4096 },
+            Op::Listxattrs { cookie: 3, maxcount: 4096 },
+            OpOk::Listxattrs { cookie: 7, names, eof: true },
+            Outcome::XattrNames { cookie: 7, eof: true },
+        ),
+        (
+            Operation::Removexattr { file, name },
+            Op::Removexattr { name },
+            OpOk::Removexattr { change },
+            Outcome::Done,
+        ),
+    ] {
+        let (kind, version) = (operation.kind(), ProtocolVersion::V4_1);
+        let unsupported = StartError::Unsupported { kind, version };
+        assert_eq!(older.start(0, 1, &operation), Err(unsupported));
+        let mut session = client(ProtocolVersion::V4_2, 4);
+        let seen = start(&mut session, &operation);
+        assert_eq!(seen.ops()[2], op);
+        answer(&mut session, &seen, &[PUTFH, OpResult::Ok(ok)]);
+        let event = session.poll_event().expect("the call has ended");
+        assert_eq!((event.result, event.result_of(op.code())), (Ok(outcome), Ok(ok)));
+    }
+    assert_eq!(older.in_flight(), 0);
 }
 
 #[test]

@@ -44,7 +44,11 @@ pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
         | OperationKind::Deallocate
         | OperationKind::Seek
         | OperationKind::ReadPlus
-        | OperationKind::Copy => return None,
+        | OperationKind::Copy
+        | OperationKind::Getxattr
+        | OperationKind::Setxattr
+        | OperationKind::Listxattrs
+        | OperationKind::Removexattr => return None,
     })
 }
 

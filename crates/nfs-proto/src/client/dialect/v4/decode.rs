@@ -142,7 +142,9 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
         | (OperationKind::Link, OpOk::Link { .. })
         | (OperationKind::Close, OpOk::Close { .. })
         | (OperationKind::Allocate, OpOk::Allocate)
-        | (OperationKind::Deallocate, OpOk::Deallocate) => Outcome::Done,
+        | (OperationKind::Deallocate, OpOk::Deallocate)
+        | (OperationKind::Setxattr, OpOk::Setxattr { .. })
+        | (OperationKind::Removexattr, OpOk::Removexattr { .. }) => Outcome::Done,
         (OperationKind::Access, OpOk::Access { access, .. }) => Outcome::Access(*access),
         (OperationKind::Read, OpOk::Read { eof, data }) => {
             Outcome::Read { count: data.len() as u32, eof: *eof }
@@ -164,6 +166,12 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
         }
         (OperationKind::Readlink, OpOk::Readlink { .. }) => Outcome::Target,
         (OperationKind::ReadPlus, OpOk::ReadPlus { eof, .. }) => Outcome::Segments { eof: *eof },
+        (OperationKind::Getxattr, OpOk::Getxattr { value }) => {
+            Outcome::XattrValue { len: value.len() as u32 }
+        }
+        (OperationKind::Listxattrs, OpOk::Listxattrs { cookie, eof, .. }) => {
+            Outcome::XattrNames { cookie: *cookie, eof: *eof }
+        }
         _ => return None,
     })
 }

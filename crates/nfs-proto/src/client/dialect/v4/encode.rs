@@ -1,6 +1,7 @@
 //! Says an operation as a compound: handles first, then what is done, then what is requested of it.
 //!
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276
+//! section 8.4.
 
 use super::super::super::file::File;
 use super::super::super::operation::{Data, OpenAccess, Operation, OperationKind, SeekWhat};
@@ -127,6 +128,10 @@ pub(in super::super) fn has_operation(version: ProtocolVersion, kind: OperationK
             | OperationKind::Seek
             | OperationKind::ReadPlus
             | OperationKind::Copy
+            | OperationKind::Getxattr
+            | OperationKind::Setxattr
+            | OperationKind::Listxattrs
+            | OperationKind::Removexattr
     );
     !newer || version >= ProtocolVersion::V4_2
 }
@@ -256,6 +261,14 @@ fn encode_name_operation(compound: &mut Compound<'_>, operation: &Operation<'_>)
             compound.push_saved_and_current(file, dir);
             compound.builder.push(&Op::Link { name });
         }
+        Operation::Setxattr { file, option, name, value } => {
+            compound.push_putfh(file);
+            compound.builder.push(&Op::Setxattr { option, name, value });
+        }
+        Operation::Removexattr { file, name } => {
+            compound.push_putfh(file);
+            compound.builder.push(&Op::Removexattr { name });
+        }
         _ => encode_query(compound, operation),
     }
 }
@@ -271,6 +284,10 @@ fn encode_query(compound: &mut Compound<'_>, operation: &Operation<'_>) {
         }
         Operation::ReaddirPlus { dir, cursor, bytes } => {
             (dir, readdir_op(cursor.cookie, cursor.verifier, bytes, ENTRY_PLUS))
+        }
+        Operation::Getxattr { file, name } => (file, Op::Getxattr { name }),
+        Operation::Listxattrs { file, cookie, bytes } => {
+            (file, Op::Listxattrs { cookie, maxcount: bytes })
         }
         Operation::Fsstat { root } => (root, Op::Getattr { request: FSSTAT }),
         Operation::Fsinfo { root } => (root, Op::Getattr { request: FSINFO }),
