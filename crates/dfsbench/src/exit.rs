@@ -55,7 +55,9 @@ impl From<ExportError> for Failure {
                 reason: source.to_string(),
                 hint: "name a directory where there is room",
             },
-            error @ ExportError::Exists(_) => Self::Usage(error.to_string()),
+            error @ (ExportError::Exists(_) | ExportError::NoParquet) => {
+                Self::Usage(error.to_string())
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! is included, for readers that want rates at once. All files come from one state of the results,
 //! and the directory appears when it is complete or not at all.
 
+#[cfg(feature = "parquet")]
 mod parquet;
 mod text;
 
@@ -58,6 +59,12 @@ pub struct Exported {
 /// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
+    /// The program was built without the feature `parquet`.
+    #[error(
+        "this dfsbench was built without Parquet (hint: `--format csv` and `--format json` have the \
+         same tables; `cargo build --release --features parquet` builds it in)"
+    )]
+    NoParquet,
     /// The results can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -77,6 +84,7 @@ pub enum ExportError {
 /// The writer of one table's file.
 enum Sink {
     Text(text::Writer),
+    #[cfg(feature = "parquet")]
     Parquet(parquet::Writer),
 }
 
@@ -85,7 +93,10 @@ impl Sink {
     fn open(directory: &Path, table: &Table, format: ExportFormat) -> io::Result<Self> {
         let path = &directory.join(format!("{}.{}", table.name, format.file_extension()));
         Ok(match format {
+            #[cfg(feature = "parquet")]
             ExportFormat::Parquet => Self::Parquet(parquet::Writer::open(path, table)?),
+            #[cfg(not(feature = "parquet"))]
+            ExportFormat::Parquet => return Err(io::ErrorKind::Unsupported.into()),
             ExportFormat::Csv => Self::Text(text::Writer::begin_csv(path, table)?),
             ExportFormat::Json => Self::Text(text::Writer::begin_json(path, table)?),
         })
@@ -94,6 +105,7 @@ impl Sink {
     fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         match self {
             Self::Text(writer) => writer.write(rows),
+            #[cfg(feature = "parquet")]
             Self::Parquet(writer) => writer.write(rows),
         }
     }
@@ -101,6 +113,7 @@ impl Sink {
     fn close(self) -> io::Result<()> {
         match self {
             Self::Text(writer) => writer.close(),
+            #[cfg(feature = "parquet")]
             Self::Parquet(writer) => writer.close(),
         }
     }
@@ -136,6 +149,9 @@ impl Store {
         directory: &Path,
         format: ExportFormat,
     ) -> Result<Vec<Exported>, ExportError> {
+        if format == ExportFormat::Parquet && !cfg!(feature = "parquet") {
+            return Err(ExportError::NoParquet);
+        }
         for id in campaigns {
             self.check_campaign(*id)?;
         }

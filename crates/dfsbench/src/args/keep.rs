@@ -139,7 +139,7 @@ pub enum ExportForm {
     Csv,
     /// Arrays of objects, an object a line
     Json,
-    /// File of Apache Parquet
+    /// File of Apache Parquet (needs a build with the feature `parquet`)
     Parquet,
 }
 
