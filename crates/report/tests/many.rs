@@ -4,7 +4,7 @@ mod campaigns;
 
 use std::fs;
 
-use campaigns::many;
+use campaigns::{many, matrix};
 use model::Workload;
 use report::{Format, render};
 
@@ -23,6 +23,26 @@ fn a_page_of_ten_thousand_runs_is_small_and_has_them_all() {
     assert!(page.contains("more runs: see JSON and the results file."));
     // The browser group opens it.
     fs::write(format!("{}/ten-thousand.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
+}
+
+#[test]
+fn a_page_of_a_matrix_is_small() {
+    let page = render(&matrix(), Format::Html);
+    assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
+    // A cell for each pair of levels of each map, named by all its settings.
+    let cells: Vec<&str> = page.split("<g class=\"pick\"><title>").skip(1).collect();
+    assert_eq!(cells.len(), 2 * 5 * 4);
+    for cell in cells {
+        let name = cell.split("</title>").next().unwrap();
+        for part in ["stream ", "io_size ", "workers ", "durability ", "MB/s", "the best of 12"] {
+            assert!(name.contains(part), "{part} is not in {name}");
+        }
+    }
+    for id in ["answer", "maps", "figures", "trials"] {
+        assert!(page.contains(&format!("<li><a href=\"#{id}\">")), "{id} is not in the contents");
+    }
+    // The browser group opens it.
+    fs::write(format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }
 
 #[test]

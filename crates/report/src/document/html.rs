@@ -5,7 +5,7 @@
 //! here. A browser lays out some hundred rows at once and no more: of more, the first ones stand in
 //! the document, and all of them as compact data beside it, for the script to show page by page.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
 
 use super::frame::Frame;
@@ -20,6 +20,8 @@ const ROWS_WHOLE_MAX: usize = 500;
 const ROWS_FIRST: usize = 100;
 /// So many are kept as data: some 100 bytes each, of the 5 MB that a page may have.
 const ROWS_DATA_MAX: usize = 30_000;
+/// A page of fewer sections needs no contents.
+const HEADINGS_MIN: usize = 4;
 
 /// Writes a page of its own.
 pub fn render(document: &Document) -> String {
@@ -31,18 +33,44 @@ pub fn render(document: &Document) -> String {
     Frame { title: &document.title, served: None }.around(&page)
 }
 
-/// Writes title and parts.
+/// Writes title, contents and parts.
 pub fn body(document: &Document) -> Markup {
+    let parts = html! {
+        @for part in &document.parts {
+            @match part {
+                Part::Section(part) => (render_section(part)),
+                Part::Page(markup) => (markup),
+            }
+        }
+    };
     html! {
         header {
             p.overline { (document.tool) }
             h1 { (document.title) }
             @for line in &document.about { p.meta { (line) } }
         }
-        @for part in &document.parts {
-            @match part {
-                Part::Section(part) => (render_section(part)),
-                Part::Page(markup) => (markup),
+        (render_contents(&parts.0))
+        (parts)
+    }
+}
+
+/// Lists the sections of a page as links, in one line that stays in sight.
+///
+/// Texts of results are escaped, so that each `<h2 id=` in a page is one of its own headings, and
+/// the text in it is escaped already.
+fn render_contents(parts: &str) -> Markup {
+    let mut headings = Vec::new();
+    for rest in parts.split("<h2 id=\"").skip(1) {
+        if let Some((id, rest)) = rest.split_once("\">")
+            && let Some((heading, _)) = rest.split_once("</h2>")
+        {
+            headings.push((id, PreEscaped(heading)));
+        }
+    }
+    html! {
+        @if headings.len() >= HEADINGS_MIN {
+            nav.contents aria-label="Contents" {
+                ul { @for (id, heading) in &headings { li { a href={ "#" (PreEscaped(id)) } { (heading) } } } }
             }
         }
     }

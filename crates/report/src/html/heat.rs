@@ -4,6 +4,8 @@
 //! further settings vary, it is the best figure under any of them, which is what a map is
 //! for: where to be.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, html};
 use model::Pass;
 
@@ -32,6 +34,13 @@ struct Factor {
     column: usize,
     name: &'static str,
     levels: Vec<String>,
+}
+
+/// A cell of the map.
+struct HeatCell {
+    per_s: f64,
+    /// The combination with its rate, in words.
+    name: String,
 }
 
 /// The section; nothing where no two factors vary.
@@ -66,8 +75,7 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             && across.levels.len() * down.levels.len() >= CELLS_MIN
         {
             let id = format!("map-{}", drawn.len());
-            let metric = RateMetric::of(pass, rows.iter().copied());
-            drawn.push(heat_map(id, &name, metric, &rows, [across, down]));
+            drawn.push(heat_map(sheet, id, &name, &rows, [across, down]));
         }
     }
     drawn.truncate(PICTURES_MAX);
@@ -110,33 +118,25 @@ impl Factor {
 }
 
 fn heat_map(
+    sheet: &Sheet<'_>,
     id: String,
     name: &str,
-    metric: RateMetric,
     rows: &[&Row<'_>],
     [across, down]: [&Factor; 2],
 ) -> Picture {
-    let mut best = vec![vec![None::<f64>; across.levels.len()]; down.levels.len()];
+    let metric = RateMetric::of(rows[0].judged.pass, rows.iter().copied());
+    let best = best_cells(sheet, metric, rows, [across, down]);
     let mut most = 0.0_f64;
-    for row in rows {
-        if let (Some(x), Some(y), Some(rate)) =
-            (across.level_of(row), down.level_of(row), metric.figure(&row.judged))
-        {
-            let cell = &mut best[y][x];
-            // Settings that are on no axis are left at their best: the map shows what is possible.
-            *cell = Some(cell.unwrap_or(rate.median).max(rate.median));
-            most = most.max(rate.median);
-        }
-    }
-    let axis = RateAxis::new(metric.counted(), most);
     let mut described = Vec::new();
     for (cells, level) in best.iter().zip(&down.levels) {
         for (cell, other) in cells.iter().zip(&across.levels) {
-            if let Some(per_s) = cell {
-                described.push(format!("{level}, {other}: {}", metric.rate(*per_s)));
+            if let Some(cell) = cell {
+                most = most.max(cell.per_s);
+                described.push(format!("{level}, {other}: {}", metric.rate(cell.per_s)));
             }
         }
     }
+    let axis = RateAxis::new(metric.counted(), most);
     let about = About {
         title: format!("{name}: rate in {} by {} and {}", axis.unit, down.name, across.name),
         description: described.join("; "),
@@ -148,10 +148,46 @@ fn heat_map(
     Picture { id: about.id, caption, svg, notes: Vec::new() }
 }
 
+/// The best row of each pair of levels: what is on no axis is left at its best, since the map shows
+/// what is possible.
+fn best_cells(
+    sheet: &Sheet<'_>,
+    metric: RateMetric,
+    rows: &[&Row<'_>],
+    [across, down]: [&Factor; 2],
+) -> Vec<Vec<Option<HeatCell>>> {
+    let mut cells = Vec::new();
+    for y in 0..down.levels.len() {
+        let mut line = Vec::new();
+        for x in 0..across.levels.len() {
+            let mut here = rows.to_vec();
+            here.retain(|row| across.level_of(row) == Some(x) && down.level_of(row) == Some(y));
+            line.push(best_cell(sheet, metric, &here));
+        }
+        cells.push(line);
+    }
+    cells
+}
+
+/// The best of some rows; `None` where none has a figure.
+fn best_cell(sheet: &Sheet<'_>, metric: RateMetric, rows: &[&Row<'_>]) -> Option<HeatCell> {
+    let best = rows
+        .iter()
+        .filter(|row| metric.figure(&row.judged).is_some())
+        .max_by(|a, b| metric.median(&a.judged).total_cmp(&metric.median(&b.judged)))?;
+    let per_s = metric.median(&best.judged);
+    let mut name = format!("{}: {}", sheet.name(best), metric.rate(per_s));
+    if rows.len() > 1 {
+        // Writing to a string can't fail.
+        let _ = write!(name, ", the best of {} combinations", rows.len());
+    }
+    Some(HeatCell { per_s, name })
+}
+
 fn draw_map(
     about: &About,
     [across, down]: [&Factor; 2],
-    best: &[Vec<Option<f64>>],
+    best: &[Vec<Option<HeatCell>>],
     axis: &RateAxis,
 ) -> Markup {
     let wide = (100.0 - SIDE) / across.levels.len() as f64;
@@ -174,12 +210,15 @@ fn draw_map(
                 @let top = HEAD + CELL * y as f64;
                 text.tick x="0" y=(top + 19.0) { (cut(level, 12)) }
                 @for (x, cell) in cells.iter().enumerate() {
-                    @if let Some(rate) = cell {
-                        @let shade = axis.at(*rate) / 100.0 * DARKEST;
-                        rect.cell x=(percent(left(x))) y=(top) width=(percent(wide))
-                            height=(CELL) fill-opacity=(format!("{shade:.3}")) {}
-                        text.figure x=(middle(x)) y=(top + 19.0) text-anchor="middle" {
-                            (axis.shown(*rate))
+                    @if let Some(cell) = cell {
+                        @let shade = axis.at(cell.per_s) / 100.0 * DARKEST;
+                        g.pick {
+                            title { (cell.name) }
+                            rect.cell x=(percent(left(x))) y=(top) width=(percent(wide))
+                                height=(CELL) fill-opacity=(format!("{shade:.3}")) {}
+                            text.figure x=(middle(x)) y=(top + 19.0) text-anchor="middle" {
+                                (axis.shown(cell.per_s))
+                            }
                         }
                     }
                 }

@@ -8,7 +8,8 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, CrossCheck, Durability, Fact,
     Histogram, IntervalSample, KindResult, NfsSettings, NfsTarget, NfsVersion, OpError, OpKind,
-    Pass, PassResult, ProgramUse, Proto, Run, RunSpec, Target, Trial, TrialState, Workload,
+    Pass, PassResult, ProgramUse, Proto, Run, RunSpec, Stall, Stalls, Target, Trial, TrialState,
+    Workload,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -238,6 +239,53 @@ pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
         (kind.service_time, kind.response_time) = (times.clone(), times);
     }
     campaign
+}
+
+/// A matrix of 240 runs: two targets by I/O size, workers, queue depth and durability, two passes
+/// each. I/O size and durability matter most, in this order; one pass of the first run stalls.
+pub fn matrix() -> Campaign {
+    let mut runs = Vec::new();
+    for (target, backend, base) in
+        [("nfs", BackendKind::Nfs, 60), ("posix", BackendKind::Posix, 90)]
+    {
+        for (durability, divisor) in [(Durability::None, 1), (Durability::Sync, 3)] {
+            for io_kib in [4_u32, 16, 64, 256, 1_024] {
+                for workers in [1_u32, 2, 4, 8] {
+                    for queue_depth in [1_u32, 8, 32] {
+                        let mut spec = spec(target, backend, Workload::Stream);
+                        (spec.io_size_bytes, spec.workers) = (io_kib << 10, workers);
+                        (spec.queue_depth, spec.durability) = (queue_depth, durability);
+                        let by_size = u64::from(io_kib.ilog2() + 1);
+                        let by_workers =
+                            10 + 2 * u64::from(workers.min(4)) + u64::from(queue_depth.min(8)) / 4;
+                        runs.push((spec, base * by_size * by_workers / 10 / divisor, 3));
+                    }
+                }
+            }
+        }
+    }
+    let mut campaign = made(runs);
+    campaign.name = "matrix".into();
+    for pass in campaign.runs[0].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
+        share_out(pass);
+    }
+    campaign
+}
+
+/// Gives a pass twenty intervals, two of them in a stall.
+fn share_out(pass: &mut PassResult) {
+    let (window_ns, all) = (pass.window_ns, pass.samples[0]);
+    pass.samples.clear();
+    for number in 1..=20 {
+        let share = u64::from(!(9..=10).contains(&number));
+        pass.samples.push(IntervalSample {
+            at_ns: window_ns * number / 20,
+            ops: all.ops / 18 * share,
+            bytes: all.bytes / 18 * share,
+        });
+    }
+    let longest = Stall { at_ns: window_ns * 2 / 5, lasts_ns: window_ns / 10, workers: 2 };
+    pass.scope.stalls = Some(Stalls { count: 1, longest });
 }
 
 fn header(name: &str) -> Campaign {
