@@ -263,6 +263,8 @@ const fn is_of_files(kind: OpKind) -> bool {
                 | OpKind::Access
                 | OpKind::Commit
                 | OpKind::Link
+                | OpKind::SetXattr
+                | OpKind::GetXattr
         )
 }
 

@@ -67,6 +67,10 @@ pub enum Impossible {
     VersionOfServer(ServerKind, NfsVersion),
     /// A client elsewhere has no certificate that it could trust.
     TlsOfOwnServer,
+    /// Extended attributes came with v4.2.
+    ///
+    /// **Source:** RFC 8276.
+    XattrsOfVersion(NfsVersion),
 }
 
 impl fmt::Display for Impossible {
@@ -94,6 +98,7 @@ impl fmt::Display for Impossible {
             Self::DatagramsInTunnel => f.write_str("a tunnel carries TCP only"),
             Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench has no TLS"),
+            Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
         }
     }
 }
@@ -120,6 +125,10 @@ impl RunSpec {
         }
         if !self.speaks_nfs() {
             return None;
+        }
+        let needs_xattrs = self.passes.iter().any(|pass| pass.needs_xattrs());
+        if needs_xattrs && nfs.version != NfsVersion::V4_2 {
+            return Some(Impossible::XattrsOfVersion(nfs.version));
         }
         match of_transport(&nfs) {
             Some(why) => Some(why),
@@ -213,6 +222,7 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 mod tests {
     use super::*;
     use crate::lab::Host;
+    use crate::pass::Pass;
     use crate::spec::tests::run;
     use crate::target::Target;
 
@@ -240,6 +250,11 @@ mod tests {
         assert_eq!(tls(NfsVersion::V3, Proto::Tcp), None);
         assert_eq!(tls(NfsVersion::V3, Proto::Udp).unwrap(), "TLS runs over TCP only");
         assert_eq!(tls(NfsVersion::V2, Proto::Tcp).unwrap(), "TLS is for v3 and newer");
+        let xattrs = |version| {
+            why(move |spec, nfs| (spec.passes, nfs.version) = (vec![Pass::SetXattr], version))
+        };
+        assert_eq!(xattrs(NfsVersion::V4_2), None);
+        assert_eq!(xattrs(NfsVersion::V4_1).unwrap(), "v4.1 has no extended attributes");
         let connections = why(|_, nfs| (nfs.proto, nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(connections.unwrap(), "nconnect is for TCP only");
     }

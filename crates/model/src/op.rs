@@ -51,6 +51,10 @@ words! {
         RenameDir = "rename_dir",
         /// Removes a directory.
         Rmdir = "rmdir",
+        /// Sets an extended attribute of a file, by name.
+        SetXattr = "set_xattr",
+        /// Reads the value of an extended attribute of a file, by name.
+        GetXattr = "get_xattr",
         /// Asks the server for nothing.
         Null = "null",
         /// Reads the attributes of an open file.
@@ -160,6 +164,7 @@ impl OpError {
             4 => "EINTR",
             5 => "EIO",
             6 => "ENXIO",
+            7 => "E2BIG",
             9 => "EBADF",
             11 => "EAGAIN",
             12 => "ENOMEM",
@@ -175,10 +180,13 @@ impl OpError {
             27 => "EFBIG",
             28 => "ENOSPC",
             30 => "EROFS",
+            34 => "ERANGE",
             36 | 63 => "ENAMETOOLONG",
             39 | 66 => "ENOTEMPTY",
+            61 => "ENODATA",
             69 | 122 => "EDQUOT",
             70 | 116 => "ESTALE",
+            95 => "EOPNOTSUPP",
             10_001 => "NFSERR_BADHANDLE",
             10_002 => "NFSERR_NOT_SYNC",
             10_003 => "NFSERR_BAD_COOKIE",

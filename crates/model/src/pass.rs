@@ -53,6 +53,10 @@ words! {
         RenameDirs = "rename_dirs",
         /// Removal of every directory.
         Rmdir = "rmdir",
+        /// An extended attribute of every file, set by name.
+        SetXattr = "set_xattr",
+        /// The same attribute of every file, read by name.
+        GetXattr = "get_xattr",
         /// Transactions on a pool of files.
         Transactions = "transactions",
         /// All kinds of calls in the stated shares.
@@ -128,6 +132,8 @@ impl Pass {
             | Self::StatDirs
             | Self::RenameDirs
             | Self::Rmdir
+            | Self::SetXattr
+            | Self::GetXattr
             | Self::Transactions
             | Self::App => Opens::Nothing,
         }
@@ -156,6 +162,8 @@ impl Pass {
             Self::StatDirs => &[OpKind::StatDir],
             Self::RenameDirs => &[OpKind::RenameDir],
             Self::Rmdir => &[OpKind::Rmdir],
+            Self::SetXattr => &[OpKind::SetXattr],
+            Self::GetXattr => &[OpKind::GetXattr],
             Self::Transactions => {
                 &[OpKind::Create, OpKind::Remove, OpKind::ReadFile, OpKind::Append]
             }
@@ -180,6 +188,11 @@ impl Pass {
                 | Self::CharRead
                 | Self::Update
         )
+    }
+
+    /// Says whether the pass is about extended attributes, which not every target has.
+    pub const fn needs_xattrs(self) -> bool {
+        matches!(self, Self::SetXattr | Self::GetXattr)
     }
 
     /// Says whether the pass takes every block of every file once.
@@ -207,6 +220,7 @@ impl Pass {
                 | Self::Stat
                 | Self::ReadFiles
                 | Self::StatDirs
+                | Self::GetXattr
         )
     }
 

@@ -186,6 +186,8 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
             Pass::StatDirs,
             Pass::RenameDirs,
             Pass::Rmdir,
+            Pass::SetXattr,
+            Pass::GetXattr,
         ],
         settings: &[G::Engine, G::Workers, G::Passes],
         is_about_names: true,

@@ -194,6 +194,9 @@ impl From<Name> for PathName {
 }
 
 impl PathName {
+    /// The longest path with its zero byte, in bytes.
+    pub const BYTES_MAX: usize = PATH_BYTES;
+
     /// The path as a C string.
     ///
     /// # Panics

@@ -52,7 +52,9 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(created, inventory.files, FILES));
             cross_checks.push(cross_check(bytes, inventory.bytes, BYTES));
         }
-        Pass::Rename => cross_checks.push(cross_check(files, inventory.files, FILES)),
+        Pass::Rename | Pass::SetXattr => {
+            cross_checks.push(cross_check(files, inventory.files, FILES));
+        }
         Pass::Remove if spec.workload != Workload::Transactions => {
             let left = files.saturating_sub(of(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));

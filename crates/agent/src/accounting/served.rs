@@ -138,6 +138,8 @@ fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
             let first = if kind == OpKind::Create { Kind::Create } else { Kind::Open };
             return [Some(first), Some(Kind::Close)];
         }
+        OpKind::SetXattr => return [Some(Kind::Lookup), Some(Kind::Setxattr)],
+        OpKind::GetXattr => return [Some(Kind::Lookup), Some(Kind::Getxattr)],
         OpKind::Stat | OpKind::StatDir | OpKind::Lookup | OpKind::LookupMissing => {
             Some(Kind::Lookup)
         }

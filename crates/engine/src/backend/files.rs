@@ -5,6 +5,7 @@
 //! their number. Nothing here allocates.
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::ops::Deref;
 use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -187,6 +188,13 @@ impl Files {
         Err(OpError::MISMATCH)
     }
 }
+
+/// Name of the extended attribute that passes set and read, as NFS has it.
+pub const XATTR_NAME: &[u8] = b"dfsbench";
+/// The same name with the namespace of Linux.
+pub const XATTR_NAME_OF_LINUX: &CStr = c"user.dfsbench";
+/// Value of that attribute: as long as a checksum in hexadecimal digits.
+pub const XATTR_VALUE: [u8; 64] = [b'a'; 64];
 
 /// Closes a file and says how that went: a network file system tells there what it could not write.
 ///

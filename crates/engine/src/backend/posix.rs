@@ -8,6 +8,7 @@
 mod by_name;
 mod data;
 pub(super) mod names;
+mod xattrs;
 
 pub(super) use data::{get_each, put_each};
 

@@ -84,6 +84,8 @@ const fn is_call(kind: OpKind) -> bool {
             | OpKind::Fsstat
             | OpKind::Fsinfo
             | OpKind::Pathconf
+            | OpKind::SetXattr
+            | OpKind::GetXattr
             | OpKind::Execute
     )
 }

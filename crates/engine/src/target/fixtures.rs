@@ -101,7 +101,9 @@ impl Present {
     /// Notes what a pass leaves behind.
     fn passed(&mut self, spec: &RunSpec, pass: Pass) {
         let opens_files = pass.opens() != Opens::Nothing;
-        self.cut |= spec.is_cut() && !opens_files && pass.writes();
+        // Attributes that a bound leaves out are no names: what is there is known.
+        let changes_names = !opens_files && pass.writes() && !pass.needs_xattrs();
+        self.cut |= spec.is_cut() && changes_names;
         match pass {
             // A pass that a bound cuts short has not written everything.
             Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
@@ -116,7 +118,8 @@ impl Present {
 
 /// Returns the files that a pass finds, where nothing went before it.
 fn needs(pass: Pass, set: &FileSet) -> Fixtures {
-    let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles);
+    let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles)
+        || pass.needs_xattrs();
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
     let is_mix = pass == Pass::OpMix;

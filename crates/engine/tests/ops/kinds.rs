@@ -119,6 +119,31 @@ fn names_lead_there_and_back() {
 }
 
 #[test]
+fn attributes_are_set_and_read_by_name_where_the_version_has_them() {
+    let test = |mut rig: Rig, missing: u32| {
+        let failed = Outcome::Failed(OpError(missing));
+        let first = rig.try_op(op(OpKind::GetXattr, 2, 0, 0));
+        // The temporary folder's file system may have none.
+        if first == Outcome::Failed(OpError(95)) {
+            return;
+        }
+        assert_eq!(first, failed);
+        rig.name_op(OpKind::SetXattr, 2);
+        rig.name_op(OpKind::GetXattr, 2);
+        assert_eq!(rig.try_op(op(OpKind::GetXattr, 3, 0, 0)), failed);
+        assert_eq!(rig.try_op(op(OpKind::SetXattr, 77, 0, 0)), ENOENT);
+    };
+    for backend in [BackendKind::Posix, BackendKind::Uring] {
+        test(Rig::on_directory(backend, |_| ()), 61);
+    }
+    test(Rig::on_nfs(NfsVersion::V4_2, |_| ()), 10_095);
+    let mut older = Rig::on_nfs(NfsVersion::V4_1, |_| ());
+    for kind in [OpKind::SetXattr, OpKind::GetXattr] {
+        assert_eq!(older.try_op(op(kind, 2, 0, 0)), Outcome::Failed(OpError(10_004)));
+    }
+}
+
+#[test]
 fn links_are_made_read_and_removed() {
     on_each(|rig| {
         let path = "t00000001/l00000042";

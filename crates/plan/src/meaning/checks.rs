@@ -81,6 +81,9 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
         Impossible::TlsWithV2 => {
             (&[Setting::XprtSec, Setting::NfsVers], "xprtsec none, or nfsvers 3 or newer")
         }
+        Impossible::XattrsOfVersion(_) => {
+            (&[Setting::Passes, Setting::NfsVers], "nfsvers 4.2, or other passes")
+        }
         Impossible::ConnectionsOverUdp => {
             (&[Setting::Nconnect, Setting::Proto], "nconnect 1, or proto tcp")
         }

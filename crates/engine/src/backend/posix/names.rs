@@ -10,6 +10,7 @@
 //! | ReaddirPlus | the same, and `newfstatat` of each name in the reply |
 //! | Fsstat | `fstatfs` |
 //! | Fsinfo, Pathconf | `fstatfs` too, as `fpathconf` of glibc does |
+//! | SetXattr, GetXattr | `setxattr`, `getxattr` |
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -25,6 +26,7 @@ use workload::Name;
 use workload::names::Sort;
 
 use super::super::files::{Files, failed, retry, there_and_back};
+use super::xattrs::{get_xattr, set_xattr};
 use crate::limits::LISTING_BYTES;
 
 /// Longest target of a symbolic link that is read, in bytes.
@@ -67,6 +69,8 @@ pub(in super::super) fn execute(set: &Files, op: &Op) -> Result<u32, OpError> {
         }
         OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf => retry(|| fstatfs(root)).map(drop),
         OpKind::Readdir | OpKind::ReaddirPlus => list_place(set, op),
+        OpKind::SetXattr => set_xattr(set, op),
+        OpKind::GetXattr => get_xattr(set, op),
         _ => change_name(set, op),
     }
     .map(|()| 0)

@@ -36,7 +36,15 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     for (index, removed) in run.passes.iter().enumerate() {
         let (makes, needs): (Pass, &[Pass]) = match removed {
             Pass::Remove => {
-                (Pass::Create, &[Pass::Stat, Pass::ReadFiles, Pass::Rename, Pass::Remove])
+                let needs = &[
+                    Pass::Stat,
+                    Pass::ReadFiles,
+                    Pass::Rename,
+                    Pass::Remove,
+                    Pass::SetXattr,
+                    Pass::GetXattr,
+                ];
+                (Pass::Create, needs)
             }
             Pass::Rmdir => (Pass::Mkdir, &[Pass::StatDirs, Pass::RenameDirs, Pass::Rmdir]),
             _ => continue,
@@ -51,6 +59,34 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
                 return Err(written.fault(run, &[Setting::Passes], fault));
             }
         }
+    }
+    check_xattr_passes(run, written)
+}
+
+/// Attributes that are read must have been set: by a pass before, on the same files, and on all.
+fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+    let mut are_set = false;
+    for pass in &run.passes {
+        let fault = match pass {
+            Pass::SetXattr => {
+                are_set = true;
+                continue;
+            }
+            Pass::Create | Pass::Remove => {
+                are_set = false;
+                continue;
+            }
+            Pass::GetXattr if !are_set => {
+                Fault::new("no file has the attribute that get_xattr reads".to_owned())
+                    .hint("put set_xattr before it, and no create or remove between them")
+            }
+            Pass::GetXattr if run.is_cut() => {
+                Fault::new("a bound on the work leaves files without the attribute".to_owned())
+                    .hint("leave out ops_max, bytes_max and time_max, or get_xattr")
+            }
+            _ => continue,
+        };
+        return Err(written.fault(run, &[Setting::Passes], fault));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use nfs_client::proto::client::{
     Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange, StartError,
 };
 use nfs_client::proto::nfs3::{CreateHow, Sattr, SetTime, StableHow, access};
+use nfs_client::proto::nfs4::XattrOption;
 use nfs_client::proto::status::Status;
 use nfs_client::proto::version::ProtocolVersion;
 use workload::Name;
@@ -18,7 +19,7 @@ use workload::names::Sort;
 
 use super::super::set::{Common, PlusListing};
 use super::{OpSlot, Opens, Stage, Transfer, Transfers};
-use crate::backend::files::there_and_back;
+use crate::backend::files::{XATTR_NAME, XATTR_VALUE, there_and_back};
 use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
 
@@ -306,6 +307,12 @@ fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
             file: object(state, common),
             access: access::READ | access::MODIFY | access::EXTEND,
         },
+        OpKind::SetXattr => {
+            let (option, name) = (XattrOption::Either, XATTR_NAME);
+            let file = object(state, common);
+            Operation::Setxattr { file, option, name, value: &XATTR_VALUE }
+        }
+        OpKind::GetXattr => Operation::Getxattr { file: object(state, common), name: XATTR_NAME },
         OpKind::Sync | OpKind::Commit if !is_old => {
             Operation::Commit { file: object(state, common), offset: 0, count: 0 }
         }

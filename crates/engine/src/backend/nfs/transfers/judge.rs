@@ -12,6 +12,7 @@ use nfs_client::proto::status::Status;
 use super::super::set::Common;
 use super::{Stage, Transfer};
 use crate::backend::BadReply;
+use crate::backend::files::XATTR_VALUE;
 use crate::backend::posix::get_each;
 
 /// The result of a call that did not fail.
@@ -96,6 +97,7 @@ pub(super) fn judge(
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
             Ok(Judged::Created(event.file.copied()))
         }
+        Outcome::XattrValue { len } if len as usize != XATTR_VALUE.len() => Err(OpError::SHORT),
         _ => Ok(Judged::Moved(0)),
     }
 }

@@ -6,6 +6,7 @@
 //! | Update | data in, data out |
 //! | Create | make, data out, close |
 //! | ReadFile, Append | find (OPEN, or a LOOKUP before v4), data, close |
+//! | SetXattr, GetXattr | find (LOOKUP), act |
 //! | what needs the handle of something that is not known | find (LOOKUP), act |
 //! | all others | act: one call |
 //!
@@ -46,7 +47,7 @@ pub(super) fn first(op: &Op, common: &Common) -> Stage {
         OpKind::Read | OpKind::GetChars | OpKind::Update => Stage::Read,
         OpKind::Write | OpKind::PutChars => Stage::Write,
         OpKind::Create => Stage::Make,
-        OpKind::ReadFile | OpKind::Append => Stage::Find,
+        OpKind::ReadFile | OpKind::Append | OpKind::SetXattr | OpKind::GetXattr => Stage::Find,
         OpKind::Readlink if common.link(op.file).is_none() => Stage::Find,
         OpKind::Getattr
         | OpKind::Setattr

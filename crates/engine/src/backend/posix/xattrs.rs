@@ -1,0 +1,58 @@
+//! Extended attributes of files, by name.
+//!
+//! setxattr(2) and getxattr(2) know no open working directory, so that the path leads through its
+//! descriptor: `/proc/self/fd/7/f00000001`. That costs a look-up in procfs, and no call to a
+//! server; opening the file would make two.
+
+use std::ffi::CStr;
+
+use model::{Op, OpError};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use rustix::path::DecInt;
+use workload::names::Sort;
+use workload::places::PathName;
+
+use super::super::files::{Files, XATTR_NAME_OF_LINUX, XATTR_VALUE, retry};
+
+const DESCRIPTORS: &[u8] = b"/proc/self/fd/";
+/// Most digits of a descriptor, and the slash behind them.
+const DESCRIPTOR_BYTES: usize = 11;
+
+/// A path through the descriptor of a working directory.
+struct AbsolutePath {
+    bytes: [u8; DESCRIPTORS.len() + DESCRIPTOR_BYTES + PathName::BYTES_MAX],
+    len: usize,
+}
+
+impl AbsolutePath {
+    fn of_file(set: &Files, number: u32) -> Self {
+        let descriptor = DecInt::from_fd(set.root(number));
+        let path = set.path(Sort::File, number);
+        let mut absolute =
+            Self { bytes: [0; DESCRIPTORS.len() + DESCRIPTOR_BYTES + PathName::BYTES_MAX], len: 0 };
+        for part in [DESCRIPTORS, descriptor.as_bytes(), b"/", path.as_str().as_bytes()] {
+            let end = absolute.len + part.len();
+            absolute.bytes[absolute.len..end].copy_from_slice(part);
+            absolute.len = end;
+        }
+        absolute
+    }
+
+    fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.bytes[..=self.len]).expect("one zero byte, at the end")
+    }
+}
+
+/// Sets the attribute of a file.
+pub(super) fn set_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
+    let path = AbsolutePath::of_file(set, op.file);
+    retry(|| setxattr(path.as_c_str(), XATTR_NAME_OF_LINUX, &XATTR_VALUE, XattrFlags::empty()))
+}
+
+/// Reads the attribute of a file, which has the length that was set.
+pub(super) fn get_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
+    let path = AbsolutePath::of_file(set, op.file);
+    let mut value = [0; XATTR_VALUE.len()];
+    let len = retry(|| getxattr(path.as_c_str(), XATTR_NAME_OF_LINUX, &mut value))?;
+    if len == XATTR_VALUE.len() { Ok(()) } else { Err(OpError::SHORT) }
+}
