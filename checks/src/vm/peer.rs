@@ -74,12 +74,15 @@ pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
     Mount { lab, client, source: "host:/export", options: &options }.check_data().map(|_| ())
 }
 
-/// Checks that `dfsbench probe` finds these versions of the laboratory's server.
+/// Checks that `dfsbench probe` finds these versions of the laboratory's server, and its extended
+/// attributes.
 ///
 /// # Errors
 /// Where one is missing.
 pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
     let text = proc::capture_text(wrap_inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
+    let has_xattrs = text.contains("\nxattr:     supported");
+    ensure!(has_xattrs || !versions.contains(&"4.2"), "no extended attributes in:\n{text}");
     let line = text.lines().find_map(|line| line.strip_prefix("versions:"));
     let line = line.with_context(|| format!("no line of versions in:\n{text}"))?;
     let found: Vec<&str> = line.split([' ', ',']).collect();

@@ -67,7 +67,7 @@ pub enum Impossible {
     VersionOfServer(ServerKind, NfsVersion),
     /// A client elsewhere has no certificate that it could trust.
     TlsOfOwnServer,
-    /// Extended attributes came with v4.2.
+    /// Extended attributes are part of v4.2.
     ///
     /// **Source:** RFC 8276.
     XattrsOfVersion(NfsVersion),

@@ -197,7 +197,7 @@ fn every_version_of_nfs_tells_of_its_exports() {
     });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     assert_eq!(probe.versions(), ProtocolVersion::ALL);
-    assert_eq!(probe.root.lease_seconds, Ok(35));
+    assert_eq!((probe.root.lease_seconds, probe.xattrs), (Ok(35), Ok(true)));
     assert_eq!(probe.root.names, Ok(vec!["one".to_owned(), "two".to_owned()]));
     assert!(probe.root.flavors.unwrap().contains(&Flavor(1)));
     for export in probe.exports.unwrap() {

@@ -218,6 +218,12 @@ fn the_root_tells_its_limits_without_a_session_and_in_one() {
 }
 
 #[test]
+fn a_server_that_leaves_the_attribute_out_has_no_extended_attributes() {
+    assert_eq!(probe(start(&[0, 1, 2])).xattrs, Ok(false));
+    assert!(matches!(probe(start(&[1])).xattrs, Err(NoAnswer::NotRequested(_))));
+}
+
+#[test]
 fn a_server_without_any_minor_version_has_no_root() {
     let probe = probe(start(&[]));
     assert!(probe.minor_versions.iter().all(|(_, spoken)| *spoken == Ok(false)));

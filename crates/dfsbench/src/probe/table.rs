@@ -64,10 +64,15 @@ fn head_table(probe: &Probe) -> String {
         Ok(ReservedPort::NotNeeded) => "calls from any port (resvport is not needed)".to_owned(),
         Err(why) => format!("not known: {why}"),
     };
+    let xattrs = match &probe.xattrs {
+        Ok(true) => "supported (v4.2)".to_owned(),
+        Ok(false) => "not supported".to_owned(),
+        Err(why) => format!("not known: {why}"),
+    };
     let mut text =
         format!("server:    {} ({}{also})\nversions:  NFS {versions}\n", probe.host, probe.address);
     text.push_str(&refused_versions(probe));
-    let _ = writeln!(text, "TLS:       {tls}\nports:     {ports}");
+    let _ = writeln!(text, "TLS:       {tls}\nports:     {ports}\nxattr:     {xattrs}");
     if let Some(why) = &probe.stopped {
         let _ = writeln!(text, "STOPPED:   the server does not answer any more: {why}");
     }

@@ -58,6 +58,7 @@ fn a_probe_tells_what_a_server_offers() {
     assert_eq!(found["versions"], serde_json::json!(["2", "3"]));
     assert_eq!(found["tls"], true);
     assert_eq!(found["resvport_needed"], false);
+    assert_eq!(found["xattrs_supported"]["error"], "version mismatch: 2 to 3");
     assert_eq!(found["stopped_answering"], serde_json::Value::Null);
     assert_eq!(found["versions_tried"].as_array().map(Vec::len), Some(7));
     assert_eq!(found["exports"][0]["path"], "/export");

@@ -115,6 +115,8 @@ pub struct Probe {
     pub root: V4Root,
     /// Whether calls must come from a reserved port (mount option `resvport`).
     pub reserved_port: Answer<ReservedPort>,
+    /// Whether the first export has extended attributes, which v4.2 alone knows (RFC 8276).
+    pub xattrs: Answer<bool>,
     /// Why the server does not answer any more, where it stopped during the probe.
     pub stopped: Option<NoAnswer>,
     /// Whether the server offers RPC-over-TLS on its NFS port (RFC 9289).

@@ -178,6 +178,17 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
     Ok(exports)
 }
 
+/// Returns the names of a path.
+pub(super) fn names_of(path: &str) -> Vec<&[u8]> {
+    let mut names = Vec::new();
+    for name in path.split('/') {
+        if !name.is_empty() {
+            names.push(name.as_bytes());
+        }
+    }
+    names
+}
+
 /// The connections over which exports are queried about.
 struct Examiner<'a> {
     mount1: Answer<Asker>,
@@ -210,12 +221,7 @@ impl Examiner<'_> {
         export.limits = limits.into();
         match self.conversation {
             Ok(conversation) => {
-                let mut names = Vec::new();
-                for name in path.split('/') {
-                    if !name.is_empty() {
-                        names.push(name.as_bytes());
-                    }
-                }
+                let names = names_of(&path);
                 let limits = conversation.limits_at(&names).map(|(limits, _)| limits);
                 export.limits.push((conversation.version(), limits));
                 export.flavors_v4 = conversation.flavors_of(&names);

@@ -95,6 +95,10 @@ impl Probe {
             let v4 = V4Services { nfs: &nfs, minor_versions: &minor_versions };
             ask_reserved_port(path, &root, &services, v4, options)
         });
+        let xattrs = liveness.ask(|| {
+            let v4 = V4Services { nfs: &nfs, minor_versions: &minor_versions };
+            ask_for_xattrs(&exports, &root, v4, options)
+        });
         let tls = liveness.ask(|| ask_for_tls(&nfs, options));
         Ok(Self {
             host: options.host.clone(),
@@ -112,6 +116,7 @@ impl Probe {
             mounted,
             root,
             reserved_port,
+            xattrs,
             stopped: liveness.finish(),
         })
     }
@@ -217,6 +222,30 @@ fn ask_reserved_port(
         conversation.limits_at(&[name.as_bytes()]).map(drop)
     };
     exports::ask_reserved_port(reach, options)
+}
+
+/// Asks in v4.2 whether the first export has extended attributes, or the first name in the root
+/// where MOUNT lists none.
+fn ask_for_xattrs(
+    exports: &Answer<Vec<Export>>,
+    root: &V4Root,
+    v4: V4Services<'_>,
+    options: &ProbeOptions,
+) -> Answer<bool> {
+    let is_newest = |version| version == ProtocolVersion::V4_2;
+    let mut conversation = start_conversation(is_newest, v4.nfs, v4.minor_versions, options)?;
+    let mut path = "";
+    if let Ok(names) = &root.names
+        && let Some(name) = names.first()
+    {
+        path = name;
+    }
+    if let Ok(exports) = exports
+        && let Some(export) = exports.first()
+    {
+        path = &export.path;
+    }
+    conversation.has_xattrs_at(&exports::names_of(path))
 }
 
 /// The services of NFS, and which minor versions of v4 are spoken.

@@ -136,6 +136,17 @@ impl Conversation {
         })
     }
 
+    /// Whether the file system at a path of names has extended attributes.
+    pub(super) fn has_xattrs_at(&mut self, names: &[&[u8]]) -> Answer<bool> {
+        let mut ops = walk_from_root(names);
+        ops.push(Op::Getattr { request: Bitmap::of(&[attribute::XATTR_SUPPORT]) });
+        self.ask_for(&ops, |ok| {
+            let OpOk::Getattr { attributes } = ok else { return Ok(None) };
+            // A server that does not know the attribute leaves it out.
+            Ok(Some(attributes.decode_values()?.xattr_support == Some(true)))
+        })
+    }
+
     /// Flavors of the last name of a path.
     pub(super) fn flavors_of(&mut self, names: &[&[u8]]) -> Answer<Vec<Flavor>> {
         let Some((name, above)) = names.split_last() else {
