@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use agent::{Agent, LocalServer};
@@ -15,7 +16,7 @@ use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
-use plan::{Plan, Rates, Surroundings};
+use plan::{Plan, Surroundings};
 use report::{Extent, Format};
 use results::Store;
 
@@ -28,7 +29,8 @@ use crate::job::Job;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
+    agents, dry_run, embedded, job, leftovers, output, output_file, pace, plan_source, render,
+    signals,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -41,10 +43,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     around.job = job::stand_ins(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
-    if args.dry_run {
-        let rates = assumed_rates(args)?;
-        output::data(dry_run::describe_at(&plan, &rates).as_bytes())?;
-        return Ok(End::Ok.into());
+    if args.estimate.dry_run {
+        return describe(args, &mut plan);
     }
     plan.check_destroy(&args.making.allow_destroy)?;
     let stop = signals::stop_flag()?;
@@ -55,10 +55,20 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     make(&means, &mut plan, None, &stop)
 }
 
-/// Reads the rates that a dry run assumes.
-fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
-    let Some(text) = &args.assume_rates else { return Ok(Rates::default()) };
-    Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
+/// Prints what a plan would do, and what that would take: at assumed rates, or as a probe finds it.
+fn describe(args: &RunArgs, plan: &mut Plan) -> Result<ExitCode, Failure> {
+    if !args.estimate.probe {
+        output::data(dry_run::describe(plan, args)?.as_bytes())?;
+        return Ok(End::Ok.into());
+    }
+    let rates = dry_run::assumed_rates(args)?;
+    let stop = signals::stop_flag()?;
+    let probed = pace::measure(&Means::of(&args.making), plan, &stop)?;
+    if stop.load(Relaxed) {
+        return Ok(End::Invalid.into());
+    }
+    output::data(dry_run::describe_probed(plan, &rates, &probed).as_bytes())?;
+    Ok(End::Ok.into())
 }
 
 /// Brings the agents of a job, where one is requested, so that the names of its hosts are known;
@@ -230,7 +240,12 @@ fn measure_plan(
     }
     let local = server.as_ref().map(embedded::Embedded::as_local_server);
     // The server lives until the agents are gone, which use it to the end.
-    with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored))
+    let made =
+        with_agents(means, plan, local, stop, observers, |walk| walk_plan(means, walk, stored));
+    if let Some(server) = &server {
+        server.warn_of_refused();
+    }
+    made
 }
 
 /// Checks that results can be kept, and raises the limit of open files.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::report::{Listed, Remark, Verdicts};
+use ::report::{Extent, Listed, Remark, Verdicts};
 use model::{Campaign, CampaignLine};
 use results::{Gained, Merged, Note, Store};
 
@@ -28,7 +28,8 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
             campaigns.push(list_campaign(&store, line, &campaign)?);
         }
     }
-    output::data(::report::list(&campaigns, args.format).as_bytes())?;
+    let screen = output::screen(Extent::Main);
+    output::data(::report::list(&campaigns, args.format, screen).as_bytes())?;
     Ok(End::Ok.into())
 }
 

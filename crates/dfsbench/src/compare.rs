@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, Compared, FactorEffects, Measure, Rules, Selection, is_same, setting_names,
-    setting_values,
+    Bound, Compared, Extent, FactorEffects, Format, Measure, Rules, Selection, is_same,
+    setting_names, setting_values,
 };
 use model::Campaign;
 use results::Store;
@@ -59,9 +59,15 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         rules,
     );
     check_anything(&compared)?;
-    let text = compared.render(args.format);
+    if args.quiet {
+        return Ok(decide_end(&compared, args.inconclusive).into());
+    }
+    let text = match args.format {
+        Format::Table => compared.render_screen(output::screen(Extent::Main)),
+        format => compared.render(format),
+    };
     match &args.output {
-        _ if args.quiet => {}
+        None if args.format == Format::Table => output::painted(&text)?,
         None => output::data(text.as_bytes())?,
         Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
@@ -105,7 +111,11 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     if !effects.found_any() {
         return Err(no_factors(&campaign, &effects));
     }
-    output::data(effects.render(args.format).as_bytes())?;
+    if args.format == Format::Table {
+        output::painted(&effects.render_screen(output::screen(Extent::Main)))?;
+    } else {
+        output::data(effects.render(args.format).as_bytes())?;
+    }
     Ok(End::Ok.into())
 }
 

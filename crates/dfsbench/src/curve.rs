@@ -42,7 +42,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let light = ask.plan(&[1])?;
     campaign::warn_of_idle_settings(&light);
     light.check_destroy(&args.run.making.allow_destroy)?;
-    if args.run.dry_run {
+    if args.run.estimate.dry_run {
         return ask.describe(&light);
     }
     let stop = signals::stop_flag()?;
@@ -93,12 +93,14 @@ impl Asking<'_> {
     fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
         let points = self.args.points;
         let text = match self.args.max_load {
-            Some(per_s) => dry_run::describe(&self.plan(&spread_loads(per_s, points))?),
+            Some(per_s) => {
+                dry_run::describe(&self.plan(&spread_loads(per_s, points))?, &self.args.run)?
+            }
             None => format!(
                 "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
                  --max-load names it\none load point:\n{}",
                 maximum::shown(light),
-                dry_run::describe(light)
+                dry_run::describe(light, &self.args.run)?
             ),
         };
         output::data(text.as_bytes())?;

@@ -1,7 +1,7 @@
 //! `--dry-run`: the matrix, with estimates of time and bytes, and what would be done to hosts.
 //!
-//! Nothing is measured, written or connected to. The assumed rates are printed with the estimate,
-//! because they are guesses about a target that was not measured yet.
+//! Nothing is measured, written or connected to, unless a probe is requested. The assumed rates are
+//! printed with the estimate, because they are guesses about a target that was not measured yet.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,21 +9,57 @@ use std::fmt::Write as _;
 use lab::{commands, compose, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Host, Invalidation, LabSpec, LabStep, RunSpec};
-use plan::{Plan, Rates, estimate_at};
+use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
 
+use crate::args::RunArgs;
+use crate::exit::Failure;
 use crate::output::aligned;
+use crate::pace::Probed;
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
 
-/// Describes what a plan would do, at the rates that are assumed by default.
-pub fn describe(plan: &Plan) -> String {
-    describe_at(plan, &Rates::default())
+/// Describes what a plan would do, at assumed rates.
+///
+/// # Errors
+/// When the rates can't be read, or a probe is requested of a command that makes none.
+pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
+    if args.estimate.probe {
+        return Err(Failure::Usage(
+            "--probe: only `dfsbench run` probes its targets (hint: --assume-rates)".to_owned(),
+        ));
+    }
+    let rates = assumed_rates(args)?;
+    let basis = format!("assumed: {rates}; --assume-rates changes that, --probe measures");
+    Ok(describe_estimate(plan, &estimate_at(plan, &rates), &basis))
 }
 
-/// Describes what a plan would do at assumed rates.
-pub fn describe_at(plan: &Plan, rates: &Rates) -> String {
-    let estimate = estimate_at(plan, rates);
+/// Describes what a plan would do, by what a probe found.
+pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
+    let took = Nanos(probed.took.as_nanos() as u64);
+    let mut basis = format!("probed for {took}");
+    let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
+    if assumed > 0 {
+        basis = format!("{basis}; for {assumed} runs assumed: {rates}");
+    }
+    let mut text = describe_estimate(plan, &estimate_by(plan, &probed.paces, rates), &basis);
+    for line in &probed.lines {
+        // Writing to a String never fails.
+        let _ = writeln!(text, "probe:    {line}");
+    }
+    text
+}
+
+/// Reads the rates that a dry run assumes.
+///
+/// # Errors
+/// When one is no rate.
+pub fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
+    let Some(text) = &args.estimate.assume_rates else { return Ok(Rates::default()) };
+    Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
+}
+
+fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     let varying = plan.varying();
     let mut rows = vec![table_header(&varying)];
     for (index, (run, cost)) in std::iter::zip(&plan.runs, &estimate.runs).enumerate() {
@@ -47,7 +83,7 @@ pub fn describe_at(plan: &Plan, rates: &Rates) -> String {
     let _ = write!(
         text,
         "\n{} runs x {} trials = {} trials, seed {}\nestimate: {} written, {} read, {} in all \
-         (assumed: {rates}; --assume-rates changes that)\n",
+         ({basis})\n",
         estimate.trials / made_each,
         made_each,
         estimate.trials,

@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::server_config;
+use crate::{output, server_config};
 
 /// A running server, and one without faults beside it where a plan needs both.
 pub struct Embedded {
@@ -101,6 +101,23 @@ impl Embedded {
         let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
         plan.set_embedded(self.usual.port(), self.usual.certificate());
         plan.set_faultless(faultless.port(), faultless.certificate());
+    }
+
+    /// Warns of connections that a server closed at once: only for want of open files, of which
+    /// this process has the server's and the client's.
+    pub fn warn_of_refused(&self) {
+        let mut refused = 0;
+        for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
+            refused += running.server.counters().connections_turned_away;
+        }
+        if refused > 0 {
+            let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            output::message(&format!(
+                "warning: the in-memory server closed {refused} connections for want of open \
+                 files: each takes two of this process, which may have {limit} (hint: raise \
+                 `ulimit -n`, or use fewer workers or clients)"
+            ));
+        }
     }
 
     /// Returns the servers as one, as an agent uses them.

@@ -33,8 +33,8 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let mut plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
-    if args.run.dry_run {
-        output::data(dry_run::describe(&plan).as_bytes())?;
+    if args.run.estimate.dry_run {
+        output::data(dry_run::describe(&plan, &args.run)?.as_bytes())?;
         for missing in &ladder.missing {
             output::data(format!("open:     {}\n", missing.why).as_bytes())?;
         }

@@ -30,6 +30,7 @@ mod manual;
 mod memory_guard;
 mod output;
 mod output_file;
+mod pace;
 mod plan_source;
 mod presets;
 mod probe;

@@ -21,9 +21,10 @@ use crate::exit::Failure;
 use crate::output;
 use crate::output::lock_always;
 use screen::Screen;
-use seen::{Seen, label, sparkline, trial_figures};
+use seen::{Seen, sparkline};
 
 pub use screen::check as check_screen;
+pub use seen::{label, trial_figures};
 
 /// Columns of the rates beside the bar.
 const SPARK: usize = 16;

@@ -114,8 +114,8 @@ fn search_plan(
     let raising = Raising::of(raw, around, request)?;
     let plan = raising.plan(raising.ramp.first)?;
     campaign::warn_of_idle_settings(&plan);
-    if args.dry_run {
-        output::data(dry_run::describe(&plan).as_bytes())?;
+    if args.estimate.dry_run {
+        output::data(dry_run::describe(&plan, args)?.as_bytes())?;
         output::data(format!("until broken: {}\n", raising.describe()).as_bytes())?;
         return Ok(End::Ok.into());
     }

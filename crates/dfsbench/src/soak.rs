@@ -34,8 +34,8 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let mut plan = Plan::resolve(&raw, &around)?;
     apply(&mut plan, &soak)?;
     settings::check(&plan, &planned)?;
-    if args.run.dry_run {
-        output::data(dry_run::describe(&plan).as_bytes())?;
+    if args.run.estimate.dry_run {
+        output::data(dry_run::describe(&plan, &args.run)?.as_bytes())?;
         output::data(settings::described(&soak).as_bytes())?;
         return Ok(End::Ok.into());
     }

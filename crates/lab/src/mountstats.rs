@@ -50,6 +50,25 @@ pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
 fn header(line: &str) -> Option<Mount<'_>> {
     let (source, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
     let (point, kind) = rest.split_once(" with fstype ")?;
-    let is_nfs = kind.starts_with("nfs");
+    // `nfsd` is the pseudo file system by which the kernel's server is configured.
+    let is_nfs = matches!(kind.split_whitespace().next(), Some("nfs" | "nfs4"));
     if is_nfs { Some(Mount { source, point, lines: Vec::new() }) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pseudo_file_system_of_the_server_is_no_mount() {
+        let text = "device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n\
+            device s:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\
+            \topts:\trw\n\
+            device s:/b mounted on /mnt/b with fstype nfs statvers=1.1\n";
+        let mut points = Vec::new();
+        for mount in of(text) {
+            points.push((mount.point, mount.lines.len()));
+        }
+        assert_eq!(points, [("/mnt/a", 1), ("/mnt/b", 0)]);
+    }
 }

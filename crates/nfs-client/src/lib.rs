@@ -34,4 +34,4 @@ pub use options::{
     SessionPlan, TRANSFER_BYTES_DEFAULT,
 };
 pub use scratch::Scratch;
-pub use transport::{TcpCounters, Tls};
+pub use transport::{TcpCounters, TcpMeter, Tls};

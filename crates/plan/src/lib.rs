@@ -26,6 +26,9 @@ pub use meaning::estimate::{
 };
 pub use meaning::ladder::BesideServer;
 pub use meaning::order::Step;
+pub use meaning::pace::{
+    Pace, ProbeTrial, TimedRates, can_be_reduced, estimate_by, reduced, work_of,
+};
 pub use meaning::resolve::Plan;
 pub use meaning::server::ServerPlan;
 pub use meaning::surroundings::Surroundings;

@@ -11,6 +11,7 @@ pub(crate) mod lab;
 pub(crate) mod ladder;
 pub(crate) mod matrix;
 pub(crate) mod order;
+pub(crate) mod pace;
 pub(crate) mod placement;
 pub(crate) mod repetition;
 pub(crate) mod resolve;

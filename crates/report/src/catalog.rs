@@ -13,19 +13,27 @@ use serde::Serialize;
 use stats::judge;
 
 use crate::Format;
-use crate::grid::{Align, Grid, clean};
+use crate::document::text::break_text;
+use crate::grid::{Align, Grid, clean, width, wrap};
 use crate::notes;
+use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::show;
 
 /// Version of the JSON of lists.
 const SCHEMA: u32 = 1;
 
-/// Columns of a terminal.
-const WIDTH_MAX: usize = 100;
-
 /// Head of the column that counts verdicts.
 const VERDICTS: &str = "rows v/d/i";
+
+/// Head of the column of names.
+const NAME: &str = "campaign";
+
+/// The columns that leave a terminal too narrow for all, in this order; the others stay.
+const LEAVING: [&str; 7] = ["size", "failed", "runs", "trials", "started", VERDICTS, "state"];
+
+/// Names are broken into lines of no fewer columns.
+const NAME_WIDTH_MIN: usize = 12;
 
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -76,13 +84,13 @@ pub struct Remark {
     pub text: String,
 }
 
-/// Writes a line for each campaign in one of the forms of [`Format::LIST`]; the text ends with a
-/// newline.
-pub fn list(campaigns: &[Listed], format: Format) -> String {
+/// Writes a line for each campaign in one of the forms of [`Format::LIST`]; a table is made for a
+/// screen. The text ends with a newline.
+pub fn list(campaigns: &[Listed], format: Format, screen: Screen) -> String {
     match format {
         Format::Csv => campaign_lines(campaigns),
         Format::Json => to_json(&ListDocument { schema: SCHEMA, campaigns }),
-        _ => campaign_table(campaigns),
+        _ => campaign_table(campaigns, screen.columns()),
     }
 }
 
@@ -170,13 +178,50 @@ fn to_json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("text and numbers can be written") + "\n"
 }
 
-fn campaign_table(campaigns: &[Listed]) -> String {
+fn campaign_table(campaigns: &[Listed], width_max: usize) -> String {
     if campaigns.is_empty() {
         return "no campaign\n".to_owned();
     }
-    let mut grid = Grid::new(&[
+    let mut grid = campaign_grid(campaigns, &[], usize::MAX);
+    let mut left = 0;
+    while grid.width() > width_max && left < LEAVING.len() {
+        left += 1;
+        grid = campaign_grid(campaigns, &LEAVING[..left], usize::MAX);
+    }
+    // What is still too wide then is a name.
+    if grid.width() > width_max {
+        let excess = grid.width() - width_max;
+        let mut name_width = width(NAME);
+        for listed in campaigns {
+            name_width = name_width.max(width(&one_line(&listed.line.name)));
+        }
+        let name_width_max = name_width.saturating_sub(excess).max(NAME_WIDTH_MIN);
+        grid = campaign_grid(campaigns, &LEAVING[..left], name_width_max);
+    }
+    let mut text = grid.render(width_max);
+    let mut reading = Vec::new();
+    if !LEAVING[..left].contains(&VERDICTS) {
+        reading
+            .push(format!("{VERDICTS}: rows of the report that are valid, degraded and invalid"));
+    }
+    if !LEAVING[..left].contains(&"started") {
+        reading.push("started: UTC".to_owned());
+    }
+    if left > 0 {
+        reading.push("a wider terminal, or --format csv, shows more columns".to_owned());
+    }
+    text.push('\n');
+    for line in wrap(&reading.join("; "), width_max) {
+        text.extend([line.as_str(), "\n"]);
+    }
+    text
+}
+
+/// Makes the table without some columns, and with names broken into lines.
+fn campaign_grid(campaigns: &[Listed], without: &[&str], name_width_max: usize) -> Grid {
+    let all = [
         ("id", Align::Right),
-        ("campaign", Align::Left),
+        (NAME, Align::Left),
         ("state", Align::Left),
         ("started", Align::Left),
         ("runs", Align::Right),
@@ -184,12 +229,19 @@ fn campaign_table(campaigns: &[Listed]) -> String {
         ("failed", Align::Right),
         (VERDICTS, Align::Right),
         ("size", Align::Right),
-    ]);
+    ];
+    let mut shown = Vec::new();
+    for column in all {
+        if !without.contains(&column.0) {
+            shown.push(column);
+        }
+    }
+    let mut grid = Grid::new(&shown);
     for listed in campaigns {
         let Listed { line, verdicts, .. } = listed;
-        grid.row(&[
+        let cells = [
             line.id.to_string(),
-            one_line(&line.name),
+            break_text(&one_line(&line.name), name_width_max),
             name_state(line.state).to_owned(),
             format_minute(line.started_unix_ms),
             line.runs.to_string(),
@@ -197,13 +249,19 @@ fn campaign_table(campaigns: &[Listed]) -> String {
             line.trials_failed.to_string(),
             format!("{}/{}/{}", verdicts.valid, verdicts.degraded, verdicts.invalid),
             format_size(listed.size_bytes),
-        ]);
+        ];
+        let mut row = Vec::new();
+        for (column, cell) in std::iter::zip(all, cells) {
+            if !without.contains(&column.0) {
+                row.push(cell);
+            }
+        }
+        grid.row(&row);
         if !line.tags.is_empty() {
             grid.text(&format!("tags: {}", line.tags.join(" ")));
         }
     }
-    let reading = "rows of the report that are valid, degraded and invalid; started: UTC";
-    format!("{}\n{VERDICTS}: {reading}\n", grid.render(WIDTH_MAX))
+    grid
 }
 
 /// An instant without its seconds and its zone.

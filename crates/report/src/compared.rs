@@ -18,7 +18,8 @@ use model::{Campaign, CaveatCode};
 use stats::{criteria, holm};
 
 use crate::Format;
-use crate::document::{Document, Form};
+use crate::document::{self, Document, Form};
+use crate::screen::Screen;
 
 pub use curves::CurvePair;
 pub use measure::{Bound, Figure, Measure};
@@ -159,6 +160,11 @@ impl Compared {
     /// The comparison as a document.
     pub(crate) fn document(&self, form: Form) -> Document {
         table::document(self, form)
+    }
+
+    /// Writes it for a terminal; the text ends with a newline.
+    pub fn render_screen(&self, screen: Screen) -> String {
+        document::text::render(&table::document_for(self, Form::Text, screen), screen.columns())
     }
 
     /// Writes it in one of the forms of [`Format::COMPARE`]; the text ends with a newline.

@@ -14,7 +14,9 @@ use stats::effects::{FactorEffect, Interaction, LevelEffect};
 use stats::{Effects, Observation, effects};
 
 use crate::Format;
+use crate::document::{self, Form};
 use crate::rate_metric::RateMetric;
+use crate::screen::Screen;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show;
 
@@ -89,6 +91,11 @@ impl FactorEffects {
     /// Says whether any kind of pass could be taken apart.
     pub fn found_any(&self) -> bool {
         self.passes.iter().any(|pass| pass.found.is_ok())
+    }
+
+    /// Writes it for a terminal; the text ends with a newline.
+    pub fn render_screen(&self, screen: Screen) -> String {
+        document::text::render(&table::document(self, Form::Text), screen.columns())
     }
 
     /// Writes it in one of the forms of [`Format::FACTORS`]; the text ends with a newline.

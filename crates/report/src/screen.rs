@@ -57,6 +57,12 @@ const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 
+/// Beginnings of lines about what must not be used, or got worse than it may.
+const BAD: [&str; 3] = ["x invalid:", "failed: ", "Regression: "];
+
+/// Beginnings of lines about what is uncertain.
+const DOUBTFUL: [&str; 2] = ["! ", "Inconclusive: "];
+
 /// Adds colours to a report for a terminal: best and worst rates, verdicts, the title.
 ///
 /// Names in a report have no control characters, so whatever is added here is the only sequence
@@ -68,9 +74,9 @@ pub fn paint(text: &str) -> String {
         let start = line.trim_start();
         if number == 0 {
             painted.extend([BOLD, line, RESET]);
-        } else if start.starts_with("x invalid:") || start.starts_with("failed: ") {
+        } else if BAD.iter().any(|begin| start.starts_with(begin)) {
             painted.extend([RED, line, RESET]);
-        } else if start.starts_with("! ") {
+        } else if DOUBTFUL.iter().any(|begin| start.starts_with(begin)) {
             painted.extend([YELLOW, line, RESET]);
         } else {
             paint_marks(&mut painted, line);
@@ -109,6 +115,9 @@ mod tests {
 
     #[test]
     fn marks_and_verdicts_have_colours_and_sentences_have_none() {
+        let compared = paint("Before and after\nRegression: a\nInconclusive: b\n");
+        assert!(compared.contains("\u{1b}[31mRegression: a\u{1b}[0m\n"), "{compared:?}");
+        assert!(compared.contains("\u{1b}[33mInconclusive: b\u{1b}[0m\n"), "{compared:?}");
         let text = "title\nnfs  ▲12 MB/s  3 %\n  ! cached\n  x invalid: errors\n▲ ▼: best, worst\n";
         let painted = paint(text);
         assert!(painted.contains("\u{1b}[32m▲12 MB/s\u{1b}[0m  3 %"), "{painted:?}");

@@ -6,7 +6,8 @@ use campaigns::{failed, made, quick, spec, transports};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, CaveatCode, Workload};
 use report::{
-    Bound, Compared, FactorEffects, Format, Measure, Pair, Rules, Selection, render, setting_names,
+    Bound, Compared, Extent, FactorEffects, Format, Measure, Pair, Rules, Screen, Selection,
+    render, setting_names,
 };
 use stats::Outcome;
 
@@ -108,6 +109,25 @@ fn a_comparison_reads_well_in_every_form() {
     assert_eq!(json["pairs"][0]["outcome"], "same");
     assert_eq!(json["not_compared"][2]["reason"], "only after");
     assert_eq!(json["pairs"][0]["times"][1]["measure"], "p99");
+}
+
+#[test]
+fn comparisons_and_factors_are_as_wide_as_the_terminal() {
+    let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (2, 30)], 3));
+    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let factors = FactorEffects::of(&stream(&[(1, 10), (2, 20)], 5));
+    for columns in 40..140 {
+        let screen = Screen::new(columns, Extent::Main);
+        for text in [compared.render_screen(screen), factors.render_screen(screen)] {
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{columns}: {text}");
+        }
+    }
+    let narrow = compared.render_screen(Screen::new(60, Extent::Main));
+    let head = narrow.lines().find(|line| line.starts_with("run ")).unwrap();
+    assert!(head.contains("ratio") && !head.contains(" p "), "{narrow}");
+    let usual = compared.render_screen(Screen::new(100, Extent::Main));
+    assert_eq!(usual, compared.render(Format::Table));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod parsers;
 
 use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, Workload};
 use parsers::{check, open_metrics};
-use report::{Format, Listed, Remark, Verdicts, about, about_json, list, render};
+use report::{Extent, Format, Listed, Remark, Screen, Verdicts, about, about_json, list, render};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/results.schema.json");
@@ -175,6 +175,32 @@ fn listed(campaign: &Campaign) -> Listed {
 }
 
 #[test]
+fn columns_leave_a_list_in_a_fixed_order_until_it_fits() {
+    let mut campaign = hostile();
+    campaign.name = "a-name-that-is-longer-than-a-narrow-terminal-is-wide".to_owned();
+    let long = listed(&campaign);
+    campaign.name = "nightly".to_owned();
+    let short = listed(&campaign);
+    let heads = |line: &Listed, columns| {
+        let screen = Screen::new(columns, Extent::Main);
+        let table = list(std::slice::from_ref(line), Format::Table, screen);
+        for row in table.lines() {
+            assert!(row.chars().count() <= columns, "{columns}: {table}");
+        }
+        table.lines().next().unwrap().split("  ").map(str::trim).collect::<Vec<_>>().join(" ")
+    };
+    let all = "id campaign state started runs trials failed rows v/d/i size";
+    assert_eq!(heads(&short, 100).split_whitespace().collect::<Vec<_>>().join(" "), all);
+    let narrow = heads(&short, 40);
+    assert!(narrow.contains("rows v/d/i") && !narrow.contains("started"), "{narrow}");
+    assert!(!heads(&short, 70).contains("size"));
+    for columns in 40..100 {
+        heads(&short, columns);
+        heads(&long, columns);
+    }
+}
+
+#[test]
 fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
     let campaign = hostile();
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
@@ -184,13 +210,15 @@ fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
     let expected =
         Verdicts { valid: count("valid"), degraded: count("degraded"), invalid: count("invalid") };
     assert_eq!(line.verdicts, expected);
-    let table = list(std::slice::from_ref(&line), Format::Table);
+    let wide = Screen::new(112, Extent::Main);
+    let table = list(std::slice::from_ref(&line), Format::Table, wide);
     assert!(table.lines().all(|line| line.chars().count() <= 112), "{table}");
     assert_eq!(table.lines().count(), 6, "{table}");
-    let csv = list(std::slice::from_ref(&line), Format::Csv);
+    let csv = list(std::slice::from_ref(&line), Format::Csv, Screen::default());
     assert!(csv.contains("\"'=1+1,\"\"a"), "{csv}");
     let json: Value =
-        serde_json::from_str(&list(std::slice::from_ref(&line), Format::Json)).unwrap();
+        serde_json::from_str(&list(std::slice::from_ref(&line), Format::Json, Screen::default()))
+            .unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
     let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
     let shown = about(&line, std::slice::from_ref(&remark), &campaign);

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueHint};
+use clap::{Args, Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
@@ -94,15 +94,27 @@ pub struct RunArgs {
     /// Name of the campaign in lists and tables [default: the plan's]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     name: Option<String>,
+    /// What is printed instead of measuring
+    #[command(flatten)]
+    pub estimate: EstimateArgs,
+    /// The results file and the output
+    #[command(flatten)]
+    pub making: MakingArgs,
+}
+
+/// Arguments of a dry run.
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
     /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s
     #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
     pub assume_rates: Option<String>,
-    /// The results file and the output
-    #[command(flatten)]
-    pub making: MakingArgs,
+    /// With --dry-run: measure for about ten seconds what the targets do, and estimate by that; in a
+    /// working directory that is removed afterwards. Not for hosts that would be set up first
+    #[arg(long, requires = "dry_run", help_heading = "Output")]
+    pub probe: bool,
 }
 
 impl RunArgs {

@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 
-use crate::rig::{Rig, Served};
+use crate::rig::{End, Rig, Served};
 
 #[test]
 fn a_server_that_can_not_be_as_it_was_requested() {
@@ -96,6 +96,35 @@ fn a_planned_fault_is_met() {
                 [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n";
     std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
     rig.refused(&["run", "p.toml"], 3, &["refuses to mount", "hint"]);
+}
+
+#[test]
+fn a_server_may_want_reserved_ports() {
+    let rig = Rig::new();
+    let served = Served::start(&rig, &["--fault", "reserved-ports"]);
+    let names = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
+    let refused = [&["run", &served.url], &names[..]].concat();
+    rig.refused(&refused, 3, &["refuses to mount", "resvport"]);
+    let probe = rig.run(&["probe", &served.url, "--format", "json"]);
+    // Without the right to such a port it is not known, but it is never denied.
+    assert!(!probe.stdout.contains("\"resvport_needed\": false"), "{probe:?}");
+}
+
+#[test]
+fn too_few_open_files_have_a_hint() {
+    let rig = Rig::new();
+    let flags =
+        "--workload mixed --workers 64 --file-size 64KiB --duration 100ms --trials 1 --quiet";
+    for target in ["embedded", "target"] {
+        let program = env!("CARGO_BIN_EXE_dfsbench");
+        let script = format!("ulimit -n 40; exec '{program}' run {target} {flags}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script]).current_dir(rig.folder());
+        let end = End::of(shell.output().unwrap());
+        assert!(end.code == 3 || end.code == 4, "{end:?}");
+        let said = format!("{}{}", end.stdout, end.stderr);
+        assert!(said.contains("ulimit -n"), "{target}: {said}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Completion, Op, OpKind, Outcome, TcpTarget};
+use nfs_client::TcpMeter;
 use nfs_client::proto::raw::{FRAME_BYTES, Frame, Kind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -46,6 +47,8 @@ pub struct Tcp {
     body_left: usize,
     received_ns: u64,
     counts: Counts,
+    /// Counters of the kernel for the connection, read before and after what is measured.
+    meter: TcpMeter,
 }
 
 /// Counts of what went over the connection.
@@ -91,6 +94,7 @@ impl Tcp {
         timeout_ns: u64,
     ) -> Self {
         let received_ns = clock.now_ns();
+        let meter = TcpMeter::begin(stream.as_fd());
         Self {
             stream,
             clock,
@@ -105,6 +109,7 @@ impl Tcp {
             body_left: 0,
             received_ns,
             counts: Counts::default(),
+            meter,
         }
     }
 
@@ -251,6 +256,7 @@ impl Backend for Tcp {
             ops: Some(ops),
             read_bytes: Some(read_bytes),
             write_bytes: Some(write_bytes),
+            tcp: self.meter.counters_of(self.stream.as_fd()),
             ..Tally::default()
         }
     }
@@ -272,4 +278,27 @@ fn lost(error: Errno) -> Lost {
 
 fn unexpected() -> Lost {
     Lost("the server gave an answer to no request of ours (hint: is it a dfsbench?)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn segments_of_the_connection_are_counted() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = Some(listener.local_addr().unwrap().port());
+        let target = TcpTarget { host: "127.0.0.1".to_owned(), port, embedded: false };
+        let stream = connect(&target, Duration::from_secs(5)).unwrap();
+        let _peer = listener.accept().unwrap();
+        let mut tcp = Tcp::new(stream, Arc::new(SystemClock::new()), 1, 4096, 1_000_000_000);
+        assert_eq!((tcp.tally().tcp.connections, tcp.tally().tcp.segments_sent), (1, 0));
+        let op =
+            Op { kind: OpKind::Write, file: 0, offset_bytes: 0, len_bytes: 4096, scheduled_ns: 0 };
+        assert_eq!(tcp.submit(&[op]), 1);
+        assert!(tcp.tally().tcp.segments_sent >= 1, "{:?}", tcp.tally().tcp);
+    }
 }

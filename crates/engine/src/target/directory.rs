@@ -328,5 +328,9 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
 }
 
 pub(super) fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {
-    TargetError::Io { what, location: path.display().to_string(), reason: error.to_string() }
+    let mut reason = error.to_string();
+    if matches!(Errno::from_io_error(error), Some(Errno::NFILE | Errno::MFILE)) {
+        reason.push_str(" (hint: raise `ulimit -n`, or use fewer workers or files)");
+    }
+    TargetError::Io { what, location: path.display().to_string(), reason }
 }

@@ -18,8 +18,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 pub(crate) use open::{
     Attempt, Opening, Route, begin_opening, connect_socket, continue_opening, open_transport,
 };
-pub use tcp_counters::TcpCounters;
-pub(crate) use tcp_counters::TcpMeter;
+pub use tcp_counters::{TcpCounters, TcpMeter};
 pub use tls::Tls;
 pub(crate) use tls::{Refused, TlsStream, offers_starttls, refuses_certificate};
 

@@ -121,7 +121,7 @@ impl Reading {
 
 /// Counts what TCP does on a connection, and on those that replace it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TcpMeter {
+pub struct TcpMeter {
     /// Counters of the present socket when counting began; zeros where it is younger.
     before: Reading,
     /// Counts of sockets that were replaced.
@@ -129,10 +129,15 @@ pub(crate) struct TcpMeter {
 }
 
 impl TcpMeter {
+    /// Starts counting at zero on a socket. A system call: not for the measured path.
+    pub fn begin(socket: BorrowedFd<'_>) -> Self {
+        let before = Reading::of_socket(socket).unwrap_or_default();
+        Self { before, replaced: TcpCounters::default() }
+    }
+
     /// Starts counting at zero.
     pub(crate) fn begin_at(transport: &Transport) -> Self {
-        let before = Reading::of_socket(transport.as_fd()).unwrap_or_default();
-        Self { before, replaced: TcpCounters::default() }
+        Self::begin(transport.as_fd())
     }
 
     /// Takes note of a socket that is about to be replaced. The kernel keeps the counters of a
@@ -144,11 +149,17 @@ impl TcpMeter {
 
     /// Returns the counts up to now, of which those of the present socket are read.
     pub(crate) fn counters(&self, transport: &Transport) -> TcpCounters {
-        let mut counters = self.replaced;
         if transport.is_datagram() {
-            return counters;
+            return self.replaced;
         }
-        match Reading::of_socket(transport.as_fd()) {
+        self.counters_of(transport.as_fd())
+    }
+
+    /// Returns the counts up to now of the socket on which counting began. A system call: not for
+    /// the measured path.
+    pub fn counters_of(&self, socket: BorrowedFd<'_>) -> TcpCounters {
+        let mut counters = self.replaced;
+        match Reading::of_socket(socket) {
             Some(reading) => counters.add(&reading.since(&self.before)),
             None => counters.uncounted += 1,
         }

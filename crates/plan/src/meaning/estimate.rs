@@ -20,7 +20,7 @@ pub const RANDOM_OPS_PER_S: u64 = 10_000;
 /// Assumed creates, stats or removes per second, all workers together.
 pub const METADATA_OPS_PER_S: u64 = 5_000;
 
-const NS_PER_MS: u64 = 1_000_000;
+pub(super) const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
@@ -87,7 +87,7 @@ impl Rates {
     }
 
     /// Returns the same for a run, none faster than its load or the link between its hosts allows.
-    fn within(&self, run: &RunSpec) -> Self {
+    pub(super) fn within(&self, run: &RunSpec) -> Self {
         let mut rates = *self;
         if run.load.bytes_per_s > 0 {
             rates.bytes_per_s = rates.bytes_per_s.min(run.load.bytes_per_s);
@@ -171,6 +171,11 @@ pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
     for run in &plan.runs {
         runs.push(estimate_run(run, &rates.within(run)));
     }
+    sum_up(plan, runs)
+}
+
+/// Adds up the runs of a plan.
+pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     let mut targets: Vec<TargetEstimate> = Vec::new();
     for run in &plan.runs {
         // Each trial removes its files before the next one begins, so targets need room for the
@@ -209,7 +214,7 @@ fn bounded_duration_ms(plan: &Plan, each_ms: u64, made_each: u64) -> u64 {
     all_ms.min(plan.budget_ms.max(needed_ms))
 }
 
-fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
+pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     if run.impossible().is_some() {
         return RunEstimate::NOTHING;
     }
@@ -249,7 +254,7 @@ impl RunEstimate {
 }
 
 /// Estimates the files that must be there before the first pass.
-fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
+pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => run.op_mix.set_bytes_per_rate.saturating_mul(run.load.rate_per_s),
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
@@ -259,7 +264,7 @@ fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     RunEstimate { bytes_written, duration_ms, ..RunEstimate::NOTHING }
 }
 
-fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEstimate {
+pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEstimate {
     if run.workload == Workload::App {
         return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
     }

@@ -34,6 +34,7 @@ impl PlannedFault {
             Self::LoseUnstable
             | Self::LoseCommitted
             | Self::RefuseMount
+            | Self::ReservedPorts
             | Self::DirectoryLoops
             | Self::SymlinkLoops => String::new(),
             Self::HangFromClients(n)
@@ -99,7 +100,7 @@ mod tests {
     use crate::reading::fault::{check_faults, parse_fault};
     use crate::written::fault::KINDS;
 
-    const EXAMPLES: [&str; 41] = [
+    const EXAMPLES: [&str; 42] = [
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",
@@ -124,6 +125,7 @@ mod tests {
         "close-after 100",
         "idle-close 2s",
         "refuse-mount",
+        "reserved-ports",
         "read-size 64KiB",
         "write-size 8KiB",
         "restart at 2s",

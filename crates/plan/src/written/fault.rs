@@ -134,6 +134,8 @@ pub enum PlannedFault {
     IdleClose(u64),
     /// Every mount is refused.
     RefuseMount,
+    /// Mounts that come from a port of 1024 or above are refused.
+    ReservedPorts,
     /// The largest READ that is granted, in bytes.
     ReadSize(u32),
     /// The largest WRITE that is granted, in bytes.
@@ -181,7 +183,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are best read.
-pub const KINDS: [FaultKind; 30] = [
+pub const KINDS: [FaultKind; 31] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -212,6 +214,7 @@ pub const KINDS: [FaultKind; 30] = [
     kind("close_after", "N", "A connection is closed after so many calls."),
     kind("idle_close", "TIME", "A connection without calls is closed after so long."),
     kind("refuse_mount", "", "Every mount is refused."),
+    kind("reserved_ports", "", "Mounts from ports of 1024 and above are refused, as by Linux."),
     kind("read_size", "SIZE", "The largest READ that is granted."),
     kind("write_size", "SIZE", "The largest WRITE that is granted."),
     kind(
@@ -260,6 +263,7 @@ impl PlannedFault {
             Self::CloseAfter(_) => "close_after",
             Self::IdleClose(_) => "idle_close",
             Self::RefuseMount => "refuse_mount",
+            Self::ReservedPorts => "reserved_ports",
             Self::ReadSize(_) => "read_size",
             Self::WriteSize(_) => "write_size",
             Self::EndlessReaddir(_) => "endless_readdir",

@@ -8,6 +8,7 @@ use stats::Outcome;
 use super::{Compared, Figure, Measure, Pair};
 use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
 use crate::document::{Table, TableRow};
+use crate::screen::Screen;
 use crate::show;
 
 /// Longer names of rows take several lines in a terminal, which leaves room for the figures.
@@ -31,8 +32,16 @@ const COLUMNS: [(&str, Role); 9] = [
     ("caveats", Role::Caveats),
 ];
 
+/// The columns that leave a terminal too narrow for all, in this order.
+const LEAVING: [&str; 4] = ["p", "95 %", "before", "after"];
+
 /// Arranges a comparison.
 pub fn document(compared: &Compared, form: Form) -> Document {
+    document_for(compared, form, Screen::default())
+}
+
+/// Arranges a comparison for a screen.
+pub fn document_for(compared: &Compared, form: Form, screen: Screen) -> Document {
     let mut blocks = Vec::new();
     for curve in &compared.curves {
         blocks.push(Block::Paragraph(curve.sentence()));
@@ -51,7 +60,7 @@ pub fn document(compared: &Compared, form: Form) -> Document {
                 compared.pairs.len()
             )));
         }
-        blocks.push(Block::Table(figure_table(&pairs)));
+        blocks.push(Block::Table(figure_table(&pairs, screen)));
     } else if compared.curves.is_empty() {
         let nothing = "The two have no row in common that could be compared.";
         blocks.push(Block::Paragraph(nothing.to_owned()));
@@ -74,9 +83,11 @@ pub fn document(compared: &Compared, form: Form) -> Document {
     }
 }
 
-fn figure_table(pairs: &[&Pair]) -> Table {
+fn figure_table(pairs: &[&Pair], screen: Screen) -> Table {
     let mut columns = Column::all(&COLUMNS);
-    columns[0].width_max = NAME_WIDTH_MAX;
+    Column::leave_in_order(&mut columns, &LEAVING);
+    // A third of a narrow terminal leaves room for the figures.
+    columns[0].width_max = NAME_WIDTH_MAX.min(screen.columns() / 3);
     let mut rows = Vec::new();
     for pair in pairs {
         for (number, figure) in pair.figures.iter().enumerate() {

@@ -251,7 +251,7 @@ fn line_below(row: &TableRow) -> Option<String> {
 
 /// Breaks a text at spaces, and words that are too long anywhere, into lines of at most
 /// `width_max`, or it would leave no room for the figures.
-fn break_text(text: &str, width_max: usize) -> String {
+pub fn break_text(text: &str, width_max: usize) -> String {
     if width_max == 0 {
         return text.to_owned();
     }

@@ -16,7 +16,7 @@ const COLUMNS: [(&str, Role); 5] = [
 ];
 
 /// Columns of the picture; odd, so that a ratio of 1 has one of its own.
-const PICTURE: usize = 31;
+const PICTURE: usize = 27;
 
 /// Arranges the factor effects of each kind of pass.
 pub fn document(effects: &FactorEffects, form: Form) -> Document {
@@ -82,8 +82,11 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
     let mut rows = level_rows(pass, effects);
     if form == Form::Text {
         let reach = effects.reach();
-        let scale = format!("{:<15}1{:>15}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
-        columns.push(Column::new(scale, Role::Words));
+        let scale = format!("{:<13}1{:>13}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
+        // The picture shows what the figures say, and is the first to leave a narrow terminal.
+        columns.push(Column::new(scale, Role::Words).leaving(1));
+        columns[4].leaves = 2;
+        columns[1].leaves = 3;
         // The rows are those of all levels in the same order.
         let levels = effects.factors.iter().flat_map(|factor| &factor.levels);
         for (cells, level) in rows.iter_mut().zip(levels) {

@@ -1,0 +1,265 @@
+//! `dfsbench run --dry-run --probe`: what the targets of a plan really do, in about ten seconds.
+//!
+//! [`measure`] makes small trials of the plan's own runs, as the campaign would make them, and
+//! keeps none of their results. Runs that do the same share a probe. Hosts are not set up, so that
+//! a plan that needs that is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use controller::Walk;
+use model::units::Nanos;
+use model::{RunSpec, TrialState};
+use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
+
+use crate::campaign::{Means, Observers, with_agents};
+use crate::embedded;
+use crate::exit::Failure;
+use crate::progress::{Progress, Visibility, label, trial_figures};
+
+/// The time for the probes of all runs together.
+const ALL: Duration = Duration::from_secs(10);
+
+/// So many kinds of run are probed; others share the probe of the run that they are most like.
+const PROBES_MAX: usize = 10;
+
+/// The work of the first trial of a probe: a MiB, or some hundred names.
+const FIRST_WORK: u64 = 1 << 20;
+
+/// A trial that takes so long tells enough.
+const ENOUGH: Duration = Duration::from_secs(1);
+
+/// How many times as much the next trial of a probe does, at least and at most.
+const GROWTH: (u64, u64) = (2, 64);
+
+/// The findings of a probe.
+pub struct Probed {
+    /// The pace of each run of the plan, where one was found.
+    pub paces: Vec<Option<Pace>>,
+    /// What was measured, a line for each kind of run.
+    pub lines: Vec<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Measures what the targets of a plan do.
+///
+/// # Errors
+/// When hosts would have to be set up, or no target can be used.
+pub fn measure(
+    means: &Means<'_>,
+    plan: &mut Plan,
+    stop: &Arc<AtomicBool>,
+) -> Result<Probed, Failure> {
+    check_hosts(plan)?;
+    embedded::raise_descriptor_limit();
+    let server = embedded::start(plan)?;
+    if let Some(server) = &server {
+        server.set_addresses(plan);
+    }
+    let local = server.as_ref().map(embedded::Embedded::as_local_server);
+    let means = means.without_progress();
+    let mut observers = Observers::new(&means, Progress::new(plan, Visibility::Hidden), 0)?;
+    let probed = with_agents(&means, plan, local, stop, &mut observers, |walk| {
+        controller::preflight(walk)?;
+        probe_all(walk, stop)
+    });
+    if let Some(server) = &server {
+        server.warn_of_refused();
+    }
+    probed
+}
+
+/// Refuses runs whose hosts are to be set up, or that other hosts work for.
+fn check_hosts(plan: &Plan) -> Result<(), Failure> {
+    for (number, run) in plan.runs.iter().enumerate() {
+        let why = match (&run.lab, run.placement.hosts.first()) {
+            (Some(_), _) => "needs hosts that a dry run doesn't set up".to_owned(),
+            (None, Some(host)) => format!("is measured from another host, {}", host.name),
+            (None, None) => continue,
+        };
+        return Err(Failure::Usage(format!(
+            "--probe: run {} ({}) {why} (hint: --assume-rates for an estimate, or a campaign with \
+             --trials 1)",
+            number + 1,
+            label(run),
+        )));
+    }
+    Ok(())
+}
+
+/// Probes each kind of run.
+fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> {
+    let begun = Instant::now();
+    let plan = walk.plan;
+    let kinds = kinds_of(&plan.runs);
+    let mut lines = Vec::new();
+    let mut found: Vec<(usize, Option<Pace>)> = Vec::new();
+    for (number, run) in kinds.iter().enumerate() {
+        // What a probe leaves of its time is for those that follow.
+        let left = ALL.saturating_sub(begun.elapsed()) / (kinds.len() - number) as u32;
+        let spec = &plan.runs[*run];
+        let probe = probe_run(walk, spec, left, stop)?;
+        lines.push(format!("{} (run {}): {}", label(spec), run + 1, probe.outcome));
+        found.push((*run, Pace::of(&probe.trials)));
+    }
+    let mut paces = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let mut pace = None;
+        let mut likeness_max = 0;
+        for (other, known) in &found {
+            let alike = likeness(run, &plan.runs[*other]);
+            if can_be_reduced(run) && alike > likeness_max {
+                (pace, likeness_max) = (*known, alike);
+            }
+        }
+        paces.push(pace);
+    }
+    Ok(Probed { paces, lines, took: begun.elapsed() })
+}
+
+/// The trials of one probe.
+struct Probe {
+    trials: Vec<ProbeTrial>,
+    /// The figures of the last one, or why there are none.
+    outcome: String,
+}
+
+/// Makes trials of a run, each with more work, until one takes long enough to tell.
+fn probe_run(
+    walk: &mut Walk<'_>,
+    run: &RunSpec,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Result<Probe, Failure> {
+    let begun = Instant::now();
+    let whole = work_of(run);
+    let mut work = FIRST_WORK;
+    let mut probe = Probe { trials: Vec::new(), outcome: String::new() };
+    loop {
+        let small = reduced(run, work);
+        let started = Instant::now();
+        let trial = controller::once(walk, &small)?;
+        let took = started.elapsed();
+        if trial.state != TrialState::Done {
+            probe.outcome = trial_figures(&trial);
+            break;
+        }
+        let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
+        for pass in &trial.passes {
+            if run.time_max_ns(pass.pass).is_some() {
+                timed_ns += pass.window_ns;
+                timed_ops += pass.ops();
+                timed_bytes += pass.bytes();
+            } else {
+                passes_ns += pass.window_ns;
+            }
+        }
+        let took_ns = (took.as_nanos() as u64).saturating_sub(timed_ns);
+        let timed = TimedRates {
+            ops_per_s: per_second(timed_ops, timed_ns),
+            bytes_per_s: per_second(timed_bytes, timed_ns),
+        };
+        let done = work_of(&small);
+        probe.trials.push(ProbeTrial { work: done, took_ns, passes_ns, timed });
+        let pace = Pace::of(&probe.trials).expect("there is a trial");
+        let around = Nanos(pace.base_ns);
+        probe.outcome = format!("{}, {around} around each trial", trial_figures(&trial));
+        let left_ns = time.saturating_sub(begun.elapsed()).as_nanos() as u64;
+        // The next trial is to take a part of the time that is left; of twice the work at least,
+        // or it would tell little more.
+        let growth = (left_ns / 3 / took_ns.max(1)).min(GROWTH.1);
+        let is_enough = done >= whole || took_ns >= ENOUGH.as_nanos() as u64;
+        if is_enough || growth < GROWTH.0 || stop.load(Relaxed) {
+            break;
+        }
+        work = done.max(work).saturating_mul(growth);
+    }
+    Ok(probe)
+}
+
+/// Divides by a time, which may be 0.
+fn per_second(amount: u64, time_ns: u64) -> u64 {
+    match u128::from(amount) * 1_000_000_000 {
+        product if time_ns > 0 => (product / u128::from(time_ns)) as u64,
+        _ => 0,
+    }
+}
+
+/// Chooses runs of which each does something else: first those that differ in target, backend and
+/// workload, then those that differ in anything that counts.
+fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
+    let mut kinds: Vec<usize> = Vec::new();
+    for least in [likeness_of_kind(), likeness_of_kind() + MINOR] {
+        for (number, run) in runs.iter().enumerate() {
+            if kinds.len() >= PROBES_MAX || !can_be_reduced(run) {
+                continue;
+            }
+            if !kinds.iter().any(|kind| likeness(run, &runs[*kind]) >= least) {
+                kinds.push(number);
+            }
+        }
+    }
+    kinds
+}
+
+/// Settings of a run beside target, backend and workload by which runs are told apart.
+const MINOR: u32 = 6;
+
+/// How alike runs of one kind are, whatever else they do.
+const fn likeness_of_kind() -> u32 {
+    3 * (MINOR + 1)
+}
+
+/// Counts what two runs have in common; target, workload and backend weigh more than all others.
+/// 0 where the targets or the workloads differ: a probe of one says nothing of the other.
+fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
+    if one.target_name != other.target_name || one.workload != other.workload {
+        return 0;
+    }
+    let minor = [
+        one.direct == other.direct,
+        one.io_size_bytes == other.io_size_bytes,
+        one.passes == other.passes,
+        one.durability == other.durability,
+        one.workers == other.workers && one.queue_depth == other.queue_depth,
+        one.nfs() == other.nfs(),
+    ];
+    let mut alike = 2 * (MINOR + 1);
+    if one.backend == other.backend {
+        alike += MINOR + 1;
+    }
+    alike + minor.into_iter().map(u32::from).sum::<u32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Workload;
+    use model::testing::RunBuilder;
+    use std::path::Path;
+
+    fn stream(io_size_bytes: u32, workers: u32) -> RunSpec {
+        let mut run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        (run.io_size_bytes, run.workers) = (io_size_bytes, workers);
+        run
+    }
+
+    #[test]
+    fn each_kind_of_run_is_probed_once_and_others_share_the_nearest() {
+        let names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
+        let null = RunBuilder::new(Workload::Mixed).build();
+        let runs = [stream(4_096, 1), stream(4_096, 1), stream(1 << 20, 1), names, null];
+        assert_eq!(kinds_of(&runs), [0, 3, 2]);
+        assert!(likeness(&runs[0], &runs[1]) > likeness(&runs[0], &runs[2]));
+        assert_eq!(likeness(&runs[0], &runs[3]), 0);
+    }
+
+    #[test]
+    fn of_many_kinds_the_first_are_probed() {
+        let runs: Vec<RunSpec> = (1..40).map(|workers| stream(4_096, workers)).collect();
+        assert_eq!(kinds_of(&runs).len(), PROBES_MAX);
+    }
+}

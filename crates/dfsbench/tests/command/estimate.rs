@@ -1,0 +1,70 @@
+//! Estimates of a dry run, by what a short probe of the targets finds.
+
+use crate::rig::Rig;
+
+/// A plan whose in-memory server moves 8 MB a second: a trial of 16 MiB takes over four seconds,
+/// on the fastest machine and on the slowest.
+const PLAN: &str = "name = \"p\"\ntrials = 10\n[server.faults]\nbandwidth = \"8MB/s\"\n\
+    [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n\
+    file_size = \"16MiB\"\nio_size = \"256KiB\"\n";
+
+/// Ten times 32 MiB at 8 MB/s.
+const PLANTED_S: f64 = 10.0 * 33.554_432 / 8.0;
+
+/// Reads `42.1 s in all` from a dry run.
+fn estimated_s(output: &str) -> f64 {
+    let line = output.lines().find(|line| line.starts_with("estimate: ")).expect(output);
+    let before = line.split(" in all").next().unwrap();
+    let time = before.rsplit(", ").next().unwrap();
+    let (number, unit) = time.split_once(' ').expect(time);
+    let number: f64 = number.parse().expect(time);
+    match unit {
+        "ms" => number / 1e3,
+        "s" => number,
+        "min" => number * 60.0,
+        "h" => number * 3_600.0,
+        other => panic!("{other} in {output}"),
+    }
+}
+
+#[test]
+fn a_probe_finds_the_rate_that_was_planted() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("p.toml"), PLAN).unwrap();
+    let assumed = rig.run(&["run", "p.toml", "--dry-run"]);
+    assert!(assumed.stdout.contains("--probe measures"), "{assumed:?}");
+    assert!(estimated_s(&assumed.stdout) < PLANTED_S / 5.0, "{}", assumed.stdout);
+    let probed = rig.run(&["run", "p.toml", "--dry-run", "--probe"]);
+    assert_eq!(probed.code, 0, "{probed:?}");
+    let found_s = estimated_s(&probed.stdout);
+    let within = PLANTED_S / 2.0..PLANTED_S * 2.0;
+    assert!(within.contains(&found_s), "{found_s} s, planted {PLANTED_S} s: {}", probed.stdout);
+    assert!(probed.stdout.contains("probe:    n nfs stream (run 1): write "), "{}", probed.stdout);
+    assert!(!rig.folder().join("dfsbench.db").exists());
+}
+
+#[test]
+fn a_probe_leaves_nothing_in_a_directory() {
+    let rig = Rig::new();
+    let work = ["--workload", "metadata", "--small-files", "200", "--trials", "3"];
+    let end = rig.run(&[&["run", "target", "--dry-run", "--probe"], &work[..]].concat());
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stdout.contains("around each trial"), "{}", end.stdout);
+    rig.assert_target_is_empty();
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir(rig.folder()).unwrap() {
+        left.push(entry.unwrap().file_name());
+    }
+    assert_eq!(left, ["target"]);
+}
+
+#[test]
+fn a_probe_is_refused_where_hosts_would_be_set_up() {
+    let rig = Rig::new();
+    let refused = ["run", "data-paths", "--dry-run", "--probe"];
+    rig.refused(&refused, 2, &["--probe: run 1", "a dry run doesn't set up", "--assume-rates"]);
+    rig.refused(&["run", "null", "--probe"], 2, &["--dry-run"]);
+    let curve = ["curve", "embedded", "--dry-run", "--probe"];
+    rig.refused(&curve, 2, &["only `dfsbench run` probes"]);
+    rig.refused(&["run", "nothere/x", "--dry-run", "--probe"], 2, &["does not exist"]);
+}
