@@ -6,11 +6,13 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 use checks::check::{Fixture, wait_until};
 use checks::checks;
@@ -53,6 +55,47 @@ checks! {
     mpich_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &MPICH);
     agents_whose_controller_is_killed_leave: 200 s, deserted(CLUSTER.get()?);
     a_launcher_that_fails_is_one_error: 200 s, refused(CLUSTER.get()?);
+    clocks_that_are_a_day_apart_are_mapped: 60 s, day_apart();
+}
+
+/// Starts two agents as `mpirun` of Open MPI does, the second one in a time namespace, where the
+/// monotonic clock is a day and an hour ahead. **Source:** time_namespaces(7), unshare(1).
+const DAY_APART: &str = r#"#!/bin/sh
+if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi
+while [ "$1" != "${1#-}" ] || [ "$2" != agent ]; do shift; done
+export OMPI_COMM_WORLD_SIZE=2
+OMPI_COMM_WORLD_RANK=0 "$@" &
+OMPI_COMM_WORLD_RANK=1 unshare --time --monotonic 90000 --boottime 90000 "$@" &
+wait
+"#;
+
+/// Hosts that were started on different days have such clocks: every instant that an agent reports
+/// must be mapped before it is compared with another.
+fn day_apart() -> Result<()> {
+    let folder = TempDir::new()?;
+    let launcher = folder.path().join("mpirun");
+    fs::write(&launcher, DAY_APART)?;
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.path().join("target"))?;
+    let mut command = OURS.command();
+    command.current_dir(folder.path());
+    command.args(["run", "target", "--workload", "mixed", "--file-size", "1MiB", "--quiet"]);
+    command.args(["--duration", "1s", "--trials", "1", "--workers", "1", "--results", "r.db"]);
+    command.args(["--agents", "2", "--launcher", "mpi", "--launch-with"]).arg(&launcher);
+    let output = proc::capture_output(&mut command)?;
+    let measured = [Some(0), Some(exit::INVALID)].contains(&output.status.code());
+    ensure!(measured, "{}", String::from_utf8_lossy(&output.stderr));
+    let json = String::from_utf8(OURS.report(&folder.path().join("r.db"), "json")?)?;
+    for code in ["clock", "clock-rate", "accounting"] {
+        ensure!(!json.contains(&format!("\"code\":\"{code}\"")), "{code} is raised: {json}");
+    }
+    let report: serde_json::Value = serde_json::from_str(&json)?;
+    let trial = &report["runs"][0]["trials"][0];
+    ensure!(trial["state"].to_string().contains("done"), "{trial}");
+    // With clocks that are not mapped the pass would last a day.
+    let window_ns = trial["passes"][0]["window_ns"].as_u64().context("no window")?;
+    ensure!((900_000_000..3_600_000_000_000).contains(&window_ns), "{window_ns} ns");
+    Ok(())
 }
 
 /// A run of a few files with four agents.

@@ -312,6 +312,25 @@ mod tests {
     }
 
     #[test]
+    fn a_wall_clock_that_is_set_moves_the_offset_and_neither_rate_nor_instants() {
+        const HOUR_NS: i64 = 3_600_000_000_000;
+        for by_ns in [HOUR_NS, -HOUR_NS] {
+            let before = sample(5_000_000_000, 1_000_000_000);
+            let after = sample(7_000_000_000, 3_000_000_000);
+            let stepped = Sample { ahead_ns: after.ahead_ns + by_ns, ..after };
+            let mut drift = Drift::begin(before);
+            drift.go_on(stepped);
+            assert_eq!(drift.caveat("web"), None);
+            let facts = drift.facts("web");
+            let way = if by_ns > 0 { "3600 s ahead of" } else { "3600 s behind" };
+            assert_eq!(facts[0].value, format!("{way} the controller's, ± 1.00 ms"));
+            assert!(facts[1].value.starts_with("1.000000 "), "{facts:?}");
+            let mapping = Mapping { before, after: stepped };
+            assert_eq!(mapping.here_ns(2_000_000_000), 6_000_000_000);
+        }
+    }
+
+    #[test]
     fn what_the_round_trip_explains_is_no_caveat() {
         // 5 % too fast over 20 ms, with 2 ms that may be wrong: 10 %.
         let mut drift = Drift::begin(sample(1_000_000_000, 0));

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use agent::{Agent, LocalServer};
@@ -29,8 +28,7 @@ use crate::job::Job;
 use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
-    agents, dry_run, embedded, job, leftovers, output, output_file, pace, plan_source, render,
-    signals,
+    agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -44,7 +42,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.estimate.dry_run {
-        return describe(args, &mut plan);
+        output::data(dry_run::describe(&plan, args)?.as_bytes())?;
+        return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
     let stop = signals::stop_flag()?;
@@ -53,22 +52,6 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         plan = Plan::resolve(&raw, &around)?;
     }
     make(&means, &mut plan, None, &stop)
-}
-
-/// Prints what a plan would do, and what that would take: at assumed rates, or as a probe finds it.
-fn describe(args: &RunArgs, plan: &mut Plan) -> Result<ExitCode, Failure> {
-    if !args.estimate.probe {
-        output::data(dry_run::describe(plan, args)?.as_bytes())?;
-        return Ok(End::Ok.into());
-    }
-    let rates = dry_run::assumed_rates(args)?;
-    let stop = signals::stop_flag()?;
-    let probed = pace::measure(&Means::of(&args.making), plan, &stop)?;
-    if stop.load(Relaxed) {
-        return Ok(End::Invalid.into());
-    }
-    output::data(dry_run::describe_probed(plan, &rates, &probed).as_bytes())?;
-    Ok(End::Ok.into())
 }
 
 /// Brings the agents of a job, where one is requested, so that the names of its hosts are known;

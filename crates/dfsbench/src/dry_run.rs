@@ -5,19 +5,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use lab::{commands, compose, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Host, Invalidation, LabSpec, LabStep, RunSpec};
-use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
+use plan::{Estimate, Pace, Plan, Rates, estimate_at, estimate_by};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::aligned;
-use crate::pace::Probed;
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
+
+/// The findings of a probe.
+pub struct Probed {
+    /// The pace of each run of the plan, where one was found.
+    pub paces: Vec<Option<Pace>>,
+    /// The figures of each kind of run, a line each.
+    pub lines: Vec<String>,
+    /// The time that the probe took.
+    pub took: Duration,
+}
 
 /// Describes what a plan would do, at assumed rates.
 ///

@@ -65,6 +65,7 @@ fn run_command() -> Result<ExitCode, Failure> {
     match args.command.unwrap_or_else(Command::quick) {
         Command::Run(run) => match run.until_broken {
             Some(clients_max) => ramp::until_broken(&run, clients_max),
+            None if run.estimate.probe => pace::run(&run),
             None => campaign::run(&run),
         },
         Command::Ramp(args) => ramp::run(&args),

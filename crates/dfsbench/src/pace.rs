@@ -1,9 +1,10 @@
 //! `dfsbench run --dry-run --probe`: what the targets of a plan really do, in about ten seconds.
 //!
-//! [`measure`] makes small trials of the plan's own runs, as the campaign would make them, and
+//! [`run`] makes small trials of the plan's own runs, as the campaign would make them, and
 //! keeps none of their results. Runs that do the same share a probe. Hosts are not set up, so that
 //! a plan that needs that is refused.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,15 +15,17 @@ use model::units::Nanos;
 use model::{RunSpec, TrialState};
 use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
 
+use crate::args::RunArgs;
 use crate::campaign::{Means, Observers, with_agents};
-use crate::embedded;
-use crate::exit::Failure;
+use crate::dry_run::Probed;
+use crate::exit::{End, Failure};
 use crate::progress::{Progress, Visibility, label, trial_figures};
+use crate::{campaign, dry_run, embedded, job, output, plan_source, signals};
 
 /// The time for the probes of all runs together.
 const ALL: Duration = Duration::from_secs(10);
 
-/// So many kinds of run are probed; others share the probe of the run that they are most like.
+/// The most kinds of run that are probed; others share the probe of the run most like them.
 const PROBES_MAX: usize = 10;
 
 /// The work of the first trial of a probe: a MiB, or some hundred names.
@@ -34,25 +37,31 @@ const ENOUGH: Duration = Duration::from_secs(1);
 /// How many times as much the next trial of a probe does, at least and at most.
 const GROWTH: (u64, u64) = (2, 64);
 
-/// The findings of a probe.
-pub struct Probed {
-    /// The pace of each run of the plan, where one was found.
-    pub paces: Vec<Option<Pace>>,
-    /// What was measured, a line for each kind of run.
-    pub lines: Vec<String>,
-    /// How long it took.
-    pub took: Duration,
+/// Prints what a plan would do, and what that takes as a probe of its targets finds it.
+///
+/// # Errors
+/// When the plan can't be used, hosts would have to be set up, or no target can be used.
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let raw = plan_source::read(args)?;
+    let mut around = plan_source::surroundings();
+    around.job = job::stand_ins(&args.job)?;
+    let mut plan = Plan::resolve(&raw, &around)?;
+    campaign::warn_of_idle_settings(&plan);
+    let rates = dry_run::assumed_rates(args)?;
+    let stop = signals::stop_flag()?;
+    let probed = measure(&Means::of(&args.making), &mut plan, &stop)?;
+    if stop.load(Relaxed) {
+        return Ok(End::Invalid.into());
+    }
+    output::data(dry_run::describe_probed(&plan, &rates, &probed).as_bytes())?;
+    Ok(End::Ok.into())
 }
 
 /// Measures what the targets of a plan do.
 ///
 /// # Errors
 /// When hosts would have to be set up, or no target can be used.
-pub fn measure(
-    means: &Means<'_>,
-    plan: &mut Plan,
-    stop: &Arc<AtomicBool>,
-) -> Result<Probed, Failure> {
+fn measure(means: &Means<'_>, plan: &mut Plan, stop: &Arc<AtomicBool>) -> Result<Probed, Failure> {
     check_hosts(plan)?;
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
@@ -205,7 +214,7 @@ fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
     kinds
 }
 
-/// Settings of a run beside target, backend and workload by which runs are told apart.
+/// Settings of a run beside target, backend and workload by which runs are distinguished.
 const MINOR: u32 = 6;
 
 /// How alike runs of one kind are, whatever else they do.

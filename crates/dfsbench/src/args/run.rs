@@ -94,7 +94,7 @@ pub struct RunArgs {
     /// Name of the campaign in lists and tables [default: the plan's]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     name: Option<String>,
-    /// What is printed instead of measuring
+    /// Options of a dry run
     #[command(flatten)]
     pub estimate: EstimateArgs,
     /// The results file and the output
@@ -111,8 +111,8 @@ pub struct EstimateArgs {
     /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s
     #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
     pub assume_rates: Option<String>,
-    /// With --dry-run: measure for about ten seconds what the targets do, and estimate by that; in a
-    /// working directory that is removed afterwards. Not for hosts that would be set up first
+    /// With --dry-run: measure for about ten seconds what the targets do, in a working directory
+    /// that is removed, and estimate by that; not for hosts that would be set up first
     #[arg(long, requires = "dry_run", help_heading = "Output")]
     pub probe: bool,
 }

@@ -122,8 +122,8 @@ fn too_few_open_files_have_a_hint() {
         shell.args(["-c", &script]).current_dir(rig.folder());
         let end = End::of(shell.output().unwrap());
         assert!(end.code == 3 || end.code == 4, "{end:?}");
-        let said = format!("{}{}", end.stdout, end.stderr);
-        assert!(said.contains("ulimit -n"), "{target}: {said}");
+        let output = format!("{}{}", end.stdout, end.stderr);
+        assert!(output.contains("ulimit -n"), "{target}: {output}");
     }
 }
 

@@ -33,6 +33,8 @@ pub fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if valid.len() == total && total > 0 {
         let are = if total == 1 { "is" } else { "are" };
         parts.push(format!("{} {are} clean", name_all_results(total)));
+    } else if total == 1 && missing.is_empty() {
+        parts.push("The result is not clean".to_owned());
     } else if total > missing.len() {
         let are = if valid.len() == 1 { "is" } else { "are" };
         let none = if valid.is_empty() { "None".to_owned() } else { valid.len().to_string() };
