@@ -61,10 +61,10 @@ impl Lab {
             let text = client_config(&folder.path().join(key), known);
             fs::write(folder.path().join(name), text)?;
         }
-        // Debug information is most of what would be pushed to each host.
-        let mut strip = Command::new("strip");
-        strip.arg("-o").arg(folder.path().join("stripped"));
-        proc::run_command(strip.arg(OURS.command().get_program()))?;
+        // The client sends a variable that names another folder for the program.
+        let text = client_config(&folder.path().join("id"), "no");
+        let variable = " SetEnv XDG_CACHE_HOME=/run/elsewhere\n";
+        fs::write(folder.path().join("elsewhere"), text + variable)?;
         ip(&["netns", "add", &bridge])?;
         // Hosts have a /tmp of their own.
         let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
@@ -111,7 +111,7 @@ impl Lab {
 
     /// Returns the program that is put on hosts.
     pub fn program(&self) -> PathBuf {
-        self.folder.path().join("stripped")
+        OURS.command().get_program().into()
     }
 
     fn await_sshd(&self) -> Result<()> {
@@ -131,6 +131,8 @@ impl Lab {
     pub fn near(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.bridge, program]).stdin(Stdio::null());
+        // The compressed program goes there, and with the lab.
+        command.env("XDG_CACHE_HOME", self.folder.path().join("cache"));
         command
     }
 
@@ -252,7 +254,8 @@ mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
-  -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22
+  -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
+  -o AcceptEnv=XDG_CACHE_HOME
 "#;
 
 const PLAN: &str = r#"

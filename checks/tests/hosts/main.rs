@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 mod agent_group;
+mod copied;
 mod lab;
 mod ladder;
 mod load;
@@ -32,6 +33,10 @@ checks! {
         refused(LAB.get()?)
     };
     a_full_folder_is_a_row_and_the_other_host_goes_on: 200 s, full(LAB.get()?);
+    a_host_gets_the_program_compressed_or_uses_an_installed_one: 200 s, copied::once(LAB.get()?);
+    a_host_that_can_not_take_or_run_the_program_has_advice_for_that_cause: 200 s, {
+        copied::refused(LAB.get()?)
+    };
     an_agent_that_is_killed_is_a_row: 300 s, killed(LAB.get()?);
     a_host_whose_network_is_cut_is_a_row_and_cleans_up_by_itself: 300 s, cut(LAB.get()?);
     a_controller_that_is_killed_leaves_nothing: 300 s, deserted(LAB.get()?);

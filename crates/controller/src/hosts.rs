@@ -127,6 +127,7 @@ impl<'a> Hosts<'a> {
             let number = self.number_of(&host.name);
             if let Ok(agent) = &mut agent {
                 agent.set_wakeup(&self.wakeup.numbered(number));
+                self.new_facts.extend(agent.take_facts());
             }
             self.agents.insert(host.name.clone(), agent);
         }

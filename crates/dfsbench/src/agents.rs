@@ -13,12 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use controller::Launched;
-use fleet::ssh::{self, Launcher};
+use fleet::ssh::{self, Launcher, LauncherOptions};
 use fleet::{Gone, Remote};
 use model::{Host, panicked};
 
+use crate::copies::Copies;
 use crate::job::Job;
 use crate::output::lock_always;
+use crate::progress::Visibility;
 
 /// Names of the hosts that have agents, for the message of a process that can't end in order.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -46,14 +48,15 @@ pub struct Agents {
     stop: Arc<AtomicBool>,
     /// Made when a host is first reached over ssh.
     launcher: Option<Launcher>,
+    copies: Copies,
     /// Agents that connected by themselves.
     job: Option<Job>,
 }
 
 impl Agents {
     /// Makes a starter without agents; `stop` is the request to stop, which is passed on to them.
-    pub const fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop, launcher: None, job: None }
+    pub fn new(stop: Arc<AtomicBool>, visibility: Visibility) -> Self {
+        Self { stop, launcher: None, copies: Copies::new(visibility), job: None }
     }
 
     /// Adds the agents of a job.
@@ -79,7 +82,7 @@ impl Agents {
                 None => missing.push((index, *host)),
             }
             if host.ssh.is_some() && self.launcher.is_none() {
-                match make_launcher(host) {
+                match self.make_launcher(host) {
                     Ok(launcher) => self.launcher = Some(launcher),
                     Err(gone) => return vec![gone; hosts.len()].into_iter().map(Err).collect(),
                 }
@@ -87,6 +90,7 @@ impl Agents {
         }
         let machines = group_by_machine(&missing);
         launched.extend(start_all(&machines, self.launcher.as_ref(), &self.stop));
+        self.copies.finish();
         let mut transports: Vec<Launched> = Vec::with_capacity(hosts.len());
         for (index, agent) in launched {
             transports.push(match agent {
@@ -106,6 +110,15 @@ impl Agents {
     /// When the host can't be reached or can't run this program; in a sentence.
     pub fn launch_one(&mut self, host: &Host) -> Launched {
         self.launch(&[host]).swap_remove(0)
+    }
+
+    /// Makes what starts agents over ssh, with the programs that may be copied to hosts.
+    fn make_launcher(&self, host: &Host) -> Result<Launcher, Gone> {
+        Launcher::new(LauncherOptions {
+            binaries: candidate_programs(host)?,
+            cache: cache_dir(),
+            on_copy: self.copies.observer(),
+        })
     }
 }
 
@@ -188,11 +201,6 @@ fn group_by_machine<'h>(hosts: &[(usize, &'h Host)]) -> Vec<Machine<'h>> {
     machines.into_values().collect()
 }
 
-/// Makes what starts agents over ssh, with the programs that may be copied to hosts.
-fn make_launcher(host: &Host) -> Result<Launcher, Gone> {
-    Launcher::new(candidate_programs(host)?)
-}
-
 /// Programs that a host may be able to run, the best first.
 fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
@@ -226,6 +234,18 @@ pub fn state_dir() -> PathBuf {
         (None, None) => std::env::temp_dir(),
     };
     state.join("dfsbench")
+}
+
+/// Returns the directory for what can be made again: compressed programs.
+///
+/// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
+fn cache_dir() -> Option<PathBuf> {
+    let cache = match (absolute_path("XDG_CACHE_HOME"), absolute_path("HOME")) {
+        (Some(cache), _) => cache,
+        (None, Some(home)) => home.join(".cache"),
+        (None, None) => return None,
+    };
+    Some(cache.join("dfsbench"))
 }
 
 /// Reads a path from the environment; the specification says that relative ones are ignored.

@@ -276,7 +276,8 @@ pub fn with_agents<T>(
     let thread = std::thread::spawn(move || panicked::catch(|| agent::serve(&agent, &agent_end)));
     let result = {
         let mut observe = |event: Event<'_>| observers.hear(&event);
-        let mut agents = Agents::new(Arc::clone(stop)).with_job(means.job.take());
+        let mut agents =
+            Agents::new(Arc::clone(stop), means.visibility()).with_job(means.job.take());
         let mut launch = |hosts: &[&Host]| agents.launch(hosts);
         let token = token();
         let campaign = controller::campaign_name(token);

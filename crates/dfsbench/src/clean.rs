@@ -14,6 +14,7 @@ use model::Host;
 use crate::agents::Agents;
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
+use crate::progress::Visibility;
 use crate::{leftovers, output, plan_source, signals};
 
 /// Cleans this host and those that are named.
@@ -72,7 +73,7 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
 
 /// Has a host restore what it finds in its undo log.
 fn clean_host(host: &Host, stop: &Arc<AtomicBool>) -> Result<Vec<RestoredChange>, String> {
-    let mut agents = Agents::new(Arc::clone(stop));
+    let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
     let (order, answer) = request::clean().into_parts();
     let mut agent = agents.launch_one(host).map_err(|gone| gone.0)?;
     agent.send(order).map_err(|gone| gone.0)?;

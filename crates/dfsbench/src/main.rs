@@ -17,6 +17,7 @@ mod campaign;
 mod catalog;
 mod clean;
 mod compare;
+mod copies;
 mod curve;
 mod dry_run;
 mod embedded;

@@ -55,6 +55,11 @@ pub trait Transport {
     /// is polled now and then all the same.
     fn set_wakeup(&mut self, _wakeup: &Wakeup) {}
 
+    /// Takes what is known about how the agent got to its host.
+    fn take_facts(&mut self) -> Vec<model::Fact> {
+        Vec::new()
+    }
+
     /// Requests that what is in progress ends soon; the agent answers it, and waits for the next
     /// order.
     fn cancel(&mut self) {}

@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use model::Fact;
+
 use crate::rendezvous::Link;
 use crate::stream::{Event, Stream};
 use crate::wire::Message;
@@ -60,6 +62,8 @@ pub struct Remote {
     /// When the agent was sent the request to stop.
     stopped_at: Option<Instant>,
     lost: Option<Gone>,
+    /// Facts about how the agent got to its host.
+    facts: Vec<Fact>,
 }
 
 /// The means by which an agent is reached.
@@ -161,7 +165,13 @@ impl Remote {
         stop: Arc<AtomicBool>,
     ) -> Self {
         let (host, stream) = (host.to_owned(), Some(stream));
-        Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None }
+        let facts = Vec::new();
+        Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None, facts }
+    }
+
+    /// Adds a fact about how the agent got to its host.
+    pub(crate) fn add_fact(&mut self, fact: Fact) {
+        self.facts.push(fact);
     }
 
     /// Returns the process at this end; `None` where the agent connected by itself.
@@ -277,6 +287,10 @@ impl Transport for Remote {
         if let Some(stream) = &self.stream {
             stream.set_wakeup(wakeup);
         }
+    }
+
+    fn take_facts(&mut self) -> Vec<Fact> {
+        std::mem::take(&mut self.facts)
     }
 
     fn cancel(&mut self) {

@@ -2,13 +2,22 @@
 //!
 //! [`Launcher`] puts this program on a host, unless it is there, and starts it there as an agent.
 //! ssh decides by the user's own configuration whom it trusts and never prompts; all sessions to a
-//! host share one connection. Files on the host lie in a folder of ours and go away with the
-//! agent. Nothing but the agent is run there, save what puts it there and removes it.
+//! host share one connection. The program is sent compressed and without debug information, and
+//! only to hosts where no copy of it is installed. Files on the host lie in a folder of ours and go
+//! away with the agent. Nothing but the agent is run there, save what puts it there and removes it.
 //!
 //! **Source:** ssh(1), ssh_config(5): BatchMode, ControlMaster, ControlPath, ControlPersist.
 
+#![allow(clippy::disallowed_methods, reason = "how long a copy takes is a matter of real time")]
+
 mod binary;
 mod bounded;
+mod content;
+mod copy;
+mod elf;
+mod packed;
+mod refusal;
+mod scripts;
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -19,7 +28,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::Host;
 use tempfile::TempDir;
@@ -27,12 +36,18 @@ use tempfile::TempDir;
 use crate::{Gone, Remote};
 use binary::Binary;
 use bounded::Ended;
+use content::ContentReader;
+use copy::Counted;
+use refusal::{SSH_FAILED, describe_failed_try, describe_refusal, host_error, ssh_address};
+use scripts::{Found, parse_time};
+
+pub use copy::{Copied, CopyEvent, CopyObserver};
 
 /// How long a command on a host may take, a slow login included.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long the program may take to get to a host.
-const PUSH_WITHIN: Duration = Duration::from_secs(300);
+const COPY_WITHIN: Duration = Duration::from_secs(300);
 
 /// How long the clean-up on a host may take: nothing can be done about a failure of it.
 const LEAVE_WITHIN: Duration = Duration::from_secs(4);
@@ -47,9 +62,6 @@ const LOCK: &str = "lock";
 /// The content of that file once it is locked.
 const LOCKED: &[u8] = b"locked while it is used\n";
 
-/// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
-const SSH_FAILED: i32 = 255;
-
 /// Options of every ssh of ours, beside the place of its socket.
 const OPTIONS: [&str; 7] = [
     "BatchMode=yes",
@@ -61,48 +73,6 @@ const OPTIONS: [&str; 7] = [
     "RequestTTY=no",
 ];
 
-/// A script that prints where our folder is, after checking that it is ours, and its program.
-///
-/// Programs of other versions are removed that killed campaigns left there: those that no process
-/// executes, and that no launcher has looked for of late. A launcher starts a program well within
-/// that time ([`PUSH_WITHIN`]), so none is removed that is about to be started.
-///
-/// It is fed to `sh`; the only thing that is put into it is a hash.
-const LOOK: &str = r#"umask 077
-if [ -n "$XDG_CACHE_HOME" ]; then dir=$XDG_CACHE_HOME/dfsbench; else dir=/tmp/dfsbench-$(id -u); fi
-mkdir -p "$dir" || exit 1
-if [ -h "$dir" ] || [ ! -O "$dir" ]; then echo "$dir belongs to another user" >&2; exit 1; fi
-chmod 700 "$dir" || exit 1
-touch -c "$dir/dfsbench-HASH"
-find "$dir" -maxdepth 1 -type f -mmin +15 2>/dev/null | while read -r old; do
-  name=${old##*/}
-  case $name in
-    dfsbench-*[!0-9a-f]*) continue ;;
-    dfsbench-*) [ ${#name} -eq 73 ] || continue ;;
-    new-*[!0-9]*) continue ;;
-    new-[0-9]*) ;;
-    *) continue ;;
-  esac
-  for program in /proc/[0-9]*/exe; do [ "$program" -ef "$old" ] && continue 2; done
-  rm -f "$old"
-done
-there=$(sha256sum < "$dir/dfsbench-HASH" 2>/dev/null)
-seen=$(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)
-echo "dfsbench-host $(uname -s) $(uname -m) ${there%% *} $seen"
-echo "$dir"
-"#;
-
-/// A command that reads the program from stdin and prints its time. The folder was checked, and a
-/// hash is hexadecimal.
-const TAKE: &str = r#"sh -c 'umask 077; cd DIR && cat > new-$$ && chmod 700 new-$$ &&
- there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH &&
- { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
-
-/// A command that removes what [`TAKE`] put there, unless another campaign has looked at it since,
-/// which then removes it; a folder that others use is kept.
-const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)" = "SEEN" ] &&
- rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
-
 /// The time of a program on a host that does not report the times of files.
 const UNSEEN: &str = "unknown";
 
@@ -110,6 +80,9 @@ const UNSEEN: &str = "unknown";
 pub struct Launcher {
     /// Programs, each read when a host first needs it.
     binaries: Vec<(PathBuf, OnceLock<Result<Binary, String>>)>,
+    /// The folder for compressed programs.
+    cache: Option<PathBuf>,
+    on_copy: CopyObserver,
     control: TempDir,
     /// Locked as long as the folder is in use.
     _lock: File,
@@ -117,30 +90,31 @@ pub struct Launcher {
     left: Mutex<Vec<(Host, String)>>,
 }
 
-/// The state in which a host was found.
-struct Found {
-    directory: String,
-    system: String,
-    machine: String,
-    /// The hash of the program that is there under the name that was looked for.
-    hash: String,
-    /// The time of the last look at it: ours, just now.
-    seen: String,
+/// The programs of a launcher, and the means by which it copies them.
+pub struct LauncherOptions {
+    /// Programs: agents are started from the first one that a host can run.
+    pub binaries: Vec<PathBuf>,
+    /// The folder in which compressed programs are kept for later campaigns.
+    pub cache: Option<PathBuf>,
+    /// Gets the progress of programs that are copied to hosts.
+    pub on_copy: CopyObserver,
 }
 
 /// A program on a host.
 struct Put {
     path: String,
-    /// The time of the last look at it, in seconds since 1970.
-    seen: String,
+    /// The time of the last look at it, in seconds since 1970; `None` for one that is installed.
+    seen: Option<String>,
+    /// It was copied there now.
+    copied: Option<Copied>,
 }
 
 impl Launcher {
-    /// Starts agents from the first of these programs that a host can run.
+    /// Prepares to start agents.
     ///
     /// # Errors
     /// When no private folder can be made for the connections' sockets.
-    pub fn new(binaries: Vec<PathBuf>) -> Result<Self, Gone> {
+    pub fn new(options: LauncherOptions) -> Result<Self, Gone> {
         // The path of a socket has 107 bytes at most, and ssh's own part takes 57.
         let long = std::env::temp_dir().as_os_str().len() > 30;
         let folder = if long { "/tmp".into() } else { std::env::temp_dir() };
@@ -150,11 +124,13 @@ impl Launcher {
                 return Err(Gone(format!("can't make a folder in {}: {error}", folder.display())));
             }
         };
+        let LauncherOptions { binaries, cache, on_copy } = options;
         let mut unread = Vec::new();
         for path in binaries {
             unread.push((path, OnceLock::new()));
         }
-        Ok(Self { binaries: unread, control, _lock: lock, left: Mutex::default() })
+        let left = Mutex::default();
+        Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, left })
     }
 
     /// Makes the folder of the sockets, and locks a file in it: a folder whose lock is free belongs
@@ -174,12 +150,20 @@ impl Launcher {
     /// # Errors
     /// When the host can't be reached or used; one sentence with ssh's own last line.
     pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
-        let Put { path, seen } = self.put_program(host)?;
-        let seen = if seen.is_empty() { UNSEEN } else { &seen };
+        let Put { path, seen, copied } = self.put_program(host)?;
         let mut command = self.ssh_command(host);
-        // The agent removes the program at its end, unless the time shows another campaign's use.
-        command.arg(format!("{path} agent --stdio --pushed {seen}"));
-        Remote::start(&mut command, &host.name, Arc::clone(stop))
+        command.arg(match seen.as_deref() {
+            // The agent removes the program at its end, unless the time shows another campaign's
+            // use.
+            Some("") => format!("{path} agent --stdio --pushed {UNSEEN}"),
+            Some(seen) => format!("{path} agent --stdio --pushed {seen}"),
+            None => format!("{path} agent --stdio"),
+        });
+        let mut remote = Remote::start(&mut command, &host.name, Arc::clone(stop))?;
+        if let Some(copied) = copied {
+            remote.add_fact(copied.as_fact(&host.name));
+        }
+        Ok(remote)
     }
 
     /// Makes sure that a host has a program that runs there, and returns where it is.
@@ -204,38 +188,45 @@ impl Launcher {
                     ),
                 ));
             }
+            if let Some(path) = &found.installed {
+                let ended = self.run_command(host, &scripts::try_program(path))?;
+                if ended.worked() {
+                    return Ok(Put { path: path.clone(), seen: None, copied: None });
+                }
+                refused = Some(ended);
+                continue;
+            }
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
             // The folder was made by looking, so it is removed even if the program never gets
             // there.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
-            let mut seen = found.seen.clone();
+            let (mut seen, mut copied) = (found.seen.clone(), None);
             // The name holds the hash, but only the content proves what is there.
             if found.hash != binary.hash {
-                seen = self.push_program(host, binary, &found.directory)?;
+                let begun = Instant::now();
+                let (wire_bytes, at) = self.copy_program(host, binary, &found)?;
+                let program_bytes = binary.content.len_bytes;
+                copied = Some(Copied { wire_bytes, program_bytes, took: begun.elapsed() });
+                seen = at;
                 remove = self.note_removal(host, &found, binary, &seen);
             }
-            match self.run_command(host, &format!("{program} --version"))? {
-                ended if ended.worked() => return Ok(Put { path: program, seen }),
-                ended => refused = ended.last_line,
+            let ended = self.run_command(host, &scripts::try_program(&program))?;
+            if ended.worked() {
+                return Ok(Put { path: program, seen: Some(seen), copied });
             }
+            refused = Some(ended);
             // A host may have space for one of them only.
             let _ = self.run_command(host, &remove);
         }
-        let why = refused.unwrap_or_else(|| "it ends at once".to_owned());
-        Err(host_error(
-            host,
-            &format!(
-                "it can't run this dfsbench: {why} (hint: `cargo xtask static` builds one that \
-                 needs nothing; put it beside this one as `dfsbench-static`, or name it in \
-                 DFSBENCH_AGENT_BINARY)"
-            ),
-        ))
+        Err(match refused {
+            Some(ended) => describe_failed_try(host, &ended),
+            None => host_error(host, &"there is no program for its agent"),
+        })
     }
 
     /// Notes what is to be removed at the end, and returns the command that does it.
     fn note_removal(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
-        let words = fill_in(REMOVE, &found.directory, &binary.hash);
-        let words = words.replace("SEEN", seen).replace('\n', "");
+        let words = scripts::remove(&found.directory, &binary.hash, seen);
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.push((host.clone(), words.clone()));
         words
@@ -245,11 +236,11 @@ impl Launcher {
     fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
         let mut command = self.ssh_command(host);
         command.arg("sh");
-        let script = LOOK.replace("HASH", &binary.hash);
-        let ended = bounded::with_input(&mut command, script, COMMAND_WITHIN);
+        let ended = bounded::with_input(&mut command, scripts::look(binary), COMMAND_WITHIN);
         let ended = ended.map_err(|error| host_error(host, &error))?;
         if !ended.worked() {
-            return Err(describe_refusal(host, &ended, "there is no space for the agent"));
+            let what = "it has no folder for the agent's program: ";
+            return Err(describe_refusal(host, &ended, what, binary.content.len_bytes));
         }
         if let Some(found) = Found::parse(&ended.stdout) {
             return Ok(found);
@@ -261,22 +252,38 @@ impl Launcher {
         ))
     }
 
-    /// Copies the program to a host, and returns the time that the file has there.
-    fn push_program(&self, host: &Host, binary: &Binary, directory: &str) -> Result<String, Gone> {
+    /// Copies the program to a host, compressed if the host can unpack it. Returns how many bytes
+    /// were sent, and the time that the file has there.
+    fn copy_program(
+        &self,
+        host: &Host,
+        binary: &Binary,
+        found: &Found,
+    ) -> Result<(u64, String), Gone> {
+        let packed = if found.has_gzip { binary.packed(self.cache.as_deref()) } else { None };
+        let (content, unpack) = match packed {
+            Some(packed) => (packed, "gzip -dc"),
+            None => (&binary.content, "cat"),
+        };
         let mut command = self.ssh_command(host);
-        command.arg(fill_in(TAKE, directory, &binary.hash).replace('\n', ""));
-        let file = binary.open().map_err(|error| host_error(host, &error))?;
-        let ended = bounded::with_file(&mut command, file, PUSH_WITHIN);
+        command.arg(scripts::take(&found.directory, &binary.hash, unpack));
+        let input = Counted::new(ContentReader::new(content), Arc::clone(&self.on_copy));
+        let wire_bytes = content.len_bytes;
+        (self.on_copy)(CopyEvent::Begun { wire_bytes });
+        let ended = bounded::with_reader(&mut command, input, COPY_WITHIN);
+        let worked = ended.as_ref().is_ok_and(Ended::worked);
+        (self.on_copy)(CopyEvent::Ended { worked });
         let ended = ended.map_err(|error| host_error(host, &error))?;
-        if ended.worked() {
-            return Ok(parse_time(&ended.stdout).to_owned());
+        if worked {
+            return Ok((wire_bytes, parse_time(&ended.stdout).to_owned()));
         }
-        let mib = binary.len_bytes.div_ceil(1 << 20);
-        Err(describe_refusal(
-            host,
-            &ended,
-            &format!("{directory} does not take the agent of {mib} MiB"),
-        ))
+        let program_bytes = binary.content.len_bytes;
+        let what = format!(
+            "{} does not take the agent of {} MiB: ",
+            found.directory,
+            program_bytes.div_ceil(1 << 20)
+        );
+        Err(describe_refusal(host, &ended, &what, program_bytes))
     }
 
     /// Runs a command on a host; its own failure is a result, only that of ssh is an error.
@@ -286,7 +293,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, String::new(), COMMAND_WITHIN);
         let ended = ended.map_err(|error| host_error(host, &error))?;
         if ended.code == Some(SSH_FAILED) {
-            return Err(describe_refusal(host, &ended, ""));
+            return Err(describe_refusal(host, &ended, "", 0));
         }
         Ok(ended)
     }
@@ -360,28 +367,6 @@ impl Drop for Launcher {
     }
 }
 
-impl Found {
-    /// Reads the last two lines of [`LOOK`]'s output: a login may print others before them.
-    fn parse(text: &str) -> Option<Self> {
-        let (head, directory) = text.trim_end().rsplit_once('\n')?;
-        let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
-        let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
-        let seen = parse_time(words.next().unwrap_or_default());
-        // The directory becomes part of commands for a shell, so only plain ones are accepted.
-        let is_plain = directory.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-        if !directory.starts_with('/') || !is_plain {
-            return None;
-        }
-        Some(Self {
-            directory: directory.to_owned(),
-            system: system.to_owned(),
-            machine: machine.to_owned(),
-            hash: hash.to_owned(),
-            seen: seen.to_owned(),
-        })
-    }
-}
-
 /// Removes the folders of our controllers that were killed: their locks are free.
 fn remove_stale_folders(folder: &Path, mine: &Path) {
     let Ok(our_folder) = fs::symlink_metadata(mine) else { return };
@@ -405,132 +390,9 @@ fn remove_stale_folders(folder: &Path, mine: &Path) {
     }
 }
 
-/// Returns the address of a host, in ssh's words.
-fn ssh_address(host: &Host) -> &str {
-    host.ssh.as_deref().unwrap_or("localhost")
-}
-
-/// Reads the time that a host's `stat` printed; empty where it printed something else.
-fn parse_time(text: &str) -> &str {
-    let text = text.trim();
-    let is_time = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_time { text } else { "" }
-}
-
-fn fill_in(words: &str, directory: &str, hash: &str) -> String {
-    words.replace("DIR", directory).replace("HASH", hash)
-}
-
-fn host_error(host: &Host, why: &dyn std::fmt::Display) -> Gone {
-    Gone(format!("host {}: {why}", host.name))
-}
-
-/// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what`.
-fn describe_refusal(host: &Host, ended: &Ended, what: &str) -> Gone {
-    let reason = ended.last_line.as_deref().unwrap_or("ssh gives no reason");
-    if ended.code != Some(SSH_FAILED) {
-        return host_error(host, &format!("{what}: {reason}"));
-    }
-    let name = match &host.ssh_config {
-        Some(config) => format!("-F {} {}", config.display(), ssh_address(host)),
-        None => ssh_address(host).to_owned(),
-    };
-    let why = if ended.has_other_key {
-        format!(
-            "it has another host key than ssh knows: {reason} (hint: `ssh {name}` says which; make \
-             sure that it is the host you mean)"
-        )
-    } else if reason.contains("Host key verification failed") {
-        format!("ssh does not know it: {reason} (hint: log in by hand once: `ssh {name}`)")
-    } else if reason.contains("Permission denied") || reason.contains("authentication failures") {
-        format!(
-            "it refuses the login: {reason} (hint: `ssh {name} true` must work without a prompt)"
-        )
-    } else {
-        format!("it can't be reached: {reason}")
-    };
-    host_error(host, &why)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_host_says_of_itself_is_read_after_whatever_its_shell_prints() {
-        let found = Found::parse("welcome\ndfsbench-host Linux x86_64 ab12\n/tmp/dfsbench-0\n");
-        let found = found.unwrap();
-        assert_eq!((found.system.as_str(), found.machine.as_str()), ("Linux", "x86_64"));
-        assert_eq!((found.hash.as_str(), found.directory.as_str()), ("ab12", "/tmp/dfsbench-0"));
-        // Nothing is there yet.
-        assert_eq!(Found::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
-    }
-
-    #[test]
-    #[allow(clippy::disallowed_methods, reason = "files are made to look old")]
-    fn programs_that_killed_campaigns_left_are_removed_unless_they_are_in_use() {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = cache.path().join("dfsbench");
-        fs::create_dir(&folder).unwrap();
-        let (mine, old, used, new) =
-            ("a".repeat(64), "b".repeat(64), "c".repeat(64), "d".repeat(64));
-        let of = |hash: &str| folder.join(format!("dfsbench-{hash}"));
-        let others = ["dfsbench-notes", "dfsbench-12", "new-notes", "results.db"];
-        for path in [of(&mine), of(&old), of(&used), of(&new), folder.join("new-12")] {
-            fs::copy("/bin/sleep", path).unwrap();
-        }
-        for name in others {
-            fs::write(folder.join(name), "").unwrap();
-        }
-        let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
-        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if file != of(&new) {
-                let file = File::options().write(true).open(file).unwrap();
-                file.set_modified(an_hour_ago).unwrap();
-            }
-        }
-        let mut agent = Command::new(of(&used)).arg("600").spawn().unwrap();
-        let mut look = Command::new("sh");
-        look.arg("-c").arg(LOOK.replace("HASH", &mine)).env("XDG_CACHE_HOME", cache.path());
-        let printed = look.output();
-        agent.kill().unwrap();
-        agent.wait().unwrap();
-        let found = Found::parse(&String::from_utf8(printed.unwrap().stdout).unwrap()).unwrap();
-        assert_eq!((found.hash.len(), found.directory.as_str()), (64, folder.to_str().unwrap()));
-        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
-        assert!(!left.contains(&of(&old)) && !left.contains(&folder.join("new-12")), "{left:?}");
-        assert_eq!(left.len(), 3 + others.len(), "{left:?}");
-        // Who looks for it next is not the one who would remove it.
-        let touched = fs::metadata(of(&mine)).unwrap().modified().unwrap();
-        assert!(touched > an_hour_ago + Duration::from_secs(60));
-    }
-
-    #[test]
-    fn a_program_goes_unless_another_campaign_has_looked_at_it_since() {
-        let cache = tempfile::tempdir().unwrap();
-        let hash = "a".repeat(64);
-        let sh = |words: &str| {
-            let mut sh = Command::new("sh");
-            let output = sh.arg("-c").arg(words).env("XDG_CACHE_HOME", cache.path()).output();
-            String::from_utf8(output.unwrap().stdout).unwrap()
-        };
-        let look = || Found::parse(&sh(&LOOK.replace("HASH", &hash))).unwrap();
-        let empty = look();
-        assert_eq!((empty.hash.as_str(), empty.seen.as_str()), ("", ""));
-        let program = cache.path().join("dfsbench").join(format!("dfsbench-{hash}"));
-        fs::write(&program, "program").unwrap();
-        let words = |seen: &str| {
-            fill_in(REMOVE, &empty.directory, &hash).replace("SEEN", seen).replace('\n', "")
-        };
-        let first = look().seen;
-        let second = (0..1_000).map(|_| look().seen).find(|seen| *seen != first).unwrap();
-        for seen in [first.as_str(), ""] {
-            sh(&words(seen));
-            assert!(program.exists(), "{seen}");
-        }
-        sh(&words(&second));
-        assert!(!program.parent().unwrap().exists());
-    }
 
     #[test]
     fn folders_of_controllers_that_were_killed_are_removed() {
@@ -552,16 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_a_shell_would_misread_is_refused() {
-        for directory in ["/tmp/a b", "relative", "/tmp/$(reboot)", "/tmp/'x"] {
-            let text = format!("dfsbench-host Linux x86_64 \n{directory}\n");
-            assert!(Found::parse(&text).is_none(), "{directory}");
-        }
-    }
-
-    #[test]
     fn ssh_gets_its_options_and_a_host_is_never_an_option() {
-        let launcher = Launcher::new(Vec::new()).unwrap();
+        let on_copy: CopyObserver = Arc::new(|_| ());
+        let options = LauncherOptions { binaries: Vec::new(), cache: None, on_copy };
+        let launcher = Launcher::new(options).unwrap();
         let host = Host {
             ssh: Some("-oProxyCommand=reboot".into()),
             ssh_config: Some("/cfg".into()),
@@ -571,26 +427,5 @@ mod tests {
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
         assert_eq!(args[..4], ["-T", "-F", "/cfg", "-o"]);
         assert_eq!(args[args.len() - 2..], ["--", "-oProxyCommand=reboot"]);
-    }
-
-    #[test]
-    fn each_way_to_be_refused_has_its_own_sentence() {
-        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
-        let message = |line: &str| {
-            let last_line = Some(line.to_owned());
-            let has_other_key = line.contains("known otherwise");
-            let stdout = String::new();
-            let ended = Ended { code: Some(SSH_FAILED), stdout, last_line, has_other_key };
-            describe_refusal(&host, &ended, "").to_string()
-        };
-        let known = [
-            ("Host key verification failed.", "host web: ssh does not know it: Host key"),
-            ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
-            ("root@h: Permission denied (publickey).", "host web: it refuses the login: root@h"),
-            ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
-        ];
-        for (words, start) in known {
-            assert!(message(words).starts_with(start), "{}", message(words));
-        }
     }
 }

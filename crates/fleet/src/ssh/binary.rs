@@ -1,22 +1,30 @@
-//! A program that is put on another host: its name there is its hash.
+//! A program that is put on another host: the bytes that are sent, and its name there, a hash.
+//!
+//! Only the part that a kernel loads is sent: debug information and symbols lie behind it and are
+//! most of the file. [`Binary::hash`] is that of the bytes that the host executes.
 //!
 //! **Source:** elf(5), `e_ident` and `e_machine`.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-use sha2::{Digest as _, Sha256};
+use super::content::{Content, ContentReader, hash_of};
+use super::{elf, packed};
 
 /// A program for another host.
 pub(super) struct Binary {
-    path: PathBuf,
-    /// SHA-256 in hexadecimal.
+    /// The bytes that a host executes.
+    pub content: Arc<Content>,
+    /// SHA-256 of the content, in hexadecimal.
     pub hash: String,
-    /// Size of the program, in bytes.
-    pub len_bytes: u64,
+    /// SHA-256 of as many bytes of the unchanged file: an installed copy of it begins with them.
+    pub file_hash: String,
     /// The machine that it is made for, as `uname -m` calls it.
     pub machine: &'static str,
+    /// The content compressed by gzip, once a host needs it; `None` where that failed.
+    packed: OnceLock<Option<Arc<Content>>>,
 }
 
 impl Binary {
@@ -34,35 +42,31 @@ impl Binary {
 
     /// Reads a program; `None` where it is none for a machine that is known.
     fn read_file(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
         let mut head = Vec::new();
-        (&mut file).take(20).read_to_end(&mut head)?;
+        (&file).take(elf::HEADER_BYTES as u64).read_to_end(&mut head)?;
         let Some(machine) = machine_of(&head) else { return Ok(None) };
-        file.rewind()?;
-        let mut hasher = Sha256::new();
-        let len_bytes = io::copy(&mut file, &mut hasher)?;
-        let hash = to_hexadecimal(&hasher.finalize());
-        Ok(Some(Self { path: path.to_owned(), hash, len_bytes, machine }))
-    }
-
-    /// Opens it from its start.
-    ///
-    /// # Errors
-    /// When it is gone; in a sentence.
-    pub(super) fn open(&self) -> Result<File, String> {
-        File::open(&self.path)
-            .map_err(|error| format!("can't read {}: {error}", self.path.display()))
-    }
-}
-
-fn to_hexadecimal(bytes: &[u8]) -> String {
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 0xf] {
-            digits.extend(char::from_digit(digit.into(), 16));
+        let len_bytes = elf::loaded_bytes(&file, &head)?;
+        let unchanged = Arc::new(Content::new(file.try_clone()?, Vec::new(), len_bytes));
+        let file_hash = hash_of(&mut ContentReader::new(&unchanged))?;
+        if len_bytes == file.metadata()?.len() {
+            let hash = file_hash.clone();
+            let packed = OnceLock::new();
+            return Ok(Some(Self { content: unchanged, hash, file_hash, machine, packed }));
         }
+        elf::forget_sections(&mut head);
+        let content = Arc::new(Content::new(file, head, len_bytes));
+        let hash = hash_of(&mut ContentReader::new(&content))?;
+        Ok(Some(Self { content, hash, file_hash, machine, packed: OnceLock::new() }))
     }
-    digits
+
+    /// Returns the content compressed by gzip; `None` where this host has no space for it.
+    ///
+    /// It is made for the first host that needs it, and kept in the folder for later campaigns.
+    pub(super) fn packed(&self, cache: Option<&Path>) -> Option<&Arc<Content>> {
+        let packed = self.packed.get_or_init(|| packed::pack(&self.content, &self.hash, cache));
+        packed.as_ref()
+    }
 }
 
 /// Returns the machine that a program is made for, by its first 20 bytes.
@@ -81,6 +85,9 @@ fn machine_of(head: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -88,16 +95,41 @@ mod tests {
         let me = std::env::current_exe().unwrap();
         let binary = Binary::read(&me).unwrap();
         assert_eq!(binary.machine, std::env::consts::ARCH);
-        assert_eq!((binary.hash.len(), binary.len_bytes), (64, me.metadata().unwrap().len()));
+        assert_eq!((binary.hash.len(), binary.file_hash.len()), (64, 64));
         let folder = tempfile::tempdir().unwrap();
         let (elf, script) = (folder.path().join("elf"), folder.path().join("script"));
         std::fs::write(&elf, b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7\0").unwrap();
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         let other = Binary::read(&elf).unwrap();
-        assert_eq!((other.machine, other.len_bytes), ("aarch64", 20));
+        assert_eq!((other.machine, other.content.len_bytes), ("aarch64", 20));
         // **Source:** sha256sum(1) on the same bytes.
         assert!(other.hash.starts_with("14a64a4ac184dd78") && other.hash.ends_with("9a6f137d"));
+        assert_eq!(other.hash, other.file_hash);
         assert!(Binary::read(&script).err().unwrap().ends_with("script is no program for Linux"));
         assert!(Binary::read(folder.path()).is_err());
+    }
+
+    #[test]
+    fn what_is_sent_of_a_program_is_smaller_and_runs() {
+        let me = std::env::current_exe().unwrap();
+        let whole = me.metadata().unwrap().len();
+        let binary = Binary::read(&me).unwrap();
+        assert!(binary.content.len_bytes < whole, "{} of {whole}", binary.content.len_bytes);
+        let folder = tempfile::tempdir().unwrap();
+        let sent = folder.path().join("sent");
+        let mut out = File::create(&sent).unwrap();
+        io::copy(&mut ContentReader::new(&binary.content), &mut out).unwrap();
+        drop(out);
+        assert_eq!(hash_of(&mut File::open(&sent).unwrap()).unwrap(), binary.hash);
+        std::fs::set_permissions(&sent, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let listed = Command::new(&sent).arg("--list").output().unwrap();
+        let text = String::from_utf8(listed.stdout).unwrap();
+        assert!(listed.status.success() && text.contains("is_smaller_and_runs"), "{text}");
+        // An installed copy is known by its first bytes.
+        let mut installed = File::open(&me).unwrap().take(binary.content.len_bytes);
+        assert_eq!(hash_of(&mut installed).unwrap(), binary.file_hash);
+        // If it is sent again, it stays as it is.
+        let again = Binary::read(&sent).unwrap();
+        assert_eq!((&again.hash, &again.file_hash), (&binary.hash, &binary.hash));
     }
 }

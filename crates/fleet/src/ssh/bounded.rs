@@ -3,8 +3,7 @@
 //! Its output is kept up to [`STDOUT_BYTES_MAX`]; of stderr the last line.
 #![allow(clippy::disallowed_methods, reason = "how long a process takes is a matter of real time")]
 
-use std::fs::File;
-use std::io::{Read, Write as _};
+use std::io::{self, Cursor, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -50,24 +49,23 @@ pub(super) fn with_input(
     input: String,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A process that doesn't read can't hold us up.
-        thread::spawn(move || stdin.write_all(input.as_bytes()));
-    }
-    wait_bounded(command, child, limit)
+    with_reader(command, Cursor::new(input), limit)
 }
 
-/// Runs a process with a file as its input.
+/// Runs a process with all that can be read as its input.
 ///
 /// # Errors
 /// As [`with_input`].
-pub(super) fn with_file(
+pub(super) fn with_reader(
     command: &mut Command,
-    input: File,
+    mut input: impl Read + Send + 'static,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let child = spawn_piped(command.stdin(input))?;
+    let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A process that doesn't read can't hold us up.
+        thread::spawn(move || io::copy(&mut input, &mut stdin));
+    }
     wait_bounded(command, child, limit)
 }
 
@@ -79,7 +77,7 @@ fn spawn_piped(command: &mut Command) -> Result<Child, String> {
     };
     let program = command.get_program().to_string_lossy();
     let hint = " (hint: it is in the package openssh-client)";
-    let hint = if error.kind() == std::io::ErrorKind::NotFound { hint } else { "" };
+    let hint = if error.kind() == io::ErrorKind::NotFound { hint } else { "" };
     Err(format!("can't start `{program}`: {error}{hint}"))
 }
 

@@ -1,0 +1,180 @@
+//! A program compressed by gzip, made once and kept in this user's cache.
+//!
+//! A file of the cache is only used if it contains what it is named after, so that whatever
+//! happened to it does no harm. The newest [`KEPT`] files are kept.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufReader, BufWriter, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use super::content::{Content, ContentReader, hash_of};
+
+/// Files of the cache that are kept, the newest ones: of this program, one for hosts with another
+/// C library, and those before.
+const KEPT: usize = 4;
+
+/// How the files of the cache begin.
+const PREFIX: &str = "program-";
+
+/// Returns a program compressed by gzip; `None` where this host has no space for it.
+pub(super) fn pack(
+    program: &Arc<Content>,
+    hash: &str,
+    cache: Option<&Path>,
+) -> Option<Arc<Content>> {
+    if let Some(cache) = cache {
+        let path = cache.join(format!("{PREFIX}{hash}.gz"));
+        if let Ok(packed) = read_cached(&path, hash) {
+            return Some(Arc::new(packed));
+        }
+        if let Ok(packed) = pack_into(cache, &path, program) {
+            return Some(Arc::new(packed));
+        }
+    }
+    // Without a cache it is made for each campaign.
+    let packed = tempfile::tempfile().and_then(|file| {
+        compress(program, &file)?;
+        Content::of_file(file)
+    });
+    match packed {
+        Ok(packed) => Some(Arc::new(packed)),
+        Err(_) => None,
+    }
+}
+
+/// Opens a file of the cache that contains a program of this hash.
+fn read_cached(path: &Path, hash: &str) -> io::Result<Content> {
+    let mut file = File::open(path)?;
+    let mut unpacked = GzDecoder::new(BufReader::with_capacity(1 << 16, &file));
+    if hash_of(&mut unpacked)? != hash {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    drop(unpacked);
+    file.rewind()?;
+    Content::of_file(file)
+}
+
+/// Makes a file of the cache.
+fn pack_into(cache: &Path, path: &Path, program: &Arc<Content>) -> io::Result<Content> {
+    DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
+    // Under another name until it is complete: several campaigns may begin at one moment.
+    let new = tempfile::Builder::new().prefix(PREFIX).suffix(".new").tempfile_in(cache)?;
+    compress(program, new.as_file())?;
+    let file = new.persist(path)?;
+    remove_old(cache);
+    Content::of_file(file)
+}
+
+fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
+    let out = BufWriter::with_capacity(1 << 16, out);
+    let mut encoder = GzEncoder::new(out, Compression::default());
+    io::copy(&mut ContentReader::new(program), &mut encoder)?;
+    encoder.finish()?.flush()
+}
+
+/// Removes all but the newest files from the cache, also those that killed campaigns left.
+fn remove_old(cache: &Path) {
+    let Ok(folder) = fs::symlink_metadata(cache) else { return };
+    // Another user's folder is not ours to clean, nor is one behind a link.
+    if !folder.is_dir() || folder.uid() != rustix::process::geteuid().as_raw() {
+        return;
+    }
+    let Ok(entries) = fs::read_dir(cache) else { return };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        if let Ok(changed) = entry.metadata().and_then(|it| it.modified()) {
+            found.push((changed, entry.path()));
+        }
+    }
+    found.sort_unstable();
+    for (_, path) in found.iter().rev().skip(KEPT) {
+        // One that another campaign has just removed is gone all the same.
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn program(text: &str) -> (Arc<Content>, String) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let content = Arc::new(Content::of_file(file).unwrap());
+        let hash = hash_of(&mut ContentReader::new(&content)).unwrap();
+        (content, hash)
+    }
+
+    fn unpacked(packed: &Arc<Content>) -> String {
+        let mut text = String::new();
+        GzDecoder::new(ContentReader::new(packed)).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_program_is_compressed_once_and_again_where_the_cache_has_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("new/dfsbench");
+        let text = "program ".repeat(10_000);
+        let (content, hash) = program(&text);
+        let pack = || pack(&content, &hash, Some(&cache)).unwrap();
+        let packed = pack();
+        assert!(packed.len_bytes < 1_000 && unpacked(&packed) == text, "{}", packed.len_bytes);
+        let path = cache.join(format!("program-{hash}.gz"));
+        let inode = || fs::metadata(&path).unwrap().ino();
+        let first = inode();
+        assert_eq!((unpacked(&pack()), inode()), (text.clone(), first));
+        let whole = fs::read(&path).unwrap();
+        for broken in [&whole[..whole.len() / 2], b"", b"other"] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(unpacked(&pack()), text);
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_cache_that_can_not_be_written_is_done_without() {
+        let (content, hash) = program("text");
+        for cache in [None, Some(Path::new("/proc/none"))] {
+            assert_eq!(unpacked(&pack(&content, &hash, cache).unwrap()), "text");
+        }
+    }
+
+    #[test]
+    fn the_newest_programs_are_kept_and_files_of_others_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path();
+        fs::write(cache.join("notes"), "").unwrap();
+        let set_age = |name: &str, seconds: u64| {
+            // Made within one tick of the file system's clock they would be of one age.
+            let file = File::options().write(true).open(cache.join(name)).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        };
+        fs::write(cache.join("program-killed.new"), "").unwrap();
+        set_age("program-killed.new", 1);
+        let mut hashes = Vec::new();
+        for number in 0..=KEPT {
+            let (content, hash) = program(&number.to_string());
+            pack(&content, &hash, Some(cache)).unwrap();
+            set_age(&format!("program-{hash}.gz"), 2 + number as u64);
+            hashes.push(hash);
+        }
+        remove_old(cache);
+        let is_there = |hash: &String| cache.join(format!("program-{hash}.gz")).exists();
+        assert!(!is_there(&hashes[0]) && hashes[1..].iter().all(is_there));
+        assert!(cache.join("notes").exists() && !cache.join("program-killed.new").exists());
+    }
+}

@@ -1,0 +1,160 @@
+//! Why a host can't be used, in one sentence with what to do about that very cause.
+
+use std::fmt::Display;
+
+use model::Host;
+
+use super::bounded::Ended;
+use crate::Gone;
+
+/// Exit code of ssh itself, where it isn't that of the command. **Source:** ssh(1), EXIT STATUS.
+pub(super) const SSH_FAILED: i32 = 255;
+
+/// Exit code of a shell that may not execute a program. **Source:** sh(1), EXIT STATUS.
+const NOT_EXECUTABLE: i32 = 126;
+
+/// Exit code of a shell that finds no program, or not the loader that it names.
+const NOT_FOUND: i32 = 127;
+
+/// How another folder is named for the program.
+const ELSEWHERE: &str = "name another folder by XDG_CACHE_HOME in /etc/environment of that host, \
+                         or by `SetEnv XDG_CACHE_HOME=FOLDER` in your ssh_config if its sshd \
+                         accepts that";
+
+/// How a program is made that needs no library.
+const STATIC: &str = "`cargo xtask static` builds one that needs nothing; put it beside this one \
+                      as `dfsbench-static`, or name it in DFSBENCH_AGENT_BINARY";
+
+/// Names the host in an error.
+pub(super) fn host_error(host: &Host, why: &dyn Display) -> Gone {
+    Gone(format!("host {}: {why}", host.name))
+}
+
+/// Returns the address of a host, in ssh's words.
+pub(super) fn ssh_address(host: &Host) -> &str {
+    host.ssh.as_deref().unwrap_or("localhost")
+}
+
+/// Describes why a command on a host failed: ssh's own reason where it is ssh's, else `what` and
+/// the last line of the command. A program of so many bytes was to be stored there.
+pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: u64) -> Gone {
+    let reason = ended.last_line.as_deref().unwrap_or("ssh gives no reason");
+    if ended.code == Some(SSH_FAILED) {
+        return describe_failure_of_ssh(host, ended, reason);
+    }
+    let mib = program.div_ceil(1 << 20);
+    let is_full = ["No space left", "quota exceeded"].iter().any(|words| reason.contains(words));
+    let is_closed =
+        ["Read-only file", "Permission denied"].iter().any(|words| reason.contains(words));
+    let hint = if is_full {
+        format!(" (hint: free {mib} MiB there, or {ELSEWHERE})")
+    } else if reason.contains("belongs to another user") {
+        format!(" (hint: have that user or root remove it, or {ELSEWHERE})")
+    } else if is_closed {
+        format!(" (hint: {ELSEWHERE})")
+    } else {
+        String::new()
+    };
+    host_error(host, &format!("{what}{reason}{hint}"))
+}
+
+/// Describes why a program that is on a host doesn't run there.
+pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
+    let why = ended.last_line.as_deref().unwrap_or("it ends at once");
+    let hint = if why.ends_with("is mounted noexec") {
+        format!("programs can't be executed from there: {ELSEWHERE}")
+    } else if ended.code == Some(NOT_EXECUTABLE) && why.contains("Permission denied") {
+        "a security policy of that host may forbid it, such as SELinux or fapolicyd: install this \
+         dfsbench there, in a folder of its PATH, and that one is used"
+            .to_owned()
+    } else if why.contains("GLIBC_") {
+        format!("its C library is older than the one of this program; {STATIC}")
+    } else if ended.code == Some(NOT_FOUND) {
+        format!("it has another C library than this program needs; {STATIC}")
+    } else {
+        STATIC.to_owned()
+    };
+    host_error(host, &format!("it can't run this dfsbench: {why} (hint: {hint})"))
+}
+
+fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
+    let name = match &host.ssh_config {
+        Some(config) => format!("-F {} {}", config.display(), ssh_address(host)),
+        None => ssh_address(host).to_owned(),
+    };
+    let why = if ended.has_other_key {
+        format!(
+            "it has another host key than ssh knows: {reason} (hint: `ssh {name}` says which; make \
+             sure that it is the host you mean)"
+        )
+    } else if reason.contains("Host key verification failed") {
+        format!("ssh does not know it: {reason} (hint: log in by hand once: `ssh {name}`)")
+    } else if reason.contains("Permission denied") || reason.contains("authentication failures") {
+        format!(
+            "it refuses the login: {reason} (hint: `ssh {name} true` must work without a prompt)"
+        )
+    } else {
+        format!("it can't be reached: {reason}")
+    };
+    host_error(host, &why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(code: i32, line: &str) -> Ended {
+        let last_line = Some(line.to_owned());
+        let has_other_key = line.contains("known otherwise");
+        Ended { code: Some(code), stdout: String::new(), last_line, has_other_key }
+    }
+
+    #[test]
+    fn each_way_to_be_refused_has_its_own_sentence() {
+        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let known = [
+            ("Host key verification failed.", "host web: ssh does not know it: Host key"),
+            ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
+            ("root@h: Permission denied (publickey).", "host web: it refuses the login: root@h"),
+            ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
+        ];
+        for (words, start) in known {
+            let message = describe_refusal(&host, &ended(SSH_FAILED, words), "", 0).to_string();
+            assert!(message.starts_with(start), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_hint_is_about_its_cause_and_other_causes_have_none() {
+        let host = Host::here("web");
+        let known = [
+            ("gzip: stdout: No space left on device", "(hint: free 18 MiB there, or name another"),
+            ("/tmp/dfsbench-0 belongs to another user", "(hint: have that user or root remove it"),
+            ("mkdir: /tmp/dfsbench-0: Permission denied", "(hint: name another folder by XDG_"),
+            ("mkdir: /tmp/dfsbench-0: Read-only file system", "(hint: name another folder by XDG_"),
+        ];
+        for (line, hint) in known {
+            let gone = describe_refusal(&host, &ended(1, line), "no folder: ", 18 << 20).0;
+            assert!(gone.starts_with(&format!("host web: no folder: {line} {hint}")), "{gone}");
+        }
+        let gone = describe_refusal(&host, &ended(1, "what arrived is not what was sent"), "", 0);
+        assert_eq!(gone.0, "host web: what arrived is not what was sent");
+    }
+
+    #[test]
+    fn each_reason_not_to_run_has_its_own_hint() {
+        let host = Host::here("web");
+        let known = [
+            (126, "/tmp is mounted noexec", "executed from there: name another folder by XDG_CAC"),
+            (126, "sh: 1: /x: Permission denied", "SELinux"),
+            (1, "/x: libc.so.6: version `GLIBC_2.39' not found", "older than the one of this"),
+            (127, "sh: 1: /x: not found", "another C library than this program needs; `cargo"),
+            (132, "Illegal instruction", "(hint: `cargo xtask static` builds one"),
+        ];
+        for (code, line, hint) in known {
+            let gone = describe_failed_try(&host, &ended(code, line)).0;
+            let start = format!("host web: it can't run this dfsbench: {line} (hint: ");
+            assert!(gone.starts_with(&start) && gone.contains(hint), "{gone}");
+        }
+    }
+}
