@@ -17,7 +17,7 @@ pub struct Placement {
     pub hosts: Vec<Host>,
     /// The hosts are those of a job that others start: their agents come by themselves.
     pub of_job: bool,
-    /// In passes that read, each agent works on what the one so many places further wrote, which
+    /// In passes that read, each agent reads the files written by the agent N places on, which
     /// defeats the caches of clients; 0 is its own.
     pub neighbour: u32,
     /// How long a lost host is waited for, in milliseconds; `None` goes on without it at once.

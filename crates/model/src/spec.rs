@@ -78,7 +78,7 @@ pub struct RunSpec {
     pub durability: Durability,
     /// Compare every byte read with what was written.
     pub verify: bool,
-    /// An answer that takes longer is a failure.
+    /// Replies slower than this count as errors.
     pub timeout_ms: u64,
     /// The passes of a trial, in their order; empty for the workload's usual ones: see
     /// [`RunSpec::passes`].

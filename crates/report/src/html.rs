@@ -21,6 +21,7 @@ mod trials;
 mod watched;
 
 use maud::{Markup, html};
+use model::Question;
 
 use crate::sheet::Sheet;
 use crate::show;
@@ -29,21 +30,34 @@ pub use conditions::{experiment, facts};
 
 /// Renders the part before the table of figures.
 pub fn before_figures(sheet: &Sheet<'_>) -> Markup {
-    html! {
-        (rates::section(sheet))
-        (curves::section(sheet))
-        (heat::section(sheet))
-        (factors::section(sheet))
+    // An answer to a question has pictures of its own: the rates of a load curve, say, are the
+    // loads that were offered.
+    match sheet.campaign.question {
+        Question::Figures => html! {
+            (rates::section(sheet))
+            (curves::section(sheet))
+            (heat::section(sheet))
+            (factors::section(sheet))
+        },
+        Question::Ladder(_) => rates::section(sheet),
+        Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => Markup::default(),
     }
 }
 
 /// Renders the part after the table of figures.
 pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
+    let question = &sheet.campaign.question;
+    let has_own_times =
+        matches!(question, Question::Curve(_) | Question::Ramp(_) | Question::Soak(_));
+    // The timeline of a soak has the rates of all its segments.
+    let has_own_timeline = matches!(question, Question::Soak(_));
     html! {
-        (times::section(sheet))
-        (load::section(sheet))
+        @if !has_own_times {
+            (times::section(sheet))
+            (load::section(sheet))
+        }
         (quantiles::section(sheet))
-        (series::section(sheet))
+        @if !has_own_timeline { (series::section(sheet)) }
         (watched::section(sheet))
     }
 }

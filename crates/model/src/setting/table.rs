@@ -142,9 +142,8 @@ settings! {
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all of the target").only(ALL).when(has_client_hosts);
-    /// Passes that read work on what the client host so many places further wrote, which its own
-    /// cache can't hold (IOR -C, mdtest -N); 0 on what it wrote itself. Only for several client
-    /// hosts.
+    /// Read the files written by the client N places on, which its own cache can't hold (IOR -C,
+    /// mdtest -N); 0: the files that it wrote itself. Only for several client hosts.
     Neighbour => count("neighbour", run!(placement.neighbour)).unit("places")
         .range(0, 10_000, "the controller keeps a connection to each").when(has_several_agents);
     /// How long a client host that is lost is waited for before the runs that need it are given up;
@@ -391,9 +390,9 @@ settings! {
     /// Compare every byte read with what was written. Not for metadata, nor for null.
     Verify => flag("verify", run!(verify)).family(Family::Data)
         .only(WITH_FILES).always_shown();
-    /// An answer that takes longer is a failure; a program is ended with its children. A mount that
-    /// a plan makes is unmounted by force when nothing comes from its server for so long, and 30s
-    /// at least.
+    /// Replies slower than this count as errors; external programs are killed with their children.
+    /// A mount that a plan makes is unmounted by force when its server sends nothing for this time,
+    /// and 30s at least.
     Timeout => time("timeout", run!(timeout_ms))
         .range(1, 86_400_000, "no program is given over a day")
         .default_rule("5s; external tools: 1h").only(ALL);

@@ -341,11 +341,11 @@ impl CurvePair {
 
     /// Both curves in one picture.
     pub fn pictures(&self) -> Vec<Picture> {
-        let mut named = Vec::new();
-        for (side, curve) in self.sides() {
-            named.push(Named { name: format!("{}, {side}", self.name), curve: curve.clone() });
-        }
-        curve::pictures(&named)
+        let sides = self.sides().map(|(side, curve)| {
+            let name = format!("{}, {side}", self.name);
+            (side, Named { name, curve: curve.clone() })
+        });
+        curve::pictures_of_two(&self.name, &sides)
     }
 
     /// All of it for programs; an open end is `null`.

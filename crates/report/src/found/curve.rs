@@ -18,7 +18,7 @@ use super::Found;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::sheet::{Row, Sheet};
 
-pub use figure::pictures;
+pub use figure::{pictures, pictures_of_two};
 
 /// A curve and what it is called.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         ("share", Role::Number),
         ("mean", Role::Number),
         ("p50", Role::Number),
-        ("p90", Role::Number),
+        ("p95", Role::Number),
         ("p99", Role::Number),
         ("load point", Role::Words),
     ];
@@ -93,7 +93,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
             cells.push(Rate::Ops(point.achieved_per_s).to_string());
             cells.push(format!("{} %", three_digits(point.share() * 100.0)));
             cells.push(Nanos(point.mean_ns).to_string());
-            for q in [0.5, 0.9, 0.99] {
+            for q in [0.5, 0.95, 0.99] {
                 cells.push(Nanos(times.quantile(q)).to_string());
             }
         }
@@ -101,7 +101,7 @@ fn curve_table(named: &Named, bound: Option<&ResponseBound>) -> Table {
         rows.push(cells);
     }
     let mut columns = Column::all(&columns);
-    Column::leave_in_order(&mut columns, &["p90", "p50", "share", "mean"]);
+    Column::leave_in_order(&mut columns, &["p95", "p50", "share", "mean"]);
     Table {
         caption: format!(
             "Load points of {}; response times: scheduled start to completion",
@@ -139,6 +139,7 @@ fn curve_json(named: &Named, bound: Option<&ResponseBound>) -> Value {
             "response_time_mean_ns": point.mean_ns,
             "response_time_p50_ns": times.quantile(0.5),
             "response_time_p90_ns": times.quantile(0.9),
+            "response_time_p95_ns": times.quantile(0.95),
             "response_time_p99_ns": times.quantile(0.99),
             "standing": point.standing().name(),
             "broken_rules": broken,

@@ -90,7 +90,8 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
             listed(&describe_loads(&found.unclear, request))
         ));
     }
-    if let Some(from) = found.unsure_from {
+    // Where nothing broke, this stands with it.
+    if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
         parts.push(format!(
             "from {} on the load generator was at its own limit (client-saturated), so its results \
              say nothing about the server",
@@ -122,10 +123,22 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
         _ if searched.search.next().is_some() => {
             "the search was stopped before it was complete".to_owned()
         }
-        None => format!(
-            "supports {}, the largest load that was allowed",
-            request.describe_load(found.borne.unwrap_or(request.max))
-        ),
+        None => {
+            let heaviest = request.describe_load(found.borne.unwrap_or(request.max));
+            match found.unsure_from {
+                None => format!("supports {heaviest}, the largest load that was allowed"),
+                Some(from) => format!(
+                    "no break up to {heaviest}; the load generator was at its own limit from {} \
+                     on (client-saturated), so {}",
+                    request.describe_load(from),
+                    if from <= request.first {
+                        "this says nothing about the server"
+                    } else {
+                        "only lighter loads say something about the server"
+                    }
+                ),
+            }
+        }
         Some((load, How::Degraded { pass, best_at, turns })) => format!(
             "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
              trials of each, in turns)",

@@ -11,11 +11,13 @@ use model::Pass;
 use super::levels::Levels;
 use crate::picture::RateAxis;
 use crate::picture::{About, Picture, figures};
-use crate::picture::{Dot, Plot, SERIES_MAX, Series, describe_series};
+use crate::picture::{Dot, Plot, SERIES_MAX, Series, Standing, describe_series};
 use crate::rate_metric::RateMetric;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
 use crate::show::counted;
 
+/// The setting that offers a load.
+const OFFERED: &str = "rate";
 /// So many factors of a kind of pass are drawn.
 const FACTORS_MAX: usize = 3;
 /// So many pictures are drawn.
@@ -50,6 +52,10 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         }
         let metric = RateMetric::of(pass, rows.iter().copied());
         for levels in Levels::all(sheet, &rows).iter().take(FACTORS_MAX) {
+            // Rates along the offered load say that what was offered was done: see `load`.
+            if levels.name == OFFERED {
+                continue;
+            }
             let id = format!("curve-{}", drawn.len());
             drawn.extend(draw_curve(id, &name, metric, &rows, levels, sheet));
         }
@@ -178,6 +184,7 @@ fn place_dot(row: &Row<'_>, levels: &Levels, axis: &RateAxis, metric: RateMetric
         y: axis.at(rate.median),
         reach: if rate.n > 1 { Some(reach) } else { None },
         trials,
+        standing: Standing::Counts,
         text: format!("{} {}", row.values[levels.column], metric.rate(rate.median)),
     })
 }

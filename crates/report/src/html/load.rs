@@ -4,17 +4,18 @@
 //! were scheduled, the server was past its knee, and the point says so.
 
 use maud::{Markup, html};
+use model::CaveatCode;
 use model::units::Nanos;
 
 use crate::picture::{About, Counted, Picture, figures};
-use crate::picture::{Dot, Plot, Series, describe_series};
+use crate::picture::{Dot, Plot, Series, Standing, describe_series};
 use crate::picture::{RateAxis, TimeAxis};
 use crate::sheet::{Row, Sheet};
 
 /// Fewer loads are no curve.
 const LOADS_MIN: usize = 3;
-/// So many curves in a picture, each a median and a 99th percentile.
-const CURVES_MAX: usize = 3;
+/// So many curves in a picture, each of three quantiles.
+const CURVES_MAX: usize = 2;
 /// So many pictures are drawn.
 const PICTURES_MAX: usize = 12;
 /// The share of the scheduled ops that a server must do to keep up with the load.
@@ -31,8 +32,8 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="latency" {
                 h2 #latency { "Response times against the offered load" }
                 p.legend {
-                    "p50 and p99 of the response times, scheduled start to completion; \
-                     logarithmic. A point says so where less than 95 % of the scheduled ops were done."
+                    "p50, p95 and p99 of the response times, scheduled start to completion; \
+                     logarithmic. Not carried: less than 95 % of the scheduled ops were done."
                 }
                 (figures(&drawn))
             }
@@ -87,7 +88,7 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
     let loads = RateAxis::new(Counted::Ops, most);
     let mut series = Vec::new();
     for (name, rows) in curves {
-        for (quantile, q) in [("p50", 0.5), ("p99", 0.99)] {
+        for (quantile, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             let dots = rows.iter().map(|row| draw_dot(row, q, &loads, &times)).collect();
             series.push(Series { name: format!("{quantile}, {name}"), dots, is_joined: true });
         }
@@ -109,12 +110,18 @@ fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
     // The rate is what was carried of the load that was requested.
     let requested = row.run.spec.load.rate_per_s as f64;
-    let late = if done < requested * KEPT_UP { ", the server did not keep up" } else { "" };
+    let is_carried = done >= requested * KEPT_UP;
+    let late = if is_carried { "" } else { ", the server did not keep up" };
+    let mut is_limited = false;
+    for caveat in &row.judged.caveats {
+        is_limited |= caveat.code == CaveatCode::ClientSaturated;
+    }
     Dot {
         x: loads.at(offered),
         y: times.at(time),
         reach: None,
         trials: Vec::new(),
+        standing: Standing::new(is_carried, is_limited),
         text: format!("{} offered: {}{late}", stats::Rate::Ops(offered), Nanos(time)),
     }
 }

@@ -8,7 +8,7 @@ use model::Histogram;
 use model::units::Nanos;
 
 use crate::picture::{About, Picture, figures};
-use crate::picture::{Dot, Plot, SERIES_MAX, Series};
+use crate::picture::{Dot, Plot, SERIES_MAX, Series, Standing};
 use crate::picture::{Tick, TimeAxis};
 use crate::sheet::{Row, Sheet};
 
@@ -115,6 +115,7 @@ fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> 
             y: axis.at(time),
             reach: None,
             trials: Vec::new(),
+            standing: Standing::Counts,
             text: format!("{:.4} %: {}", share * 100.0, Nanos(time)),
         });
     }

@@ -59,12 +59,12 @@ impl RateAxis {
 
     /// Ticks at round numbers, about five.
     pub fn ticks(&self) -> Vec<Tick> {
-        even_ticks(self.end / self.divisor, str::to_owned)
+        even_ticks(self.end / self.divisor)
     }
 }
 
-/// About five ticks at round numbers from 0 to an end; `named` makes labels of them.
-fn even_ticks(end: f64, named: impl Fn(&str) -> String) -> Vec<Tick> {
+/// About five ticks at round numbers from 0 to an end.
+fn even_ticks(end: f64) -> Vec<Tick> {
     const TICKS: f64 = 5.0;
     let step = round_step(end / TICKS);
     let count = (end / step) as usize;
@@ -74,7 +74,7 @@ fn even_ticks(end: f64, named: impl Fn(&str) -> String) -> Vec<Tick> {
         let value = number as f64 * step;
         let label = format!("{value:.decimals$}");
         let short = if decimals > 0 { label.trim_end_matches('0') } else { &label };
-        ticks.push((value / end * 100.0, named(short.trim_end_matches('.'))));
+        ticks.push((value / end * 100.0, short.trim_end_matches('.').to_owned()));
     }
     ticks
 }
@@ -129,35 +129,6 @@ impl TimeAxis {
             ticks.push((position, label));
         }
         ticks
-    }
-}
-
-/// From 0 to a longest time, evenly, in a unit that suits it.
-pub struct LinearTimeAxis {
-    end_ns: f64,
-    divisor: f64,
-    unit: &'static str,
-}
-
-impl LinearTimeAxis {
-    /// Makes an axis that holds times up to this.
-    pub fn new(max_ns: u64) -> Self {
-        let (divisor, unit) = match max_ns {
-            0..1_000_000 => (1e3, "µs"),
-            1_000_000..1_000_000_000 => (1e6, "ms"),
-            _ => (1e9, "s"),
-        };
-        Self { end_ns: max_ns.max(1) as f64 * 1.1, divisor, unit }
-    }
-
-    /// Returns a time's position in percent; longer times lie at the end.
-    pub fn at(&self, ns: u64) -> f64 {
-        (ns as f64 / self.end_ns * 100.0).min(100.0)
-    }
-
-    /// Ticks at round numbers, about five.
-    pub fn ticks(&self) -> Vec<Tick> {
-        even_ticks(self.end_ns / self.divisor, |label| format!("{label} {}", self.unit))
     }
 }
 

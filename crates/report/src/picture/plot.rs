@@ -4,6 +4,8 @@
 //! ones pixels, so that text keeps its size on a phone; a line is therefore drawn piece by piece.
 //! Series differ in colour, mark and dashes: colour never tells them apart alone.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use super::axis::Tick;
@@ -20,9 +22,11 @@ const GROUND: f64 = 200.0;
 const AXIS: f64 = 38.0;
 /// Pixels of a line of the legend.
 const LINE: f64 = 19.0;
-/// Percent of the width that are left free at each side, for marks at the ends.
-const MARGIN: f64 = 3.0;
-/// So near to a side, in percent, half the text of a tick would not fit on a phone.
+/// Percent of the width that are left free: for the labels of the vertical axis, and for marks at
+/// the right end.
+const LEFT: f64 = 13.0;
+const RIGHT: f64 = 3.0;
+/// So near to the right, in percent, half the text of a tick would not fit on a phone.
 const EDGE: f64 = 5.0;
 /// Characters of a line of a name that fit on a phone, and lines of it.
 const NAME_MAX: usize = 46;
@@ -34,9 +38,14 @@ const MARKS: [&str; SERIES_MAX] = [
     "M-5,0 L0,-5 L5,0 L0,5 Z",
     "M-4,-4 H4 V4 H-4 Z",
     "M-5,4 L0,-5 L5,4 Z",
-    "M-4,-4 L4,4 M-4,4 L4,-4",
+    "M-5,-2.5 H5 V2.5 H-5 Z",
     "M-5,-4 L0,5 L5,-4 Z",
 ];
+
+/// A cross, and a ring around one: no series has a mark that looks like them.
+const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
+const RING_WITH_CROSS: &str = "M-5.5,0 a5.5,5.5 0 1,0 11,0 a5.5,5.5 0 1,0 -11,0 Z M-3,-3 L3,3 \
+                               M-3,3 L3,-3";
 
 /// The content of a line plot.
 pub struct Plot {
@@ -60,8 +69,61 @@ pub struct Series {
     pub name: String,
     /// Its points, from left to right.
     pub dots: Vec<Dot>,
-    /// Lines lead from one to the next.
+    /// Lines lead from one to the next, except to points that say nothing of the line.
     pub is_joined: bool,
+}
+
+/// The use that a point is good for, which decides its mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It counts: the mark of its series.
+    #[default]
+    Counts,
+    /// The client was at its own limit: an unfilled mark.
+    ClientLimited,
+    /// The load was not carried, or a trial failed: a cross.
+    NotCarried,
+    /// Both: a cross in a ring.
+    NotCarriedByClient,
+}
+
+impl Standing {
+    /// Puts both reasons together.
+    pub const fn new(is_carried: bool, is_client_limited: bool) -> Self {
+        match (is_carried, is_client_limited) {
+            (true, false) => Self::Counts,
+            (true, true) => Self::ClientLimited,
+            (false, false) => Self::NotCarried,
+            (false, true) => Self::NotCarriedByClient,
+        }
+    }
+
+    /// Whether a line may lead to the point.
+    const fn is_on_line(self) -> bool {
+        matches!(self, Self::Counts | Self::ClientLimited)
+    }
+
+    /// The classes and the shape of its mark in a series.
+    fn mark(self, number: usize) -> (String, &'static str) {
+        match self {
+            Self::Counts => (format!("mark s{number}"), MARKS[number]),
+            Self::ClientLimited => (format!("mark unfilled s{number}"), MARKS[number]),
+            Self::NotCarried => (format!("mark unfilled s{number}"), CROSS),
+            Self::NotCarriedByClient => (format!("mark unfilled s{number}"), RING_WITH_CROSS),
+        }
+    }
+
+    /// The shape in the legend, and what it says; nothing for points that count.
+    const fn legend(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Counts => None,
+            Self::ClientLimited => Some((MARKS[0], "unfilled: the client was at its own limit")),
+            Self::NotCarried => Some((CROSS, "cross: not carried, or failed")),
+            Self::NotCarriedByClient => {
+                Some((RING_WITH_CROSS, "ring: not carried, the client at its own limit"))
+            }
+        }
+    }
 }
 
 /// A point of a line; positions are percentages of the axes.
@@ -74,6 +136,8 @@ pub struct Dot {
     pub reach: Option<(f64, f64)>,
     /// The trials behind it, from below.
     pub trials: Vec<f64>,
+    /// The use that it is good for.
+    pub standing: Standing,
     /// The description in words.
     pub text: String,
 }
@@ -109,7 +173,10 @@ impl Plot {
     /// Draws the plot.
     pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
         // The legend lies below the ground, so its lines decide the height.
-        let lines: usize = self.series.iter().map(|series| series.lines().len()).sum();
+        let mut lines = self.standings().len();
+        for series in &self.series {
+            lines += series.lines().len();
+        }
         let height = TOP + GROUND + AXIS + LINE * (lines as f64 + 0.3);
         let (title, description) =
             (format!("{}-title", self.about.id), format!("{}-desc", self.about.id));
@@ -129,6 +196,17 @@ impl Plot {
             }
         };
         Picture { id: self.about.id, caption, svg, notes }
+    }
+
+    /// The kinds of points besides those that count, each once: they need a legend.
+    fn standings(&self) -> BTreeSet<Standing> {
+        let mut standings = BTreeSet::new();
+        for dot in self.series.iter().flat_map(|series| &series.dots) {
+            if dot.standing.legend().is_some() {
+                standings.insert(dot.standing);
+            }
+        }
+        standings
     }
 
     fn axes(&self) -> Markup {
@@ -176,6 +254,11 @@ impl Plot {
             above += lines.len();
             entries.push((base, lines));
         }
+        let mut marks = Vec::new();
+        for (shape, text) in self.standings().into_iter().filter_map(Standing::legend) {
+            marks.push((TOP + GROUND + AXIS + LINE * (above as f64 + 0.7), shape, text));
+            above += 1;
+        }
         html! {
             @for (number, (base, lines)) in entries.iter().enumerate() {
                 g.lines transform={"translate(0 " (format!("{:.1}", base - 4.0)) ")"} {
@@ -186,6 +269,12 @@ impl Plot {
                     text.factors x="36" y=(format!("{:.1}", base + LINE * line as f64)) { (text) }
                 }
             }
+            @for (base, shape, text) in &marks {
+                g.lines transform={"translate(14 " (format!("{:.1}", base - 4.0)) ")"} {
+                    path.mark.unfilled.any d=(shape) {}
+                }
+                text.factors x="36" y=(format!("{base:.1}")) { (text) }
+            }
         }
     }
 }
@@ -193,9 +282,11 @@ impl Plot {
 fn draw_line(number: usize, series: &Series) -> Markup {
     html! {
         g.lines {
-            @for pair in series.dots.windows(2).filter(|_| series.is_joined) {
-                line.{ "line s" (number) } x1=(x_percent(pair[0].x)) y1=(y_percent(pair[0].y))
-                    x2=(x_percent(pair[1].x)) y2=(y_percent(pair[1].y)) {}
+            @for pair in series.dots.windows(2) {
+                @if series.is_joined && pair.iter().all(|dot| dot.standing.is_on_line()) {
+                    line.{ "line s" (number) } x1=(x_percent(pair[0].x)) y1=(y_percent(pair[0].y))
+                        x2=(x_percent(pair[1].x)) y2=(y_percent(pair[1].y)) {}
+                }
             }
             @for dot in &series.dots {
                 @if let Some((lo, hi)) = dot.reach {
@@ -208,7 +299,8 @@ fn draw_line(number: usize, series: &Series) -> Markup {
                 }
                 g transform={"translate(0 " (y_percent(dot.y)) ")"} {
                     title { (dot.text) }
-                    (shape(inset_percent(dot.x), &format!("mark s{number}"), MARKS[number]))
+                    @let (class, path) = dot.standing.mark(number);
+                    (shape(inset_percent(dot.x), &class, path))
                 }
             }
         }
@@ -217,17 +309,11 @@ fn draw_line(number: usize, series: &Series) -> Markup {
 
 /// How the text of a tick stands, and where: below its line, but for what would leave the picture.
 fn tick_anchor(at: f64) -> (&'static str, String) {
-    if at < EDGE {
-        ("start", "0%".to_owned())
-    } else if at > 100.0 - EDGE {
-        ("end", "100%".to_owned())
-    } else {
-        ("middle", x_percent(at))
-    }
+    if at > 100.0 - EDGE { ("end", "100%".to_owned()) } else { ("middle", x_percent(at)) }
 }
 
 fn inset_percent(at: f64) -> f64 {
-    MARGIN + at.clamp(0.0, 100.0) * (100.0 - 2.0 * MARGIN) / 100.0
+    LEFT + at.clamp(0.0, 100.0) * (100.0 - LEFT - RIGHT) / 100.0
 }
 
 fn x_percent(at: f64) -> String {

@@ -42,6 +42,8 @@ pub struct Tried<'a> {
     pub purpose: Purpose,
     /// The run that it belongs to.
     pub run: &'a Run,
+    /// The trial itself.
+    pub trial: &'a Trial,
     /// The outcome of the trial.
     pub outcome: TrialOutcome,
 }
@@ -86,7 +88,7 @@ pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<Searched<
         let Some(Searched { search, tried }) = searches.last_mut() else { continue };
         let outcome = TrialOutcome::of(&run.spec, trial);
         let purpose = search.purpose();
-        tried.push(Tried { load, purpose, run, outcome: outcome.clone() });
+        tried.push(Tried { load, purpose, run, trial, outcome: outcome.clone() });
         search.handle_outcome(outcome, trial.started_unix_ms);
     }
     searches

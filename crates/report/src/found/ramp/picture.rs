@@ -1,19 +1,23 @@
 //! The pictures of a ramp: throughput and response times over the load, and where it broke.
 //!
 //! Loads double, so their axis is one of powers of two. Each point is the median of the trials with
-//! its load; what failed stands on the ground. A load without a figure of the server has no point.
+//! its load; what failed stands on the ground, and loads at which the client was at its own limit
+//! have an unfilled mark.
 
 use std::collections::BTreeSet;
 
-use model::Pass;
 use model::question::RampRequest;
 use model::units::Nanos;
+use model::{Pass, PassResult};
 use stats::Rate;
 use stats::breaking::{Purpose, Searched, TrialOutcome};
 
 use crate::picture::{
-    About, Counted, Dot, Picture, Plot, RateAxis, Series, Tick, TimeAxis, describe_series,
+    About, Counted, Dot, Picture, Plot, RateAxis, Series, Standing, Tick, TimeAxis, describe_series,
 };
+
+/// The quantiles of response times that are drawn.
+const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
 /// So many passes of a run are drawn.
 const PASSES_MAX: usize = 4;
@@ -21,7 +25,8 @@ const PASSES_MAX: usize = 4;
 /// So many powers of two stand at the axis at most.
 const TICKS_MAX: u32 = 6;
 
-/// Two pictures of a search; none where fewer than two loads have figures.
+/// The pictures of a search: the rates, and the response times of each pass; none where fewer than
+/// two loads have figures.
 pub fn pictures(
     number: usize,
     name: &str,
@@ -30,49 +35,94 @@ pub fn pictures(
 ) -> Vec<Picture> {
     let Some(drawn) = Drawn::of(searched, request) else { return Vec::new() };
     let (mut most, mut slowest, mut quickest) = (0.0_f64, 0, u64::MAX);
-    for (_, points) in &drawn.passes {
-        for point in points {
-            most = most.max(point.per_s);
-            slowest = slowest.max(point.p99_ns);
-            quickest = quickest.min(point.p99_ns);
-        }
+    for point in drawn.passes.iter().flat_map(|(_, points)| points) {
+        most = most.max(point.per_s);
+        slowest = slowest.max(point.times_ns[2]);
+        quickest = quickest.min(point.times_ns[0]);
     }
     let rates = RateAxis::new(drawn.counted, most);
+    // One axis for all passes.
     let times = TimeAxis::new(quickest, slowest);
-    let (mut rate_lines, mut time_lines) = (Vec::new(), Vec::new());
+    let mut rate_lines = Vec::new();
     for (pass, points) in &drawn.passes {
-        let (mut rate_dots, mut time_dots) = (Vec::new(), Vec::new());
+        let mut dots = Vec::new();
         for point in points {
             let rate = Rate::of_pass(*pass, point.per_s).to_string();
-            rate_dots.push(drawn.dot(point.load, rates.at(point.per_s), &rate));
-            let time = Nanos(point.p99_ns).to_string();
-            time_dots.push(drawn.dot(point.load, times.at(point.p99_ns), &time));
+            dots.push(drawn.dot(point, rates.at(point.per_s), &rate));
         }
-        let name = pass.name().to_owned();
-        rate_lines.push(Series { name: name.clone(), dots: rate_dots, is_joined: true });
-        time_lines.push(Series { name, dots: time_dots, is_joined: true });
+        rate_lines.push(Series { name: pass.name().to_owned(), dots, is_joined: true });
     }
-    vec![
-        drawn.picture(
-            format!("ramp-rate-{number}"),
-            format!("Throughput ({}) over load, {name}", rates.unit),
-            rates.ticks(),
-            rate_lines,
-        ),
-        drawn.picture(
-            format!("ramp-p99-{number}"),
-            format!("99th percentile of response times over load, {name}"),
-            times.ticks(),
-            time_lines,
-        ),
-    ]
+    let title = format!("Throughput ({}) over load, {name}", rates.unit);
+    let mut pictures =
+        vec![drawn.picture(format!("ramp-rate-{number}"), title, rates.ticks(), rate_lines)];
+    for (place, (pass, points)) in drawn.passes.iter().enumerate() {
+        let mut lines = Vec::new();
+        for (quantile, quantile_name) in ["p50", "p95", "p99"].into_iter().enumerate() {
+            let mut dots = Vec::new();
+            for point in points {
+                let time_ns = point.times_ns[quantile];
+                dots.push(drawn.dot(point, times.at(time_ns), &Nanos(time_ns).to_string()));
+            }
+            lines.push(Series { name: quantile_name.to_owned(), dots, is_joined: true });
+        }
+        let of =
+            if drawn.passes.len() > 1 { format!(" of {}", pass.name()) } else { String::new() };
+        let title = format!("Response time{of} over load, logarithmic, {name}");
+        let id = format!("ramp-times-{number}-{place}");
+        pictures.push(drawn.picture(id, title, times.ticks(), lines));
+    }
+    pictures
 }
 
-/// The median of the trials with a load.
+/// The medians of the trials with a load.
 struct Point {
     load: u32,
     per_s: f64,
-    p99_ns: u64,
+    /// The quantiles of [`QUANTILES`].
+    times_ns: [u64; 3],
+    /// The client was at its own limit in all of its trials.
+    is_limited: bool,
+}
+
+impl Point {
+    /// The trials of a load in a pass, by its place in the run: those that say something of the
+    /// server, or else those in which the client was at its own limit.
+    fn of(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
+        let (mut clean, mut limited): (Vec<&PassResult>, Vec<&PassResult>) = (vec![], vec![]);
+        for tried in &searched.tried {
+            // After a break, the lightest load is tried to see whether the server recovers.
+            if tried.load != load || tried.purpose == Purpose::Recovery {
+                continue;
+            }
+            let TrialOutcome::Figures(figures) = &tried.outcome else { continue };
+            let pass = tried.run.spec.passes().get(place).copied();
+            let result = tried.trial.passes.iter().find(|result| Some(result.pass) == pass);
+            match (figures.get(place), result) {
+                (Some(Some(_)), Some(result)) => clean.push(result),
+                (Some(None), Some(result)) => limited.push(result),
+                _ => {}
+            }
+        }
+        let is_limited = clean.is_empty();
+        let results = if is_limited { limited } else { clean };
+        let mut rates = Vec::new();
+        let mut times: [Vec<f64>; 3] = Default::default();
+        for result in results {
+            let amount = if result.pass.is_byte_rate() { result.bytes() } else { result.ops() };
+            rates.push(amount as f64 * 1e9 / result.window_ns.max(1) as f64);
+            let response_time = result.response_time();
+            for (number, q) in QUANTILES.into_iter().enumerate() {
+                times[number].push(response_time.quantile(q) as f64);
+            }
+        }
+        // What the search went by is what is drawn, where there is a figure of the server.
+        let per_s = match searched.search.figure(load, place) {
+            Some(figure) => figure.per_s,
+            None => stats::median(&rates)?,
+        };
+        let times_ns = times.map(|times| stats::median(&times).unwrap_or(0.0) as u64);
+        Some(Self { load, per_s, times_ns, is_limited })
+    }
 }
 
 /// The data drawn of a search.
@@ -110,9 +160,7 @@ impl<'a> Drawn<'a> {
             }
             let mut points = Vec::new();
             for &load in &loads {
-                if let Some(figure) = searched.search.figure(load, place) {
-                    points.push(Point { load, per_s: figure.per_s, p99_ns: figure.p99_ns });
-                }
+                points.extend(Point::of(searched, load, place));
             }
             has_line |= points.len() > 1;
             passes.push((*pass, points));
@@ -145,9 +193,28 @@ impl<'a> Drawn<'a> {
         ticks
     }
 
-    fn dot(&self, load: u32, y: f64, figure: &str) -> Dot {
-        let text = format!("{}: {figure}", self.request.describe_load(load));
-        Dot { x: self.x_of_load(load), y, reach: None, trials: Vec::new(), text }
+    fn dot(&self, point: &Point, y: f64, figure: &str) -> Dot {
+        let remark = if point.is_limited { ", the client at its own limit" } else { "" };
+        Dot {
+            x: self.x_of_load(point.load),
+            y,
+            reach: None,
+            trials: Vec::new(),
+            standing: Standing::new(true, point.is_limited),
+            text: format!("{}: {figure}{remark}", self.request.describe_load(point.load)),
+        }
+    }
+
+    /// A load without a reply, on the ground.
+    fn failed_dot(&self, load: u32) -> Dot {
+        Dot {
+            x: self.x_of_load(load),
+            y: 0.0,
+            reach: None,
+            trials: Vec::new(),
+            standing: Standing::NotCarried,
+            text: format!("{}: no reply, or failed", self.request.describe_load(load)),
+        }
     }
 
     fn picture(
@@ -157,11 +224,11 @@ impl<'a> Drawn<'a> {
         y_ticks: Vec<Tick>,
         mut series: Vec<Series>,
     ) -> Picture {
-        if !self.failed.is_empty() {
-            // They have no figure of the server, so they stand on the ground of both pictures.
-            let dots = self.failed.iter().map(|load| self.dot(*load, 0.0, "failed")).collect();
-            let name = "no reply, or failed".to_owned();
-            series.push(Series { name, dots, is_joined: false });
+        // They have no figure of the server, so they stand on the ground of every picture.
+        if let Some(first) = series.first_mut() {
+            for load in &self.failed {
+                first.dots.push(self.failed_dot(*load));
+            }
         }
         let description = describe_series(&series);
         let about = About { id, title: title.clone(), description, unit: "" };

@@ -1,0 +1,179 @@
+//! The pages of campaigns that answer a question: one answer, and pictures that show which points
+//! say something about the server.
+
+mod campaigns;
+
+use campaigns::{made, spec};
+use model::question::{CurveRequest, RampRequest};
+use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Question, Soak};
+use model::{RunSpec, Workload};
+use report::{Format, render};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A load point: what was offered and done in ops per second, and whether the client was at its
+/// own limit.
+struct Planted {
+    offered: u64,
+    done: u64,
+    is_client_limited: bool,
+}
+
+const fn planted(offered: u64, done: u64) -> Planted {
+    Planted { offered, done, is_client_limited: false }
+}
+
+/// A campaign of one run for each load.
+fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
+    let mut runs = Vec::new();
+    for (spec, _) in points {
+        runs.push((spec.clone(), 10, 1));
+    }
+    let mut campaign = made(runs);
+    campaign.question = question;
+    for (run, (_, point)) in campaign.runs.iter_mut().zip(points) {
+        let result = &mut run.trials[0].passes[0];
+        result.window_ns = result.ops() * SECOND / point.done;
+        if run.spec.load.rate_per_s > 0 {
+            result.scope.offered = Some(Offered {
+                rate_per_s: point.offered,
+                scheduled_ops: result.ops() * point.offered / point.done,
+                span_ns: result.window_ns,
+                ..Offered::default()
+            });
+        }
+        if point.is_client_limited {
+            result.caveats.push(CaveatCode::ClientSaturated.because("no processor was free"));
+        }
+    }
+    campaign
+}
+
+/// The points of a load curve.
+fn curve(points: Vec<Planted>) -> Campaign {
+    let mut runs = Vec::new();
+    for point in points {
+        let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+        spec.load.rate_per_s = point.offered;
+        runs.push((spec, point));
+    }
+    campaign(Question::Curve(CurveRequest::default()), &runs)
+}
+
+/// The loads of a search, each borne.
+fn ramp(first_limited: u32) -> Campaign {
+    let mut runs = Vec::new();
+    for clients in [1, 2, 4, 8] {
+        let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+        (spec.clients, spec.workers) = (clients, 1);
+        let done = 1_000 * u64::from(clients);
+        let is_client_limited = clients >= first_limited;
+        runs.push((spec, Planted { offered: 0, done, is_client_limited }));
+    }
+    let request = RampRequest { max: 8, ..RampRequest::default() };
+    campaign(Question::Ramp(request), &runs)
+}
+
+/// A soak of one segment of ten intervals, in the fifth of which answers took a second.
+fn soak() -> Campaign {
+    let soak = Soak { duration_ms: 10_000, segment_ms: 10_000, ..Soak::default() };
+    let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
+    spec.soak = Some(Box::new(soak.clone()));
+    let mut campaign = made(vec![(spec, 10, 1)]);
+    let result = &mut campaign.runs[0].trials[0].passes[0];
+    result.intervals = (1..=10)
+        .map(|number| IntervalStats {
+            at_ns: number * SECOND,
+            ops: 500,
+            p50_ns: 1_000_000,
+            p99_ns: if number == 5 { SECOND } else { 5_000_000 },
+            max_ns: 2 * SECOND,
+            ..IntervalStats::default()
+        })
+        .collect();
+    campaign.question = Question::Soak(soak);
+    campaign
+}
+
+/// The pictures of a page by their names, each up to its end.
+fn picture<'a>(page: &'a str, id: &str) -> &'a str {
+    let start = page.find(&format!("aria-labelledby=\"{id}-title\"")).expect(id);
+    let end = page[start..].find("</figure>").expect("a figure ends");
+    &page[start..start + end]
+}
+
+#[test]
+fn a_page_has_one_answer() {
+    let curve = curve(vec![planted(100, 100), planted(200, 200), planted(300, 150)]);
+    for campaign in [curve, ramp(100), soak()] {
+        let page = render(&campaign, Format::Html);
+        assert_eq!(page.matches("<section class=\"answer\"").count(), 1, "{page}");
+        assert!(!page.contains("id=\"answer\""), "{page}");
+        // Pictures of rates and times of each run would repeat those of the answer.
+        for other in ["id=\"rates\"", "id=\"curves\"", "id=\"times\"", "id=\"latency\""] {
+            assert!(!page.contains(other), "{other}: {page}");
+        }
+    }
+    let page = render(&campaigns::quick(), Format::Html);
+    assert_eq!(page.matches("<section class=\"answer\"").count(), 1, "{page}");
+}
+
+#[test]
+fn load_points_that_do_not_count_have_marks_of_their_own() {
+    let clean = || vec![planted(100, 100), planted(200, 200)];
+    let page = render(&curve(clean()), Format::Html);
+    let drawn = picture(&page, "carried-0");
+    assert!(!drawn.contains("unfilled") && !drawn.contains("not carried"), "{drawn}");
+    for line in [">p50<", ">p95<", ">p99<"] {
+        assert!(drawn.contains(line), "{line}: {drawn}");
+    }
+    // Each of the three lines has the point.
+    let mut points = clean();
+    points.push(planted(300, 150));
+    let page = render(&curve(points), Format::Html);
+    let drawn = picture(&page, "carried-0");
+    assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3, "{drawn}");
+    assert!(drawn.contains(">cross: not carried, or failed<"), "{drawn}");
+    assert!(!drawn.contains("unfilled: the client"), "{drawn}");
+    // Both are carried, so one line leads from each quantile to the next: no more than without it.
+    let count_lines = |drawn: &str| drawn.matches("<line class=\"line s").count();
+    assert_eq!(count_lines(drawn), 3 + 3, "{drawn}");
+
+    let limited = |offered, done| Planted { offered, done, is_client_limited: true };
+    let mut points = clean();
+    points.extend([limited(300, 300), limited(400, 200)]);
+    let page = render(&curve(points), Format::Html);
+    let drawn = picture(&page, "carried-0");
+    for legend in ["unfilled: the client was at its own limit", "ring: not carried, the client"] {
+        assert!(drawn.contains(legend), "{legend}: {drawn}");
+    }
+    assert!(!drawn.contains("cross: not carried"), "{drawn}");
+}
+
+#[test]
+fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
+    let text = render(&ramp(1), Format::Table);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains(
+            "no break up to 8 clients; the load generator was at its own limit from 1 client on \
+             (client-saturated), so this says nothing about the server."
+        ),
+        "{text}"
+    );
+    let page = render(&ramp(1), Format::Html);
+    let drawn = picture(&page, "ramp-times-0-0");
+    assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3 * 4, "{drawn}");
+    assert!(drawn.contains("unfilled: the client was at its own limit"), "{drawn}");
+
+    let text = render(&ramp(4), Format::Table);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("at its own limit from 4 clients on"), "{text}");
+    assert!(text.contains("only lighter loads say something about the server"), "{text}");
+
+    let text = render(&ramp(100), Format::Table);
+    assert!(text.contains("supports 8 clients, the largest load that was allowed"), "{text}");
+    let page = render(&ramp(100), Format::Html);
+    let drawn = picture(&page, "ramp-rate-0");
+    assert!(!drawn.contains("unfilled") && !drawn.contains("own limit"), "{drawn}");
+}
