@@ -57,7 +57,7 @@ impl OnePass<'_, '_> {
         let Self { spec, pass, .. } = *self;
         self.group.ask_first(walk, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref()
-            && pass.reads()
+            && (pass.reads() || pass == Pass::GetXattr)
         {
             facts.extend(setting_up::before_reading(walk, spec, lab, pass)?);
         }

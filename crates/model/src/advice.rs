@@ -72,7 +72,9 @@ impl CaveatCode {
                 vec![with(Setting::Duration, "--duration 60s")]
             }
             // Attributes have no way past the cache.
-            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs) => Vec::new(),
+            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
+                Vec::new()
+            }
             Self::Cached => vec![with(Setting::Direct, "--direct")],
             Self::MixedTrials => vec![hint("--discard cached")],
             Self::Compressible => vec![with(Setting::Data, "--data random")],
@@ -86,7 +88,7 @@ impl CaveatCode {
     /// Returns what may be used instead; empty where the advice holds for every run.
     fn hints(self, pass: Pass) -> Vec<Hint> {
         match self {
-            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs) => {
+            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
                 vec![hint("a mount that is renewed between the passes")]
             }
             Self::Cached | Self::FitsMemory => vec![
@@ -170,6 +172,7 @@ mod tests {
         let cached = CaveatCode::Cached;
         assert_eq!(flag(cached, Workload::Stream, Pass::Read), Some("--direct"));
         assert_eq!(flag(cached, Workload::Metadata, Pass::Stat), None);
+        assert_eq!(flag(cached, Workload::Metadata, Pass::GetXattr), None);
         assert_eq!(flag(CaveatCode::Errors, Workload::Stream, Pass::Read), None);
         // How many trials settle a wide interval depends on how many there were.
         assert_eq!(flag(CaveatCode::WideInterval, Workload::Stream, Pass::Read), None);

@@ -78,6 +78,15 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
             result.ops()
         );
         (evidence, Evidence::counts(requested, 1, "calls", source))
+    } else if result.pass == Pass::GetXattr {
+        // The client keeps values that it has set or read; each that it lacks is one call.
+        let (requested, ops) = (counters.risen("GETXATTR.ops"), result.ops());
+        let data = evidence_of_cache(requested, ops, source)?;
+        let evidence = format!(
+            "{requested} extended attributes were requested from the server (GETXATTR of \
+             {source}) for {ops} read"
+        );
+        (evidence, data)
     } else {
         let read = read_bytes(result);
         let wire = counters.risen("server_read_bytes");

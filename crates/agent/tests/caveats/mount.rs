@@ -86,6 +86,9 @@ fn what_did_not_come_over_the_wire_was_cached() {
     assert_eq!(codes_of_read(&[]), ["cached"]);
     assert_eq!(codes_of_stat(&[("GETATTR.ops", 3)]), [""; 0]);
     assert_eq!(codes_of_stat(&[("READ.ops", 3)]), ["cached"]);
+    let codes_of_xattr = |counters| codes(Pass::GetXattr, done(OpKind::GetXattr, 0), counters);
+    assert_eq!(codes_of_xattr(&[("GETXATTR.ops", 1)]), [""; 0]);
+    assert_eq!(codes_of_xattr(&[("GETATTR.ops", 1)]), ["cached"]);
 }
 
 #[test]
