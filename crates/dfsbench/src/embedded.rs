@@ -113,8 +113,8 @@ impl Embedded {
         if refused > 0 {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
             output::message(&format!(
-                "warning: the in-memory server closed {refused} connections for want of open \
-                 files: each takes two of this process, which may have {limit} (hint: raise \
+                "warning: the in-memory server closed connections at once ({refused}) for want of \
+                 open files: each takes two of this process, which may have {limit} (hint: raise \
                  `ulimit -n`, or use fewer workers or clients)"
             ));
         }

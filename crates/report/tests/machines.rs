@@ -147,6 +147,18 @@ fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
 }
 
 #[test]
+fn commands_have_the_three_times_that_were_noted_by_hand() {
+    let text = render(&campaigns::programs(), Format::Seed);
+    let head = text.lines().find(|line| line.contains("elapsed (s)")).expect(&text);
+    assert!(head.ends_with("user (s)  sys (s)"), "{text}");
+    let row = text.lines().find(|line| line.contains(" app ")).expect(&text);
+    let times: Vec<f64> =
+        row.split_whitespace().rev().take(3).map(|time| time.parse().unwrap()).collect();
+    assert!(times[2] > 0.0, "{text}");
+    assert!(!render(&campaigns::bonnie(), Format::Seed).contains("elapsed"));
+}
+
+#[test]
 fn a_table_of_old_times_needs_files_that_are_written_or_read() {
     let mut campaign = campaigns::quick();
     for run in &mut campaign.runs {

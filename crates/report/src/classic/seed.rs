@@ -1,7 +1,8 @@
 //! The tables that people wrote by hand before there was this program, so that old figures and new
-//! ones stand side by side: output and input by machine and size, and rates by options of NFS.
+//! ones stand side by side: output and input by machine and size, rates by options of NFS, and
+//! times of commands.
 //!
-//! [`render`] writes both. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as
+//! [`render`] writes all. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as
 //! those reports counted (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named by what
 //! varies: `10 clients`, `16 nfsd`, else the target. Larger files come first, as they did there.
 //!
@@ -38,21 +39,58 @@ const SIZES_SHOWN: [&str; 2] = ["file_size", "files"];
 const OPTIONS_SHOWN: [&str; 6] =
     ["nfsvers", "proto", "transfer_size", "timeo", "tunnel_compression", "mount_options"];
 
-/// Writes both tables.
+/// Writes all tables that the campaign has something for.
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
+    let times = render_times(sheet, &runs);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
-    if runs.is_empty() {
+    if runs.is_empty() && times.is_empty() {
         return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
     }
-    let mut out = render_sizes(sheet, &runs);
-    let options = render_options(sheet, &runs);
-    if !options.is_empty() {
-        out.push('\n');
-        out.push_str(&options);
+    let mut tables = Vec::new();
+    if !runs.is_empty() {
+        tables.extend([render_sizes(sheet, &runs), render_options(sheet, &runs)]);
     }
+    tables.push(times);
+    tables.retain(|table| !table.is_empty());
+    let mut out = tables.join("\n");
     write_footer(&mut out, sheet, &runs);
     out
+}
+
+/// Times of commands, as time(1) prints them: elapsed, in user mode, in the kernel; empty where no
+/// run executes any.
+fn render_times(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
+    let mut grid = Grid::new(&[
+        ("Machine", Align::Left),
+        ("command", Align::Left),
+        ("elapsed (s)", Align::Right),
+        ("user (s)", Align::Right),
+        ("sys (s)", Align::Right),
+    ]);
+    let mut any = false;
+    for run in runs {
+        for row in &run.rows {
+            let (Some(used), Some(rate)) = (&row.judged.program, &row.judged.rate) else {
+                continue;
+            };
+            // A command that is timed as a whole has a rate of commands; other tools have one of
+            // the bytes that they move.
+            let (name, work) = match row.judged.pass {
+                Pass::App => (row.run.spec.workload.name().to_owned(), 1.0),
+                pass => {
+                    let bytes = row.run.spec.set_bytes() as f64;
+                    (format!("{} {}", row.run.spec.workload.name(), pass.name()), bytes)
+                }
+            };
+            let [user, system] = [used.user_ns, used.system_ns].map(|ns| ns as f64 / 1e9);
+            let times = [work / rate.median, user, system].map(|time_s| format!("{time_s:.2}"));
+            let [elapsed, user, system] = times;
+            grid.row(&[name_machine(sheet, run), name, elapsed, user, system]);
+            any = true;
+        }
+    }
+    if any { grid.render(WIDTH_MAX) } else { String::new() }
 }
 
 /// Output and input by machine and size.
@@ -86,8 +124,12 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     out
 }
 
-/// Returns what a cell shows; a figure read from this host's memory is `silly (244534)`.
+/// Returns what a cell shows; a figure read from this host's memory is `silly (244534)`, and what
+/// the settings don't allow is `N/A`.
 fn silly_cell(run: &OneRun<'_>, pass: Pass, unit: f64, digits: usize) -> String {
+    if run.first().judged.impossible.is_some() {
+        return "N/A".to_owned();
+    }
     let cell = run.rate_cell(pass, unit, digits);
     if cell.starts_with('(') { format!("silly {cell}") } else { cell }
 }
