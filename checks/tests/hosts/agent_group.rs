@@ -229,6 +229,25 @@ pub fn cut(group: &AgentGroup<'_>) -> Result<()> {
     group.await_nothing()
 }
 
+/// Hosts without the mount find another directory under its path, here memory of their own: they
+/// are named before anything is measured, and what was made is removed.
+pub fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
+    let work = "[factors]\nclient_hosts = 3\n[[workload]]\nkind = \"stream\"\n\
+                file_size = \"1MiB\"\n";
+    let output = group.campaign(Path::new("/srv/data"), 1, work)?.output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let words = "`/srv/data` is not one directory for all hosts: what host c1 (tmpfs `tmpfs`) made \
+                 in it is missing on host c2 (tmpfs `tmpfs`), host c3 (tmpfs `tmpfs`) (hint: ";
+    ensure!(text.contains(words), "{output:?}");
+    ensure!(!output.status.success(), "{output:?}");
+    group.await_nothing()?;
+    // Said to be different ones, they are measured.
+    let apart = work.replace("= 3\n", "= 3\nshared = false\n");
+    let output = group.campaign(Path::new("/srv/data"), 1, &apart)?.output()?;
+    ensure!(output.status.success(), "{output:?}");
+    group.await_nothing()
+}
+
 /// The disk of one host fills up all of a sudden while it works: its sentence is the reason, and
 /// all are cleaned.
 pub fn no_space(group: &AgentGroup<'_>) -> Result<()> {
@@ -236,7 +255,7 @@ pub fn no_space(group: &AgentGroup<'_>) -> Result<()> {
     let size = |size: &str| {
         group.lab.run_on(host, &["mount", "-o", &format!("remount,size={size}"), "/srv"])
     };
-    let work = "[factors]\nclient_hosts = 5\n[[workload]]\nkind = \"stream\"\nworkers = 1\n\
+    let work = "[factors]\nclient_hosts = 5\nshared = false\n[[workload]]\nkind = \"stream\"\nworkers = 1\n\
                 file_size = \"4MiB\"\n";
     size("60m")?;
     let mut campaign = group.started(own, 200, work)?;

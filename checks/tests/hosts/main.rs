@@ -54,6 +54,9 @@ checks! {
     ten_hosts_start_together_trial_after_trial: 300 s, agent_group::together(AGENT_GROUP.get()?);
     agents_send_little_while_they_measure: 300 s, agent_group::quiet(AGENT_GROUP.get()?);
     nine_of_ten_go_on_when_one_is_cut_off: 300 s, agent_group::cut(AGENT_GROUP.get()?);
+    hosts_without_the_mount_are_named_before_anything_is_measured: 200 s, {
+        agent_group::unmounted(AGENT_GROUP.get()?)
+    };
     a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, {
         agent_group::no_space(AGENT_GROUP.get()?)
     };

@@ -157,7 +157,7 @@ impl Held<'_> {
                 self.watched = Watched::of(&assignment, &stop);
                 self.guard.watch(self.watched.clone());
                 match Trial::begin(self.agent, *assignment, stop, before.as_ref()) {
-                    Ok(begun) => Report::Begun(self.trial.insert(begun).facts()),
+                    Ok(begun) => Report::Begun(self.trial.insert(begun).begun()),
                     Err(error) => Report::Failed(error.to_string()),
                 }
             }

@@ -21,7 +21,9 @@ use engine::{
     measure,
 };
 use fleet::in_process::AgentEnd;
-use fleet::{Assignment, Broken, ClockReading, Done, JournalLocation, Order, PassEnd, Report};
+use fleet::{
+    Assignment, Begun, Broken, ClockReading, Done, JournalLocation, Order, PassEnd, Report,
+};
 use lab::mounts::Mount;
 use lab::{cache, counters};
 use model::soak::Recovery;
@@ -171,8 +173,13 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// What was found at the target.
+    pub(crate) fn begun(&self) -> Begun {
+        Begun { facts: self.facts(), made_directory: self.target.made_directory() }
+    }
+
     /// Settings of the target that are effective.
-    pub(crate) fn facts(&self) -> Vec<Fact> {
+    fn facts(&self) -> Vec<Fact> {
         let mut facts = self.target.facts();
         if let Some(mount) = &self.mount {
             facts.extend(mount.facts());

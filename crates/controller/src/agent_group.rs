@@ -9,8 +9,8 @@ mod rounds;
 
 use std::ops::Range;
 
-use fleet::{Answer, Order, Report, Request, request};
-use model::{Fact, Host, LabSpec, RunSpec, Share};
+use fleet::{Answer, Begun, Order, Report, Request, request};
+use model::{Host, LabSpec, RunSpec, Share};
 
 use crate::Walk;
 use crate::clock::{Exchanges, Sample};
@@ -309,7 +309,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         walk: &mut Walk<'_>,
         hosts: &[Host],
-        begin: impl Fn(Share) -> Request<Vec<Fact>>,
+        begin: impl Fn(Share) -> Request<Begun>,
     ) -> Result<(), TrialError> {
         while let Some((index, member)) = self.killed.pop() {
             let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());

@@ -12,6 +12,7 @@ mod faults;
 mod host_setup;
 mod hosts;
 mod merge;
+mod one_directory;
 mod pass;
 pub mod search;
 mod setting_up;

@@ -16,7 +16,7 @@ use crate::applied_steps::on_host;
 use crate::faults::FaultSchedule;
 use crate::pass::OnePass;
 use crate::trial_error::TrialError;
-use crate::{ControllerError, Event, Walk, setting_up};
+use crate::{ControllerError, Event, Walk, one_directory, setting_up};
 
 /// Makes the trial at `position`, whose events are passed on.
 pub(crate) fn run(
@@ -147,12 +147,15 @@ fn begin(
         })
     })?;
     let hosts = group.hosts();
+    if spec.placement.shared && !spec.target.paths().is_empty() {
+        one_directory::check(&hosts, &begun).map_err(TrialError::Failed)?;
+    }
     let mut facts = Vec::new();
     for (index, begun) in begun.into_iter().enumerate() {
         // Facts of an agent that is alone are those of the trial, and name no host.
         match hosts.get(index) {
-            Some(host) if !group.is_alone() => facts.extend(on_host(host, begun)),
-            _ => facts.extend(begun),
+            Some(host) if !group.is_alone() => facts.extend(on_host(host, begun.facts)),
+            _ => facts.extend(begun.facts),
         }
     }
     Ok(facts)

@@ -36,7 +36,7 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
         self.trials += usize::from(matches!(order, Order::Begin(_)));
         let reported = (self.script)(self.trials, &order);
         let answer = match &order {
-            Order::Begin(_) => reported.unwrap_or_else(|| Report::Begun(Vec::new())),
+            Order::Begin(_) => reported.unwrap_or_else(|| Report::Begun(fleet::Begun::default())),
             Order::Prepare(_) => Report::Prepared,
             Order::Arm { pass, .. } => match reported {
                 Some(ran @ Report::Ran(_)) => {

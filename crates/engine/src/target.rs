@@ -326,6 +326,12 @@ impl TrialTarget {
         self.access.inventory(whose)
     }
 
+    /// Says whether a working directory was made here, on this host's file system, and not found as
+    /// another agent's.
+    pub fn made_directory(&self) -> bool {
+        self.access.made_directory()
+    }
+
     /// Takes a working directory that was joined for its own: the agent that made it is lost.
     pub fn adopt_directory(&mut self) {
         self.access.adopt_directory();

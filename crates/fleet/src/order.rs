@@ -156,11 +156,21 @@ impl Order {
     }
 }
 
+/// What an agent found at the target of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Effective settings.
+    pub facts: Vec<Fact>,
+    /// It made a working directory on a file system of its host, and did not find that of the
+    /// agent before it.
+    pub made_directory: bool,
+}
+
 /// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// The target is ready; with its effective settings.
-    Begun(Vec<Fact>),
+    Begun(Begun),
     /// The files of the share are there.
     Prepared,
     /// All is open, and the workers wait.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
 
 use crate::order::{
-    Assignment, ClockReading, Done, Opening, Order, PassEnd, Report, RestoredChange,
+    Assignment, Begun, ClockReading, Done, Opening, Order, PassEnd, Report, RestoredChange,
 };
 
 /// An order whose answer holds a `T`.
@@ -74,9 +74,9 @@ macro_rules! request {
     };
 }
 
-/// Makes a fresh target; answered by its effective settings.
-pub fn begin(assignment: Assignment) -> Request<Vec<Fact>> {
-    request!(Order::Begin(Box::new(assignment)), Report::Begun(facts) => facts)
+/// Makes a fresh target; answered by what was found there.
+pub fn begin(assignment: Assignment) -> Request<Begun> {
+    request!(Order::Begin(Box::new(assignment)), Report::Begun(begun) => begun)
 }
 
 /// Makes what a pass expects to find.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::lab::Host;
 
 /// The hosts that a run works on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Placement {
     /// The client hosts in their order, an agent on each; empty for the one that works anyway:
@@ -20,8 +20,18 @@ pub struct Placement {
     /// In passes that read, each agent reads the files written by the agent N places on, which
     /// defeats the caches of clients; 0 is its own.
     pub neighbour: u32,
+    /// All hosts work in one directory, which is refused where theirs turn out to be different
+    /// ones. Where it is `false`, each may have its own.
+    pub shared: bool,
     /// How long a lost host is waited for, in milliseconds; `None` goes on without it at once.
     pub lost_wait_ms: Option<u64>,
+}
+
+impl Default for Placement {
+    /// The one host that works anyway.
+    fn default() -> Self {
+        Self { hosts: Vec::new(), of_job: false, neighbour: 0, shared: true, lost_wait_ms: None }
+    }
 }
 
 impl Host {

@@ -192,7 +192,7 @@ impl Played {
             }
             Order::Begin(_) => {
                 note("trial");
-                Report::Begun(Vec::new())
+                Report::Begun(fleet::Begun::default())
             }
             Order::Prepare(_) => Report::Prepared,
             Order::Arm { pass, .. } => {

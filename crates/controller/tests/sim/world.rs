@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-use fleet::{ClockReading, Done, Gone, Order, PassEnd, Report, Transport, Wakeup};
+use fleet::{Begun, ClockReading, Done, Gone, Order, PassEnd, Report, Transport, Wakeup};
 use model::random::{SplitMix64, below};
 use model::{Histogram, KindResult, OpKind, Pass, PassResult, Span, TimelinePoint, Work};
 
@@ -179,7 +179,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
     let soon_ns = arrives_ns + 5 * US;
     let report = match order {
         Order::Facts => Report::Facts(Vec::new()),
-        Order::Begin(_) => Report::Begun(Vec::new()),
+        Order::Begin(_) => Report::Begun(Begun::default()),
         Order::Prepare(_) => Report::Prepared,
         Order::Arm { .. } => Report::Armed,
         Order::Clock => {

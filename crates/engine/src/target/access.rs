@@ -39,6 +39,11 @@ pub(super) trait TargetAccess: Send + Sync {
         Ok(None)
     }
 
+    /// Says whether a working directory was made here, and not found as another agent's.
+    fn made_directory(&self) -> bool {
+        false
+    }
+
     /// Takes a working directory that was joined for its own.
     fn adopt_directory(&mut self) {}
 

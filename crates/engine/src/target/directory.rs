@@ -146,6 +146,10 @@ impl TargetAccess for DirectoryAccess {
         Ok(Some(inventory))
     }
 
+    fn made_directory(&self) -> bool {
+        self.works.iter().any(|work| work.is_ours)
+    }
+
     fn adopt_directory(&mut self) {
         for work in &mut self.works {
             work.is_ours = true;

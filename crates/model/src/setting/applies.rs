@@ -51,6 +51,11 @@ pub(super) fn has_several_agents(run: &RunSpec) -> bool {
     run.agents() > 1
 }
 
+/// Directories have the same path on every host, and may be different ones.
+pub(super) fn shares_a_directory(run: &RunSpec) -> bool {
+    has_several_agents(run) && !run.target.paths().is_empty()
+}
+
 pub(super) fn has_rate(run: &RunSpec) -> bool {
     run.load.rate_per_s > 0
 }

@@ -146,6 +146,11 @@ settings! {
     /// mdtest -N); 0: the files that it wrote itself. Only for several client hosts.
     Neighbour => count("neighbour", run!(placement.neighbour)).unit("places")
         .range(0, 10_000, "the controller keeps a connection to each").when(has_several_agents);
+    /// Whether a directory must be one and the same on all client hosts, seen through equal mounts.
+    /// A host on which it isn't mounted is refused by name; false lets each host have a directory
+    /// of its own. Only for directories and several client hosts.
+    Shared => flag("shared", run!(placement.shared)).default(Flag(true))
+        .when(shares_a_directory);
     /// How long a client host that is lost is waited for before the runs that need it are given up;
     /// continue goes on with the others at once. Only for client hosts.
     OnLost => time("on_lost", run!(placement.lost_wait_ms))

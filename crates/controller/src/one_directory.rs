@@ -1,0 +1,194 @@
+//! Checks that all hosts of a trial work in one directory, and see it through equal mounts.
+//!
+//! A client whose mount is missing finds an empty directory of its own file system under the same
+//! path, and would measure its disk or its memory without a word. The agent of the first host makes
+//! the working directory; every other one must find it there, which no comparison of paths or
+//! devices could prove. Then file systems and mount options are compared, since hosts that mount
+//! differently are different clients.
+
+use std::collections::BTreeMap;
+
+use fleet::Begun;
+
+/// Options of a mount that change what is measured, as mountinfo spells them. Left out are those
+/// that differ by nature between hosts (addresses) or kernels (options that only newer ones print).
+///
+/// **Source:** nfs(5); fs/nfs/super.c of Linux (`nfs_show_mount_options`).
+const OPTIONS: [&str; 24] = [
+    "ro",
+    "rw",
+    "sync",
+    "noatime",
+    "vers",
+    "proto",
+    "rsize",
+    "wsize",
+    "nconnect",
+    "sec",
+    "xprtsec",
+    "soft",
+    "hard",
+    "softerr",
+    "timeo",
+    "retrans",
+    "noac",
+    "nocto",
+    "acregmin",
+    "acregmax",
+    "acdirmin",
+    "acdirmax",
+    "lookupcache",
+    "fsc",
+];
+
+/// Compares what the agents of several hosts found, the first of which made the directory.
+///
+/// # Errors
+/// Names the hosts on which it is another directory, or one that is mounted differently.
+pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
+    let (Some(first), [made, others @ ..]) = (hosts.first(), begun) else { return Ok(()) };
+    let path = fact(made, "path");
+    let mut apart = Vec::new();
+    for (host, found) in hosts.iter().skip(1).zip(others) {
+        if found.made_directory {
+            apart.push(format!("host {host} ({})", describe_mount(found)));
+        }
+    }
+    if !apart.is_empty() {
+        return Err(format!(
+            "`{path}` is not one directory for all hosts: what host {first} ({}) made in it is \
+             missing on {} (hint: mount it there, too; `shared = false` in the plan, or --shared \
+             false, lets each host have a directory of its own)",
+            describe_mount(made),
+            apart.join(", "),
+        ));
+    }
+    for (host, found) in hosts.iter().skip(1).zip(others) {
+        if let Some(difference) = first_difference(made, found) {
+            let Difference { what, on_first, on_other } = difference;
+            return Err(format!(
+                "`{path}` is not mounted equally: {what} is {on_first} on host {first} and \
+                 {on_other} on host {host} (hint: mount it with the same options everywhere; \
+                 `shared = false`, or --shared false, measures it as it is)"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A property of a mount in which two hosts differ.
+#[derive(Debug, PartialEq, Eq)]
+struct Difference {
+    what: String,
+    on_first: String,
+    on_other: String,
+}
+
+/// Finds the first property in which the mount of another host differs.
+fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
+    let file_systems = [fact(first, "file system"), fact(other, "file system")];
+    if file_systems[0] != file_systems[1] {
+        let [on_first, on_other] = file_systems.map(str::to_owned);
+        return Some(Difference { what: "the file system".to_owned(), on_first, on_other });
+    }
+    let (ours, theirs) = (options(first), options(other));
+    for name in OPTIONS {
+        let values = [ours.get(name), theirs.get(name)];
+        if values[0] != values[1] {
+            let [on_first, on_other] = values.map(|value| match value.copied() {
+                None => "not set".to_owned(),
+                Some("") => "set".to_owned(),
+                Some(value) => format!("`{value}`"),
+            });
+            return Some(Difference { what: format!("option `{name}`"), on_first, on_other });
+        }
+    }
+    None
+}
+
+/// Returns the options of a mount: each name with its value, which is empty for a bare word.
+fn options(begun: &Begun) -> BTreeMap<&str, &str> {
+    let mut options = BTreeMap::new();
+    for word in fact(begun, "mount options").split(',') {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        options.insert(name, value);
+    }
+    options
+}
+
+/// Describes what a directory is on, for messages.
+fn describe_mount(begun: &Begun) -> String {
+    match (fact(begun, "file system"), fact(begun, "device")) {
+        ("", _) => "mount unknown".to_owned(),
+        (file_system, device) => format!("{file_system} `{device}`"),
+    }
+}
+
+/// Returns the value of a fact of the target; empty where it is unknown.
+fn fact<'b>(begun: &'b Begun, name: &str) -> &'b str {
+    match begun.facts.iter().find(|fact| fact.name == name) {
+        Some(fact) => &fact.value,
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Fact;
+
+    use super::*;
+
+    const NFS: &str = "rw,relatime,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.";
+
+    fn begun(made_directory: bool, mount: [&str; 3]) -> Begun {
+        let [file_system, device, options] = mount;
+        let facts = [
+            ("path", "/mnt/data"),
+            ("file system", file_system),
+            ("device", device),
+            ("mount options", options),
+        ];
+        let facts = facts.map(|(name, value)| Fact::new("target", name, value, "test")).to_vec();
+        Begun { facts, made_directory }
+    }
+
+    #[test]
+    fn hosts_with_equal_mounts_are_alike_whatever_their_addresses() {
+        let first = begun(true, ["nfs4", "srv:/data", &format!("{NFS}1")]);
+        let other = begun(false, ["nfs4", "10.0.0.9:/data", &format!("{NFS}2,new_option=1")]);
+        assert_eq!(check(&["a", "b"], &[first, other]), Ok(()));
+    }
+
+    #[test]
+    fn each_host_without_the_mount_is_named_with_what_it_has_instead() {
+        let first = begun(true, ["nfs4", "srv:/data", NFS]);
+        let mounted = begun(false, ["nfs4", "srv:/data", NFS]);
+        let bare = begun(true, ["tmpfs", "tmpfs", "rw"]);
+        let found = [first, bare.clone(), mounted, bare];
+        let refused = check(&["a", "b", "c", "d"], &found).unwrap_err();
+        let words = "host a (nfs4 `srv:/data`) made in it is missing on host b (tmpfs `tmpfs`), \
+                     host d (tmpfs `tmpfs`)";
+        assert!(refused.contains(words), "{refused}");
+        assert!(refused.contains("shared = false"), "{refused}");
+    }
+
+    #[test]
+    fn a_mount_with_other_options_or_of_another_kind_is_named() {
+        let first = begun(true, ["nfs4", "srv:/data", "rw,rsize=1048576"]);
+        let small = begun(false, ["nfs4", "srv:/data", "rw,rsize=8192,noac"]);
+        let refused = check(&["a", "b"], &[first.clone(), small]).unwrap_err();
+        let words = "option `rsize` is `1048576` on host a and `8192` on host b";
+        assert!(refused.contains(words), "{refused}");
+        let soft = begun(false, ["nfs4", "srv:/data", "rw,rsize=1048576,soft"]);
+        let refused = check(&["a", "b"], &[first.clone(), soft]).unwrap_err();
+        assert!(refused.contains("option `soft` is not set on host a and set on host b"));
+        let local = begun(false, ["ext4", "/dev/vda", "rw"]);
+        let refused = check(&["a", "b"], &[first, local]).unwrap_err();
+        assert!(refused.contains("the file system is nfs4 on host a and ext4 on host b"));
+    }
+
+    #[test]
+    fn an_agent_that_is_alone_is_compared_with_none() {
+        assert_eq!(check(&[], &[begun(true, ["ext4", "/dev/vda", "rw"])]), Ok(()));
+    }
+}
