@@ -241,7 +241,7 @@ pub fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
     ensure!(text.contains(words), "{output:?}");
     ensure!(!output.status.success(), "{output:?}");
     group.await_nothing()?;
-    // Said to be different ones, they are measured.
+    // Where the plan allows different directories, they are measured.
     let apart = work.replace("= 3\n", "= 3\nshared = false\n");
     let output = group.campaign(Path::new("/srv/data"), 1, &apart)?.output()?;
     ensure!(output.status.success(), "{output:?}");

@@ -173,7 +173,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// What was found at the target.
+    /// Reports the findings at the target.
     pub(crate) fn begun(&self) -> Begun {
         Begun { facts: self.facts(), made_directory: self.target.made_directory() }
     }

@@ -156,10 +156,10 @@ impl Order {
     }
 }
 
-/// What an agent found at the target of a trial.
+/// The findings of an agent at the target of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
-    /// Effective settings.
+    /// Effective settings of the target.
     pub facts: Vec<Fact>,
     /// It made a working directory on a file system of its host, and did not find that of the
     /// agent before it.
