@@ -80,6 +80,7 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
         },
         discard: args.discard,
         permissions: args.permissions == "on",
+        delegations: args.delegations == "on",
         versions: plan::parse_versions(&args.nfsvers, "--nfsvers")?,
         faults,
         fault_seed: args.fault_seed,

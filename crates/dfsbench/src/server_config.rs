@@ -9,9 +9,9 @@ use nfs_proto::nfs3::StableHow;
 use nfs_proto::nfs4::OpCode;
 use nfs_proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
-    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, DelayFault, EndlessListing,
-    ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Permissions, ScheduledEvent,
-    ServerConfig, ServerEvent, ServiceTime, StoreMode, Versions,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, DelayFault, Delegations,
+    EndlessListing, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Permissions,
+    ScheduledEvent, ServerConfig, ServerEvent, ServiceTime, StoreMode, Versions,
 };
 use plan::ServerPlan;
 use plan::fault::{Calls, ClaimedStability, Endless, PlannedFault, Share, Times, VerifierChange};
@@ -28,6 +28,7 @@ pub fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
         threads: server.threads as usize,
         store: if server.discard { StoreMode::Discard } else { StoreMode::Keep },
         permissions: if server.permissions { Permissions::Enforced } else { Permissions::Off },
+        delegations: if server.delegations { Delegations::Read } else { Delegations::Off },
         versions: server_versions(&server.versions),
         // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
         congestion_control: Some("cubic".to_owned()),
@@ -232,6 +233,7 @@ mod tests {
             threads: 1,
             discard: true,
             permissions: false,
+            delegations: false,
             versions: vec![NfsVersion::V3, NfsVersion::V4_1],
             faults: texts.map(|text| parse_fault(text).unwrap()).to_vec(),
             fault_seed: 9,
@@ -239,6 +241,7 @@ mod tests {
         let config = config(&server).unwrap();
         assert_eq!(config.store, StoreMode::Discard);
         assert_eq!(config.permissions, Permissions::Off);
+        assert_eq!(config.delegations, Delegations::Off);
         assert_eq!(config.versions, Versions { v3: true, v4_1: true, ..Versions::NONE });
         let faults = config.faults;
         assert_eq!(faults.seed, 9);

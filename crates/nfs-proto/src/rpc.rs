@@ -39,7 +39,7 @@ pub const RPC_VERSION: u32 = 2;
 
 // The discriminants of rpc_msg and reply_body. RFC 5531 section 9.
 const MESSAGE_CALL: u32 = 0;
-const MESSAGE_REPLY: u32 = 1;
+pub(crate) const MESSAGE_REPLY: u32 = 1;
 const REPLY_ACCEPTED: u32 = 0;
 const REPLY_DENIED: u32 = 1;
 
@@ -58,6 +58,11 @@ pub const STARTTLS: &[u8; 8] = b"STARTTLS";
 pub const AUTH_BAD_CREDENTIAL: u32 = 1;
 /// `auth_stat` of a credential that is too weak. **Source:** RFC 5531 section 9.
 pub const AUTH_TOO_WEAK: u32 = 5;
+
+/// Tells whether a message says of itself that it is a reply.
+pub(crate) fn is_reply(record: &[u8]) -> bool {
+    record.get(4..8) == Some(&MESSAGE_REPLY.to_be_bytes())
+}
 
 /// Supplementary group ids, at most sixteen, held inline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use crate::program::{Call, Offered, Reply};
 use crate::record::{self, Inbox};
 use crate::rpc::ProcedureId;
 use crate::rpc::{
-    AUTH_BAD_CREDENTIAL, AUTH_NONE, CallHeader, Credential, RPC_VERSION, ReplyHeader, RpcError,
-    STARTTLS,
+    AUTH_BAD_CREDENTIAL, AUTH_NONE, CallHeader, Credential, MESSAGE_REPLY, RPC_VERSION,
+    ReplyHeader, RpcError, STARTTLS, is_reply,
 };
 use crate::xdr::{Reader, Writer, pad_len};
 
@@ -30,6 +30,15 @@ pub struct Request<'a> {
     pub body: Result<Call<'a>, RpcError>,
     /// The whole call as received, without fragment marks.
     pub record: &'a [u8],
+}
+
+/// A message of a connection's peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// A request to answer.
+    Request(Request<'a>),
+    /// The reply to a call that the server made over this connection, undecoded.
+    Reply(&'a [u8]),
 }
 
 /// The receiving half of one connection.
@@ -90,13 +99,37 @@ impl Session {
     /// [`StreamError`]: close the connection.
     #[inline]
     pub fn next_request(&mut self, out: &mut Vec<u8>) -> Result<Option<Request<'_>>, StreamError> {
+        match self.next_message(out)? {
+            Some(Message::Request(request)) => Ok(Some(request)),
+            Some(Message::Reply(_)) => Err(StreamError::NotRpc(DecodeError::BadValue {
+                what: "RPC message type",
+                value: MESSAGE_REPLY,
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the next message, or `None` when more bytes are needed: a request as
+    /// [`Session::next_request`] does, or a reply to a call of the server.
+    ///
+    /// # Errors
+    /// [`StreamError`]: close the connection.
+    #[inline]
+    pub fn next_message(&mut self, out: &mut Vec<u8>) -> Result<Option<Message<'_>>, StreamError> {
         let offered = self.offered;
         let Some(record) = self.inbox.next_record()? else { return Ok(None) };
-        let request = decode_request(record, offered).map_err(StreamError::NotRpc)?;
+        let request = match decode_request(record, offered) {
+            Ok(request) => request,
+            // Only a record that is no call is looked at again: both directions of a connection of
+            // v4.1 may carry calls, and the second word tells them from replies (RFC 8881 section
+            // 2.10.3.1).
+            Err(_) if is_reply(record) => return Ok(Some(Message::Reply(record))),
+            Err(error) => return Err(StreamError::NotRpc(error)),
+        };
         if let Err(refusal) = request.body {
             encode_refusal(out, request.xid, refusal);
         }
-        Ok(Some(request))
+        Ok(Some(Message::Request(request)))
     }
 
     /// Returns how many fragments were received.

@@ -22,6 +22,16 @@ pub enum Portmap {
     Port(u16),
 }
 
+/// The delegations that clients get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delegations {
+    /// To read, as kernels' servers grant them.
+    #[default]
+    Read,
+    /// None at all.
+    Off,
+}
+
 /// Versions of NFS that are offered; a call of another one is refused with the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one switch for each version")]
@@ -72,6 +82,8 @@ pub struct ServerConfig {
     pub versions: Versions,
     /// Whether modes and owners decide what a caller may do.
     pub permissions: Permissions,
+    /// Delegations that clients of v4.1 and later get where they can be called back.
+    pub delegations: Delegations,
     /// The place where the portmapper program is answered.
     pub portmap: Portmap,
     /// Directories that can be mounted, each an absolute path; they are made at the start.
@@ -122,6 +134,7 @@ impl Default for ServerConfig {
             tls: None,
             versions: Versions::ALL,
             permissions: Permissions::Enforced,
+            delegations: Delegations::Read,
             portmap: Portmap::Off,
             exports: vec!["/export".to_owned()],
             store: StoreMode::Keep,

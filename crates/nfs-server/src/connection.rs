@@ -10,7 +10,7 @@ use std::io::IoSlice;
 use nfs_proto::limits::INPUT_BYTES_START;
 use nfs_proto::raw::Frame;
 use nfs_proto::rpc::{AUTH_TLS, Credential};
-use nfs_proto::server::{Request, Session, encode_starttls_reply};
+use nfs_proto::server::{Message, Request, Session, encode_starttls_reply};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
@@ -168,6 +168,24 @@ impl Connection {
         self.queue_reply(reply, resources);
         self.flush_outbox(&resources.service)?;
         self.answer_and_send(resources)?;
+        self.return_buffers(resources);
+        self.check_end()
+    }
+
+    /// Sends a framed call to the client, behind the replies that wait. A connection that is about
+    /// to end, or silent by plan, carries none any more.
+    pub(crate) fn send_call(
+        &mut self,
+        call: &[u8],
+        resources: &mut Resources,
+    ) -> Result<(), Closed> {
+        if self.phase != Phase::Open {
+            return Ok(());
+        }
+        self.borrow_outbox(resources);
+        self.outbox.head().extend_from_slice(call);
+        self.outbox.seal();
+        self.flush_outbox(&resources.service)?;
         self.return_buffers(resources);
         self.check_end()
     }
@@ -363,10 +381,17 @@ impl Connection {
             if self.outbox.bytes() + self.delayed_bytes >= OUTBOX_BYTES_MAX {
                 return Ok(false);
             }
-            let request = match self.session.next_request(self.outbox.head()) {
-                Ok(Some(request)) => request,
+            let request = match self.session.next_message(self.outbox.head()) {
+                Ok(Some(Message::Request(request))) => request,
+                Ok(Some(Message::Reply(reply)))
+                    if resources.service.note_callback_reply(&self.origin, reply) =>
+                {
+                    self.activity.called = true;
+                    continue;
+                }
                 Ok(None) => return Ok(true),
-                Err(_) => {
+                // No RPC at all, or the reply to a call that was never made.
+                Ok(Some(Message::Reply(_))) | Err(_) => {
                     resources.service.counters.broken_streams.add(1);
                     return Err(Closed);
                 }

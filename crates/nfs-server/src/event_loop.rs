@@ -18,6 +18,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::callback_line::CallbackLine;
 use crate::channel::Channel;
 use crate::clock::{monotonic_ns, timespec};
 use crate::connection::{Closed, Connection};
@@ -296,6 +297,9 @@ impl EventLoop {
         for order in mailbox.take() {
             match order {
                 Order::Serve(connection) => self.add_connection(connection),
+                Order::CallBack(token, call) => {
+                    self.run_connection(token, |it, resources| it.send_call(&call, resources));
+                }
                 Order::StallUntil(until_ns) => {
                     self.stalled_until_ns = Some(until_ns);
                     self.count_event(FaultKind::Stall);
@@ -352,7 +356,9 @@ impl EventLoop {
         let Service { shared, counters, .. } = &self.resources.service;
         let session = Session::with_record_limit(accepted.offered, shared.record_bytes_max);
         let faults = shared.faults.start_on(accepted.number);
-        let origin = Origin { peer: accepted.peer, transport: Transport::Tcp };
+        let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
+        let line = Some(Arc::new(CallbackLine::new(mailbox, token)));
+        let origin = Origin { peer: accepted.peer, transport: Transport::Tcp, line };
         let channel = Channel::new(accepted.stream);
         let mut connection = Connection::new(token, channel, origin, session, faults);
         if accepted.hung {

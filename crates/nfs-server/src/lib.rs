@@ -13,10 +13,12 @@
 //! RFC 1833 (portmapper).
 
 mod access;
+mod callback_line;
 mod channel;
 mod clock;
 mod config;
 mod connection;
+mod controls;
 mod counters;
 mod datagrams;
 mod delay;
@@ -43,7 +45,7 @@ mod sync;
 mod tls;
 
 pub use crate::access::{Network, NetworkError};
-pub use crate::config::{Portmap, ServerConfig, Versions};
+pub use crate::config::{Delegations, Portmap, ServerConfig, Versions};
 pub use crate::counters::ServerCounters;
 pub use crate::error::ServerError;
 pub use crate::fault::{

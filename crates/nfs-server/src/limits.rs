@@ -114,6 +114,9 @@ pub const NFS4_SEGMENTS_MAX: usize = 64;
 /// Most opens and states of locks of all clients together, some 400 bytes each.
 pub const NFS4_STATES_MAX: usize = 1 << 19;
 
+/// Most delegations of all clients together; they count as states, too.
+pub const NFS4_DELEGATIONS_MAX: usize = 1 << 16;
+
 /// Most owners of opens, and of locks, that one client can have.
 pub const NFS4_OWNERS_MAX: usize = 16_384;
 

@@ -1,21 +1,18 @@
 //! How loops hear from others: connections to take over, and orders.
 //!
-//! A [`Mailbox`] wakes its loop through a descriptor. [`Controls`] gives orders to all loops: to
-//! stall, or to restart. A restart has three steps: each loop closes its connections and says so,
-//! then the state is forgotten while none of them serves anybody, then all go on.
+//! A [`Mailbox`] wakes its loop through a descriptor. Orders come from `Controls`, from the loop
+//! that accepts connections, and from any thread that has to call a client back.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 use nfs_proto::program::Offered;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::clock::monotonic_ns;
-use crate::service::Shared;
 use crate::sync;
 
 /// A connection on its way to its loop.
@@ -34,6 +31,8 @@ pub(crate) struct NewConnection {
 pub(crate) enum Order {
     /// Serve a connection.
     Serve(NewConnection),
+    /// Send this framed call to the client of the connection with this token.
+    CallBack(u64, Vec<u8>),
     /// Do nothing until this time of the monotonic clock.
     StallUntil(u64),
     /// Close all connections, drop the first, then wait until the second is dropped too.
@@ -98,47 +97,4 @@ pub(crate) struct Loops {
     pub(crate) clients_max: usize,
     pub(crate) open: AtomicUsize,
     pub(crate) accepted: AtomicU64,
-}
-
-/// Orders to all loops; see the module.
-#[derive(Debug)]
-pub(crate) struct Controls {
-    shared: Arc<Shared>,
-    mailboxes: Vec<Arc<Mailbox>>,
-    /// One restart at a time.
-    turn: Mutex<()>,
-}
-
-impl Controls {
-    pub(crate) fn new(shared: Arc<Shared>, mailboxes: Vec<Arc<Mailbox>>) -> Self {
-        Self { shared, mailboxes, turn: Mutex::default() }
-    }
-
-    /// Stalls all loops for a while; returns at once.
-    pub(crate) fn stall(&self, duration_ns: u64) {
-        let until_ns = monotonic_ns().saturating_add(duration_ns);
-        for mailbox in &self.mailboxes {
-            mailbox.send(Order::StallUntil(until_ns));
-        }
-    }
-
-    /// Restarts; returns when it is done.
-    pub(crate) fn restart(&self) {
-        let _turn = sync::lock(&self.turn);
-        let (closed, all_closed) = mpsc::channel();
-        let mut held = Vec::new();
-        for mailbox in &self.mailboxes {
-            let (hold, released) = mpsc::channel();
-            held.push(hold);
-            mailbox.send(Order::Restart(closed.clone(), released));
-        }
-        drop(closed);
-        // Each loop holds a clone of `closed` and drops it when its connections are closed; the
-        // channel ends with the last. No state is touched before that, so no reply of the old start
-        // can be built from state of the new one. A loop that has ended already drops its orders,
-        // and with them its clone, so this can't wait for ever.
-        let _ = all_closed.recv();
-        self.shared.forget_state();
-        drop(held);
-    }
 }

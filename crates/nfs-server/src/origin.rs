@@ -4,6 +4,9 @@
 //! damaged by plan.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::callback_line::CallbackLine;
 
 /// The transport of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +18,10 @@ pub(crate) enum Transport {
 }
 
 /// The sender and the transport of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
+    /// The way back to the sender, which a datagram has not.
+    pub(crate) line: Option<Arc<CallbackLine>>,
 }

@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
+use crate::controls::Controls;
 use crate::fault::{ScheduledEvent, ServerEvent};
-use crate::mailbox::Controls;
 
 /// The waiting thread; dropping it stops and joins it.
 #[derive(Debug)]

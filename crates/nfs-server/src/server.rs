@@ -17,6 +17,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::access::AllowList;
 use crate::clock::new_boot_id;
 use crate::config::ServerConfig;
+use crate::controls::Controls;
 use crate::counters::{ServerCounters, ThreadCounters};
 use crate::error::ServerError;
 use crate::event_loop::{EventLoop, Listener, Sockets};
@@ -24,7 +25,7 @@ use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
 use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
 use crate::listen::{self, Opened};
-use crate::mailbox::{Controls, Loops, Mailbox};
+use crate::mailbox::{Loops, Mailbox};
 use crate::origin::Transport;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
@@ -280,6 +281,7 @@ fn shared_state(
         exports: config.exports,
         versions: config.versions,
         permissions: config.permissions,
+        delegations: config.delegations,
         lease_s: config.lease_s,
         granted: Granted {
             read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),

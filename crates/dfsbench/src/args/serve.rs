@@ -84,6 +84,9 @@ pub struct ServeArgs {
     /// Whether mode bits and owners decide what a caller may do; user 0 may do everything
     #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
     pub permissions: String,
+    /// Whether clients of v4.1 and later get delegations to read, as from a kernel's server
+    #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
+    pub delegations: String,
     /// Do something wrong on purpose; may be repeated: see below
     #[arg(long, value_name = "'KIND VALUE'")]
     pub fault: Vec<String>,

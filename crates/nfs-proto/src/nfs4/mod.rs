@@ -34,7 +34,9 @@ pub use data::{
 pub use directory::{Entries, Entry, Iter, NewEntry, page_of};
 pub use op::{Op, encode_write_header};
 pub use opcode::OpCode;
-pub use open::{Ace, Claim, Delegation, NoDelegation, OpenHow, SpaceLimit, open_result, share};
+pub use open::{
+    Ace, Claim, DELEGATE_READ, Delegation, NoDelegation, OpenHow, SpaceLimit, open_result, share,
+};
 pub use owner::{NumericOwner, owner_number};
 pub use prefix::{ReadPrefix, read_prefix};
 pub use result::{OpOk, OpResult, encode_getattr_ok, encode_read_header};

@@ -21,9 +21,16 @@ pub mod share {
     pub const BOTH: u32 = 3;
     /// The bits that say which delegation is wanted, since v4.1.
     pub const WANT_MASK: u32 = 0xff00;
+    /// A delegation to read is wanted, since v4.1.
+    pub const WANT_READ_DELEGATION: u32 = 0x0100;
+    /// A delegation of any type is wanted, since v4.1.
+    pub const WANT_ANY_DELEGATION: u32 = 0x0300;
     /// No delegation is wanted, since v4.1.
     pub const WANT_NO_DELEGATION: u32 = 0x0400;
 }
+
+/// The type of a delegation to read. **Source:** RFC 7531, OPEN_DELEGATE_READ.
+pub const DELEGATE_READ: u32 = 1;
 
 /// Bits of the flags that OPEN returns. **Source:** RFC 7531, RFC 5662.
 pub mod open_result {

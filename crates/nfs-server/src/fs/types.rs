@@ -229,4 +229,7 @@ pub enum FsError {
     /// The value is larger than `XATTR_VALUE_BYTES_MAX`.
     #[error("value of an extended attribute too large")]
     XattrTooBig,
+    /// Another client has to return its delegation first.
+    #[error("delegated to another client, which has to return it")]
+    Recalled,
 }

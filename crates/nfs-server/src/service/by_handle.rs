@@ -5,6 +5,7 @@
 //! a handle once, in PUTFH, and works on inodes from there.
 
 use super::Service;
+use crate::clock::monotonic_ns;
 use crate::fs::{
     Attributes, Caller, Change, Context, CreateMode, Created, FileTime, Found, FsError, InodeId,
     Listing, Named, NewObject, Renamed, SetAttributes,
@@ -33,7 +34,36 @@ impl Service {
         guard: Option<FileTime>,
         context: &Context,
     ) -> Result<Change, FsError> {
-        self.shared.fs.set_attributes(self.inode_of(file)?, set, guard, context)
+        let id = self.inode_of(file)?;
+        self.recall(id)?;
+        self.shared.fs.set_attributes(id, set, guard, context)
+    }
+
+    /// Has clients of v4.1 return their delegations of a file before it changes.
+    ///
+    /// # Errors
+    /// `Recalled` until they have, where the call's version can say "later".
+    pub(super) fn recall(&self, file: InodeId) -> Result<(), FsError> {
+        let tables = &self.shared.nfs4;
+        if !tables.has_delegations() {
+            return Ok(());
+        }
+        match tables.recall_from_others(file, None, monotonic_ns()) {
+            Err(_) if self.waits_for_recalls => Err(FsError::Recalled),
+            _ => Ok(()),
+        }
+    }
+
+    /// Recalls delegations of what a name stands for.
+    fn recall_named(&self, at: Name<'_>, caller: &Caller) -> Result<(), FsError> {
+        if !self.shared.nfs4.has_delegations() {
+            return Ok(());
+        }
+        // Where the name is not found, or may not be, the call itself says so.
+        match self.find_name(at, caller) {
+            Ok(found) => self.recall(found.id),
+            Err(_) => Ok(()),
+        }
     }
 
     pub(super) fn find_name(&self, at: Name<'_>, caller: &Caller) -> Result<Found, FsError> {
@@ -47,6 +77,10 @@ impl Service {
         set: &SetAttributes,
         context: &Context,
     ) -> Result<Created, FsError> {
+        // An unchecked CREATE cuts what has the name already.
+        if set.size.is_some() && mode == CreateMode::Unchecked {
+            self.recall_named(at, &context.caller)?;
+        }
         self.shared.fs.create(self.inode_of(at.dir)?, at.name, mode, set, context)
     }
 
@@ -61,6 +95,7 @@ impl Service {
     }
 
     pub(super) fn remove_name(&self, at: Name<'_>, context: &Context) -> Result<Change, FsError> {
+        self.recall_named(at, &context.caller)?;
         self.shared.fs.remove(self.inode_of(at.dir)?, at.name, context)
     }
 
@@ -78,6 +113,8 @@ impl Service {
         to: Name<'_>,
         context: &Context,
     ) -> Result<Renamed, FsError> {
+        self.recall_named(from, &context.caller)?;
+        self.recall_named(to, &context.caller)?;
         let from = Named::new(self.inode_of(from.dir)?, from.name);
         let to = Named::new(self.inode_of(to.dir)?, to.name);
         self.shared.fs.rename(from, to, context)
@@ -90,6 +127,7 @@ impl Service {
         context: &Context,
     ) -> Result<(Attributes, Change), FsError> {
         let file = self.inode_of(file)?;
+        self.recall(file)?;
         self.shared.fs.link(file, self.inode_of(to.dir)?, to.name, context)
     }
 

@@ -100,6 +100,7 @@ impl From<FsError> for Status {
             FsError::BadType => Self::BadType,
             FsError::NoXattr => Self::NoXattr,
             FsError::XattrTooBig => Self::XattrTooBig,
+            FsError::Recalled => Self::Jukebox,
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use self::nfs4::Tables;
 pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
 use crate::clock::{mix, monotonic_ns};
-use crate::config::Versions;
+use crate::config::{Delegations, Versions};
 use crate::counters::ThreadCounters;
 use crate::fault::{
     CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
@@ -78,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) exports: Vec<String>,
     pub(crate) versions: Versions,
     pub(crate) permissions: Permissions,
+    pub(crate) delegations: Delegations,
     pub(crate) lease_s: u32,
     pub(crate) granted: Granted,
     /// Longest call taken: a WRITE of the configured size, though a fault may grant less.
@@ -178,6 +179,8 @@ pub(crate) struct Service {
     pub(crate) faults: Option<Box<FaultState>>,
     /// The limits that the transport at hand is granted.
     granted: Granted,
+    /// Whether a delegation of another client makes the call at hand wait.
+    waits_for_recalls: bool,
     /// Length in bytes of the call at hand.
     call_bytes: usize,
     /// The call at hand, where its reply is kept for repeats.
@@ -196,6 +199,7 @@ impl Service {
             now,
             faults: None,
             granted,
+            waits_for_recalls: true,
             call_bytes: 0,
             repeatable: None,
             pieces,
@@ -251,7 +255,11 @@ impl Service {
                     encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
                 } else {
                     let context = Context { caller, now: self.now, ..Context::default() };
+                    // v2 has no status that means "later" (RFC 1094 section 2.3.1): its calls are
+                    // carried out while the delegation is recalled.
+                    self.waits_for_recalls = false;
                     self.answer_nfs2(call, &context, xid, out);
+                    self.waits_for_recalls = true;
                 }
             }
             program::Call::Nfs3(call) => {
@@ -277,7 +285,7 @@ impl Service {
                 // `check_access_on`.
                 let data_access = DataAccess::ByStateid;
                 let context = Context { caller, now: self.now, data_access };
-                self.answer_nfs4(call, context, xid, out);
+                self.answer_nfs4(call, context, xid, origin, out);
             }
         }
         out.seal();

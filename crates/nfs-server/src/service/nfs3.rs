@@ -202,8 +202,13 @@ impl Service {
         data: &[u8],
         context: &Context,
     ) -> Reply<'static> {
-        let written =
-            self.inode_of(file).and_then(|id| self.write_data(id, offset, data, stable, context));
+        let written = match self.inode_of(file) {
+            Ok(id) => match self.recall(id) {
+                Ok(()) => self.write_data(id, offset, data, stable, context),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
         match written {
             Ok(Written { change, count, verifier }) => {
                 let committed = self.claimed_stability(stable);

@@ -152,9 +152,14 @@ impl Client {
     }
 
     pub fn try_receive(&mut self, procedure: u32) -> Result<Answer, ErrorKind> {
+        Ok(parse_reply(&self.receive_record()?, procedure))
+    }
+
+    /// Receives the next message of either kind.
+    pub fn receive_record(&mut self) -> Result<Vec<u8>, ErrorKind> {
         loop {
             if let Some(record) = self.inbox.next_record().unwrap() {
-                return Ok(parse_reply(record, procedure));
+                return Ok(record.to_vec());
             }
             match self.stream.read(self.inbox.free_space(1 << 16)) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof),

@@ -25,6 +25,8 @@ pub struct ServerPlan {
     pub discard: bool,
     /// Mode bits and owners decide what a caller may do.
     pub permissions: bool,
+    /// Clients of v4.1 and later get delegations to read.
+    pub delegations: bool,
     /// Versions of NFS that it offers.
     pub versions: Vec<NfsVersion>,
     /// The faults that it plans.
@@ -36,12 +38,15 @@ pub struct ServerPlan {
 impl ServerPlan {
     /// Fills in defaults; faults follow the plan's seed where they have none.
     pub(crate) fn resolve(raw: &RawServer, seed: u64) -> Self {
-        let RawServer { memory_bytes, threads, discard, permissions, versions, .. } = raw;
+        let RawServer {
+            memory_bytes, threads, discard, permissions, delegations, versions, ..
+        } = raw;
         Self {
             memory_bytes: value_or(*memory_bytes, defaults::SERVER_MEMORY_BYTES),
             threads: value_or(*threads, defaults::SERVER_THREADS),
             discard: value_or(*discard, false),
             permissions: value_or(*permissions, true),
+            delegations: value_or(*delegations, true),
             versions: versions.clone().unwrap_or(NfsVersion::ALL.to_vec()),
             faults: raw.faults.planned.clone(),
             fault_seed: raw.faults.seed.unwrap_or(seed),
@@ -54,11 +59,13 @@ impl ServerPlan {
         // Writing to a String can't fail.
         let _ = write!(
             out,
-            "[server]\nmemory = {}\nthreads = {}\ndiscard = {}\npermissions = {}\nnfsvers = {}\n",
+            "[server]\nmemory = {}\nthreads = {}\ndiscard = {}\npermissions = {}\n\
+             delegations = {}\nnfsvers = {}\n",
             quoted(&size(self.memory_bytes)),
             self.threads,
             self.discard,
             self.permissions,
+            self.delegations,
             list_of(&versions)
         );
         let _ = write!(out, "\n[server.faults]\nseed = {}\n", self.fault_seed);

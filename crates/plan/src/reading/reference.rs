@@ -81,6 +81,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Server, "permissions", ["true or false", ""], "true or false", "true",
         "Mode bits, owner, group and the sticky bit decide what a caller may do, as on a kernel's \
          server without root_squash; without, every caller may do everything."),
+    key(Server, "delegations", ["true or false", ""], "true or false", "true",
+        "Clients of v4.1 and later get delegations to read, as from a kernel's server, and return \
+         them when another client changes the file."),
     key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
         "Versions of NFS that the in-memory server offers."),
     key(Server, "faults", ["table", ""], "", "none",

@@ -23,6 +23,7 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
         threads: table.read("threads", |field| bounded_u32(field, limits::SERVER_THREADS))?,
         discard: table.read("discard", Field::flag)?,
         permissions: table.read("permissions", Field::flag)?,
+        delegations: table.read("delegations", Field::flag)?,
         versions: table.read("nfsvers", read_versions)?,
         faults: table.read("faults", read_faults)?.unwrap_or_default(),
     })

@@ -49,6 +49,8 @@ pub struct RawServer {
     pub discard: Option<Located<bool>>,
     /// Whether mode bits and owners decide what a caller may do.
     pub permissions: Option<Located<bool>>,
+    /// Whether clients of v4.1 and later get delegations to read.
+    pub delegations: Option<Located<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
     /// The faults that it plans.

@@ -46,6 +46,7 @@ memory = "192MiB"
 threads = 1
 discard = false
 permissions = true
+delegations = true
 nfsvers = ["2", "3", "4.0", "4.1", "4.2"]
 
 [server.faults]

@@ -187,6 +187,7 @@ impl Service {
         }
         self.attributes_v2(file)?;
         let id = self.inode_of(handle_bytes(file))?;
+        self.recall(id)?;
         let (change, count) = self.shared.fs.write(id, offset.into(), data, context)?;
         self.counters.payload_written_bytes.add(count as u64);
         // A client of this version takes every success for a whole write, so a short one fails.

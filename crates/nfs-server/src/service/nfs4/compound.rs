@@ -14,13 +14,15 @@ use nfs_proto::{Status, program};
 use super::answer::{Answer, Failure};
 use super::locks::Locking;
 use super::opens::Shares;
+use super::sessions::{Channels, Creation};
 use super::sparse::CopyEnd;
-use super::state::{CallFingerprint, Session, Slot, SlotTurn};
+use super::state::{CallFingerprint, CallbackCaller, Session, Slot, SlotTurn};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
 use crate::fault::{CallPart, FaultedCalls};
 use crate::fs::Context;
 use crate::limits::{NFS4_CHANGE_RESULT_BYTES, NFS4_OPERATIONS_MAX, NFS4_REPLY_BYTES_MAX};
+use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::service::Service;
 
@@ -31,6 +33,7 @@ impl Service {
         call: &Call<'_>,
         context: Context,
         xid: u32,
+        origin: &Origin,
         out: &mut Outbox,
     ) {
         let Call::Compound(compound) = call else {
@@ -42,6 +45,7 @@ impl Service {
         let mut run = Run {
             minor: compound.minor,
             context,
+            line: origin.line.as_ref(),
             now_ns: monotonic_ns(),
             answer,
             session: None,
@@ -146,7 +150,7 @@ impl Service {
             slot: place.slot,
             highest_slot: highest,
             target_highest_slot: highest,
-            flags: 0,
+            flags: session.client.status_flags(),
         });
         if let Err(status) = run.answer.check_room(0) {
             run.answer.rewind(mark);
@@ -296,17 +300,27 @@ impl Service {
     /// Carries out an operation on the state of a client: sessions, opens, locks.
     fn carry_out_on_state(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
-            // The backchannel is never used.
-            Op::BackchannelCtl { .. } => run.succeed(&OpOk::BackchannelCtl),
+            Op::BackchannelCtl { callback_program, security } => {
+                Self::op_backchannel_ctl(callback_program, &security, run)
+            }
             Op::BindConnToSession { session, direction, .. } => {
                 self.op_bind_conn_to_session(session, direction, run)
             }
             Op::Close { seqid, stateid } => self.op_close(stateid, seqid, run),
-            Op::CreateSession { client, sequence, flags, fore, back, .. } => {
-                self.op_create_session(client, sequence, flags, &fore, &back, run)
+            Op::CreateSession {
+                client,
+                sequence,
+                flags,
+                fore,
+                back,
+                callback_program,
+                ref security,
+            } => {
+                let channels = Channels { fore, back };
+                let caller = CallbackCaller::new(callback_program, run.minor, security);
+                self.op_create_session(client, Creation { sequence, flags }, channels, caller, run)
             }
-            // No delegation was ever given.
-            Op::Delegreturn { .. } => Err(Status::BadStateid.into()),
+            Op::Delegreturn { stateid } => self.op_delegreturn(stateid, run),
             Op::DestroyClientid { client } => self.op_destroy_clientid(client, run),
             Op::DestroySession { session } => self.op_destroy_session(session, run),
             Op::ExchangeId { owner, flags, protection, .. } => {

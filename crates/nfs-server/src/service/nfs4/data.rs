@@ -56,6 +56,8 @@ impl Service {
             self.check_regular(id)?;
             self.check_access(stateid, WRITE, run)?;
         }
+        // Attributes of a delegated file are as safe to keep as its data.
+        self.recall_for(id, run)?;
         self.shared.fs.set_attributes(id, &set, None, &run.context)?;
         run.succeed(&OpOk::Setattr { set: mask })
     }
@@ -95,7 +97,8 @@ impl Service {
         if stateid == Stateid::READ_BYPASS && need == READ {
             return Ok(());
         }
-        self.tables().check_anonymous(id, need, run.now_ns)
+        self.tables().check_anonymous(id, need, run.now_ns)?;
+        if need == READ { Ok(()) } else { self.recall_for(id, run) }
     }
 
     /// Refuses what has no data.

@@ -2,8 +2,8 @@
 //!
 //! `compound` walks through the operations of a call and `answer` writes the reply; the other
 //! modules are the operations by kind, and `state` is what the server remembers of its clients.
-//! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. No
-//! delegations and no layouts are given, so no client is ever called back.
+//! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. Clients
+//! of v4.1 and later get delegations to read, and are called back for nothing else.
 //!
 //! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 and 8276 (v4.2).
 
@@ -12,6 +12,7 @@ mod attributes;
 mod clients;
 mod compound;
 mod data;
+mod delegations;
 mod listing;
 mod locks;
 mod names;
@@ -30,6 +31,7 @@ pub(crate) use self::state::Tables;
 
 use self::answer::{Answer, Failure};
 use self::state::{Principal, Requester, Session};
+use crate::callback_line::CallbackLine;
 use crate::fs::{Context, InodeId};
 
 /// The state that the operations of one compound hand on to each other.
@@ -37,6 +39,8 @@ use crate::fs::{Context, InodeId};
 pub(super) struct Run<'s> {
     minor: u32,
     context: Context,
+    /// The way back to the caller.
+    line: Option<&'s std::sync::Arc<CallbackLine>>,
     now_ns: u64,
     /// The reply, as far as it is written.
     answer: Answer<'s>,

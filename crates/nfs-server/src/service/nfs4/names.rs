@@ -33,6 +33,7 @@ impl Service {
     pub(super) fn op_link(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let (file, directory) = (run.saved()?, run.current()?);
         check_name(name)?;
+        self.recall_for(file, run)?;
         let linked = self.shared.fs.link(file, directory, name, &run.context);
         let (_, change) = linked.map_err(|error| self.link_status(error, file))?;
         run.succeed(&OpOk::Link { change: change_info(&change) })
@@ -42,6 +43,7 @@ impl Service {
     pub(super) fn op_remove(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
+        self.recall_for_name(directory, name, run)?;
         let removed = match self.shared.fs.remove(directory, name, &run.context) {
             Err(FsError::IsDirectory) => {
                 self.shared.fs.remove_directory(directory, name, &run.context)
@@ -56,6 +58,8 @@ impl Service {
         let (from_directory, to_directory) = (run.saved()?, run.current()?);
         check_name(from)?;
         check_name(to)?;
+        self.recall_for_name(from_directory, from, run)?;
+        self.recall_for_name(to_directory, to, run)?;
         let (from, to) = (Named::new(from_directory, from), Named::new(to_directory, to));
         let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
         let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));

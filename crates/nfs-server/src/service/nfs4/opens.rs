@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    Bitmap, ChangeInfo, Claim, ClientId, Delegation, Fattr, NoDelegation, OpCode, OpOk, OpenHow,
-    StateOwner, Stateid, open_result, share,
+    Bitmap, ChangeInfo, Claim, ClientId, Fattr, OpCode, OpOk, OpenHow, StateOwner, Stateid,
+    open_result, share,
 };
 
 use super::attributes::{set_at_creation, to_set};
+use super::delegations::Wanted;
 use super::names::{change_info, check_name};
 use super::numbered::Numbered;
 use super::state::{self, Client, OwnerKind, OwnerTurn, Share, State, Tables};
@@ -195,6 +196,9 @@ impl Service {
             _ => {}
         }
         let target = self.find_target(request, run)?;
+        if target.resize.is_some() {
+            self.recall_for(target.id, run)?;
+        }
         // The pin keeps the file if its last name is removed while it is open.
         let pin = self.shared.fs.pin(target.id)?;
         let opened =
@@ -211,12 +215,14 @@ impl Service {
         }
         let confirm = if opened.confirm && !reclaims { open_result::CONFIRM } else { 0 };
         let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
+        let OpenRequest { share, want, claim, .. } = *request;
+        let delegation = self.delegate(target.id, Wanted { share, want, claim }, run);
         run.succeed(&OpOk::Open {
             stateid: opened.stateid,
             change: target.change,
             flags: open_result::LOCKTYPE_POSIX | confirm | since_v4_1,
             set: target.set,
-            delegation: no_delegation(request.want),
+            delegation,
         })
     }
 
@@ -229,7 +235,7 @@ impl Service {
                 check_name(name)?;
                 self.target_by_name(current, name, request, run)
             }
-            Claim::Current if run.minor == 0 => Err(Status::Inval),
+            Claim::Current | Claim::DelegateCurrentFile(_) if run.minor == 0 => Err(Status::Inval),
             Claim::Current | Claim::Previous(_) => {
                 if request.how != OpenHow::NoCreate {
                     return Err(Status::Inval);
@@ -243,10 +249,40 @@ impl Service {
                 let change = ChangeInfo::default();
                 Ok(Target { id: current, change, set: Bitmap::EMPTY, resize: None })
             }
-            // No delegation was ever given.
-            Claim::DelegateCurrent(..) | Claim::DelegateCurrentFile(_) => Err(Status::BadStateid),
+            Claim::DelegateCurrent(stateid, name) => {
+                check_directory(self, current)?;
+                check_name(name)?;
+                let found = self.shared.fs.lookup(current, name, &run.context.caller)?;
+                self.delegated_target(&stateid, found.id, request, run)
+            }
+            Claim::DelegateCurrentFile(stateid) => {
+                self.delegated_target(&stateid, current, request, run)
+            }
             Claim::DelegatePrevious(_) | Claim::DelegatePreviousFile => Err(Status::NotSupp),
         }
+    }
+
+    /// Returns the file that a client has a delegation of. One that returns it opens so what it had
+    /// opened by itself, and had checked the rights for.
+    fn delegated_target(
+        &self,
+        stateid: &Stateid,
+        file: InodeId,
+        request: &OpenRequest<'_>,
+        run: &Run<'_>,
+    ) -> Result<Target, Status> {
+        if request.how != OpenHow::NoCreate {
+            return Err(Status::Inval);
+        }
+        let stateid = run.resolve_stateid(*stateid)?;
+        self.tables().find_delegation(&stateid, run.requester(), file, run.now_ns)?;
+        let found = self.shared.fs.attributes(file)?;
+        if request.share.access & state::WRITE != 0 || request.share.deny != 0 {
+            check_open_right(&found, request.share, run)?;
+        }
+        let now = found.ctime.0;
+        let change = ChangeInfo { atomic: true, before: now, after: now };
+        Ok(Target { id: file, change, set: Bitmap::EMPTY, resize: None })
     }
 
     fn target_by_name(
@@ -349,13 +385,4 @@ fn share_of(minor: u32, shares: Shares) -> Result<(Share, u32), Status> {
         return Err(Status::Inval);
     }
     Ok((Share { access, deny }, want))
-}
-
-/// Says that there is no delegation, and why where one was spoken of.
-fn no_delegation(want: u32) -> Delegation<'static> {
-    match want & share::WANT_MASK {
-        0 => Delegation::None,
-        share::WANT_NO_DELEGATION => Delegation::NoneExt(NoDelegation::NotWanted, false),
-        _ => Delegation::NoneExt(NoDelegation::Resource, false),
-    }
 }

@@ -1,17 +1,17 @@
 //! Clients of v4.1 and later, and their sessions.
 //!
-//! A backchannel is granted where one is requested, and never used: no delegation, layout or
-//! notification is given that would need one. State protection other than none is refused.
+//! A backchannel is granted where one is requested, over each connection that is bound to it; it
+//! recalls delegations, one at a time. State protection other than none is refused.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.37, 18.50 and 18.51.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    ChannelAttributes, ClientId, ClientOwner, Implementation, OpOk, SessionId, StateProtection,
-    StateProtectionReply, Time, create_session, direction, exchange,
+    CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, Implementation, List, OpOk,
+    SessionId, StateProtection, StateProtectionReply, Time, create_session, direction, exchange,
 };
 
-use super::state::{CreatedSession, ExchangeKind, Identity, SessionRequest};
+use super::state::{CallbackCaller, CreatedSession, ExchangeKind, Identity, SessionRequest};
 use super::{Outcome, Run};
 use crate::limits::{
     NFS4_KEPT_REPLY_BYTES_MAX, NFS4_OPERATIONS_MAX, NFS4_OWNER_BYTES_MAX, NFS4_REPLY_BYTES_MAX,
@@ -30,10 +30,37 @@ const SESSION_FLAGS: u32 = create_session::PERSISTENT
     | create_session::CONNECTION_BACKCHANNEL
     | create_session::CONNECTION_RDMA;
 
-/// Slots and operations granted on a backchannel that is never used.
+/// Slots granted on a backchannel: one recall is in flight at a time.
 const BACK_SLOTS_MAX: u32 = 1;
 
+/// The limits of both directions of a session, as a client requests them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channels {
+    pub(super) fore: ChannelAttributes,
+    pub(super) back: ChannelAttributes,
+}
+
+/// The number of a CREATE_SESSION and its flags.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Creation {
+    pub(super) sequence: u32,
+    pub(super) flags: u32,
+}
+
 impl Service {
+    /// Takes another program and other credentials for callbacks.
+    pub(super) fn op_backchannel_ctl(
+        program: u32,
+        security: &List<'_, CallbackSecurity<'_>>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        if let Some(session) = run.session {
+            let caller = CallbackCaller::new(program, run.minor, security);
+            session.backchannel.set_caller(caller);
+        }
+        run.succeed(&OpOk::BackchannelCtl)
+    }
+
     pub(super) fn op_destroy_session(
         &mut self,
         SessionId(id): SessionId,
@@ -60,13 +87,16 @@ impl Service {
         if run.session.is_some() {
             return Err(Status::NotOnlyOp.into());
         }
-        self.tables().find_session(session.0, run.now_ns)?;
+        let found = self.tables().find_session(session.0, run.now_ns)?;
         let direction = match requested {
             direction::FORE => direction::FORE,
             direction::BACK => direction::BACK,
             direction::FORE_OR_BOTH | direction::BACK_OR_BOTH => direction::BOTH,
             _ => return Err(Status::Inval.into()),
         };
+        if direction != direction::FORE {
+            found.bind_backchannel(run.line);
+        }
         run.succeed(&OpOk::BindConnToSession { session, direction, rdma: false })
     }
 
@@ -136,12 +166,12 @@ impl Service {
     pub(super) fn op_create_session(
         &mut self,
         ClientId(client): ClientId,
-        sequence: u32,
-        flags: u32,
-        fore: &ChannelAttributes,
-        back: &ChannelAttributes,
+        Creation { sequence, flags }: Creation,
+        channels: Channels,
+        caller: CallbackCaller,
         run: &mut Run<'_>,
     ) -> Outcome {
+        let Channels { fore, back } = &channels;
         let request = SessionRequest {
             client,
             sequence,
@@ -156,6 +186,11 @@ impl Service {
         let check = || check_session(flags, fore, back);
         let created = self.tables().create_session(&request, check, run.now_ns)?;
         let CreatedSession { id, sequence, flags, fore, back } = created;
+        let session = self.tables().find_session(id, run.now_ns)?;
+        session.backchannel.set_caller(caller);
+        if flags & create_session::CONNECTION_BACKCHANNEL != 0 {
+            session.bind_backchannel(run.line);
+        }
         run.succeed(&OpOk::CreateSession { session: SessionId(id), sequence, flags, fore, back })
     }
 

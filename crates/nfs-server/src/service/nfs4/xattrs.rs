@@ -70,12 +70,14 @@ impl Service {
             XattrOption::Create => XattrMode::Create,
             XattrOption::Replace => XattrMode::Replace,
         };
+        self.recall_for(id, run)?;
         let change = self.shared.fs.set_xattr(id, name, value, mode, &run.context)?;
         run.succeed(&OpOk::Setxattr { change: change_info(&change) })
     }
 
     pub(super) fn op_removexattr(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let id = run.current()?;
+        self.recall_for(id, run)?;
         let change = self.shared.fs.remove_xattr(id, name, &run.context)?;
         run.succeed(&OpOk::Removexattr { change: change_info(&change) })
     }

@@ -5,6 +5,7 @@
 mod any;
 mod bad;
 mod data;
+mod delegations;
 pub mod fixtures;
 mod grace;
 mod names;

@@ -5,7 +5,7 @@
 //! A `dead` client has lost everything; a call that still has the `Arc` finds that under the lock.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use nfs_proto::nfs4::ChannelAttributes;
@@ -27,6 +27,8 @@ pub(crate) struct Client {
     pub(super) verifier: [u8; 8],
     pub(super) principal: Principal,
     renewed_ns: AtomicU64,
+    /// Flags that SEQUENCE returns to it.
+    status_flags: AtomicU32,
     holdings: Mutex<Holdings>,
 }
 
@@ -37,6 +39,10 @@ pub(super) struct Holdings {
     pub(super) dead: bool,
     pub(super) open_owners: HashMap<Arc<[u8]>, Owner>,
     pub(super) lock_owners: HashMap<Arc<[u8]>, Owner>,
+    /// Its delegation of each file.
+    pub(super) delegations: HashMap<InodeId, u64>,
+    /// Delegations that were revoked and that it has not freed yet.
+    pub(super) revoked: Vec<u64>,
     /// Numbers of its sessions.
     pub(super) sessions: Vec<u64>,
     /// Sequence of the last CREATE_SESSION, and its result where there was one.
@@ -97,6 +103,7 @@ impl Client {
             verifier: identity.verifier,
             principal: identity.principal,
             renewed_ns: AtomicU64::new(now_ns),
+            status_flags: AtomicU32::new(0),
             holdings: Mutex::default(),
         })
     }
@@ -121,6 +128,22 @@ impl Client {
     /// Whether its lease has run out.
     pub(super) fn is_expired(&self, now_ns: u64, lease_ns: u64) -> bool {
         now_ns.saturating_sub(self.renewed_ns.load(Ordering::Relaxed)) > lease_ns
+    }
+
+    /// The flags that SEQUENCE returns to it.
+    pub(crate) fn status_flags(&self) -> u32 {
+        // Relaxed: the flags tell of something that the client asks about in further calls.
+        self.status_flags.load(Ordering::Relaxed)
+    }
+
+    /// Sets flags that SEQUENCE returns.
+    pub(super) fn raise_flags(&self, flags: u32) {
+        self.status_flags.fetch_or(flags, Ordering::Relaxed);
+    }
+
+    /// Clears flags that SEQUENCE returns.
+    pub(super) fn clear_flags(&self, flags: u32) {
+        self.status_flags.fetch_and(!flags, Ordering::Relaxed);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Holdings> {
@@ -148,10 +171,12 @@ impl Holdings {
         }
     }
 
-    /// Whether it has opens or locks.
+    /// Whether it has opens, locks or delegations.
     pub(super) fn has_state(&self) -> bool {
         let has_states = |owner: &Owner| !owner.states.is_empty();
-        self.open_owners.values().any(has_states) || self.lock_owners.values().any(has_states)
+        !self.delegations.is_empty()
+            || self.open_owners.values().any(has_states)
+            || self.lock_owners.values().any(has_states)
     }
 
     /// The number of an owner's state for a file.

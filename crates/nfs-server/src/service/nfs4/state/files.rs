@@ -1,13 +1,14 @@
 //! Who has which file open, and who has locked what in it.
 //!
 //! Entries are spread over shards by file, each with one mutex, and exist only while a file is
-//! open. Counts of readers, writers and deniers answer most questions, so opening a file that ten
-//! thousand others have open costs the same as opening one of one's own.
+//! open or delegated. Counts of readers, writers and deniers answer most questions, so opening a
+//! file that ten thousand others have open costs the same as opening one of one's own.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::client::Client;
 use super::held_state::{READ, Share, State, WRITE};
 use super::ranges::Ranges;
 use crate::fs::InodeId;
@@ -22,6 +23,8 @@ pub(super) struct FileEntry {
     /// States of locks, also those without any lock at the moment.
     pub(super) lockers: HashMap<u64, Arc<State>>,
     pub(super) ranges: Ranges,
+    /// Delegations to read.
+    delegations: Vec<Arc<State>>,
     /// Number of opens with each bit: access READ, WRITE, deny READ, WRITE.
     counts: [usize; 4],
 }
@@ -32,12 +35,14 @@ pub(super) struct Files {
     shards: Vec<Mutex<HashMap<InodeId, FileEntry>>>,
     /// Opens that deny something, anywhere.
     deniers: AtomicUsize,
+    /// Delegations of all files.
+    delegations: AtomicUsize,
 }
 
 impl Files {
     pub(super) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, deniers: AtomicUsize::new(0) }
+        Self { shards, deniers: AtomicUsize::new(0), delegations: AtomicUsize::new(0) }
     }
 
     /// Locks the shard that a file is in.
@@ -49,6 +54,24 @@ impl Files {
     /// Whether any open anywhere denies something; mostly not, and then no shard has to be locked.
     pub(super) fn has_deniers(&self) -> bool {
         self.deniers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns how many delegations there are; mostly none, and then nothing has to be recalled.
+    pub(super) fn delegations(&self) -> usize {
+        self.delegations.load(Ordering::Relaxed)
+    }
+
+    /// Adds a delegation.
+    pub(super) fn add_delegation(&self, entry: &mut FileEntry, state: &Arc<State>) {
+        entry.delegations.push(Arc::clone(state));
+        self.delegations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Removes a delegation, where it is there.
+    pub(super) fn remove_delegation(&self, entry: &mut FileEntry, state: &State) {
+        let before = entry.delegations.len();
+        entry.delegations.retain(|held| held.key != state.key);
+        self.delegations.fetch_sub(before - entry.delegations.len(), Ordering::Relaxed);
     }
 
     /// Adds an open.
@@ -131,10 +154,35 @@ impl FileEntry {
         self.opens.values().find(|open| open.share().conflicts(share))
     }
 
+    /// The delegations that other clients than `client` have.
+    pub(super) fn delegations_of_others(&self, client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
+        let mut others = Vec::new();
+        for held in &self.delegations {
+            if client.is_none_or(|client| !Arc::ptr_eq(client, &held.client)) {
+                others.push(Arc::clone(held));
+            }
+        }
+        others
+    }
+
+    /// Whether another client than `client` may write, or denies reading.
+    pub(super) fn forbids_delegation(&self, client: &Arc<Client>) -> bool {
+        let [_, writers, read_deniers, _] = self.counts;
+        if writers == 0 && read_deniers == 0 {
+            return false;
+        }
+        self.opens.values().any(|open| {
+            let share = open.share();
+            let forbids = share.access & WRITE != 0 || share.deny & READ != 0;
+            forbids && !Arc::ptr_eq(client, &open.client)
+        })
+    }
+
     /// Removes the entry of a file that no client has open.
     pub(super) fn drop_if_unused(shard: &mut HashMap<InodeId, Self>, file: InodeId) {
         if let Some(entry) = shard.get(&file)
             && entry.opens.is_empty()
+            && entry.delegations.is_empty()
         {
             shard.remove(&file);
         }

@@ -49,6 +49,7 @@ impl Grace {
             for owner in client.lock().open_owners.values() {
                 files.extend(owner.states.keys().copied());
             }
+            files.extend(client.lock().delegations.keys().copied());
             let entry = known
                 .entry(Arc::clone(&client.owner))
                 .or_insert_with(|| Known { principal: client.principal, files: HashSet::new() });

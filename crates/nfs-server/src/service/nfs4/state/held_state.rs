@@ -1,4 +1,4 @@
-//! One state: an open, or an owner's locks on a file.
+//! One state: an open, an owner's locks on a file, or a delegation.
 //!
 //! The generation and the share are atomics: READ and WRITE look at them without a lock, and only
 //! calls that hold the lock of the file's entry change them.
@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::Stateid;
+use nfs_proto::nfs4::{FileHandle, Stateid};
 
 use super::client::{Client, OwnerKind, Requester};
+use super::recall::Delegation;
 use crate::fs::{InodeId, Pin};
 use crate::sync;
 
@@ -52,6 +53,8 @@ pub(crate) struct State {
     pub(super) file: InodeId,
     /// The open that a state of locks belongs to; `None` for an open.
     pub(super) open: Option<Arc<Self>>,
+    /// The recall of a delegation; `None` for an open and for locks.
+    pub(super) delegation: Option<Delegation>,
     generation: AtomicU32,
     /// Access and deny bits: the effective ones, then a bit for each value that OPENs requested.
     share: AtomicU32,
@@ -74,6 +77,7 @@ impl State {
             owner: Arc::clone(owner),
             file: pin.id(),
             open: None,
+            delegation: None,
             generation: AtomicU32::new(1),
             share: AtomicU32::new(pack_share(share) | requested_bits(share)),
             live: AtomicBool::new(true),
@@ -89,10 +93,31 @@ impl State {
             owner: Arc::clone(owner),
             file: open.file,
             open: Some(Arc::clone(open)),
+            delegation: None,
             generation: AtomicU32::new(0),
             share: AtomicU32::new(0),
             live: AtomicBool::new(true),
             pin: Mutex::new(None),
+        }
+    }
+
+    /// Makes a delegation to read: its stateid allows what an open for reading does.
+    pub(super) fn delegation(key: u64, client: &Arc<Client>, pin: Pin, handle: FileHandle) -> Self {
+        let share = Share { access: READ, deny: 0 };
+        let open = Self::open(key, client, &Arc::from([]), pin, share);
+        Self { delegation: Some(Delegation::new(handle)), ..open }
+    }
+
+    /// Whether it is an open.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_none() && self.delegation.is_none()
+    }
+
+    /// The status of a call that names it after its end.
+    pub(super) fn ended_status(&self) -> Status {
+        match &self.delegation {
+            Some(delegation) if delegation.is_revoked() => Status::DelegRevoked,
+            _ => Status::BadStateid,
         }
     }
 

@@ -60,7 +60,10 @@ impl Tables {
         now_ns: u64,
     ) -> Result<Arc<State>, Status> {
         let state = self.find_state(stateid, requester, now_ns)?;
-        if state.file != file || !state.is_live() {
+        if !state.is_live() {
+            return Err(state.ended_status());
+        }
+        if state.file != file {
             return Err(Status::BadStateid);
         }
         state.check_generation(stateid.seqid, requester)?;
@@ -127,7 +130,7 @@ impl Tables {
         let requester = Requester::Session(client);
         let state = self.find_state(stateid, requester, now_ns)?;
         if !state.is_live() {
-            return Err(Status::BadStateid);
+            return Err(state.ended_status());
         }
         state.check_generation(stateid.seqid, requester)
     }

@@ -97,6 +97,9 @@ impl Tables {
         now_ns: u64,
     ) -> Result<Stateid, Refused> {
         let open = state.open.as_ref().unwrap_or(state);
+        if !open.is_open() {
+            return Err(Status::BadStateid.into());
+        }
         // A lock needs an open for the same kind of access (RFC 7530 section 16.10.5).
         let need = match request.mode {
             LockMode::Exclusive => WRITE,
@@ -228,6 +231,9 @@ impl Tables {
     pub(crate) fn free_state(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
+        if state.delegation.is_some() {
+            return self.free_delegation(holdings, state);
+        }
         if state.open.is_none() || self.holds_range(state) {
             return Err(Status::LocksHeld);
         }

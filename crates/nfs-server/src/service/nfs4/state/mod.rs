@@ -11,8 +11,12 @@
 //!
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
+mod backchannel;
 mod client;
 mod client_index;
+#[cfg(test)]
+mod delegation_tests;
+mod delegations;
 mod exchange;
 mod files;
 mod grace;
@@ -22,6 +26,7 @@ mod locks;
 mod opens;
 mod owner;
 mod ranges;
+mod recall;
 mod session;
 mod sessions;
 mod setclientid;
@@ -36,6 +41,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use nfs_proto::Status;
 
+pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
@@ -46,6 +52,7 @@ pub(crate) use self::session::{CallFingerprint, Session, Slot, SlotTurn};
 pub(crate) use self::sessions::SessionRequest;
 
 use self::client_index::ClientIndex;
+use self::delegations::RecalledLately;
 use self::files::Files;
 use self::grace::Grace;
 use crate::clock::mix;
@@ -75,6 +82,8 @@ pub(crate) struct Tables {
     /// Number of locked ranges in all files.
     ranges: AtomicUsize,
     swept_ns: AtomicU64,
+    /// Files whose delegations were recalled lately.
+    recalled_lately: Mutex<RecalledLately>,
     grace: Grace,
 }
 
@@ -94,6 +103,7 @@ impl Tables {
             kept_bytes: Arc::default(),
             ranges: AtomicUsize::new(0),
             swept_ns: AtomicU64::new(0),
+            recalled_lately: Mutex::default(),
             grace: Grace::default(),
         };
         tables.begin_epoch(boot_id);
@@ -194,6 +204,8 @@ impl Tables {
                 states.extend(owner.states.values().copied());
                 states.extend(owner.closed);
             }
+            states.extend(std::mem::take(&mut holdings.delegations).into_values());
+            states.append(&mut holdings.revoked);
             (std::mem::take(&mut holdings.sessions), states)
         };
         for session in sessions {
@@ -207,7 +219,9 @@ impl Tables {
     /// Takes a state out of all tables but its owner's.
     fn end_state(&self, key: u64) {
         let Some(state) = self.states.remove(key) else { return };
-        if state.open.is_some() {
+        if state.delegation.is_some() {
+            self.remove_delegation(&state);
+        } else if state.open.is_some() {
             self.end_locks(&state);
         } else {
             for locker in self.remove_open(&state) {

@@ -11,7 +11,7 @@ use nfs_proto::nfs4::Stateid;
 use super::Tables;
 use super::client::{Client, Holdings, OwnerKind};
 use super::files::FileEntry;
-use super::held_state::{Share, State};
+use super::held_state::{READ, Share, State, WRITE};
 use super::owner::{LastReply, Owner, OwnerTurn};
 use crate::fs::Pin;
 use crate::limits::NFS4_OWNERS_MAX;
@@ -25,10 +25,12 @@ pub(crate) struct Opened {
     pub(crate) confirm: bool,
 }
 
-/// An open that could be neither made nor refused yet: another open is in the way.
+/// An open that could be neither made nor refused yet: another open, or delegations of other
+/// clients, are in the way.
 enum Attempt {
     Done(Opened),
     InTheWay(Arc<State>),
+    Delegated(Vec<Arc<State>>),
 }
 
 impl Tables {
@@ -118,7 +120,8 @@ impl Tables {
     /// Opens a file for an owner, or opens it wider.
     ///
     /// # Errors
-    /// `ShareDenied`; `Expired` for a client that is forgotten; `Resource` at the limit.
+    /// `ShareDenied`; `Jukebox` while another client has to return its delegation; `Expired`
+    /// for a client that is forgotten; `Resource` at the limit.
     pub(crate) fn open_file(
         &self,
         client: &Arc<Client>,
@@ -134,6 +137,7 @@ impl Tables {
                 Attempt::InTheWay(holder) => {
                     self.expire_holder(&holder, Status::ShareDenied, now_ns)?;
                 }
+                Attempt::Delegated(holders) => self.recall_all(&holders, now_ns)?,
             }
         }
     }
@@ -153,6 +157,14 @@ impl Tables {
         let entry = shard.entry(file).or_default();
         if let Some(holder) = entry.find_conflict(share) {
             return Ok(Attempt::InTheWay(Arc::clone(holder)));
+        }
+        // A delegation to read lets its client open for reading without a call, so that an open
+        // which writes, or keeps others from reading, has to wait until it is returned.
+        if share.access & WRITE != 0 || share.deny & READ != 0 {
+            let holders = entry.delegations_of_others(Some(client));
+            if !holders.is_empty() {
+                return Ok(Attempt::Delegated(holders));
+            }
         }
         // An owner has one open for each file: opening it again widens that one, and one CLOSE ends
         // it (RFC 7530 section 9.11).
@@ -196,7 +208,7 @@ impl Tables {
     pub(crate) fn downgrade_open(&self, state: &State, share: Share) -> Result<Stateid, Status> {
         let mut shard = self.files.lock(state.file);
         let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
-        if state.open.is_some() || !state.is_live() {
+        if !state.is_open() || !state.is_live() {
             return Err(Status::BadStateid);
         }
         if !state.was_requested(share) {
@@ -213,7 +225,7 @@ impl Tables {
     pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
-        if state.open.is_some() || !state.is_live() {
+        if !state.is_open() || !state.is_live() {
             return Err(Status::BadStateid);
         }
         for locker in self.remove_open(state) {

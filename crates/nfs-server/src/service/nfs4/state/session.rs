@@ -11,8 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::ChannelAttributes;
+use nfs_proto::nfs4::sequence_status::{CB_PATH_DOWN, CB_PATH_DOWN_SESSION};
 
+use super::backchannel::Backchannel;
 use super::client::Client;
+use crate::callback_line::CallbackLine;
 use crate::limits::NFS4_KEPT_BYTES_MAX;
 use crate::sync;
 
@@ -25,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     /// The limits of its calls.
     pub(crate) fore: ChannelAttributes,
+    /// The way to call its client.
+    pub(crate) backchannel: Backchannel,
     slots: Box<[Mutex<Slot>]>,
     /// Bytes of kept replies of all sessions.
     kept_bytes: Arc<AtomicUsize>,
@@ -64,15 +69,25 @@ impl Session {
         key: u64,
         client: Arc<Client>,
         fore: ChannelAttributes,
+        back: &ChannelAttributes,
         kept_bytes: Arc<AtomicUsize>,
     ) -> Self {
         let slots = (0..fore.requests_max).map(|_| Mutex::default()).collect();
-        Self { key, client, fore, slots, kept_bytes }
+        let backchannel = Backchannel::new(session_name(client.id, key), back);
+        Self { key, client, fore, backchannel, slots, kept_bytes }
     }
 
     /// Its name: the client's id and its own number.
     pub(crate) fn id(&self) -> [u8; 16] {
-        (u128::from(self.client.id) << 64 | u128::from(self.key)).to_be_bytes()
+        session_name(self.client.id, self.key)
+    }
+
+    /// Has its backchannel use a connection, too.
+    pub(crate) fn bind_backchannel(&self, line: Option<&Arc<CallbackLine>>) {
+        if let Some(line) = line {
+            self.backchannel.bind(line);
+            self.client.clear_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
+        }
     }
 
     /// Locks a slot.
@@ -114,6 +129,10 @@ impl Drop for Session {
         }
         self.kept_bytes.fetch_sub(kept, Ordering::Relaxed);
     }
+}
+
+fn session_name(client: u64, key: u64) -> [u8; 16] {
+    (u128::from(client) << 64 | u128::from(key)).to_be_bytes()
 }
 
 impl Slot {

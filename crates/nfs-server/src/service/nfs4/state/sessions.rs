@@ -96,7 +96,7 @@ impl Tables {
         let slots = self.take_slots(request.fore.requests_max)?;
         let fore = ChannelAttributes { requests_max: slots, ..request.fore };
         let kept = Arc::clone(&self.kept_bytes);
-        let make = |key| Session::new(key, Arc::clone(client), fore, kept);
+        let make = |key| Session::new(key, Arc::clone(client), fore, &request.back, kept);
         let Some(session) = self.sessions.insert(make) else {
             self.slots_left.fetch_add(slots as usize, Ordering::Relaxed);
             return Err(Status::NoSpc);
@@ -149,12 +149,13 @@ impl Tables {
     /// Takes a session out of the table and its slots back.
     pub(super) fn end_session(&self, key: u64) {
         if let Some(session) = self.sessions.remove(key) {
+            session.backchannel.close();
             self.slots_left.fetch_add(session.fore.requests_max as usize, Ordering::Relaxed);
         }
     }
 }
 
 /// The session's number in its name; the client's id is before it.
-fn session_key(id: [u8; 16]) -> u64 {
+pub(super) fn session_key(id: [u8; 16]) -> u64 {
     u64::from_be_bytes(id[8..].try_into().expect("eight bytes"))
 }

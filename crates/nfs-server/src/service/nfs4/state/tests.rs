@@ -9,7 +9,7 @@ use super::exchange::{ExchangeKind, Exchanged};
 use super::*;
 use crate::fs::{Context, CreateMode, FileSystem, FileTime, InodeId, SetAttributes, StoreMode};
 
-const LEASE_NS: u64 = 90_000_000_000;
+pub(super) const LEASE_NS: u64 = 90_000_000_000;
 const CHANNEL: ChannelAttributes = ChannelAttributes {
     header_pad_bytes: 0,
     request_bytes_max: 4096,
@@ -20,27 +20,27 @@ const CHANNEL: ChannelAttributes = ChannelAttributes {
     rdma_ird: None,
 };
 
-struct World {
-    fs: FileSystem,
-    tables: Tables,
-    now_ns: u64,
+pub(super) struct World {
+    pub(super) fs: FileSystem,
+    pub(super) tables: Tables,
+    pub(super) now_ns: u64,
 }
 
 fn identity(owner: &[u8], start: u8) -> Identity<'_> {
     Identity { owner, verifier: [start; 8], principal: 1000 }
 }
 
-fn share(access: u32, deny: u32) -> Share {
+pub(super) fn share(access: u32, deny: u32) -> Share {
     Share { access, deny }
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let fs = FileSystem::new(StoreMode::Keep, 1 << 20, 7, FileTime(1));
         Self { fs, tables: Tables::new(7, LEASE_NS), now_ns: 1_000_000_000_000 }
     }
 
-    fn file(&self, name: &str) -> InodeId {
+    pub(super) fn file(&self, name: &str) -> InodeId {
         let set = SetAttributes::default();
         let mode = CreateMode::Unchecked;
         let root = self.fs.root();
@@ -67,7 +67,7 @@ impl World {
     }
 
     /// A client of v4.1 with one session.
-    fn modern(&self, owner: &[u8], start: u8) -> (Arc<Client>, [u8; 16]) {
+    pub(super) fn modern(&self, owner: &[u8], start: u8) -> (Arc<Client>, [u8; 16]) {
         let made = self
             .tables
             .exchange_id(identity(owner, start), ExchangeKind::Introduce, self.now_ns)
@@ -76,7 +76,7 @@ impl World {
         (self.tables.client(made.id, self.now_ns).unwrap(), session.id)
     }
 
-    fn open(
+    pub(super) fn open(
         &self,
         client: &Arc<Client>,
         owner: &[u8],
@@ -112,8 +112,8 @@ impl World {
         self.tables.check_io(stateid, requester, file, WRITE, self.now_ns)
     }
 
-    /// Nothing is left of anybody.
-    fn assert_empty(&self) {
+    /// Nothing is left of any client.
+    pub(super) fn assert_empty(&self) {
         assert_eq!((self.tables.states.len(), self.tables.sessions.len()), (0, 0));
         assert_eq!(self.tables.ranges.load(Ordering::Relaxed), 0);
         assert_eq!(self.tables.slots_left.load(Ordering::Relaxed), NFS4_SLOTS_MAX);

@@ -1,0 +1,55 @@
+//! Orders to all loops at once: to stall, or to restart.
+//!
+//! A restart has three steps: each loop closes its connections and says so, then the state is
+//! forgotten while no loop answers, then all go on.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+
+use crate::clock::monotonic_ns;
+use crate::mailbox::{Mailbox, Order};
+use crate::service::Shared;
+use crate::sync;
+
+/// Orders to all loops; see the module.
+#[derive(Debug)]
+pub(crate) struct Controls {
+    shared: Arc<Shared>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    /// One restart at a time.
+    turn: Mutex<()>,
+}
+
+impl Controls {
+    pub(crate) fn new(shared: Arc<Shared>, mailboxes: Vec<Arc<Mailbox>>) -> Self {
+        Self { shared, mailboxes, turn: Mutex::default() }
+    }
+
+    /// Stalls all loops for a while; returns at once.
+    pub(crate) fn stall(&self, duration_ns: u64) {
+        let until_ns = monotonic_ns().saturating_add(duration_ns);
+        for mailbox in &self.mailboxes {
+            mailbox.send(Order::StallUntil(until_ns));
+        }
+    }
+
+    /// Restarts; returns when it is done.
+    pub(crate) fn restart(&self) {
+        let _turn = sync::lock(&self.turn);
+        let (closed, all_closed) = mpsc::channel();
+        let mut held = Vec::new();
+        for mailbox in &self.mailboxes {
+            let (hold, released) = mpsc::channel();
+            held.push(hold);
+            mailbox.send(Order::Restart(closed.clone(), released));
+        }
+        drop(closed);
+        // Each loop holds a clone of `closed` and drops it when its connections are closed; the
+        // channel ends with the last. No state is touched before that, so no reply of the old start
+        // can be built from state of the new one. A loop that has ended already drops its orders,
+        // and with them its clone, so this can't wait for ever.
+        let _ = all_closed.recv();
+        self.shared.forget_state();
+        drop(held);
+    }
+}

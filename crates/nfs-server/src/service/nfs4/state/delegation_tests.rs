@@ -1,0 +1,277 @@
+//! Delegations in virtual time: granted, refused, recalled, returned, revoked.
+
+use std::sync::Arc;
+
+use nfs_proto::nfs4::sequence_status::{CB_PATH_DOWN, RECALLABLE_STATE_REVOKED};
+use nfs_proto::nfs4::{FileHandle, List, NoDelegation};
+
+use super::tests::{LEASE_NS, World, share};
+use super::*;
+use crate::callback_line::CallbackLine;
+use crate::fs::InodeId;
+use crate::mailbox::{Mailbox, Order};
+use nfs_proto::nfs4::Stateid;
+
+const READS: Share = Share { access: READ, deny: 0 };
+const WRITES: Share = Share { access: WRITE, deny: 0 };
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A client with a session, and a connection that it can be called over.
+struct Callee {
+    client: Arc<Client>,
+    session: Arc<Session>,
+    mailbox: Arc<Mailbox>,
+    line: Option<Arc<CallbackLine>>,
+}
+
+impl Callee {
+    fn new(world: &World, owner: &[u8]) -> Self {
+        let (client, id) = world.modern(owner, 1);
+        let session = world.tables.find_session(id, world.now_ns).unwrap();
+        session.backchannel.set_caller(CallbackCaller::new(7, 1, &List::default()));
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let mut callee = Self { client, session, mailbox, line: None };
+        callee.reconnect();
+        callee
+    }
+
+    /// Binds a new connection in place of the old one.
+    fn reconnect(&mut self) {
+        let line = Arc::new(CallbackLine::new(Arc::clone(&self.mailbox), 1));
+        self.session.bind_backchannel(Some(&line));
+        self.line = Some(line);
+    }
+
+    fn delegate(&self, world: &World, file: InodeId) -> Result<Stateid, NoDelegation> {
+        world.open(&self.client, b"reader", file, READS).unwrap();
+        self.delegate_only(world, file)
+    }
+
+    fn delegate_only(&self, world: &World, file: InodeId) -> Result<Stateid, NoDelegation> {
+        let handle = FileHandle::from_slice(&world.fs.handle(file)).unwrap();
+        let pin = world.fs.pin(file).unwrap();
+        world.tables.grant_delegation(&self.session, pin, handle, world.now_ns)
+    }
+
+    /// How many calls were sent since the last time.
+    fn calls(&self) -> usize {
+        let orders = self.mailbox.take();
+        assert!(orders.iter().all(|order| matches!(order, Order::CallBack(1, _))));
+        orders.len()
+    }
+
+    fn reply(&self, reply: RecallReply) {
+        self.session.backchannel.note_reply(reply);
+    }
+
+    fn give_back(&self, world: &World, file: InodeId, stateid: &Stateid) -> Result<(), Status> {
+        let requester = Requester::Session(&self.client);
+        let state = world.tables.find_delegation(stateid, requester, file, world.now_ns)?;
+        world.tables.return_delegation(&state)
+    }
+
+    fn read(&self, world: &World, file: InodeId, stateid: &Stateid) -> Result<(), Status> {
+        let requester = Requester::Session(&self.client);
+        world.tables.check_io(stateid, requester, file, READ, world.now_ns)
+    }
+}
+
+#[test]
+fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
+    let world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    assert!(!world.tables.has_delegations());
+    let stateid = reader.delegate(&world, file).unwrap();
+    assert!(world.tables.has_delegations());
+    assert_eq!(reader.read(&world, file, &stateid), Ok(()));
+    let requester = Requester::Session(&reader.client);
+    let writes = world.tables.check_io(&stateid, requester, file, WRITE, world.now_ns);
+    assert_eq!(writes, Err(Status::OpenMode));
+    let again = reader.delegate(&world, file);
+    assert_eq!(again, Err(NoDelegation::Contention), "one of each file");
+    // Another reader has one of its own, and what both do recalls nothing.
+    let second = Callee::new(&world, b"second");
+    assert!(second.delegate(&world, file).is_ok());
+    assert_eq!((reader.calls(), second.calls()), (0, 0));
+    assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
+    assert_eq!(reader.give_back(&world, file, &stateid), Err(Status::BadStateid));
+    assert_eq!(reader.read(&world, file, &stateid), Err(Status::BadStateid));
+}
+
+#[test]
+fn none_is_granted_beside_a_writer_or_without_a_way_to_recall_it() {
+    let world = World::new();
+    let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let (writer, _) = world.modern(b"writer", 1);
+    let open = world.open(&writer, b"o", file, WRITES).unwrap();
+    assert_eq!(reader.delegate(&world, file), Err(NoDelegation::Contention));
+    let state = world.tables.find_state(&open, Requester::Session(&writer), world.now_ns).unwrap();
+    world.tables.close_open(&state).unwrap();
+    reader.line = None;
+    assert_eq!(reader.delegate_only(&world, file), Err(NoDelegation::Resource), "no connection");
+    reader.reconnect();
+    // Its own opens for writing are no reason.
+    world.open(&reader.client, b"own", file, WRITES).unwrap();
+    assert!(reader.delegate_only(&world, file).is_ok());
+}
+
+#[test]
+fn a_writer_waits_until_the_delegation_is_returned() {
+    let mut world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let stateid = reader.delegate(&world, file).unwrap();
+    let (writer, _) = world.modern(b"writer", 1);
+    let refused = world.open(&writer, b"o", file, WRITES);
+    assert_eq!((refused, reader.calls()), (Err(Status::Jukebox), 1));
+    reader.reply(RecallReply::Confirmed);
+    // The recall is sent once, however often the writer tries.
+    world.now_ns += SECOND_NS;
+    let refused = world.open(&writer, b"o", file, WRITES);
+    assert_eq!((refused, reader.calls()), (Err(Status::Jukebox), 0));
+    assert_eq!(reader.read(&world, file, &stateid), Ok(()), "it is good until it is returned");
+    assert_eq!(world.open(&writer, b"r", file, share(READ, WRITE)).err(), None, "no conflict");
+    assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
+    // The writer of the first try, which has an open that denies writing, may not; another may.
+    let other = world.file("other");
+    assert!(world.open(&writer, b"o", other, WRITES).is_ok());
+    assert!(!world.tables.has_delegations());
+    // For some time the file is not delegated again.
+    world.now_ns += 29 * SECOND_NS;
+    assert_eq!(reader.delegate_only(&world, file), Err(NoDelegation::Contention));
+    world.now_ns += 61 * SECOND_NS;
+    let reader = Callee::new(&world, b"new reader");
+    assert!(reader.delegate(&world, file).is_ok());
+}
+
+#[test]
+fn what_changes_a_file_recalls_from_others_and_never_from_the_changing_client() {
+    let world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    reader.delegate(&world, file).unwrap();
+    let (tables, now_ns) = (&world.tables, world.now_ns);
+    assert_eq!(tables.recall_from_others(file, Some(&reader.client), now_ns), Ok(()));
+    let other = world.file("other");
+    assert_eq!(tables.recall_from_others(other, None, now_ns), Ok(()));
+    assert!(world.open(&reader.client, b"own", file, WRITES).is_ok());
+    assert_eq!(reader.calls(), 0);
+    assert_eq!(tables.recall_from_others(file, None, now_ns), Err(Status::Jukebox));
+    assert_eq!(reader.calls(), 1);
+}
+
+#[test]
+fn a_delegation_that_is_kept_is_revoked_after_a_lease_and_freed_by_its_client() {
+    let mut world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let stateid = reader.delegate(&world, file).unwrap();
+    let (writer, _) = world.modern(b"writer", 1);
+    assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
+    // Both clients live: the lease of the recall counts, not that of the client.
+    world.now_ns += LEASE_NS / 2;
+    for client in [&reader.client, &writer] {
+        client.renew(world.now_ns);
+    }
+    assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
+    world.now_ns += LEASE_NS / 2 + 1;
+    assert!(world.open(&writer, b"o", file, WRITES).is_ok());
+    assert_eq!(reader.client.status_flags(), RECALLABLE_STATE_REVOKED);
+    assert_eq!(reader.read(&world, file, &stateid), Err(Status::DelegRevoked));
+    let tested = world.tables.test_stateid(&stateid, &reader.client, world.now_ns);
+    assert_eq!(tested, Err(Status::DelegRevoked));
+    let requester = Requester::Session(&reader.client);
+    let state = world.tables.find_state(&stateid, requester, world.now_ns).unwrap();
+    assert_eq!(world.tables.free_state(&state), Ok(()));
+    assert_eq!(reader.client.status_flags(), 0);
+    let tested = world.tables.test_stateid(&stateid, &reader.client, world.now_ns);
+    assert_eq!(tested, Err(Status::BadStateid));
+}
+
+#[test]
+fn a_delegation_that_is_held_cannot_be_freed_closed_or_locked_under() {
+    let world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let stateid = reader.delegate(&world, file).unwrap();
+    let requester = Requester::Session(&reader.client);
+    let state = world.tables.find_state(&stateid, requester, world.now_ns).unwrap();
+    assert_eq!(world.tables.free_state(&state), Err(Status::LocksHeld));
+    assert_eq!(world.tables.close_open(&state), Err(Status::BadStateid));
+    assert_eq!(world.tables.downgrade_open(&state, READS), Err(Status::BadStateid));
+    let span = Span::new(0, 1).unwrap();
+    let request = LockRequest { owner: b"l", span, mode: LockMode::Shared };
+    assert!(world.tables.lock_range(&state, request, world.now_ns).is_err());
+    assert_eq!(reader.read(&world, file, &stateid), Ok(()));
+}
+
+#[test]
+fn a_client_that_is_gone_stands_in_no_way() {
+    let mut world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    reader.delegate(&world, file).unwrap();
+    let busy = world.tables.destroy_client(reader.client.id, world.now_ns);
+    assert_eq!(busy, Err(Status::ClientIdBusy));
+    world.now_ns += LEASE_NS + 1;
+    let (writer, _) = world.modern(b"writer", 1);
+    assert!(world.open(&writer, b"o", file, WRITES).is_ok());
+    assert_eq!(reader.calls(), 0, "it is not even called");
+    world.now_ns += LEASE_NS + 1;
+    assert!(world.tables.client(writer.id, world.now_ns).is_err());
+    assert!(!world.tables.has_delegations());
+    world.assert_empty();
+}
+
+#[test]
+fn a_lost_connection_has_the_recall_sent_again_over_the_next() {
+    let world = World::new();
+    let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let stateid = reader.delegate(&world, file).unwrap();
+    reader.line = None;
+    let (writer, _) = world.modern(b"writer", 1);
+    assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
+    assert_eq!(reader.calls(), 0);
+    assert_ne!(reader.client.status_flags() & CB_PATH_DOWN, 0, "the client has to bind one");
+    reader.reconnect();
+    assert_eq!(reader.client.status_flags(), 0);
+    assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
+    assert_eq!(reader.calls(), 1);
+    // The call is lost with its connection: binding another one sends it.
+    reader.line = None;
+    reader.reconnect();
+    assert_eq!(reader.calls(), 1);
+    // A client that does not know the delegation yet is called again.
+    reader.reply(RecallReply::Failed);
+    assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
+    assert_eq!(reader.calls(), 1);
+    reader.reply(RecallReply::Confirmed);
+    assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
+    assert!(world.open(&writer, b"o", file, WRITES).is_ok());
+}
+
+#[test]
+fn recalls_of_a_session_go_one_after_another() {
+    let world = World::new();
+    let reader = Callee::new(&world, b"reader");
+    let files = ["a", "b", "c"].map(|name| world.file(name));
+    let stateids = files.map(|file| reader.delegate(&world, file).unwrap());
+    for file in files {
+        let refused = world.tables.recall_from_others(file, None, world.now_ns);
+        assert_eq!(refused, Err(Status::Jukebox));
+    }
+    assert_eq!(reader.calls(), 1, "the backchannel has one slot");
+    // What was returned before its turn is not recalled any more.
+    assert_eq!(reader.give_back(&world, files[1], &stateids[1]), Ok(()));
+    reader.reply(RecallReply::Confirmed);
+    assert_eq!(reader.calls(), 1);
+    reader.reply(RecallReply::Confirmed);
+    assert_eq!(reader.calls(), 0);
+}
+
+#[test]
+fn a_restart_ends_delegations_and_lets_their_files_be_reclaimed() {
+    let world = World::new();
+    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    reader.delegate(&world, file).unwrap();
+    world.tables.restart(8, world.now_ns, Some(LEASE_NS));
+    assert!(!world.tables.has_delegations());
+    let reader = Callee::new(&world, b"reader");
+    assert_eq!(world.tables.may_reclaim(&reader.client, file, world.now_ns), Ok(()));
+    assert!(reader.delegate(&world, file).is_ok());
+}

@@ -1,0 +1,270 @@
+//! Delegations to read: granted, recalled, returned, revoked.
+//!
+//! A delegation is a [`State`] of its own beside the opens of a file. It is granted under the lock
+//! of the file's entry, where no other client has the file open for writing, and whatever another
+//! client does that changes the file recalls it first. The one that changes is answered with DELAY
+//! until the delegation is returned, or revoked a lease after its recall.
+//!
+//! **Source:** RFC 8881 sections 10.2 to 10.4; what recalls is what breaks leases in Linux
+//! (fs/namei.c, fs/attr.c, fs/nfsd/nfs4state.c).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use nfs_proto::Status;
+use nfs_proto::nfs4::sequence_status::{
+    CB_PATH_DOWN, CB_PATH_DOWN_SESSION, RECALLABLE_STATE_REVOKED,
+};
+use nfs_proto::nfs4::{FileHandle, NoDelegation, Stateid};
+
+use super::Tables;
+use super::backchannel::RecallReply;
+use super::client::{Client, Holdings, Requester};
+use super::files::FileEntry;
+use super::held_state::State;
+use super::opens::living;
+use super::session::Session;
+use crate::fs::{InodeId, Pin};
+use crate::limits::NFS4_DELEGATIONS_MAX;
+use crate::sync;
+
+/// Time for which a file is at least not delegated again after a recall, so that one that is
+/// written and read in turns is not recalled again and again.
+///
+/// **Source:** Linux, fs/nfsd/nfs4state.c, `delegation_blocked`: 30 to 60 seconds.
+const HOLD_OFF_NS: u64 = 30_000_000_000;
+
+/// Files whose delegations were recalled lately, in two sets: the older one is dropped when the
+/// younger one is as old as the hold-off, so that no file needs a time of its own.
+#[derive(Debug, Default)]
+pub(super) struct RecalledLately {
+    younger: HashSet<InodeId>,
+    older: HashSet<InodeId>,
+    since_ns: u64,
+}
+
+impl RecalledLately {
+    fn add(&mut self, file: InodeId, now_ns: u64) {
+        self.drop_old(now_ns);
+        if self.younger.len() >= NFS4_DELEGATIONS_MAX {
+            self.older = std::mem::take(&mut self.younger);
+        }
+        self.younger.insert(file);
+    }
+
+    fn contains(&mut self, file: InodeId, now_ns: u64) -> bool {
+        self.drop_old(now_ns);
+        self.younger.contains(&file) || self.older.contains(&file)
+    }
+
+    fn drop_old(&mut self, now_ns: u64) {
+        let age_ns = now_ns.saturating_sub(self.since_ns);
+        if age_ns < HOLD_OFF_NS {
+            return;
+        }
+        self.older = std::mem::take(&mut self.younger);
+        if age_ns >= 2 * HOLD_OFF_NS {
+            self.older.clear();
+        }
+        self.since_ns = now_ns;
+    }
+}
+
+impl Tables {
+    /// Whether any client has a delegation; mostly none has, and nothing has to be looked up.
+    pub(crate) fn has_delegations(&self) -> bool {
+        self.files.delegations() > 0
+    }
+
+    /// Delegates a file, which the client of the session has open, for reading.
+    ///
+    /// # Errors
+    /// The reason where it can't be delegated now.
+    pub(crate) fn grant_delegation(
+        &self,
+        session: &Session,
+        pin: Pin,
+        handle: FileHandle,
+        now_ns: u64,
+    ) -> Result<Stateid, NoDelegation> {
+        let (client, file) = (&session.client, pin.id());
+        // What can't be recalled must not be given.
+        if !session.backchannel.is_alive() {
+            return Err(NoDelegation::Resource);
+        }
+        let mut holdings = client.lock();
+        let mut shard = self.files.lock(file);
+        let (false, Some(entry)) = (holdings.dead, shard.get_mut(&file)) else {
+            return Err(NoDelegation::Resource);
+        };
+        if holdings.delegations.contains_key(&file)
+            || entry.forbids_delegation(client)
+            || sync::lock(&self.recalled_lately).contains(file, now_ns)
+        {
+            return Err(NoDelegation::Contention);
+        }
+        if self.files.delegations() >= NFS4_DELEGATIONS_MAX {
+            return Err(NoDelegation::Resource);
+        }
+        let make = |key| State::delegation(key, client, pin, handle);
+        let Some(state) = self.states.insert(make) else { return Err(NoDelegation::Resource) };
+        self.files.add_delegation(entry, &state);
+        holdings.delegations.insert(file, state.key);
+        Ok(state.stateid())
+    }
+
+    /// Finds the delegation that a client claims to have of a file.
+    ///
+    /// # Errors
+    /// As `find_on`; `BadStateid` for another kind of state.
+    pub(crate) fn find_delegation(
+        &self,
+        stateid: &Stateid,
+        requester: Requester<'_>,
+        file: InodeId,
+        now_ns: u64,
+    ) -> Result<Arc<State>, Status> {
+        let state = self.find_on(stateid, requester, file, now_ns)?;
+        if state.delegation.is_some() { Ok(state) } else { Err(Status::BadStateid) }
+    }
+
+    /// Takes a delegation back that its client returns.
+    ///
+    /// # Errors
+    /// `Expired` for a client that is forgotten.
+    pub(crate) fn return_delegation(&self, state: &State) -> Result<(), Status> {
+        let mut holdings = state.client.lock();
+        living(&mut holdings)?.delegations.remove(&state.file);
+        self.end_state(state.key);
+        Ok(())
+    }
+
+    /// Recalls the delegations of a file that other clients than `client` have, before the file
+    /// is changed.
+    ///
+    /// # Errors
+    /// `Jukebox` until they are returned.
+    pub(crate) fn recall_from_others(
+        &self,
+        file: InodeId,
+        client: Option<&Arc<Client>>,
+        now_ns: u64,
+    ) -> Result<(), Status> {
+        if !self.has_delegations() {
+            return Ok(());
+        }
+        let holders = match self.files.lock(file).get(&file) {
+            Some(entry) => entry.delegations_of_others(client),
+            None => return Ok(()),
+        };
+        self.recall_all(&holders, now_ns)
+    }
+
+    /// Recalls delegations; no lock is held.
+    ///
+    /// # Errors
+    /// `Jukebox` while one of them is still held.
+    pub(super) fn recall_all(&self, holders: &[Arc<State>], now_ns: u64) -> Result<(), Status> {
+        let mut outcome = Ok(());
+        for holder in holders {
+            if !self.recall_or_revoke(holder, now_ns) {
+                outcome = Err(Status::Jukebox);
+            }
+        }
+        outcome
+    }
+
+    /// Recalls a delegation; true where it is gone.
+    fn recall_or_revoke(&self, state: &Arc<State>, now_ns: u64) -> bool {
+        let Some(delegation) = &state.delegation else { return true };
+        if state.client.is_expired(now_ns, self.lease_ns) {
+            self.forget(&state.client);
+            return true;
+        }
+        let began_ns = delegation.begin_recall(now_ns);
+        sync::lock(&self.recalled_lately).add(state.file, now_ns);
+        // A client that is alive and keeps what is recalled loses it after a lease, so that others
+        // don't wait for ever (RFC 8881 section 10.4.6).
+        if now_ns.saturating_sub(began_ns) > self.lease_ns {
+            self.revoke(state);
+            return true;
+        }
+        self.send_recall(state);
+        !state.is_live()
+    }
+
+    /// Sends a recall over one of the sessions of its client, where it is not on its way.
+    fn send_recall(&self, state: &Arc<State>) {
+        let Some(delegation) = &state.delegation else { return };
+        let is_new = delegation.begin_sending();
+        let sessions = state.client.lock().sessions.clone();
+        for key in sessions {
+            let Some(session) = self.sessions.get(key) else { continue };
+            if !is_new {
+                session.backchannel.check_in_flight();
+            } else if session.backchannel.recall(state) {
+                return;
+            }
+        }
+        if is_new {
+            // The client binds a connection again when a flag says so, and the next try of the one
+            // that waits sends the recall (RFC 8881 section 18.46.3).
+            delegation.repeat_recall();
+            state.client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
+        }
+    }
+
+    /// Notes what a client has answered to a recall in a session.
+    pub(crate) fn note_recall_reply(&self, session: [u8; 16], reply: RecallReply) {
+        let session = self.sessions.get(super::sessions::session_key(session));
+        if let Some(session) = session {
+            session.backchannel.note_reply(reply);
+        }
+    }
+
+    /// Ends a delegation that its client keeps; each SEQUENCE reports it to the client until the
+    /// stateid is freed.
+    fn revoke(&self, state: &State) {
+        let mut holdings = state.client.lock();
+        if holdings.dead || holdings.delegations.get(&state.file) != Some(&state.key) {
+            return;
+        }
+        holdings.delegations.remove(&state.file);
+        holdings.revoked.push(state.key);
+        if let Some(delegation) = &state.delegation {
+            delegation.set_revoked();
+        }
+        self.remove_delegation(state);
+        state.end();
+        state.client.raise_flags(RECALLABLE_STATE_REVOKED);
+    }
+
+    /// Forgets a delegation that was revoked.
+    ///
+    /// # Errors
+    /// `LocksHeld` for one that is still held.
+    pub(super) fn free_delegation(
+        &self,
+        holdings: &mut Holdings,
+        state: &State,
+    ) -> Result<(), Status> {
+        let Some(index) = holdings.revoked.iter().position(|key| *key == state.key) else {
+            return Err(Status::LocksHeld);
+        };
+        holdings.revoked.swap_remove(index);
+        self.states.remove(state.key);
+        if holdings.revoked.is_empty() {
+            state.client.clear_flags(RECALLABLE_STATE_REVOKED);
+        }
+        Ok(())
+    }
+
+    /// Takes a delegation off its file.
+    pub(super) fn remove_delegation(&self, state: &State) {
+        let mut shard = self.files.lock(state.file);
+        if let Some(entry) = shard.get_mut(&state.file) {
+            self.files.remove_delegation(entry, state);
+            FileEntry::drop_if_unused(&mut shard, state.file);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! How far the recall of one delegation has got.
+//!
+//! All of it is atomics: a recall begins under whatever locks its cause holds, is sent by one
+//! thread and answered in another. It begins once, and its time decides when the delegation is
+//! revoked; it is sent until the client has confirmed that it knows the delegation.
+//!
+//! **Source:** RFC 8881 sections 10.2.1 and 10.4.5.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use nfs_proto::nfs4::FileHandle;
+
+const TO_SEND: u8 = 0;
+const SENT: u8 = 1;
+const CONFIRMED: u8 = 2;
+
+/// The part of a state that only a delegation has; see the module.
+#[derive(Debug)]
+pub(crate) struct Delegation {
+    /// The file as the client knows it.
+    pub(super) handle: FileHandle,
+    /// When it was recalled; 0 where it was not.
+    recalled_ns: AtomicU64,
+    progress: AtomicU8,
+    revoked: AtomicBool,
+}
+
+impl Delegation {
+    pub(super) fn new(handle: FileHandle) -> Self {
+        Self {
+            handle,
+            recalled_ns: AtomicU64::new(0),
+            progress: AtomicU8::new(TO_SEND),
+            revoked: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins the recall, where it has not begun, and returns when it did.
+    pub(super) fn begin_recall(&self, now_ns: u64) -> u64 {
+        let order = Ordering::Relaxed;
+        match self.recalled_ns.compare_exchange(0, now_ns.max(1), order, order) {
+            Ok(_) => now_ns,
+            Err(began_ns) => began_ns,
+        }
+    }
+
+    /// Whether the caller is the one to send the recall now.
+    pub(super) fn begin_sending(&self) -> bool {
+        let order = Ordering::Relaxed;
+        self.progress.compare_exchange(TO_SEND, SENT, order, order).is_ok()
+    }
+
+    /// Notes that the client has confirmed the recall.
+    pub(super) fn confirm_recall(&self) {
+        self.progress.store(CONFIRMED, Ordering::Relaxed);
+    }
+
+    /// Has the recall sent again: the client does not know the delegation yet, as its OPEN may be
+    /// overtaken, or the connection was lost.
+    pub(super) fn repeat_recall(&self) {
+        self.progress.store(TO_SEND, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_revoked(&self) {
+        self.revoked.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
+    }
+}
