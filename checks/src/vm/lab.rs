@@ -99,6 +99,7 @@ impl Lab {
             return Ok(());
         }
         let lab = Self::open(folder)?;
+        lab.close_connections();
         for machine in &lab.plan.machines {
             lab.emulator(machine).end()?;
         }
@@ -110,6 +111,7 @@ impl Lab {
     /// # Errors
     /// Where one doesn't run or can't be saved.
     pub fn save(&self) -> Result<()> {
+        self.close_connections();
         self.act_on_all(|machine| self.emulator(machine).save())?;
         self.space.remove()
     }
@@ -206,6 +208,18 @@ impl Lab {
             bail!("{host}: `{line}` ended with {}:\n{text}{complaint}", output.status);
         }
         Ok(text.into_owned())
+    }
+
+    /// Closes the connection that commands for a guest share; the next one opens another.
+    pub fn close_connection(&self, host: &str) {
+        // Without a connection there is nothing to close.
+        let _ = proc::capture_output(&mut ssh::build_close_command(&self.folder, host));
+    }
+
+    fn close_connections(&self) {
+        for host in self.names() {
+            self.close_connection(host);
+        }
     }
 
     /// Returns a command of this machine that runs inside the network, as 10.77.0.254.

@@ -1,5 +1,8 @@
 //! The way into the guests: a key of the laboratory's own, and an ssh_config for any ssh.
 //!
+//! All commands for a guest share one connection, because the handshake takes an emulated machine
+//! more than a second. It is closed where the guest is saved or ended.
+//!
 //! Plain `ssh -F CONFIG server` works from outside the namespace: the ssh_config names a proxy that
 //! enters it. Guests get the public key on their kernel's command line, so images hold none.
 
@@ -20,6 +23,9 @@ pub const CONFIG: &str = "ssh_config";
 const ANSWER_S: u32 = 20;
 /// Name of the private key.
 const KEY: &str = "id";
+/// The longest path of a folder in which sockets of connections can be: the path of a socket has
+/// 107 bytes, of which the name of a guest and ssh's own part take 30.
+const FOLDER_BYTES_MAX: usize = 75;
 
 /// Makes a key, where there is none, and returns the public half without its type and comment.
 ///
@@ -54,7 +60,19 @@ pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Resul
          ProxyCommand nsenter --net={space} nc %h %p\n",
         key = key.display()
     )?;
+    if folder.as_os_str().len() <= FOLDER_BYTES_MAX {
+        let path = folder.join("%n.ssh");
+        let path = path.display();
+        write!(text, "  ControlMaster auto\n  ControlPath {path}\n  ControlPersist 60\n")?;
+    }
     fs::write(folder.join(CONFIG), text).context("cannot write the ssh_config")
+}
+
+/// Returns the command that closes the connection to a guest; it fails where there is none.
+pub fn build_close_command(folder: &Path, host: &str) -> Command {
+    let mut command = Command::new("ssh");
+    command.arg("-F").arg(folder.join(CONFIG)).args(["-O", "exit", host]);
+    command
 }
 
 /// Returns the command that runs a line of shell on a guest, for at most this many seconds.

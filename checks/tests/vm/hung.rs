@@ -21,6 +21,8 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 pub fn signalled(plans: &Plans<'_>) -> Result<()> {
     let mut controller = plans.start_long_campaign()?;
     plans.lab().ssh("server", OFF)?;
+    // A connection that was cut off for long sends again only much later.
+    plans.lab().close_connection("server");
     // It is off when nothing has come from it for a while, and workers wait then.
     std::thread::sleep(Duration::from_secs(5));
     let begun = Instant::now();

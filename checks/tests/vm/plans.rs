@@ -1,8 +1,9 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
 //!
 //! The presets `data-paths` and `client-scaling` are run with the machines in place of their hosts
-//! and smaller files. The program pushes itself to them, so it is stripped first; their C library
-//! is younger than ours.
+//! and smaller files. The program is installed on them once, because a copy for each campaign takes
+//! emulated machines most of its time; only one plan lets it copy itself. Their C library is
+//! younger than ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{FRESH_EXPORT, NEW, OLD};
+use checks::guard::{self, Ticket};
 use checks::ours::exit;
 use checks::proc::{self, Background};
 use checks::repo::{self, Profile};
@@ -40,8 +42,10 @@ factors = { nfsvers = 4.2, verify = true }
 "#;
 /// Folder where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
-/// Within so long a plan's machines are set up, and restored after its controller was killed: a
-/// program of 20 MB reaches an emulated machine in 5 s to 60 s, as busy as ours is.
+/// Where the program is installed on them.
+const INSTALLED: &str = "/usr/local/bin/dfsbench";
+/// Within so long a plan's machines are set up, and restored after its controller was killed; a
+/// program that is copied to them takes most of it, as busy as this machine is.
 const RESTORE_MAX: Duration = Duration::from_secs(180);
 /// A mount, an export or a program of ours; prints what it finds.
 const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
@@ -53,6 +57,7 @@ pub struct Plans<'a> {
     lab: &'a Lab,
     folder: TempDir,
     program: PathBuf,
+    _ticket: Ticket,
 }
 
 impl<'a> Plans<'a> {
@@ -79,7 +84,9 @@ impl<'a> Plans<'a> {
         let program = folder.path().join("dfsbench");
         let mut strip = Command::new("strip");
         proc::run_command(strip.arg("-o").arg(&program).arg(repo::dfsbench_path(Profile::Debug)))?;
-        Ok(Self { lab, folder, program })
+        install(lab, &program)?;
+        let ticket = guard::remove_folder(folder.path());
+        Ok(Self { lab, folder, program, _ticket: ticket })
     }
 
     /// Returns the laboratory's machines.
@@ -276,10 +283,19 @@ impl<'a> Plans<'a> {
         Ok(())
     }
 
-    /// The controller is killed while a client writes.
+    /// The controller is killed while a client writes, on machines where nothing is installed: the
+    /// program that was copied to them goes, too.
     pub fn killed(&self) -> Result<()> {
-        self.start_long_campaign()?.kill();
-        self.await_restored()
+        self.on_each_machine(&format!("mv {INSTALLED} {INSTALLED}.away"))?;
+        let mut campaign = self.start_long_campaign()?;
+        ensure!(self.traces()?.contains("/tmp/dfsbench-0"), "the program was not copied");
+        campaign.kill();
+        self.await_restored()?;
+        self.on_each_machine(&format!("mv {INSTALLED}.away {INSTALLED}"))
+    }
+
+    fn on_each_machine(&self, line: &str) -> Result<()> {
+        self.lab.names().into_iter().try_for_each(|host| self.lab.ssh(host, line).map(drop))
     }
 
     /// Waits until nothing of ours is left on any machine.
@@ -305,6 +321,25 @@ impl<'a> Plans<'a> {
         let of = |host| self.lab.ssh(host, TRACES);
         Ok(of("server")? + &of(NEW)? + &of(OLD)?)
     }
+}
+
+/// Installs the program on all machines at one moment.
+fn install(lab: &Lab, program: &Path) -> Result<()> {
+    let packed = program.with_extension("gz");
+    let mut gzip = Command::new("gzip");
+    proc::run_command(gzip.arg("-c").arg(program).stdout(fs::File::create(&packed)?))?;
+    let mut copies = Vec::new();
+    for host in lab.names() {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(lab.ssh_config()).arg(host);
+        ssh.arg(format!("gzip -dc >{INSTALLED} && chmod 755 {INSTALLED}"));
+        copies.push((host, Background::start(ssh.stdin(fs::File::open(&packed)?))?));
+    }
+    for (host, copy) in &mut copies {
+        let code = copy.await_end(RESTORE_MAX)?;
+        ensure!(code == Some(0), "{host} did not take the program: {code:?}");
+    }
+    Ok(())
 }
 
 /// A preset with machines, their names and addresses, in the place of some of its hosts.
