@@ -15,7 +15,7 @@ use model::Campaign;
 use results::Store;
 use stats::criteria::EFFECT_MIN;
 
-use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive};
+use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::exit::{End, Failure};
 use crate::{memory_guard, output, output_file, render};
 
@@ -53,11 +53,12 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         output_file::check(path, Some(&args.results))?;
     }
     let [of_before, of_after] = read_selections(&args.only, [&before, &after])?;
-    let compared = Compared::of(
+    let mut compared = Compared::of(
         Selection { campaign: &before, only: &of_before },
         Selection { campaign: &after, only: &of_after },
         rules,
     );
+    compared.command = describe_command(args);
     check_anything(&compared)?;
     if args.quiet {
         return Ok(decide_end(&compared, args.inconclusive).into());
@@ -72,6 +73,18 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         Some(path) => output_file::write(path, text.as_bytes(), Some(&args.results))?,
     }
     Ok(decide_end(&compared, args.inconclusive).into())
+}
+
+/// The command without its selections, to be repeated with others.
+fn describe_command(args: &CompareArgs) -> String {
+    let mut command = format!("dfsbench compare {}", args.before);
+    if let Some(after) = &args.after {
+        command = format!("{command} {after}");
+    }
+    if args.results != Path::new(RESULTS) {
+        command = format!("{command} --results {}", args.results.display());
+    }
+    command
 }
 
 /// Refuses what has no row on one side, or, where no bound asks for it, no pair.

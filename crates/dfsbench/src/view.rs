@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use model::{CampaignLine, CampaignState};
 use report::served;
 use results::{Store, StoreError};
 
@@ -68,7 +69,9 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     };
     let stop = signals::stop_flag()?;
     let news = Arc::new(News::default());
-    news.update(&store.list()?);
+    let lines = store.list()?;
+    let running = find_running(&store, &lines);
+    news.update(&lines, running);
     let shared = Arc::new(Shared {
         token: make_token()?,
         port,
@@ -141,7 +144,7 @@ fn open_browser(url: &str) {
 /// Checks the file for changes again and again, in a thread of its own.
 fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
     std::thread::spawn(move || {
-        let mut open: Option<(Store, i64)> = None;
+        let mut open: Option<Checked> = None;
         loop {
             std::thread::sleep(CHECK_FILE_EVERY);
             // A file that is locked for a moment, or gone, is opened again by the next check.
@@ -150,22 +153,39 @@ fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
     });
 }
 
-/// Notes changes of the file; `open` is the store with the version of its last check.
-fn check_file(
-    path: &Path,
-    open: Option<(Store, i64)>,
-    news: &News,
-) -> Result<(Store, i64), StoreError> {
-    let (store, known) = match open {
-        Some((store, known)) => (store, Some(known)),
+/// The results file as its last check found it.
+struct Checked {
+    store: Store,
+    version: i64,
+    lines: Vec<CampaignLine>,
+}
+
+/// Notes changes of the file, and of the processes that make campaigns in it.
+fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked, StoreError> {
+    let (store, known) = match last {
+        Some(Checked { store, version, lines }) => (store, Some((version, lines))),
         None => (Store::open_existing(path)?, None),
     };
     // The version before the list: a change between the two is found by the next check.
     let version = store.data_version()?;
-    if known != Some(version) {
-        news.update(&store.list()?);
+    let lines = match known {
+        Some((same, lines)) if same == version => lines,
+        _ => store.list()?,
+    };
+    let checked = Checked { store, version, lines };
+    news.update(&checked.lines, find_running(&checked.store, &checked.lines));
+    Ok(checked)
+}
+
+/// Finds the campaigns that a process makes now.
+fn find_running(store: &Store, lines: &[CampaignLine]) -> Vec<i64> {
+    let mut running = Vec::new();
+    for line in lines {
+        if line.state == CampaignState::Running && store.is_made(line.id) {
+            running.push(line.id);
+        }
     }
-    Ok((store, version))
+    running
 }
 
 /// Gives a connection a thread, if there is one left.
@@ -294,8 +314,6 @@ fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared
 
 #[cfg(test)]
 mod tests {
-    use model::{CampaignLine, CampaignState};
-
     use super::*;
 
     /// A campaign in a list, for tests.

@@ -5,12 +5,14 @@
 //! or without a partner, is named and never silently left out; where a bound is given, what could
 //! not be decided is no pass.
 
+mod bars;
 mod curves;
 mod json;
 mod junit;
 mod measure;
 mod rows;
 mod table;
+mod verdict;
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -70,6 +72,10 @@ pub struct Compared {
     pub left_out: Vec<LeftOut>,
     /// The rules of the comparison.
     pub rules: Rules,
+    /// The command that compares the two, without selections: advice begins with it.
+    pub command: String,
+    /// The selection of each side, as `--where` takes it.
+    selected: [String; 2],
 }
 
 /// One row of each side.
@@ -93,20 +99,25 @@ pub struct LeftOut {
     pub matters: bool,
     /// The other side has such a row, too.
     pub matched: bool,
+    /// The settings of this row and of the nearest row of the other side in which they differ, as
+    /// `--where` takes them: selected by these, the two are a pair.
+    pub pairing: Option<[String; 2]>,
 }
 
 impl Compared {
     /// Matches and compares.
     pub fn of(before: Selection<'_>, after: Selection<'_>, rules: Rules) -> Self {
         let sides = [side_name(before), side_name(after)];
+        let selected = [before, after].map(|side| where_values(side.only));
+        let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         if let Some((curves, left_out)) = curves::pair_curves([before, after], &rules) {
-            return Self { sides, curves, pairs: Vec::new(), left_out, rules };
+            return Self { sides, curves, pairs: Vec::new(), left_out, rules, command, selected };
         }
         let (mut pairs, left_out) = rows::pair_rows([before, after], &rules);
         if rules.adjust {
             adjust_probabilities(&mut pairs);
         }
-        Self { sides, curves: Vec::new(), pairs, left_out, rules }
+        Self { sides, curves: Vec::new(), pairs, left_out, rules, command, selected }
     }
 
     /// Every figure with the row that it is of.
@@ -146,6 +157,24 @@ impl Compared {
         has_none || self.left_out.iter().any(|row| row.matters)
     }
 
+    /// The commands that would pair rows which differ in a few settings, each once.
+    pub fn pairing_commands(&self) -> Vec<String> {
+        let mut commands = Vec::new();
+        for row in &self.left_out {
+            let Some(pairing) = &row.pairing else { continue };
+            let mut command = self.command.clone();
+            for (selected, own) in self.selected.iter().zip(pairing) {
+                let comma = if selected.is_empty() { "" } else { "," };
+                command =
+                    format!("{command} --where {}", quote(&format!("{selected}{comma}{own}")));
+            }
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
     /// Measures that have a bound and that a row does not have.
     fn missing_measures(&self, pair: &Pair) -> Vec<Measure> {
         let mut missing = Vec::new();
@@ -175,6 +204,24 @@ impl Compared {
             _ => self.document(format.form()).render(format.form()),
         }
     }
+}
+
+/// Settings as `--where` takes them: `nfsvers=3,proto=tcp`.
+fn where_values(settings: &[(String, String)]) -> String {
+    let mut values = Vec::new();
+    for (name, value) in settings {
+        values.push(format!("{name}={}", value.replace(' ', "")));
+    }
+    values.join(",")
+}
+
+/// An argument of a shell.
+fn quote(argument: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "=,._-/:+%".contains(letter);
+    if argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
 /// Makes up for the number of figures that are compared.

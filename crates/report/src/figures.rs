@@ -280,8 +280,12 @@ fn figure_table(
         cells.extend(columns::cells(kind, row));
         rows.push(TableRow { title, continues, cells });
     }
+    let caption = match kind {
+        TableKind::Rates => "Every run and pass, with its caveats beside the figure.",
+        TableKind::Programs => "Every command, with its caveats beside the figure.",
+    };
     Table {
-        caption: "Every run and pass, with its caveats beside the figure.".to_owned(),
+        caption: caption.to_owned(),
         has_page_caption: true,
         columns,
         rows,

@@ -24,11 +24,30 @@ pub const CLIENTS: &str = "Clients, one by one (their service times, from sent t
 
 /// Returns a one-line description of the campaign, without its name.
 pub fn title(campaign: &Campaign) -> String {
-    let state = match campaign.state {
-        CampaignState::Running => "not finished",
-        CampaignState::Complete => "complete",
-        CampaignState::Interrupted => "interrupted",
-    };
+    title_with_state(campaign, describe_state(campaign.state, Maker::Unknown))
+}
+
+/// Whether a process makes a campaign now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// A process does.
+    Running,
+    /// It is unknown, or none does: what is not finished was killed.
+    Unknown,
+}
+
+/// Names the state of a campaign.
+pub const fn describe_state(state: CampaignState, maker: Maker) -> &'static str {
+    match (state, maker) {
+        (CampaignState::Running, Maker::Running) => "running",
+        (CampaignState::Running, Maker::Unknown) => "not finished",
+        (CampaignState::Complete, _) => "complete",
+        (CampaignState::Interrupted, _) => "interrupted",
+    }
+}
+
+/// Returns a one-line description of the campaign in a state, without its name.
+pub fn title_with_state(campaign: &Campaign, state: &str) -> String {
     format!(
         "{state}, started {}, dfsbench {}, campaign {}",
         utc(campaign.started_unix_ms),

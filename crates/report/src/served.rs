@@ -4,12 +4,13 @@
 //! that keeps it up to date. Pure as all of this crate: the caller brings the data.
 
 use maud::{Markup, html};
-use model::{Campaign, CampaignLine, CampaignState};
+use model::{Campaign, CampaignLine};
 
 use crate::compared::Compared;
 use crate::document::frame::Frame;
 use crate::document::{Form, html as body};
 use crate::figures;
+use crate::notes::{self, Maker};
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::show;
@@ -17,15 +18,17 @@ use crate::show;
 const SCRIPT: &str = include_str!("html/view.js");
 
 /// Makes the pages of one state of a results file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Served {
     /// The number of this state: what the page asks news since.
     pub version: u64,
+    /// The campaigns that a process makes now.
+    pub running: Vec<i64>,
 }
 
 impl Served {
     /// The list of all campaigns, to be opened, or two of them compared.
-    pub fn list(self, file: &str, campaigns: &[CampaignLine]) -> String {
+    pub fn list(&self, file: &str, campaigns: &[CampaignLine]) -> String {
         let body = html! {
             header {
                 p.overline { "dfsbench view" }
@@ -37,7 +40,7 @@ impl Served {
                 @if campaigns.is_empty() {
                     p { "No campaign yet; one that begins shows up here." }
                 } @else {
-                    form method="get" action="compare" { (render_list(campaigns)) }
+                    form method="get" action="compare" { (self.render_list(campaigns)) }
                 }
             }
         };
@@ -45,25 +48,27 @@ impl Served {
     }
 
     /// The report of a campaign.
-    pub fn campaign(self, campaign: &Campaign) -> String {
+    pub fn campaign(&self, campaign: &Campaign) -> String {
         let sheet = Sheet::of(campaign);
-        self.page(
-            &campaign.name,
-            "../",
-            &[campaign.id],
-            &body::body(&figures::document(&sheet, Form::Html, Screen::default())),
-        )
+        let mut document = figures::document(&sheet, Form::Html, Screen::default());
+        let state = notes::describe_state(campaign.state, self.maker(campaign.id));
+        document.about = vec![notes::title_with_state(campaign, state)];
+        self.page(&campaign.name, "../", &[campaign.id], &body::body(&document))
     }
 
     /// Two campaigns, compared.
-    pub fn comparison(self, ids: [i64; 2], compared: &Compared) -> String {
+    pub fn comparison(&self, ids: [i64; 2], compared: &Compared) -> String {
         let mut document = compared.document(Form::Html);
         document.title = format!("Campaigns {} and {}", ids[0], ids[1]);
         let body = body::body(&document);
         self.page("compare", "", &ids, &body)
     }
 
-    fn page(self, title: &str, base: &str, ids: &[i64], body: &Markup) -> String {
+    fn maker(&self, campaign_id: i64) -> Maker {
+        if self.running.contains(&campaign_id) { Maker::Running } else { Maker::Unknown }
+    }
+
+    fn page(&self, title: &str, base: &str, ids: &[i64], body: &Markup) -> String {
         let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
         let body = html! {
             a.skip href="#figures" { "To the table" }
@@ -97,51 +102,51 @@ pub fn policy() -> String {
     format!("{policy}; frame-ancestors 'none'")
 }
 
-fn render_list(campaigns: &[CampaignLine]) -> Markup {
-    html! {
-        div.scroll.sortable #campaigns role="region" aria-labelledby="figures" tabindex="0" {
-            table {
-                caption { "Every campaign of the file. Choose two to compare them." }
-                thead {
-                    tr {
-                        th.number scope="col" { "number" }
-                        th scope="col" data-factor { "name" }
-                        th scope="col" { "started (UTC)" }
-                        th scope="col" data-factor { "state" }
-                        th.number scope="col" { "runs" }
-                        th.number scope="col" { "trials" }
-                        th scope="col" { "tags" }
-                        th scope="col" { "before" }
-                        th scope="col" { "after" }
+impl Served {
+    fn render_list(&self, campaigns: &[CampaignLine]) -> Markup {
+        html! {
+            div.scroll.sortable #campaigns role="region" aria-label="List of campaigns" tabindex="0" {
+                table {
+                    caption { "Every campaign of the file. Choose two to compare them." }
+                    thead {
+                        tr {
+                            th.number scope="col" { "number" }
+                            th scope="col" data-factor { "name" }
+                            th scope="col" { "started (UTC)" }
+                            th scope="col" data-factor { "state" }
+                            th.number scope="col" { "runs" }
+                            th.number scope="col" { "trials" }
+                            th scope="col" { "tags" }
+                            th scope="col" { "before" }
+                            th scope="col" { "after" }
+                        }
+                    }
+                    tbody {
+                        @for line in campaigns.iter().rev() { (self.render_campaign(line)) }
                     }
                 }
-                tbody { @for campaign in campaigns.iter().rev() { (render_campaign(campaign)) } }
             }
+            p { button type="submit" { "Compare the two that are chosen" } }
         }
-        p { button type="submit" { "Compare the two that are chosen" } }
     }
-}
 
-fn render_campaign(campaign: &CampaignLine) -> Markup {
-    let CampaignLine { id, name, .. } = campaign;
-    let state = match campaign.state {
-        CampaignState::Running => "not finished",
-        CampaignState::Complete => "complete",
-        CampaignState::Interrupted => "interrupted",
-    };
-    html! {
-        tr.first {
-            th.number scope="row" { (id) }
-            td { a href={ "campaign/" (id) } { (name) } }
-            td { (show::utc(campaign.started_unix_ms).trim_end_matches(" UTC")) }
-            td { (state) }
-            td.number { (campaign.runs) }
-            td.number { (campaign.trials) }
-            td { (campaign.tags.join(", ")) }
-            @for side in ["before", "after"] {
-                td {
-                    input type="radio" name=(side) value=(id) required
-                        aria-label={ "campaign " (id) " as " (side) };
+    fn render_campaign(&self, campaign: &CampaignLine) -> Markup {
+        let CampaignLine { id, name, .. } = campaign;
+        let state = notes::describe_state(campaign.state, self.maker(*id));
+        html! {
+            tr.first {
+                th.number scope="row" { (id) }
+                td { a href={ "campaign/" (id) } { (name) } }
+                td { (show::utc(campaign.started_unix_ms).trim_end_matches(" UTC")) }
+                td { (state) }
+                td.number { (campaign.runs) }
+                td.number { (campaign.trials) }
+                td { (campaign.tags.join(", ")) }
+                @for side in ["before", "after"] {
+                    td {
+                        input type="radio" name=(side) value=(id) required
+                            aria-label={ "campaign " (id) " as " (side) };
+                    }
                 }
             }
         }

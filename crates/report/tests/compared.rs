@@ -191,3 +191,82 @@ fn the_page_draws_the_factors_where_there_are_some() {
     assert!(plot.starts_with("read_ahead (85 %): 5.00 (4.95 to 5.05)"), "{}", &plot[..200]);
     assert!(!render(&quick(), Format::Html).contains("id=\"factors\""));
 }
+
+/// The text of a comparison on one line.
+fn text(compared: &Compared) -> String {
+    compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_verdict_comes_first() {
+    let before = stream(&[(1, 10), (2, 20)], 5);
+    let slower = stream(&[(1, 10), (2, 15)], 5);
+    let compare = |after: &Campaign, rules| Compared::of(whole(&before), whole(after), rules);
+    let verdict = |compared: &Compared| {
+        let text = text(compared);
+        let (_, rest) = text.split_once("(made, 0.1.0) after: campaign 7 (made, 0.1.0) ").unwrap();
+        rest.split(" run figure").next().unwrap().to_owned()
+    };
+    assert_eq!(
+        verdict(&compare(&before, Rules::default())),
+        "No difference for certain: none of 12 figures changed beyond the noise."
+    );
+    let worse = verdict(&compare(&slower, Rules::default()));
+    assert!(
+        worse.starts_with("Worse afterwards: 6 of 12 figures got worse for certain"),
+        "{worse}"
+    );
+    let better = Compared::of(whole(&slower), whole(&before), Rules::default());
+    assert!(verdict(&better).starts_with("Better afterwards: 6 of 12 figures got better"));
+    let lost = verdict(&compare(&slower, bounded(&[Measure::Rate], 0.1)));
+    assert!(
+        lost.starts_with("Regression: 2 of 4 figures got worse by more than allowed"),
+        "{lost}"
+    );
+    assert!(lost.contains("rate 0.750 of what it was") && lost.contains("at most 10 % less"));
+    let kept = verdict(&compare(&before, bounded(&[Measure::Rate], 0.1)));
+    assert_eq!(kept, "The bounds are kept: none of 4 figures got worse by more than allowed.");
+}
+
+#[test]
+fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
+    let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
+    let after = stream(&[(1, 10), (2, 15), (4, 60)], 5);
+    let page = |rules| Compared::of(whole(&before), whole(&after), rules).render(Format::Html);
+    let rates = |page: &str| {
+        let start = page.find("aria-labelledby=\"ratios-rate-title\"").expect("a picture");
+        page[start..].split("</figure>").next().unwrap().to_owned()
+    };
+    let drawn = rates(&page(Rules::default()));
+    let places = ["workers 2", "workers 1", "workers 4"].map(|name| drawn.rfind(name).unwrap());
+    assert!(places.is_sorted(), "{places:?}: {drawn}");
+    for (class, count) in [("bar worse", 2), ("bar better", 2), ("bar", 2), ("event", 0)] {
+        assert_eq!(drawn.matches(&format!("class=\"{class}\"")).count(), count, "{class}: {drawn}");
+    }
+    assert!(!drawn.contains("Dashed line"), "{drawn}");
+    // The bound crosses each of the six bars.
+    let drawn = rates(&page(bounded(&[Measure::Rate], 0.1)));
+    assert_eq!(drawn.matches("class=\"event\"").count(), 6, "{drawn}");
+    assert!(drawn.contains("Dashed line: the bound, at most 10 % less."), "{drawn}");
+    assert_eq!(drawn.matches("regression;").count(), 2, "{drawn}");
+}
+
+#[test]
+fn rows_without_a_partner_come_with_the_command_that_pairs_them() {
+    let before = stream(&[(1, 10), (2, 20)], 5);
+    let after = stream(&[(1, 10), (8, 40)], 5);
+    let compared = Compared::of(whole(&before), whole(&after), Rules::default());
+    let command = "dfsbench compare 7 7 --where workers=2 --where workers=8";
+    assert_eq!(compared.pairing_commands(), [command]);
+    assert!(text(&compared).contains(&format!("To pair such rows: {command}")));
+    let page = compared.render(Format::Html);
+    assert!(page.contains("id=\"unpaired\"") && page.contains(command), "{page}");
+    // The command does pair them.
+    let [two, eight] = [only("workers", "2"), only("workers", "8")];
+    let before = Selection { campaign: &before, only: &two };
+    let after = Selection { campaign: &after, only: &eight };
+    let paired = Compared::of(before, after, Rules::default());
+    assert_eq!((paired.pairs.len(), paired.left_out.len()), (2, 0));
+    assert!(paired.pairing_commands().is_empty());
+    assert!(!paired.render(Format::Html).contains("id=\"unpaired\""));
+}

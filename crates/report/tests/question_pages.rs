@@ -7,6 +7,7 @@ use campaigns::{made, spec};
 use model::question::{CurveRequest, RampRequest};
 use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Question, Soak};
 use model::{RunSpec, Workload};
+use report::served::Served;
 use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;
@@ -176,4 +177,31 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
     let page = render(&ramp(100), Format::Html);
     let drawn = picture(&page, "ramp-rate-0");
     assert!(!drawn.contains("unfilled") && !drawn.contains("own limit"), "{drawn}");
+}
+
+#[test]
+fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
+    let page = render(&soak(), Format::Html);
+    let drawn = picture(&page, "soak");
+    for part in ["response time, logarithmic", "p50", "p99", "max", ">10 ms<", ">1 s<"] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
+    assert_eq!(drawn.matches("<path class=\"line s").count(), 3, "{drawn}");
+    assert!(!drawn.contains("p99 of the response time, 0 to"), "{drawn}");
+}
+
+#[test]
+fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
+    let campaign = campaigns::empty();
+    let page = |running: &[i64]| {
+        let served = Served { version: 1, running: running.to_vec() };
+        served.campaign(&campaign)
+    };
+    assert!(page(&[campaign.id]).contains("running, started 2025-11-21"));
+    for others in [&[][..], &[campaign.id + 1]] {
+        assert!(page(others).contains("not finished, started 2025-11-21"));
+    }
+    // A campaign that is complete has no more to come, whatever holds its file.
+    let complete = Served { version: 1, running: vec![7] }.campaign(&campaigns::quick());
+    assert!(complete.contains("complete, started 2025-11-21"));
 }

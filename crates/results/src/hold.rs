@@ -37,13 +37,10 @@ impl Hold {
     /// # Errors
     /// When another process has it, or no file can be made beside the results.
     pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
-        // One file may have several names; SQLite follows links, too.
-        let mut path = match fs::canonicalize(results) {
-            Ok(real) => real.into_os_string(),
+        let path = match lock_path_of(results, campaign_id) {
+            Ok(path) => path,
             Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
         };
-        path.push(format!("-campaign-{campaign_id}.lock"));
-        let path = PathBuf::from(path);
         let mut retries = 0;
         loop {
             match try_lock(&path) {
@@ -67,6 +64,22 @@ impl Hold {
             }
         }
     }
+}
+
+fn lock_path_of(results: &Path, campaign_id: i64) -> io::Result<PathBuf> {
+    // One file may have several names; SQLite follows links, too.
+    let mut path = fs::canonicalize(results)?.into_os_string();
+    path.push(format!("-campaign-{campaign_id}.lock"));
+    Ok(PathBuf::from(path))
+}
+
+/// Says whether a process makes a campaign now; no file is made or changed for that.
+pub fn is_held(results: &Path, campaign_id: i64) -> bool {
+    let Ok(path) = lock_path_of(results, campaign_id) else { return false };
+    let Ok(file) = open_with(OpenOptions::new().read(true), &path) else { return false };
+    // A shared lock, dropped at once: a process that takes the campaign meanwhile tries again, as
+    // it does where a file is locked to be removed.
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// The result of one try to lock a file.
@@ -326,5 +339,18 @@ mod tests {
             let error = taken.join().unwrap();
             assert!(error.contains(&format!("by process {}", std::process::id())), "{error}");
         });
+    }
+
+    #[test]
+    fn a_campaign_is_made_as_long_as_a_process_holds_it() {
+        let (_directory, path) = results();
+        assert!(!is_held(&path, 1));
+        let hold = Hold::take(&path, 1).unwrap();
+        assert!(is_held(&path, 1) && !is_held(&path, 2));
+        drop(hold);
+        assert!(!is_held(&path, 1));
+        // What a killed process left is locked by none.
+        fs::write(lock_path(&path, 1), "4194304").unwrap();
+        assert!(!is_held(&path, 1) && Hold::take(&path, 1).is_ok());
     }
 }

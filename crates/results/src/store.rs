@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{StoreError, explain, is_rollback};
-use crate::hold::{Hold, remove_abandoned};
+use crate::hold::{Hold, is_held, remove_abandoned};
 use crate::tree::{ADDED, SCHEMA};
 use crate::{identity, tree, trust};
 
@@ -125,6 +125,12 @@ impl Store {
             self.holds.push(Hold::take(&self.path, campaign_id)?);
         }
         Ok(())
+    }
+
+    /// Says whether a process makes a campaign now. One that is not finished and not made was
+    /// killed.
+    pub fn is_made(&self, campaign_id: i64) -> bool {
+        is_held(&self.path, campaign_id)
     }
 
     /// Allows other processes to add to a campaign.

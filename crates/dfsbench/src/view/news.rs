@@ -26,12 +26,13 @@ struct History {
     version: u64,
     changes: VecDeque<Vec<i64>>,
     known: BTreeMap<i64, (CampaignState, u32)>,
+    running: Vec<i64>,
 }
 
 impl News {
-    /// Compares the list of campaigns with the last one, and wakes the waiting clients where it
-    /// changed.
-    pub fn update(&self, lines: &[CampaignLine]) {
+    /// Compares the list of campaigns, and those that a process makes now, with the last one, and
+    /// wakes the waiting clients where it changed.
+    pub fn update(&self, lines: &[CampaignLine], running: Vec<i64>) {
         let mut history = self.lock_history();
         let mut gone = std::mem::take(&mut history.known);
         let mut changed = Vec::new();
@@ -44,6 +45,18 @@ impl News {
             history.known.insert(line.id, now);
         }
         changed.extend(gone.into_keys());
+        // A process that was killed changes nothing in the file.
+        let before = std::mem::replace(&mut history.running, running);
+        for id in &before {
+            if !history.running.contains(id) && !changed.contains(id) {
+                changed.push(*id);
+            }
+        }
+        for id in history.running.clone() {
+            if !before.contains(&id) && !changed.contains(&id) {
+                changed.push(id);
+            }
+        }
         if changed.is_empty() {
             return;
         }
@@ -53,6 +66,11 @@ impl News {
             history.changes.pop_front();
         }
         self.more.notify_all();
+    }
+
+    /// The campaigns that a process makes now.
+    pub fn running(&self) -> Vec<i64> {
+        self.lock_history().running.clone()
     }
 
     /// Numbers the state that is known now.
@@ -101,18 +119,31 @@ mod tests {
         let news = News::default();
         let soon = Duration::from_millis(1);
         assert_eq!(news.wait_since(0, soon), None);
-        news.update(&[line(1, 0), line(2, 5)]);
-        news.update(&[line(1, 0), line(2, 5)]);
+        news.update(&[line(1, 0), line(2, 5)], Vec::new());
+        news.update(&[line(1, 0), line(2, 5)], Vec::new());
         assert_eq!(news.wait_since(0, soon), Some((1, vec![1, 2])));
-        news.update(&[line(1, 1), line(2, 5)]);
-        news.update(&[line(1, 2)]);
+        news.update(&[line(1, 1), line(2, 5)], Vec::new());
+        news.update(&[line(1, 2)], Vec::new());
         assert_eq!(news.wait_since(1, soon), Some((3, vec![1, 2])));
         assert_eq!(news.wait_since(3, soon), None);
         for trials in 3..200 {
-            news.update(&[line(1, trials)]);
+            news.update(&[line(1, trials)], Vec::new());
         }
         // Too long ago, and a version that never was: everything.
         assert_eq!(news.wait_since(1, soon), Some((200, vec![1])));
         assert_eq!(news.wait_since(999, soon), Some((200, vec![1])));
+    }
+
+    #[test]
+    fn a_process_that_begins_or_is_killed_is_news() {
+        let news = News::default();
+        let soon = Duration::from_millis(1);
+        news.update(&[line(1, 0), line(2, 5)], vec![1]);
+        assert_eq!((news.running(), news.version()), (vec![1], 1));
+        news.update(&[line(1, 0), line(2, 5)], vec![1]);
+        assert_eq!(news.wait_since(1, soon), None);
+        news.update(&[line(1, 0), line(2, 5)], vec![2]);
+        assert_eq!(news.wait_since(1, soon), Some((2, vec![1, 2])));
+        assert_eq!(news.running(), [2]);
     }
 }

@@ -61,9 +61,9 @@ impl Pages {
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = lock_always(&self.maker);
         // First, so that what changes from now on is news to the page.
-        let served = Served { version: self.news.version() };
+        let served = Served { version: self.news.version(), running: self.news.running() };
         let key = format!("{page}?{} {}", request.query, served.version);
-        match maker.make_or_reuse(key, page, request, served) {
+        match maker.make_or_reuse(key, page, request, &served) {
             Ok(answer) => answer,
             Err(failure) => {
                 let status = match failure {
@@ -83,7 +83,7 @@ impl Maker {
         key: String,
         page: &str,
         request: &Request,
-        served: Served,
+        served: &Served,
     ) -> Result<Answer, StoreError> {
         let state = self.update_copy()?;
         if let Some((known, of, answer)) = &self.last
@@ -129,7 +129,7 @@ impl Maker {
         &self,
         page: &str,
         request: &Request,
-        served: Served,
+        served: &Served,
     ) -> Result<Answer, StoreError> {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
         if page.is_empty() {
@@ -169,7 +169,7 @@ fn within_memory(
     }
 }
 
-fn compare_page(copy: &Store, ids: [i64; 2], served: Served) -> Result<String, StoreError> {
+fn compare_page(copy: &Store, ids: [i64; 2], served: &Served) -> Result<String, StoreError> {
     let [before, after] = [copy.load(ids[0])?, copy.load(ids[1])?];
     let [one, other] = [&before, &after].map(|campaign| Selection { campaign, only: &[] });
     Ok(served.comparison(ids, &Compared::of(one, other, Rules::default())))

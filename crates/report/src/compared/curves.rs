@@ -94,13 +94,13 @@ pub(super) fn pair_curves(
 
 fn only_before(side: &Side) -> LeftOut {
     let why = "only before".to_owned();
-    LeftOut { name: side.named.name.clone(), why, matters: true, matched: false }
+    LeftOut { name: side.named.name.clone(), why, matters: true, matched: false, pairing: None }
 }
 
 /// Returns the entry for a curve that only the second side has; it can't have got worse.
 fn only_after(side: &Side) -> LeftOut {
     let why = "only after".to_owned();
-    LeftOut { name: side.named.name.clone(), why, matters: false, matched: false }
+    LeftOut { name: side.named.name.clone(), why, matters: false, matched: false, pairing: None }
 }
 
 fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {

@@ -72,6 +72,15 @@ pub struct Bound {
     pub share: f64,
 }
 
+/// The direction of a certain change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A rate fell, or a time rose.
+    Worse,
+    /// A rate rose, or a time fell.
+    Better,
+}
+
 /// One measure of both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
@@ -110,6 +119,21 @@ impl Figure {
         }
     }
 
+    /// How much worse it got, as the logarithm of the ratio: below 0 it got better.
+    pub(super) fn loss(&self) -> f64 {
+        let change = self.comparison.ratio.ln();
+        if self.measure.is_gain() { -change } else { change }
+    }
+
+    /// Whether it got worse for certain, or better.
+    pub(super) fn change_for_sure(&self) -> Option<Change> {
+        match (self.comparison.outcome(), self.measure.is_gain()) {
+            (Outcome::Lower, true) | (Outcome::Higher, false) => Some(Change::Worse),
+            (Outcome::Higher, true) | (Outcome::Lower, false) => Some(Change::Better),
+            (Outcome::Same | Outcome::Unclear, _) => None,
+        }
+    }
+
     /// Describes the change within a sentence: `rate 0.750 of what it was (0.720 to 0.781)`.
     pub fn change(&self) -> String {
         let (lo, hi) = self.comparison.interval;
@@ -136,7 +160,7 @@ impl Figure {
     }
 
     /// The ratio at which the bound is reached.
-    fn worst_ratio(&self) -> Option<f64> {
+    pub(super) fn worst_ratio(&self) -> Option<f64> {
         let bound = self.bound?;
         Some(if self.measure.is_gain() { 1.0 - bound } else { 1.0 + bound })
     }

@@ -258,12 +258,19 @@ pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>,
     let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
     let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
     for row in &first {
-        let (mut matters, mut matched) = (true, false);
+        let (mut matters, mut matched, mut pairing) = (true, false, None);
         let partners = of_second.matching_rows(row, &ignored, by);
         let why = match partners.as_slice() {
             [] => {
                 let near: &[&Keyed] = if may_search { &new } else { &[] };
-                format!("only before{}", nearest_row(row, near, &ignored, by))
+                match nearest_row(row, near, &ignored, by) {
+                    None => "only before".to_owned(),
+                    Some((nearest, names)) => {
+                        let settings = |row: &Keyed| select_by(row, &names);
+                        pairing = settings(row).zip(settings(nearest)).map(<[String; 2]>::from);
+                        format!("only before ({})", describe_nearest(row, nearest, &names))
+                    }
+                }
             }
             [partner] => {
                 // A partner that fits another row, too, belongs to neither.
@@ -284,12 +291,13 @@ pub(super) fn pair_rows(sides: [Selection<'_>; 2], rules: &Rules) -> (Vec<Pair>,
             }
             several => describe_ambiguity("after", several),
         };
-        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched });
+        left_out.push(LeftOut { name: row.name.clone(), why, matters, matched, pairing });
     }
     // What was not there before can't have got worse.
     for row in new {
         let why = "only after".to_owned();
-        left_out.push(LeftOut { name: row.name.clone(), why, matters: false, matched: false });
+        let name = row.name.clone();
+        left_out.push(LeftOut { name, why, matters: false, matched: false, pairing: None });
     }
     (pairs, left_out)
 }
@@ -305,8 +313,13 @@ pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
     names
 }
 
-/// Describes the difference between a row and the row of the other side most like it.
-fn nearest_row(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> String {
+/// The row of the other side that is most like a row, and the few settings in which they differ.
+fn nearest_row<'a>(
+    row: &'a Keyed,
+    others: &[&'a Keyed],
+    ignored: &[&str],
+    by: Match,
+) -> Option<(&'a Keyed, Vec<&'a str>)> {
     let mut nearest: Option<(&Keyed, Vec<&str>)> = None;
     for other in others {
         if other.pass != row.pass {
@@ -318,16 +331,34 @@ fn nearest_row(row: &Keyed, others: &[&Keyed], ignored: &[&str], by: Match) -> S
             nearest = Some((other, names));
         }
     }
-    let Some((other, names)) = nearest else { return String::new() };
+    let (_, names) = nearest.as_ref()?;
     if names.len() > DIFFERENCES_MAX || names.contains(&"workload") {
-        return String::new();
+        return None;
     }
+    nearest
+}
+
+fn describe_nearest(row: &Keyed, nearest: &Keyed, names: &[&str]) -> String {
     let mut differences = Vec::new();
     for name in names {
-        let (its, own) = (other.value_or_none(name), row.value_or_none(name));
+        let (its, own) = (nearest.value_or_none(name), row.value_or_none(name));
         differences.push(format!("{name} {its} instead of {own}"));
     }
-    format!(" (the nearest row after has {})", show::listed(&differences))
+    format!("the nearest row after has {}", show::listed(&differences))
+}
+
+/// The settings of a row as `--where` takes them; `None` where it lacks one, or a value has a
+/// comma.
+fn select_by(row: &Keyed, names: &[&str]) -> Option<String> {
+    let mut settings = Vec::new();
+    for name in names {
+        let value = row.settings.get(name)?;
+        if value.contains(',') {
+            return None;
+        }
+        settings.push(((*name).to_owned(), value.clone()));
+    }
+    Some(super::where_values(&settings))
 }
 
 /// Says that several rows would do, and what tells them apart.

@@ -5,7 +5,7 @@
 
 use stats::Outcome;
 
-use super::{Compared, Figure, Measure, Pair};
+use super::{Compared, Figure, Measure, Pair, bars, verdict};
 use crate::document::{Block, CaveatLink, Cell, Column, Document, Form, Part, Role, Section};
 use crate::document::{Table, TableRow};
 use crate::screen::Screen;
@@ -42,12 +42,54 @@ pub fn document(compared: &Compared, form: Form) -> Document {
 
 /// Arranges a comparison for a screen.
 pub fn document_for(compared: &Compared, form: Form, screen: Screen) -> Document {
+    let mut parts = vec![Part::Section(verdict_section(compared, form))];
+    if compared.curves.is_empty() {
+        parts.push(Part::Section(figure_section(compared, form, screen)));
+    }
+    let unpaired = list_unpaired(compared);
+    if form == Form::Html && !unpaired.is_empty() {
+        let heading = "Not compared".to_owned();
+        let blocks = vec![Block::List(unpaired)];
+        parts.push(Part::Section(Section {
+            id: "unpaired",
+            heading,
+            blocks,
+            ..Section::default()
+        }));
+    }
+    let [before, after] = &compared.sides;
+    Document {
+        tool: "dfsbench compare",
+        title: "Before and after".to_owned(),
+        about: vec![format!("before: {before}"), format!("after: {after}")],
+        parts,
+    }
+}
+
+/// The verdict first, with its pictures; of curves, all there is.
+fn verdict_section(compared: &Compared, form: Form) -> Section {
     let mut blocks = Vec::new();
     for curve in &compared.curves {
         blocks.push(Block::Paragraph(curve.sentence()));
         blocks.push(Block::Pictures(curve.pictures()));
         blocks.push(Block::Table(curve.table()));
     }
+    let mut id = "figures";
+    if compared.curves.is_empty() {
+        id = "verdict";
+        blocks.push(Block::Paragraph(verdict::sentence(compared)));
+        blocks.push(Block::Pictures(bars::pictures(compared)));
+    } else {
+        blocks.push(Block::List(conclude(compared, form)));
+    }
+    // Elsewhere the sentence leads, and needs no heading.
+    let heading = if form == Form::Html { "Verdict" } else { "" };
+    Section { id, heading: heading.to_owned(), is_answer: true, blocks }
+}
+
+/// The rows, and the sentences below them.
+fn figure_section(compared: &Compared, form: Form, screen: Screen) -> Section {
+    let mut blocks = Vec::new();
     if !compared.pairs.is_empty() {
         let pairs: Vec<&Pair> = match form {
             Form::Html => most_changed(&compared.pairs),
@@ -61,26 +103,22 @@ pub fn document_for(compared: &Compared, form: Form, screen: Screen) -> Document
             )));
         }
         blocks.push(Block::Table(figure_table(&pairs, screen)));
-    } else if compared.curves.is_empty() {
-        let nothing = "The two have no row in common that could be compared.";
-        blocks.push(Block::Paragraph(nothing.to_owned()));
     }
-    blocks.push(Block::List(conclude(compared)));
-    let heading = match form {
-        Form::Html if compared.curves.is_empty() => "Figures",
-        Form::Html => "Curves",
-        // There is but one section, which needs no heading there.
-        Form::Text | Form::Markdown => "",
-    };
-    let is_answer = !compared.curves.is_empty();
-    let section = Section { id: "figures", heading: heading.to_owned(), is_answer, blocks };
-    let [before, after] = &compared.sides;
-    Document {
-        tool: "dfsbench compare",
-        title: "Before and after".to_owned(),
-        about: vec![format!("before: {before}"), format!("after: {after}")],
-        parts: vec![Part::Section(section)],
+    blocks.push(Block::List(conclude(compared, form)));
+    let heading = if form == Form::Html { "Figures" } else { "" };
+    Section { id: "figures", heading: heading.to_owned(), blocks, ..Section::default() }
+}
+
+/// The rows that could not be compared, and the commands that would pair some of them.
+fn list_unpaired(compared: &Compared) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for row in &compared.left_out {
+        sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
     }
+    for command in compared.pairing_commands() {
+        sentences.push(format!("To pair such rows: {command}"));
+    }
+    sentences
 }
 
 fn figure_table(pairs: &[&Pair], screen: Screen) -> Table {
@@ -186,7 +224,7 @@ fn format_probability(p: f64) -> String {
 }
 
 /// Sums up the comparison in sentences; those of curves are printed separately.
-fn conclude(compared: &Compared) -> Vec<String> {
+fn conclude(compared: &Compared, form: Form) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for curve in &compared.curves {
         sentences.extend(curve.remarks());
@@ -210,8 +248,9 @@ fn conclude(compared: &Compared) -> Vec<String> {
             sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
         }
     }
-    for row in &compared.left_out {
-        sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
+    // A page has a section for these.
+    if form != Form::Html {
+        sentences.extend(list_unpaired(compared));
     }
     for curve in &compared.curves {
         for check in curve.checks() {

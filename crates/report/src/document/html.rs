@@ -80,12 +80,12 @@ fn render_section(section: &Section) -> Markup {
     html! {
         section.answer[section.is_answer] aria-labelledby=(section.id) {
             h2 #(section.id) { (section.heading) }
-            @for part in &section.blocks { (render_block(part, section.id)) }
+            @for part in &section.blocks { (render_block(part)) }
         }
     }
 }
 
-fn render_block(block: &Block, section_id: &str) -> Markup {
+fn render_block(block: &Block) -> Markup {
     html! {
         @match block {
             Block::Paragraph(text) => { p { (text) } },
@@ -94,7 +94,7 @@ fn render_block(block: &Block, section_id: &str) -> Markup {
             },
             Block::List(items) => { ul { @for item in items { li { (item) } } } },
             Block::Terms(kind, all) => (render_terms(*kind, all)),
-            Block::Table(one) => (table(one, section_id)),
+            Block::Table(one) => (table(one)),
             Block::Pictures(pictures) => (figures(pictures)),
             Block::Page(markup) => (markup),
         }
@@ -134,14 +134,13 @@ fn render_severity(severity: Severity) -> Markup {
 }
 
 /// Writes a table with what is to be known of it.
-pub fn table(table: &Table, section_id: &str) -> Markup {
+pub fn table(table: &Table) -> Markup {
     let sortable = (!table.id.is_empty()).then_some(table.id.as_str());
     html! {
         div {
             (missing_rows(table.rows.len()))
             div.scroll.sortable[sortable.is_some()] id=[sortable] role="region"
-                aria-label=[sortable.is_none().then_some(table.caption.as_str())]
-                aria-labelledby=[sortable.map(|_| section_id)] tabindex="0" {
+                aria-label=(table.caption) tabindex="0" {
                 (laid_out(table))
                 @if table.rows.len() > ROWS_WHOLE_MAX {
                     (script::data(&table.rows[..table.rows.len().min(ROWS_DATA_MAX)]))

@@ -123,10 +123,10 @@ pub fn repeat(campaign: &Campaign) -> Markup {
             h2 #repeat { "How to repeat it" }
             p { "The command, of dfsbench " (campaign.tool_version) ", with seed "
                 code { (campaign.seed) } ":" }
-            pre { code { (campaign.command) } }
+            pre tabindex="0" role="region" aria-label="Command" { code { (campaign.command) } }
             details {
                 summary { "The whole plan, every default written out" }
-                pre { code { (campaign.plan_toml) } }
+                pre tabindex="0" role="region" aria-label="Plan" { code { (campaign.plan_toml) } }
             }
         }
     }

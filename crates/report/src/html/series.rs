@@ -181,8 +181,7 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
 /// The track of the rates, and what it shows in words.
 fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-    let mut track =
-        Track { label: String::new(), lines: vec![], bands: vec![], most, height: RATE };
+    let mut track = Track { most, height: RATE, ..Track::default() };
     for line in lines {
         for (_, rate) in &line.points {
             (least, most) = (least.min(*rate), most.max(*rate));
@@ -222,6 +221,7 @@ fn host_tracks(host: &Telemetry) -> Vec<Track> {
                 bands: Vec::new(),
                 most: if *unit == "%" { 100.0 } else { most },
                 height: HOST,
+                ..Track::default()
             });
         }
     }

@@ -76,7 +76,7 @@ fn render_spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
             summary { "Means, deviation and extremes of each figure, and its trials" }
-            (document::html::table(&spread::table(sheet, SPREADS_MAX), "trials"))
+            (document::html::table(&spread::table(sheet, SPREADS_MAX)))
             @if sheet.rows.len() > SPREADS_MAX {
                 p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has them all." }
             }

@@ -44,7 +44,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #hosts { "Activity of the hosts" }
                 details {
                     summary { "Processors, disks and network, averages over all trials" }
-                    (document::html::table(&table, "hosts"))
+                    (document::html::table(&table))
                 }
             }
         }

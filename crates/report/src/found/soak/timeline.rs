@@ -7,7 +7,7 @@ use maud::html;
 use model::units::Nanos;
 use model::{IntervalStats, Pass, Soak, Trial};
 
-use crate::picture::{Picture, Track};
+use crate::picture::{Picture, TimeAxis, Track};
 use crate::show::counted;
 
 /// Intervals beyond which a line is no finer than a pixel.
@@ -18,6 +18,7 @@ const BAND_SHARE: u64 = 250;
 const BURST_TIMES: f64 = 3.0;
 /// Pixels of a track.
 const HIGH: f64 = 80.0;
+const TIMES: f64 = 110.0;
 const LOW: f64 = 36.0;
 
 /// The picture, where there are intervals.
@@ -87,11 +88,13 @@ fn without_burst(mut track: Track) -> Track {
 
 /// The tracks of a soak, each with the values of all intervals.
 fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
-    let mut lines: [Vec<(u64, f64)>; 5] = Default::default();
+    let mut lines: [Vec<(u64, f64)>; 7] = Default::default();
     for (lasts_ns, interval) in intervals {
         let values = [
             interval.ops as f64 * 1e9 / (*lasts_ns).max(1) as f64,
-            interval.p99_ns as f64 / 1e6,
+            interval.p50_ns as f64,
+            interval.p99_ns as f64,
+            interval.max_ns as f64,
             interval.errors as f64,
             interval.uncommitted as f64,
             interval.rss_bytes as f64 / 1_048_576.0,
@@ -100,14 +103,35 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
             lines[number].push((interval.at_ns, value));
         }
     }
-    let [ops, p99, errors, uncommitted, memory] = lines;
+    let [ops, p50, p99, max, errors, uncommitted, memory] = lines;
     vec![
         without_burst(draw_track("throughput", "op/s", ops, HIGH, bands)),
-        draw_track("p99 of the response time", "ms", p99, HIGH, bands),
+        draw_times([p50, p99, max], bands),
         draw_track("failed ops", "per interval", errors, LOW, bands),
         draw_track("blocks not safe yet", "", uncommitted, LOW, bands),
         draw_track("memory of dfsbench", "MiB", memory, LOW, bands),
     ]
+}
+
+/// The response times of each interval, on a logarithmic axis.
+fn draw_times(lines: [Vec<(u64, f64)>; 3], bands: &[(u64, u64, String)]) -> Track {
+    let (mut quickest_ns, mut slowest_ns) = (u64::MAX, 0);
+    for (_, time_ns) in lines.iter().flatten() {
+        // In an interval without an op nothing was timed.
+        if *time_ns > 0.0 {
+            quickest_ns = quickest_ns.min(*time_ns as u64);
+            slowest_ns = slowest_ns.max(*time_ns as u64);
+        }
+    }
+    Track {
+        label: "response time, logarithmic".to_owned(),
+        lines: lines.into(),
+        bands: bands.to_vec(),
+        times: Some(TimeAxis::new(quickest_ns.min(slowest_ns), slowest_ns)),
+        names: vec!["p50", "p99", "max"],
+        height: TIMES,
+        ..Track::default()
+    }
 }
 
 fn draw_track(
@@ -124,7 +148,8 @@ fn draw_track(
     // Below ten a whole number would hide the difference between tracks.
     let digits = usize::from(most > 0.0 && most < 10.0);
     let label = format!("{name}, 0 to {most:.digits$} {unit}");
-    Track { label, lines: vec![line], bands: bands.to_vec(), most, height }
+    let (lines, bands) = (vec![line], bands.to_vec());
+    Track { label, lines, bands, most, height, ..Track::default() }
 }
 
 /// Intervals with their lengths, several taken together where there are thousands.
