@@ -5,6 +5,8 @@
 //! **Source:** nfs_show_stats() in fs/nfs/super.c and nfs_iostats.h of Linux 6.1; the format calls
 //! itself 1.1.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 
 /// Figures of one mount.
@@ -18,6 +20,8 @@ pub struct MountStats {
     pub read_bytes: u64,
     /// Bytes written to the server by WRITE.
     pub written_bytes: u64,
+    /// Calls of each operation, by its name in capitals.
+    pub calls: BTreeMap<String, u64>,
 }
 
 impl MountStats {
@@ -47,6 +51,11 @@ impl MountStats {
                     };
                     (stats.read_bytes, stats.written_bytes) = (read.parse()?, written.parse()?);
                 }
+                // The rest of the line is times and bytes. WRITE and READ have such lines, too.
+                _ if is_operation(key) => {
+                    let count = value.split_whitespace().next().unwrap_or_default();
+                    stats.calls.insert(key.to_owned(), count.parse()?);
+                }
                 _ => {}
             }
         }
@@ -63,6 +72,12 @@ impl MountStats {
         }
         missing
     }
+}
+
+/// Whether the key of a line is the name of an operation, as in `DELEGRETURN: 1 1 0 ...`.
+fn is_operation(key: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    !key.is_empty() && key.bytes().all(is_part)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! held to a speed: what is checked is behaviour, and the kernel's own counters.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
 
+mod delegations;
 mod hung;
 mod kernel;
 mod lab_checks;

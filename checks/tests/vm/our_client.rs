@@ -8,7 +8,7 @@ use checks::checks;
 use checks::vm::peer::{self, OLD_SERVER, SERVER};
 
 use super::stages::{Stage, run_in};
-use super::{NEW, OLD, xattrs};
+use super::{NEW, OLD, delegations, xattrs};
 
 const UDP: &str = "version=3&proto=udp";
 
@@ -24,6 +24,12 @@ checks! {
     };
     kernel_6_1_sets_extended_attributes_at_our_server: 200 s, {
         run_in(Stage::OurServer, |lab| xattrs::check(lab, OLD))
+    };
+    delegation_of_our_server_v4_1_is_recalled: 200 s, {
+        run_in(Stage::OurServer, |lab| delegations::check(lab, "4.1"))
+    };
+    delegation_of_our_server_v4_2_is_recalled: 200 s, {
+        run_in(Stage::OurServer, |lab| delegations::check(lab, "4.2"))
     };
     our_probe_finds_the_versions: 100 s, {
         run_in(Stage::Udp, |lab| peer::check_probe(lab, &["3", "4.0", "4.1", "4.2"]))
