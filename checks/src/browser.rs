@@ -174,7 +174,7 @@ impl Tab<'_> {
         Ok(())
     }
 
-    /// Presses keys, one after the other: `Tab`, `Enter`, `Space`, `ArrowDown`.
+    /// Presses keys, one after the other: `Tab`, `Enter`, `Space`, `ArrowDown`, `ArrowRight`.
     ///
     /// # Errors
     /// Where the browser has ended.
@@ -184,6 +184,7 @@ impl Tab<'_> {
                 "Tab" => (9, ""),
                 "Enter" => (13, "\r"),
                 "Space" => (32, " "),
+                "ArrowRight" => (39, ""),
                 "ArrowDown" => (40, ""),
                 other => bail!("no such key: {other}"),
             };

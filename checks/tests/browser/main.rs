@@ -40,6 +40,7 @@ checks! {
     the_page_opens_with_table_chart_and_silent_console: 120 s, opens(PAGE.get()?);
     the_page_is_no_blank_picture: 120 s, picture(PAGE.get()?);
     the_page_is_sorted_and_filtered_by_keys: 240 s, page::is_used(&PAGE.get()?.path);
+    a_page_of_a_matrix_is_for_looking: 400 s, page::look_at_a_matrix();
     a_page_of_ten_thousand_runs_opens_at_once: 400 s, page::open_ten_thousand_runs();
     a_view_shows_campaigns_while_they_are_made: 300 s, {
         // Its campaigns must not be those of the page.

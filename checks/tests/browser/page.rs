@@ -15,6 +15,9 @@ use checks::{proc, repo};
 const OPENS_WITHIN_MS: f64 = 1_000.0;
 /// Factor that a machine under load may take longer.
 const LOADED: f64 = 5.0;
+/// So many screens of this height hold the pictures of a matrix.
+const SCREENS_MAX: u64 = 6;
+const SCREEN_PX: u64 = 900;
 const PAGE_BYTES_MAX: u64 = 5_000_000;
 
 /// The rates as they stand below each other, as numbers.
@@ -106,7 +109,7 @@ fn reads(tab: &mut Tab<'_>) -> Result<()> {
 
 /// Opens the page of ten thousand runs, sorts it, and goes to its second part.
 pub fn open_ten_thousand_runs() -> Result<()> {
-    let page = ten_thousand()?;
+    let page = written_by_test("ten_thousand", "ten-thousand.html")?;
     let bytes = std::fs::metadata(&page)?.len();
     ensure!(bytes < PAGE_BYTES_MAX, "the page has {bytes} bytes");
     let mut browser = Browser::start()?;
@@ -135,11 +138,98 @@ pub fn open_ten_thousand_runs() -> Result<()> {
     Ok(())
 }
 
+/// Opens the page of a matrix of 240 runs: pictures in a few screens above all figures, a chooser
+/// that draws them again, cells of maps that are named.
+pub fn look_at_a_matrix() -> Result<()> {
+    let page = written_by_test("a_page_of_a_matrix", "matrix.html")?;
+    let bytes = std::fs::metadata(&page)?.len();
+    let mut browser = Browser::start()?;
+    let mut tab = browser.open_tab()?;
+    tab.resize(1_400)?;
+    tab.open(&format!("file://{}", page.display()))?;
+    let took = "performance.getEntriesByType('navigation')[0].loadEventStart";
+    let took = tab.eval(took)?.as_f64().context("no time")?;
+    // What is out of sight is laid out when it comes into sight, and has its height then.
+    tab.eval(
+        "document.querySelectorAll('figure').forEach((one) => {
+        one.style.contentVisibility = 'visible';
+    })",
+    )?;
+    let top = "Math.ceil(document.querySelector('#figures').getBoundingClientRect().top + scrollY)";
+    let top = tab.eval(top)?.as_u64().context("no position")?;
+    println!("    240 runs: {bytes} bytes, {top} px above all figures, open after {took:.0} ms");
+    ensure!(top <= SCREENS_MAX * SCREEN_PX, "{top} px lie above all figures");
+    ensure!(took < OPENS_WITHIN_MS * LOADED, "the page opened after {took:.0} ms");
+    chooses(&mut tab)?;
+    names_cells(&mut tab)?;
+    reads(&mut tab)?;
+    let console = tab.console_messages();
+    ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
+    Ok(())
+}
+
+/// Chooses what the panels show, by keys and by value.
+fn chooses(tab: &mut Tab<'_>) -> Result<()> {
+    let panels = "document.querySelectorAll('.facets svg').length";
+    tab.expect(panels, &json!(20))?;
+    // The first choice is the height: one key further it is the median of the response times.
+    tab.eval("document.querySelector('.chooser select').focus()")?;
+    tab.press_keys(&["ArrowDown"])?;
+    tab.expect("document.querySelector('.chooser select').value", &json!("p50"))?;
+    tab.expect(
+        "document.querySelector('.facets title').textContent",
+        &json!("stream write: p50 by workers, durability none, io_size 4 KiB"),
+    )?;
+    let choose = |name: &str, value: &str| {
+        format!(
+            "(() => {{
+                const select = [...document.querySelectorAll('.chooser label')]
+                    .find((label) => label.textContent.startsWith('{name} ')).firstElementChild;
+                select.value = '{value}';
+                select.dispatchEvent(new Event('change'));
+            }})()"
+        )
+    };
+    for (name, value) in [("y", "rate"), ("x", "io_size"), ("columns", "workers"), ("rows", "")] {
+        tab.eval(&choose(name, value))?;
+    }
+    tab.expect(panels, &json!(8))?;
+    let status = "document.querySelector('.explore [role=status]').textContent";
+    tab.expect(
+        status,
+        &json!("stream write: 4 panels of 240 results; stream read: 4 panels of 240 results"),
+    )?;
+    // By response time each result is a point, and nothing is joined.
+    tab.eval(&choose("x", "p99"))?;
+    tab.expect("document.querySelectorAll('.facets .point').length", &json!(480))?;
+    tab.expect("document.querySelectorAll('.facets .line').length", &json!(0))?;
+    tab.eval(&choose("x", "queue_depth"))?;
+    let without = tab.eval(status)?;
+    let without = without.as_str().context("no status")?;
+    ensure!(without.contains("120 have no value of a chosen setting"), "{without}");
+    Ok(())
+}
+
+/// Steps through a map by keys; the line below it says which combination a cell is.
+fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
+    tab.eval("document.querySelector('.map .pick').focus()")?;
+    tab.press_keys(&["ArrowRight", "ArrowDown"])?;
+    let name = "posix stream write, workers 2, io_size 16 KiB, durability none: ";
+    for text in [
+        "document.activeElement.getAttribute('aria-label')",
+        "document.querySelector('.readout').textContent",
+    ] {
+        let found = tab.eval(text)?;
+        ensure!(found.as_str().is_some_and(|found| found.starts_with(name)), "{text} is {found}");
+    }
+    tab.expect("document.querySelectorAll('.map [tabindex=\"0\"]').length", &json!(2))
+}
+
 /// The page that a test of `report` writes. Built as a part of the workspace, it is the build
 /// that all tests are made of; of the one crate, crates below it would be built again.
-fn ten_thousand() -> Result<PathBuf> {
+fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
     let mut test = Command::new("cargo");
-    test.args(["test", "-q", "--workspace", "--test", "many", "ten_thousand"]);
+    test.args(["test", "-q", "--workspace", "--test", "many", test_name]);
     proc::capture_stdout(test.current_dir(repo::root()))?;
-    Ok(repo::target_folder().join("tmp/ten-thousand.html"))
+    Ok(repo::target_folder().join("tmp").join(file))
 }

@@ -8,6 +8,7 @@
 mod conditions;
 mod curves;
 mod ends;
+mod explore;
 mod factors;
 pub mod files;
 mod heat;
@@ -15,9 +16,11 @@ mod levels;
 mod load;
 mod quantiles;
 mod rates;
+mod scatter;
 mod series;
 mod times;
 mod trials;
+mod varied;
 mod watched;
 
 use maud::{Markup, html};
@@ -28,14 +31,19 @@ use crate::show;
 
 pub use conditions::{experiment, facts};
 
-/// Renders the part before the table of figures.
+/// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
+/// all of them, of other campaigns a bar for each row.
 pub fn before_figures(sheet: &Sheet<'_>) -> Markup {
     // An answer to a question has pictures of its own: the rates of a load curve, say, are the
     // loads that were offered.
     match sheet.campaign.question {
         Question::Figures => html! {
-            (rates::section(sheet))
-            (curves::section(sheet))
+            (explore::section(sheet))
+            (scatter::section(sheet))
+            @if !is_large_matrix(sheet) {
+                (rates::section(sheet))
+                (curves::section(sheet))
+            }
             (heat::section(sheet))
             (factors::section(sheet))
         },
@@ -52,6 +60,10 @@ pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
     // The timeline of a soak has the rates of all its segments.
     let has_own_timeline = matches!(question, Question::Soak(_));
     html! {
+        @if is_large_matrix(sheet) {
+            (rates::section(sheet))
+            (curves::section(sheet))
+        }
         @if !has_own_times {
             (times::section(sheet))
             (load::section(sheet))
@@ -60,6 +72,12 @@ pub fn after_figures(sheet: &Sheet<'_>) -> Markup {
         @if !has_own_timeline { (series::section(sheet)) }
         (watched::section(sheet))
     }
+}
+
+fn is_large_matrix(sheet: &Sheet<'_>) -> bool {
+    sheet.campaign.question == Question::Figures
+        && sheet.rows.len() > ends::ROWS_MAX
+        && explore::is_matrix(sheet)
 }
 
 /// Renders the end of the page.

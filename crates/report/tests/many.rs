@@ -6,7 +6,7 @@ use std::fs;
 
 use campaigns::{many, matrix};
 use model::Workload;
-use report::{Format, render};
+use report::{FactorEffects, Format, render};
 
 /// A page that browsers open at once.
 const PAGE_BYTES_MAX: usize = 5_000_000;
@@ -38,11 +38,45 @@ fn a_page_of_a_matrix_is_small() {
             assert!(name.contains(part), "{part} is not in {name}");
         }
     }
-    for id in ["answer", "maps", "figures", "trials"] {
+    assert_dominant_factors_make_the_panels(&page);
+    // Each result of both passes as a point, and each trial counted.
+    let scatter = page.split("<h2 id=\"scatter\">").nth(1).unwrap();
+    let scatter = scatter.split("</section>").next().unwrap();
+    assert_eq!(scatter.matches(", p99 ").count(), 480);
+    assert_eq!(page.matches(">80 % of 360 trials<").count(), 4);
+    for id in ["answer", "explore", "scatter", "spread", "maps", "figures", "trials"] {
         assert!(page.contains(&format!("<li><a href=\"#{id}\">")), "{id} is not in the contents");
     }
     // The browser group opens it.
     fs::write(format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
+}
+
+/// The panels of each pass go by the two settings that explain most of its variance.
+fn assert_dominant_factors_make_the_panels(page: &str) {
+    for pass in FactorEffects::of(&matrix()).passes {
+        let effects = pass.found.as_ref().unwrap_or_else(|_| panic!("{}: no effects", pass.name));
+        let mut dominant = Vec::new();
+        for effect in &effects.factors {
+            dominant.push(pass.factors[effect.factor].name);
+        }
+        dominant.retain(|name| *name != "target");
+        dominant[..2].sort_by_key(|name| *name == "durability");
+        let panels = format!(
+            "data-pass=\"{}\" data-x=\"workers\" data-colour=\"target\" data-columns=\"{}\" \
+             data-rows=\"{}\"",
+            pass.name, dominant[0], dominant[1]
+        );
+        assert!(page.contains(&panels), "{panels} is not in the page");
+    }
+    assert_eq!(page.matches("<figcaption>durability sync, io_size 64 KiB<").count(), 2);
+}
+
+#[test]
+fn one_factor_makes_no_panels() {
+    let page = render(&many(10, Workload::Mixed, 3), Format::Html);
+    for id in ["explore", "scatter", "spread", "maps"] {
+        assert!(!page.contains(&format!("<h2 id=\"{id}\"")), "{id} is in the page");
+    }
 }
 
 #[test]

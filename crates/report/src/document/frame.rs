@@ -14,7 +14,7 @@ const STYLE: &str = concat!(
     include_str!("../html/page.css"),
     include_str!("../html/pictures.css")
 );
-const SCRIPT: &str = include_str!("../html/page.js");
+const SCRIPT: &str = concat!(include_str!("../html/explore.js"), include_str!("../html/page.js"));
 
 /// How a page is framed.
 pub struct Frame<'a> {

@@ -105,11 +105,7 @@ fn draw_curve(
     if series.is_empty() {
         return None;
     }
-    // The topmost label has the unit.
-    let mut y_ticks = axis.ticks();
-    if let Some((_, label)) = y_ticks.last_mut() {
-        *label = format!("{label} {}", axis.unit);
-    }
+    let y_ticks = axis.ticks_with_unit();
     let (x_ticks, x_name) = (levels.ticks(), levels.title());
     let plot = Plot { about, x_ticks, x_name, y_ticks, upright: None, series };
     let mut notes = Vec::new();

@@ -6,7 +6,7 @@ use crate::rate_metric::RateMetric;
 use crate::sheet::Row;
 
 /// So many rows are drawn one by one.
-const ROWS_MAX: usize = 40;
+pub const ROWS_MAX: usize = 40;
 /// So many of each end where there are more.
 const END: usize = 6;
 

@@ -3,7 +3,7 @@
 //! Each is an SVG that needs nothing else: its colours, those of the light page, are written into
 //! its style, since most programs that draw SVG know no variables.
 
-use super::{curves, factors, heat, load, quantiles, rates, series, times};
+use super::{curves, factors, heat, load, quantiles, rates, scatter, series, times};
 use crate::found;
 use crate::grid::clean;
 use crate::picture::Picture;
@@ -16,10 +16,12 @@ const WIDTH: u32 = 760;
 
 /// Every picture of a campaign: a name for its file, without an ending, and its content.
 pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
-    let kinds: [fn(&Sheet<'_>) -> Vec<Picture>; 8] = [
+    let kinds: [fn(&Sheet<'_>) -> Vec<Picture>; 10] = [
         rates::pictures,
         curves::pictures,
         heat::pictures,
+        scatter::pictures,
+        scatter::spreads,
         factors::pictures,
         times::pictures,
         load::pictures,

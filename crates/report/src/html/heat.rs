@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use model::Pass;
 
+use super::varied::Varied;
 use crate::picture::RateAxis;
 use crate::picture::{About, Picture, cut, figures, percent};
-use crate::quantity::quantity;
 use crate::rate_metric::RateMetric;
-use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
+use crate::sheet::{Row, Sheet};
 
 /// Fewer cells are a comparison of bars.
 const CELLS_MIN: usize = 6;
@@ -28,13 +28,6 @@ const HEAD: f64 = 34.0;
 const SIDE: f64 = 20.0;
 /// How dark the darkest cell is: text remains readable on it.
 const DARKEST: f64 = 0.45;
-
-/// A factor and its levels.
-struct Factor {
-    column: usize,
-    name: &'static str,
-    levels: Vec<String>,
-}
 
 /// A cell of the map.
 struct HeatCell {
@@ -68,9 +61,9 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             continue;
         }
         rows.retain(|row| row.counts());
-        let mut factors = mapped_factors(sheet, &rows);
-        // The finest two, the finer one across.
-        factors.sort_by_key(|factor| std::cmp::Reverse(factor.levels.len()));
+        let mut factors = Varied::all(sheet, &rows, &[]);
+        factors.retain(|factor| !factor.is_target() && factor.levels.len() <= LEVELS_MAX);
+        // They stand in the order of their levels: the finest two, the finer one across.
         if let [across, down, ..] = &factors[..]
             && across.levels.len() * down.levels.len() >= CELLS_MIN
         {
@@ -82,47 +75,12 @@ pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-/// The settings that vary among these rows, each with few enough levels.
-fn mapped_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Factor> {
-    let mut factors = Vec::new();
-    for (column, name) in sheet.columns.iter().enumerate() {
-        let mut levels: Vec<String> = Vec::new();
-        for row in rows {
-            let value = &row.values[column];
-            if value != NOT_APPLICABLE && !levels.contains(value) {
-                levels.push(value.clone());
-            }
-            if levels.len() > LEVELS_MAX {
-                break;
-            }
-        }
-        // Levels that are all numbers stand in their order, others in that of the campaign.
-        if levels.iter().all(|level| quantity(name, level).is_some()) {
-            levels.sort_by(|a, b| {
-                let [a, b] = [a, b].map(|level| quantity(name, level).unwrap_or_default());
-                a.total_cmp(&b)
-            });
-        }
-        if (2..=LEVELS_MAX).contains(&levels.len()) {
-            factors.push(Factor { column, name, levels });
-        }
-    }
-    factors
-}
-
-impl Factor {
-    /// The number of a row's level among the levels.
-    fn level_of(&self, row: &Row<'_>) -> Option<usize> {
-        self.levels.iter().position(|level| *level == row.values[self.column])
-    }
-}
-
 fn heat_map(
     sheet: &Sheet<'_>,
     id: String,
     name: &str,
     rows: &[&Row<'_>],
-    [across, down]: [&Factor; 2],
+    [across, down]: [&Varied; 2],
 ) -> Picture {
     let metric = RateMetric::of(rows[0].judged.pass, rows.iter().copied());
     let best = best_cells(sheet, metric, rows, [across, down]);
@@ -154,7 +112,7 @@ fn best_cells(
     sheet: &Sheet<'_>,
     metric: RateMetric,
     rows: &[&Row<'_>],
-    [across, down]: [&Factor; 2],
+    [across, down]: [&Varied; 2],
 ) -> Vec<Vec<Option<HeatCell>>> {
     let mut cells = Vec::new();
     for y in 0..down.levels.len() {
@@ -186,7 +144,7 @@ fn best_cell(sheet: &Sheet<'_>, metric: RateMetric, rows: &[&Row<'_>]) -> Option
 
 fn draw_map(
     about: &About,
-    [across, down]: [&Factor; 2],
+    [across, down]: [&Varied; 2],
     best: &[Vec<Option<HeatCell>>],
     axis: &RateAxis,
 ) -> Markup {
@@ -197,7 +155,7 @@ fn draw_map(
     let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
     let middle = |x: usize| percent(left(x) + wide / 2.0);
     html! {
-        svg.chart role="img" width="100%" height=(height)
+        svg.chart.map role="img" width="100%" height=(height)
             aria-labelledby=(title) aria-describedby=(description) {
             title id=(title) { (about.title) }
             desc id=(description) { (about.description) }

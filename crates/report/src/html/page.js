@@ -100,12 +100,16 @@
     return labelled(name, select);
   };
 
+  // The rows of each table, for the chooser of the panels.
+  const tables = {};
+
   const enhance = (part, states) => {
     const table = part.querySelector('table');
     const [body, heads] = [table.tBodies[0], [...table.tHead.rows[0].cells]];
     const names = heads.map((head) => head.textContent.trim());
     const all = gathered(part, body, heads);
     if (all.length < 2) return;
+    tables[part.id] = { names, heads, all };
     const state = (states[part.id] ??= { filters: {}, text: '', by: null, down: false, page: 0 });
     const bar = make('div', 'filters');
     bar.setAttribute('role', 'group');
@@ -188,7 +192,12 @@
 
   // What a view that is live calls again for a table that has changed.
   const states = {};
-  const begin = () => document.querySelectorAll('.sortable').forEach((part) => enhance(part, states));
-  window.dfsbench = { begin };
+  const begin = () => {
+    document.querySelectorAll('.sortable').forEach((part) => enhance(part, states));
+    const tools = { make, quantity, order, labelled };
+    window.dfsbench.nameCells(tools);
+    window.dfsbench.explore(tables['figures-0'], tools, states);
+  };
+  window.dfsbench.begin = begin;
   begin();
 })();

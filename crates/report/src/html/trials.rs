@@ -12,6 +12,8 @@ use crate::{document, spread};
 
 /// So many lines are shown trial by trial: some 700 bytes each, of the 5 MB that a page may have.
 const LINES_MAX: usize = 1_500;
+/// Of more runs than this the list itself is folded away.
+const RUNS_UNFOLDED: usize = 24;
 /// So many rows tell how their trials lie.
 const SPREADS_MAX: usize = 500;
 
@@ -28,8 +30,13 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 }
                 (render_spreads(sheet))
                 @let shown = count_shown_runs(sheet.campaign);
-                @for (run, factors) in sheet.campaign.runs[..shown].iter().zip(run_factors(sheet)) {
-                    (render_run(run, &factors))
+                @if shown > RUNS_UNFOLDED {
+                    details {
+                        summary { "Trial by trial, " (counted(shown, "run")) }
+                        div.folded { (render_runs(sheet, shown)) }
+                    }
+                } @else {
+                    (render_runs(sheet, shown))
                 }
                 @if shown < sheet.campaign.runs.len() {
                     p.legend {
@@ -38,6 +45,14 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+fn render_runs(sheet: &Sheet<'_>, shown: usize) -> Markup {
+    html! {
+        @for (run, factors) in sheet.campaign.runs[..shown].iter().zip(run_factors(sheet)) {
+            (render_run(run, &factors))
         }
     }
 }

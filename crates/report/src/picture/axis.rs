@@ -61,6 +61,15 @@ impl RateAxis {
     pub fn ticks(&self) -> Vec<Tick> {
         even_ticks(self.end / self.divisor)
     }
+
+    /// The same ticks; the topmost one has the unit.
+    pub fn ticks_with_unit(&self) -> Vec<Tick> {
+        let mut ticks = self.ticks();
+        if let Some((_, label)) = ticks.last_mut() {
+            *label = format!("{label} {}", self.unit);
+        }
+        ticks
+    }
 }
 
 /// About five ticks at round numbers from 0 to an end.

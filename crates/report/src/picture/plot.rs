@@ -170,17 +170,27 @@ impl Series {
 }
 
 impl Plot {
-    /// Draws the plot.
+    /// Draws the plot with its legend.
     pub fn picture(self, caption: String, notes: Vec<String>) -> Picture {
         // The legend lies below the ground, so its lines decide the height.
         let mut lines = self.standings().len();
         for series in &self.series {
             lines += series.lines().len();
         }
-        let height = TOP + GROUND + AXIS + LINE * (lines as f64 + 0.3);
+        let svg = self.draw(LINE * (lines as f64 + 0.3), &self.legend());
+        Picture { id: self.about.id, caption, svg, notes }
+    }
+
+    /// Draws the plot alone, as one of several that share a legend.
+    pub fn panel(&self) -> Markup {
+        self.draw(0.0, &Markup::default())
+    }
+
+    fn draw(&self, legend_height: f64, legend: &Markup) -> Markup {
+        let height = TOP + GROUND + AXIS + legend_height;
         let (title, description) =
             (format!("{}-title", self.about.id), format!("{}-desc", self.about.id));
-        let svg = html! {
+        html! {
             svg.chart role="img" width="100%" height=(height)
                 aria-labelledby=(title) aria-describedby=(description) {
                 title id=(title) { (self.about.title) }
@@ -192,10 +202,9 @@ impl Plot {
                     (draw_line(number, series))
                 }
                 (self.scale())
-                (self.legend())
+                (legend)
             }
-        };
-        Picture { id: self.about.id, caption, svg, notes }
+        }
     }
 
     /// The kinds of points besides those that count, each once: they need a legend.
@@ -274,6 +283,18 @@ impl Plot {
                     path.mark.unfilled.any d=(shape) {}
                 }
                 text.factors x="36" y=(format!("{base:.1}")) { (text) }
+            }
+        }
+    }
+}
+
+/// Draws the line and the mark of a series, for a legend of several plots.
+pub fn key(number: usize) -> Markup {
+    html! {
+        svg width="28" height="14" aria-hidden="true" {
+            g.lines transform="translate(0 7)" {
+                line.{ "line s" (number) } x1="0" x2="28" y1="0" y2="0" {}
+                path.{ "mark s" (number) } transform="translate(14 0)" d=(MARKS[number]) {}
             }
         }
     }
