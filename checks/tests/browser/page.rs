@@ -170,7 +170,7 @@ pub fn look_at_a_matrix() -> Result<()> {
 
 /// Chooses what the panels show, by keys and by value.
 fn chooses(tab: &mut Tab<'_>) -> Result<()> {
-    let panels = "document.querySelectorAll('.facets svg').length";
+    let panels = "document.querySelectorAll('.facets .chart').length";
     tab.expect(panels, &json!(20))?;
     // The first choice is the height: one key further it is the median of the response times.
     tab.eval("document.querySelector('.chooser select').focus()")?;

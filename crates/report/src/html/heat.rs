@@ -44,7 +44,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="maps" {
                 h2 #maps { "Two factors at once" }
                 p.legend {
-                    "The median of each pair of levels, darker where it is faster; where further \
+                    "The median of each pair of levels, the stronger the colour the faster; where further \
                      settings vary, the best under any of them."
                 }
                 (figures(&drawn))

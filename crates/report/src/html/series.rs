@@ -8,8 +8,7 @@ use maud::{Markup, html};
 use model::units::Nanos;
 use model::{Pass, PassResult, Stall, Telemetry};
 
-use crate::picture::Picture;
-use crate::picture::Track;
+use crate::picture::{Picture, Track, figures};
 use crate::sheet::{Row, Sheet};
 use crate::show::counted;
 use crate::watched::Watched;
@@ -50,15 +49,10 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
                 h2 #series { "Time series" }
                 p.legend {
                     "The rate in each interval, a line for each trial, after ramp and warm-up. "
-                    "Bands are times in which workers ended nothing. Below, what the hosts did in \
+                    "Bands are times in which workers ended nothing; the longest are in front. Below, what the hosts did in \
                      the first trial that was watched."
                 }
-                @for picture in &drawn {
-                    figure {
-                        figcaption { (picture.caption) }
-                        (picture.svg)
-                    }
-                }
+                (figures(&drawn))
                 @if all > ROWS_MAX {
                     p.legend { (counted(all - ROWS_MAX, "more row")) ": see JSON" }
                 }
@@ -69,8 +63,11 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The pictures alone.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    // Of many rows those with the longest stalls are drawn, in front.
+    let mut rows: Vec<&Row<'_>> = sheet.rows.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(longest_stall_ns(row)));
     let mut drawn = Vec::new();
-    for row in &sheet.rows {
+    for row in rows {
         let lines = trial_lines(row);
         if drawn.len() < ROWS_MAX && !lines.is_empty() {
             drawn.push(draw_series(drawn.len(), sheet.name(row), row, &lines));
@@ -92,6 +89,17 @@ fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
         results.extend(trial.passes.iter().filter(|result| result.pass == row.judged.pass));
     }
     results
+}
+
+/// The longest stall in any trial of a row; 0 without one.
+fn longest_stall_ns(row: &Row<'_>) -> u64 {
+    let mut longest_ns = 0;
+    for result in pass_results(row) {
+        if let Some(stalls) = result.scope.stalls {
+            longest_ns = longest_ns.max(stalls.longest.lasts_ns);
+        }
+    }
+    longest_ns
 }
 
 fn trial_lines(row: &Row<'_>) -> Vec<Line> {
