@@ -12,7 +12,7 @@ use crate::{document, spread};
 
 /// So many lines are shown trial by trial: some 700 bytes each, of the 5 MB that a page may have.
 const LINES_MAX: usize = 1_500;
-/// Of more runs than this the list itself is folded away.
+/// The number of runs from which on their list is folded away.
 const RUNS_UNFOLDED: usize = 24;
 /// So many rows tell how their trials lie.
 const SPREADS_MAX: usize = 500;
