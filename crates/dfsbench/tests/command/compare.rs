@@ -137,6 +137,12 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
 fn factors_are_ranked() {
     let rig = Rig::new();
     campaign(&rig, "dfsbench.db", &["--queue-depth", "1,32", "--read-percent", "30,70"]);
+    // A busy machine may make any trial slow; a depth of 1 takes 100 times as long all the same.
+    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    let slow = "UPDATE passes SET window_ns = window_ns * 100 WHERE trial_id IN (SELECT t.id FROM \
+                trials t JOIN settings s ON s.run_id = t.run_id \
+                WHERE s.name = 'queue_depth' AND s.value = '1')";
+    assert_eq!(db.execute(slow, []).unwrap(), 8);
     let end = rig.run(&["factors"]);
     assert_eq!(end.code, 0, "{end:?}");
     let depth = end.stdout.find("queue_depth").unwrap();
