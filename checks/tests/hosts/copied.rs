@@ -37,7 +37,7 @@ fn works(lab: &Lab, config: &str) -> Result<(Option<String>, String)> {
     if results.exists() {
         fs::remove_file(&results)?;
     }
-    let output = run(lab, config, &lab.program())?;
+    let output = run(lab, config, &Lab::program())?;
     ensure!(output.status.code() == Some(0), "{config}: {output:?}");
     let report: Value = serde_json::from_slice(&OURS.report(&results, "json")?)?;
     let trials = report["runs"][0]["trials"].as_array().context("no trials")?;
@@ -66,7 +66,7 @@ pub fn once(lab: &Lab) -> Result<()> {
     println!("  {fact}");
     let (sent, there) = read_sizes(&fact).with_context(|| fact.clone())?;
     ensure!(sent < 0.5 * there, "{fact}");
-    let file = lab.program().metadata()?.len() as f64 / f64::from(1 << 20);
+    let file = Lab::program().metadata()?.len() as f64 / f64::from(1 << 20);
     ensure!(there < 0.6 * file, "{fact}, of {file} MiB");
     // Without gzip the host gets the program as it runs there.
     lab.run_on(0, &["mount", "--bind", "/dev/null", "/usr/bin/gzip"])?;
@@ -74,7 +74,7 @@ pub fn once(lab: &Lab) -> Result<()> {
     lab.run_on(0, &["umount", "/usr/bin/gzip"])?;
     let fact = plain?.0.context("no fact about the copy")?;
     ensure!(read_sizes(&fact).is_some_and(|(sent, there)| (sent - there).abs() < 0.2), "{fact}");
-    let installed = lab.program();
+    let installed = Lab::program();
     let folder = installed.parent().context("the program has a folder")?.display().to_string();
     lab.run_on(0, &["mount", "--bind", &folder, "/usr/local/bin"])?;
     let there = works(lab, "config");
@@ -86,7 +86,7 @@ pub fn once(lab: &Lab) -> Result<()> {
 
 /// Each cause has its own words, and the advice works where it can be followed here.
 pub fn refused(lab: &Lab) -> Result<()> {
-    let program = lab.program();
+    let program = Lab::program();
     let mount_tmp = |options: &str| lab.run_on(0, &["mount", "-o", options, "/tmp"]);
     mount_tmp("remount,noexec")?;
     let noexec = fails(

@@ -110,7 +110,7 @@ impl Lab {
     }
 
     /// Returns the program that is put on hosts.
-    pub fn program(&self) -> PathBuf {
+    pub fn program() -> PathBuf {
         OURS.command().get_program().into()
     }
 
@@ -151,7 +151,7 @@ impl Lab {
         fs::write(&plan, PLAN.replace("CONFIG", &config).replace("WORK", work))?;
         let program = OURS.command();
         let mut command = self.near(&program.get_program().to_string_lossy());
-        command.env("DFSBENCH_AGENT_BINARY", self.program());
+        command.env("DFSBENCH_AGENT_BINARY", Self::program());
         command.env("NO_COLOR", "1").arg("run").arg(&plan).arg("--quiet").arg("--results");
         command.arg(self.folder.path().join("results.db"));
         Ok(command)

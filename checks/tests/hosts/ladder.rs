@@ -27,7 +27,7 @@ fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
     let _ = fs::remove_file(at("ladder.db"));
     let program = OURS.command().get_program().to_string_lossy().into_owned();
     let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
+    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
     command.args([name, &at("ladder.toml"), "--quiet", "--format", "json"]);
     command.args(["--results", &at("ladder.db"), "--trials", "1"]);
     Ok(command)
@@ -64,7 +64,7 @@ pub fn cleaned(lab: &Lab) -> Result<()> {
     ensure!(serves(lab)?, "nothing was left to restore");
     let program = OURS.command().get_program().to_string_lossy().into_owned();
     let mut clean = lab.near(&program);
-    clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
+    clean.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
     clean.args(["clean", &lab.folder.path().join("ladder.toml").display().to_string()]);
     let text = proc::capture_text(&mut clean)?;
     ensure!(text.contains("server: restored: ") && text.contains(" serve --port "), "{text}");

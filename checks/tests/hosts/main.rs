@@ -154,7 +154,7 @@ fn cleaned(lab: &Lab) -> Result<()> {
     let clean = |words: &[&str]| -> Result<String> {
         let program = OURS.command().get_program().to_string_lossy().into_owned();
         let mut command = lab.near(&program);
-        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
+        command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
         proc::capture_text(command.arg("clean").args(words))
     };
     let text = clean(&[&plan])?;

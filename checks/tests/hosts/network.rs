@@ -18,7 +18,7 @@ fn command(lab: &Lab) -> Result<Command> {
     fs::write(at("network.toml"), PLAN.replace("CONFIG", &at("config")))?;
     let program = OURS.command().get_program().to_string_lossy().into_owned();
     let mut command = lab.near(&program);
-    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", lab.program());
+    command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Lab::program());
     command.args(["run", &at("network.toml"), "--quiet", "--format", "csv", "--results"]);
     command.arg(at("network.db"));
     Ok(command)
