@@ -222,6 +222,16 @@ impl Tab<'_> {
         self.browser.events.iter().filter(loud).map(Value::to_string).collect()
     }
 
+    /// Checks that the console has only mere information.
+    ///
+    /// # Errors
+    /// Names what it says.
+    pub fn expect_silent_console(&self) -> Result<()> {
+        let console = self.console_messages();
+        ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
+        Ok(())
+    }
+
     fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.browser.call(Some(&self.session), method, params)
     }

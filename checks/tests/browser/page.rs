@@ -34,9 +34,7 @@ pub fn is_used(page: &Path) -> Result<()> {
     sorts(&mut tab)?;
     filters(&mut tab)?;
     reads(&mut tab)?;
-    let console = tab.console_messages();
-    ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
-    Ok(())
+    tab.expect_silent_console()
 }
 
 /// Tabs from the start of the page to the head "rate", and presses it.
@@ -65,21 +63,24 @@ fn sorts(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(head, &json!("none"))
 }
 
+/// Chooses a value in the list of this label, which is in the bar of filters or of the chooser.
+fn choose(tab: &mut Tab<'_>, bar: &str, label: &str, value: &str) -> Result<()> {
+    tab.eval(&format!(
+        "(() => {{
+            const select = [...document.querySelectorAll('{bar} label')]
+                .find((label) => label.textContent.startsWith('{label} ')).firstElementChild;
+            select.value = '{value}';
+            select.dispatchEvent(new Event('change'));
+        }})()"
+    ))?;
+    Ok(())
+}
+
 /// Filters by a factor and by a word, and says how many rows are left.
 fn filters(tab: &mut Tab<'_>) -> Result<()> {
     let rows = "document.querySelectorAll('.sortable tbody tr').length";
     let all = tab.eval(rows)?;
-    let choose = |level: &str| {
-        format!(
-            "(() => {{
-                const select = [...document.querySelectorAll('.filters label')]
-                    .find((label) => label.textContent.startsWith('target ')).firstElementChild;
-                select.value = '{level}';
-                select.dispatchEvent(new Event('change'));
-            }})()"
-        )
-    };
-    tab.eval(&choose("nfs"))?;
+    choose(tab, ".filters", "target", "nfs")?;
     let names = "[...new Set([...document.querySelectorAll('.sortable tbody th')]
         .map((cell) => cell.textContent))].join()";
     tab.expect(names, &json!("nfs"))?;
@@ -90,7 +91,7 @@ fn filters(tab: &mut Tab<'_>) -> Result<()> {
         "document.querySelector('[role=status]:not(.explore *)').textContent",
         &json!(status),
     )?;
-    tab.eval(&choose(""))?;
+    choose(tab, ".filters", "target", "")?;
     tab.expect(rows, &all)
 }
 
@@ -132,8 +133,7 @@ pub fn open_ten_thousand_runs() -> Result<()> {
             "document.querySelector('[role=status]:not(.explore *)').textContent",
             &json!("rows 201 to 400 of 10,000 rows, by rate, rising"),
         )?;
-        let console = tab.console_messages();
-        ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
+        tab.expect_silent_console()?;
     }
     let verdict = if best > OPENS_WITHIN_MS { " (the machine is busy)" } else { "" };
     println!("    10,000 runs: {bytes} bytes, open after {best:.0} ms{verdict}");
@@ -166,9 +166,7 @@ pub fn look_at_a_matrix() -> Result<()> {
     chooses(&mut tab)?;
     names_cells(&mut tab)?;
     reads(&mut tab)?;
-    let console = tab.console_messages();
-    ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
-    Ok(())
+    tab.expect_silent_console()
 }
 
 /// Chooses what the panels show, by keys and by value.
@@ -183,18 +181,8 @@ fn chooses(tab: &mut Tab<'_>) -> Result<()> {
         "document.querySelector('.facets title').textContent",
         &json!("stream write: p50 by workers, durability none, io_size 4 KiB"),
     )?;
-    let choose = |name: &str, value: &str| {
-        format!(
-            "(() => {{
-                const select = [...document.querySelectorAll('.chooser label')]
-                    .find((label) => label.textContent.startsWith('{name} ')).firstElementChild;
-                select.value = '{value}';
-                select.dispatchEvent(new Event('change'));
-            }})()"
-        )
-    };
     for (name, value) in [("y", "rate"), ("x", "io_size"), ("columns", "workers"), ("rows", "")] {
-        tab.eval(&choose(name, value))?;
+        choose(tab, ".chooser", name, value)?;
     }
     tab.expect(panels, &json!(8))?;
     let status = "document.querySelector('.explore [role=status]').textContent";
@@ -203,10 +191,10 @@ fn chooses(tab: &mut Tab<'_>) -> Result<()> {
         &json!("stream write: 4 panels of 240 results; stream read: 4 panels of 240 results"),
     )?;
     // By response time each result is a point, and nothing is joined.
-    tab.eval(&choose("x", "p99"))?;
+    choose(tab, ".chooser", "x", "p99")?;
     tab.expect("document.querySelectorAll('.facets .point').length", &json!(480))?;
     tab.expect("document.querySelectorAll('.facets .line').length", &json!(0))?;
-    tab.eval(&choose("x", "queue_depth"))?;
+    choose(tab, ".chooser", "x", "queue_depth")?;
     let without = tab.eval(status)?;
     let without = without.as_str().context("no status")?;
     ensure!(without.contains("120 have no value of a chosen setting"), "{without}");

@@ -49,7 +49,5 @@ pub fn is_live(results: &Path) -> Result<()> {
         "document.querySelector('h1 ~ .meta') !== null && !!document.querySelector('#answer')",
     )?;
     tab.wait_for("document.querySelectorAll('svg.chart').length > 0")?;
-    let console = tab.console_messages();
-    ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));
-    Ok(())
+    tab.expect_silent_console()
 }

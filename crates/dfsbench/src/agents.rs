@@ -228,24 +228,25 @@ pub fn state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/dfsbench");
     }
-    let state = match (absolute_path("XDG_STATE_HOME"), absolute_path("HOME")) {
-        (Some(state), _) => state,
-        (None, Some(home)) => home.join(".local/state"),
-        (None, None) => std::env::temp_dir(),
-    };
-    state.join("dfsbench")
+    user_dir("XDG_STATE_HOME", ".local/state")
+        .unwrap_or_else(|| std::env::temp_dir().join("dfsbench"))
 }
 
 /// Returns the directory for what can be made again: compressed programs.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
 fn cache_dir() -> Option<PathBuf> {
-    let cache = match (absolute_path("XDG_CACHE_HOME"), absolute_path("HOME")) {
-        (Some(cache), _) => cache,
-        (None, Some(home)) => home.join(".cache"),
-        (None, None) => return None,
+    user_dir("XDG_CACHE_HOME", ".cache")
+}
+
+/// Returns our directory below that of a variable, else below the usual place in the home;
+/// `None` without a home.
+fn user_dir(variable: &str, usual: &str) -> Option<PathBuf> {
+    let base = match absolute_path(variable) {
+        Some(base) => base,
+        None => absolute_path("HOME")?.join(usual),
     };
-    Some(cache.join("dfsbench"))
+    Some(base.join("dfsbench"))
 }
 
 /// Reads a path from the environment; the specification says that relative ones are ignored.

@@ -1,7 +1,7 @@
 //! Bytes that are sent to a host: the first of a file, of which the very first may be replaced.
 
 use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
@@ -65,13 +65,8 @@ impl Read for ContentReader {
 /// Those of the reader.
 pub(super) fn hash_of(reader: &mut impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 1 << 17];
-    loop {
-        match reader.read(&mut chunk)? {
-            0 => return Ok(to_hexadecimal(&hasher.finalize())),
-            count => hasher.write_all(&chunk[..count])?,
-        }
-    }
+    io::copy(reader, &mut hasher)?;
+    Ok(to_hexadecimal(&hasher.finalize()))
 }
 
 fn to_hexadecimal(bytes: &[u8]) -> String {

@@ -27,20 +27,20 @@ pub fn sentence(compared: &Compared) -> String {
         ([most, ..], []) => format!(
             "Worse afterwards: {} of {all} got worse for certain, none better; most of all {}.",
             worse.len(),
-            describe(most)
+            describe(most.0, most.1)
         ),
         ([], [most, ..]) => format!(
             "Better afterwards: {} of {all} got better for certain, none worse; most of all {}.",
             better.len(),
-            describe(most)
+            describe(most.0, most.1)
         ),
         ([worst, ..], [best, ..]) => format!(
             "Both worse and better: {} of {all} got worse for certain, most of all {}; {} got \
              better, most of all {}.",
             worse.len(),
-            describe(worst),
+            describe(worst.0, worst.1),
             better.len(),
-            describe(best)
+            describe(best.0, best.1)
         ),
     }
 }
@@ -61,7 +61,7 @@ fn judge_bounds(compared: &Compared, figures: &[Changed<'_>]) -> String {
         return format!(
             "Regression: {} of {all} got worse by more than allowed; most of all {}; {limit}.",
             lost.len(),
-            describe(most)
+            describe(most.0, most.1)
         );
     }
     let unpaired = compared.left_out.iter().filter(|row| row.matters).count();
@@ -81,7 +81,7 @@ fn judge_bounds(compared: &Compared, figures: &[Changed<'_>]) -> String {
     format!("Inconclusive: no bound is broken for certain, but {}.", show::listed(&open))
 }
 
-fn describe((pair, figure): &Changed<'_>) -> String {
+fn describe(pair: &Pair, figure: &Figure) -> String {
     format!("{}: {}", pair.name, figure.change())
 }
 

@@ -32,14 +32,15 @@ type Group<'s, 'a> = (String, Vec<&'s Row<'a>>);
 
 /// The sections; nothing where no kind of pass has enough results.
 pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let (clouds, spreads) = (pictures(sheet), spreads(sheet));
+    let clouds = clouds(sheet);
+    let (scatters, spreads) = (draw_scatters(&clouds, sheet), draw_spreads(&clouds));
     html! {
-        @if !clouds.is_empty() {
+        @if !scatters.is_empty() {
             section aria-labelledby="scatter" {
                 h2 #scatter { "Rate over response time" }
                 p.legend { "Each result by its rate and its p99, which is logarithmic; up and to \
                             the left is better." }
-                (figures(&clouds))
+                (figures(&scatters))
             }
         }
         @if !spreads.is_empty() {
@@ -55,27 +56,48 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 
 /// The rates over the response times, a picture for each kind of pass.
 pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
+    draw_scatters(&clouds(sheet), sheet)
+}
+
+/// The distributions of the trials, a picture for each kind of pass.
+pub fn spreads(sheet: &Sheet<'_>) -> Vec<Picture> {
+    draw_spreads(&clouds(sheet))
+}
+
+fn draw_scatters(clouds: &[Cloud<'_, '_>], sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for (name, rows, groups) in clouds(sheet) {
+    for Cloud { name, rows, groups } in clouds {
         let timed = rows.iter().filter(|row| row.judged.response_time.count() > 0).count();
         if timed >= ROWS_MIN {
-            drawn.push(draw_scatter(format!("scatter-{}", drawn.len()), name, &groups, sheet));
+            drawn.push(draw_scatter(
+                format!("scatter-{}", drawn.len()),
+                name.clone(),
+                groups,
+                sheet,
+            ));
         }
     }
     drawn
 }
 
-/// The distributions of the trials, a picture for each kind of pass.
-pub fn spreads(sheet: &Sheet<'_>) -> Vec<Picture> {
+fn draw_spreads(clouds: &[Cloud<'_, '_>]) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for (name, _, groups) in clouds(sheet) {
-        drawn.extend(draw_spread(format!("spread-{}", drawn.len()), name, &groups));
+    for Cloud { name, groups, .. } in clouds {
+        drawn.extend(draw_spread(format!("spread-{}", drawn.len()), name.clone(), groups));
     }
     drawn
 }
 
-/// The kinds of pass with many rows: a name, the rows, and the same by colour.
-fn clouds<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<(String, Vec<&'s Row<'a>>, Vec<Group<'s, 'a>>)> {
+/// A kind of pass with many rows.
+struct Cloud<'s, 'a> {
+    name: String,
+    rows: Vec<&'s Row<'a>>,
+    /// The same rows by colour.
+    groups: Vec<Group<'s, 'a>>,
+}
+
+/// Lists the kinds of pass with many rows.
+fn clouds<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<Cloud<'s, 'a>> {
     let mut clouds = Vec::new();
     let mut effects = None;
     for (name, pass, mut rows) in sheet.groups() {
@@ -91,7 +113,7 @@ fn clouds<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<(String, Vec<&'s Row<'a>>, Vec<Gr
             Some(colour) => group_by(colour, &rows),
             None => vec![(name.clone(), rows.clone())],
         };
-        clouds.push((name, rows, groups));
+        clouds.push(Cloud { name, rows, groups });
     }
     clouds
 }
