@@ -3,7 +3,8 @@
 //! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
 //! [`judge::pass`] applies it to one pass of a run, sets invalid trials aside, gathers the
 //! caveats and gives the verdict. The thresholds stand in [`criteria`], each with its reason.
-//! [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant factor.
+//! [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant factor,
+//! [`size_sweep()`] the sizes at which a rate falls.
 //! Pure: the same trials give the same figures on every machine, to the last bit, since no function
 //! of libm is called whose last digit differs between systems; `effects` and the comparison of
 //! curves alone take logarithms.
@@ -23,6 +24,7 @@ mod outlier;
 mod rank;
 mod rate;
 mod regression;
+pub mod size_sweep;
 pub mod soak;
 pub mod steady;
 mod summary;
@@ -37,6 +39,7 @@ pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, 
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::{rank_test, smallest_probability};
 pub use rate::Rate;
+pub use size_sweep::{Fall, SizePoint, SizeSweep, size_sweep};
 pub use steady::Steadiness;
 pub use summary::{Summary, median, summary};
 pub use trend::{Trend, trend};
