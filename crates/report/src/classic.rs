@@ -3,17 +3,21 @@
 //! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU the client's processor time in
 //! percent of one core. [`iozone`] is that of iozone: KiB per second for each file size (kB) and
 //! record size (reclen), one column per pass. Both show medians; a figure that must not be used is
-//! a dash, one that was read from this host's memory is in parentheses, as `(244534)`, and what
-//! bonnie++ was too fast to time is `+++++`, as it prints itself. Caveats stand below. What else
-//! varies between runs heads a table of its own.
+//! a dash, one that was read from this host's memory is in parentheses, as `(244534)`, what
+//! bonnie++ was too fast to time is `+++++`, as it prints itself, and what the settings don't allow
+//! is `not supported`. `*` marks the best of a column among files of one size. Caveats stand
+//! below. What else varies between runs heads a table of its own.
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
+mod best;
 mod seed;
 
 use std::fmt::Write as _;
 
 use model::{CaveatCode, Pass, Workload};
+
+use best::Best;
 
 use crate::grid::clean;
 use crate::notes;
@@ -23,6 +27,9 @@ pub use seed::render as seed;
 
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
+
+/// Stands in the place of figures that the settings don't allow.
+const NOT_SUPPORTED: &str = "not supported";
 
 /// Characters of a machine's name in the first column.
 const MACHINE_LENGTH: usize = 8;
@@ -89,6 +96,11 @@ impl<'a> OneRun<'a> {
         spec.set_bytes() / MIB / u64::from(spec.agents())
     }
 
+    /// Says whether the settings don't allow the run at all.
+    fn is_impossible(&self) -> bool {
+        self.first().judged.impossible.is_some()
+    }
+
     /// Says whether the figure of a pass has a caveat.
     fn has(&self, pass: Pass, code: CaveatCode) -> bool {
         let Some(row) = self.of(pass) else { return false };
@@ -115,6 +127,7 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "No run of this campaign is of bonnie: try --format table.\n".to_owned();
     }
+    let best = Best::of(&runs);
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
@@ -132,16 +145,19 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
             }
             last = Some(title);
         }
-        out.push_str(&bonnie_line(run));
+        out.push_str(&bonnie_line(run, &best));
     }
     write_footer(&mut out, sheet, &runs);
     out
 }
 
-fn bonnie_line(run: &OneRun<'_>) -> String {
+fn bonnie_line(run: &OneRun<'_>, best: &Best) -> String {
     let spec = &run.first().run.spec;
     let machine: String = clean(&spec.target_name).chars().take(MACHINE_LENGTH).collect();
     let mut line = format!("{machine:<MACHINE_LENGTH$} {:4}", spec.set_bytes() / MIB);
+    if run.is_impossible() {
+        return format!("{line} {NOT_SUPPORTED}\n");
+    }
     for pass in BONNIE_PASSES {
         // Seeks are counted per second, all other passes in KiB per second.
         let rate = match pass {
@@ -152,8 +168,10 @@ fn bonnie_line(run: &OneRun<'_>) -> String {
             Some(percent) => format!("{percent:.1}"),
             None => "-".to_owned(),
         };
+        // The mark takes the place of a blank, so that columns stay where bonnie has them.
+        let rate = format!("{}{rate}", best.mark(run, pass, " "));
         // Writing to a String can't fail.
-        let _ = write!(line, " {rate:>5} {busy:>4}");
+        let _ = write!(line, "{rate:>6} {busy:>4}");
     }
     line + "\n"
 }
@@ -165,6 +183,7 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "No run of this campaign is of stream or iozone: try --format table.\n".to_owned();
     }
+    let best = Best::of(&runs);
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
@@ -188,8 +207,13 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
         let (size, record) =
             (spec.file_size_bytes.div_ceil(1024), spec.io_size_bytes.div_ceil(1024));
         let _ = write!(out, "{size:>10} {record:>7}");
+        if run.is_impossible() {
+            let _ = writeln!(out, "  {NOT_SUPPORTED}");
+            continue;
+        }
         for (pass, _) in IOZONE_PASSES {
-            let _ = write!(out, " {:>9}", run.rate_cell(pass, KIB, 0));
+            let rate = format!("{}{}", best.mark(run, pass, ""), run.rate_cell(pass, KIB, 0));
+            let _ = write!(out, " {rate:>9}");
         }
         out.push('\n');
     }
@@ -200,6 +224,9 @@ pub fn iozone(sheet: &Sheet<'_>) -> String {
 /// The caveats, the missing figures and the safety of writes, which no table drops.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let mut lines: Vec<String> = Vec::new();
+    if !Best::of(runs).is_empty() {
+        lines.push(best::READING.to_owned());
+    }
     for run in runs {
         for row in &run.rows {
             let name = sheet.name(row);

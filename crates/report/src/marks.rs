@@ -46,8 +46,8 @@ pub fn of(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     marks
 }
 
-/// Those that stand at either end; what overlaps both ends stands at none.
-fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
+/// Ranks figures that stand at either end; what overlaps both ends stands at none.
+pub fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Place)> {
     let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
     let (Some((_, highest)), Some((_, lowest))) =
         (figures.iter().max_by(order), figures.iter().min_by(order))

@@ -7,7 +7,11 @@
 //! varies: `10 clients`, `16 nfsd`, else the target. Larger files come first, as they did there.
 //!
 //! **Source:** Chan, "Distributed File System Benchmarking" (2001); Uzilov, "Benchmarks of the
-//! ClusterNFS" (2007).
+//! ClusterNFS" (2007); St.Laurent, "Some thoughts on NFS" (2003), for the times; Pawlowski of
+//! NetApp (1996), "the search for the perfect client", for the table by versions and transports.
+
+mod matrix;
+mod times;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +19,8 @@ use std::fmt::Write as _;
 
 use model::Pass;
 
-use super::{KIB, MIB, OneRun, write_footer};
+use super::best::Best;
+use super::{KIB, MIB, NOT_SUPPORTED, OneRun, write_footer};
 use crate::grid::{Align, Grid, clean, width};
 use crate::sheet::{NOT_APPLICABLE, Sheet, effective_value};
 use crate::show;
@@ -32,6 +37,10 @@ const SIZES_HEAD: [&str; 3] = [
     "Machine   MB    K/sec      K/sec",
 ];
 
+/// The places in the head at which the columns of output and input may grow.
+const OUTPUT_AT: usize = 12;
+const INPUT_AT: usize = 23;
+
 /// Settings that the table of sizes shows in columns of its own.
 const SIZES_SHOWN: [&str; 2] = ["file_size", "files"];
 
@@ -42,14 +51,16 @@ const OPTIONS_SHOWN: [&str; 6] =
 /// Writes all tables that the campaign has something for.
 pub fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
-    let times = render_times(sheet, &runs);
+    let times = times::render(sheet, &runs);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
     if runs.is_empty() && times.is_empty() {
         return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
     }
     let mut tables = Vec::new();
     if !runs.is_empty() {
-        tables.extend([render_sizes(sheet, &runs), render_options(sheet, &runs)]);
+        let best = Best::of(&runs);
+        tables.extend([render_sizes(sheet, &runs, &best), render_options(sheet, &runs, &best)]);
+        tables.push(matrix::render(sheet, &runs, &best));
     }
     tables.push(times);
     tables.retain(|table| !table.is_empty());
@@ -58,59 +69,32 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// Times of commands, as time(1) prints them: elapsed, in user mode, in the kernel; empty where no
-/// run executes any.
-fn render_times(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
-    let mut grid = Grid::new(&[
-        ("Machine", Align::Left),
-        ("command", Align::Left),
-        ("elapsed (s)", Align::Right),
-        ("user (s)", Align::Right),
-        ("sys (s)", Align::Right),
-    ]);
-    let mut any = false;
-    for run in runs {
-        for row in &run.rows {
-            let (Some(used), Some(rate)) = (&row.judged.program, &row.judged.rate) else {
-                continue;
-            };
-            // A command that is timed as a whole has a rate of commands; other tools have one of
-            // the bytes that they move.
-            let (name, work) = match row.judged.pass {
-                Pass::App => (row.run.spec.workload.name().to_owned(), 1.0),
-                pass => {
-                    let bytes = row.run.spec.set_bytes() as f64;
-                    (format!("{} {}", row.run.spec.workload.name(), pass.name()), bytes)
-                }
-            };
-            let [user, system] = [used.user_ns, used.system_ns].map(|ns| ns as f64 / 1e9);
-            let times = [work / rate.median, user, system].map(|time_s| format!("{time_s:.2}"));
-            let [elapsed, user, system] = times;
-            grid.row(&[name_machine(sheet, run), name, elapsed, user, system]);
-            any = true;
-        }
-    }
-    if any { grid.render(WIDTH_MAX) } else { String::new() }
-}
-
 /// Output and input by machine and size.
-fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
+fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
+    let mut name_width = MACHINE_LENGTH;
+    let mut widths = [8, 10];
     for run in runs {
-        let rates = [Pass::Write, Pass::Read].map(|pass| silly_cell(run, pass, KIB, 0));
-        lines.push((run.mib(), name_machine(sheet, run), rates));
+        let rates = [Pass::Write, Pass::Read].map(|pass| rate_cell(run, pass, Unit::Kib, best));
+        let name = name_machine(sheet, run);
+        name_width = name_width.max(width(&name));
+        for (known, rate) in widths.iter_mut().zip(&rates) {
+            *known = (*known).max(width(rate));
+        }
+        lines.push((run.mib(), name, rates));
     }
     // The order is stable: machines of one size stay in the order of the matrix.
     lines.sort_by_key(|line| Reverse(line.0));
-    let mut name_width = MACHINE_LENGTH;
-    for (_, name, _) in &lines {
-        name_width = name_width.max(width(name));
-    }
-    let more = " ".repeat(name_width - MACHINE_LENGTH);
+    let [output_width, input_width] = widths;
+    let more = [name_width - MACHINE_LENGTH, output_width - 8, input_width - 10];
+    let [more_name, more_output, more_input] = more.map(|count| " ".repeat(count));
     let mut out = String::new();
     for head in SIZES_HEAD {
+        // Wider cells push the heads of their columns to the right.
         let (name, figures) = head.split_at(MACHINE_LENGTH);
-        out.extend([name, &more, figures, "\n"]);
+        let (mib, rates) = figures.split_at(OUTPUT_AT - MACHINE_LENGTH);
+        let (output, input) = rates.split_at(INPUT_AT - OUTPUT_AT);
+        out.extend([name, &more_name, mib, &more_output, output, &more_input, input, "\n"]);
     }
     let mut last = None;
     for (mib, name, [output, input]) in lines {
@@ -119,19 +103,36 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
         }
         last = Some(mib);
         let pad = " ".repeat(name_width - width(&name));
-        let _ = writeln!(out, "{name}{pad} {mib:>4} {output:>8} {input:>10}");
+        let _ = writeln!(out, "{name}{pad} {mib:>4} {output:>output_width$} {input:>input_width$}");
     }
     out
 }
 
-/// Returns what a cell shows; a figure read from this host's memory is `silly (244534)`, and what
-/// the settings don't allow is `N/A`.
-fn silly_cell(run: &OneRun<'_>, pass: Pass, unit: f64, digits: usize) -> String {
-    if run.first().judged.impossible.is_some() {
-        return "N/A".to_owned();
+/// The unit of a table's rates.
+#[derive(Clone, Copy)]
+enum Unit {
+    Kib,
+    Mib,
+}
+
+/// Returns what a cell shows: a figure, with a mark where it is the best of its column; one read
+/// from this host's memory is `silly (244534)`, and what the settings don't allow, or what no
+/// trial could make, says so.
+fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
+    if run.is_impossible() {
+        return NOT_SUPPORTED.to_owned();
     }
-    let cell = run.rate_cell(pass, unit, digits);
-    if cell.starts_with('(') { format!("silly {cell}") } else { cell }
+    let cell = match unit {
+        Unit::Kib => run.rate_cell(pass, KIB, 0),
+        Unit::Mib => run.rate_cell(pass, MIB as f64, 2),
+    };
+    let of_pass = run.rows.iter().find(|row| row.judged.pass == pass);
+    let is_failed = of_pass.is_some_and(|row| !row.judged.failures.is_empty());
+    match cell.as_str() {
+        "-" if is_failed => "failed".to_owned(),
+        _ if cell.starts_with('(') => format!("silly {cell}"),
+        _ => format!("{}{cell}", best.mark(run, pass, "")),
+    }
 }
 
 /// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.
@@ -163,7 +164,7 @@ fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
 }
 
 /// Rates by the options of NFS; empty where no run has any.
-fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
+fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut grid = Grid::new(&[
         ("read (MB/s)", Align::Right),
         ("write (MB/s)", Align::Right),
@@ -184,8 +185,8 @@ fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
         let [read_size, write_size] = ["rsize", "wsize"]
             .map(|name| effective_value(run.first().run, name).unwrap_or(transfer_size).to_owned());
         grid.row(&[
-            silly_cell(run, Pass::Read, MIB as f64, 2),
-            silly_cell(run, Pass::Write, MIB as f64, 2),
+            rate_cell(run, Pass::Read, Unit::Mib, best),
+            rate_cell(run, Pass::Write, Unit::Mib, best),
             setting(&settings, "nfsvers", "N/A").to_owned(),
             setting(&settings, "proto", "-").to_owned(),
             read_size,
