@@ -9,6 +9,7 @@ mod advice;
 pub mod campaign;
 pub mod caveat;
 pub mod client;
+pub mod conclusion;
 pub mod csv;
 pub mod fact;
 pub mod histogram;
@@ -45,6 +46,7 @@ pub use campaign::{
 };
 pub use caveat::{Caveat, CaveatCode, Evidence, Severity, Verdict};
 pub use client::{ClientRecord, ClientResult, ClientTimes};
+pub use conclusion::{Conclusion, Expectation};
 pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;

@@ -4,6 +4,7 @@
 //! value alone is judged, how values go together is left to `meaning`.
 
 pub(crate) mod address;
+pub(crate) mod conclusion;
 pub(crate) mod disturb;
 pub(crate) mod document;
 pub(crate) mod fault;

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use model::soak::Disturbance;
-use model::{Order, Repetition, RunSpec, Target};
+use model::{Conclusion, Order, Repetition, RunSpec, Target};
 
 use crate::meaning::matrix::{self, Matrix};
 use crate::meaning::server::ServerPlan;
@@ -41,6 +41,8 @@ pub struct Plan {
     pub without_effect: Vec<PlanError>,
     /// Disturbances of hosts meanwhile, where the campaign is a soak.
     pub disturbances: Vec<Disturbance>,
+    /// The sentences that the report judges.
+    pub conclusions: Vec<Conclusion>,
 }
 
 impl Plan {
@@ -82,6 +84,7 @@ impl Plan {
             runs,
             without_effect,
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
+            conclusions: raw.conclusions.clone(),
         })
     }
 

@@ -12,6 +12,7 @@ use model::{Host, LabSpec, NfsTarget, Placement, Repetition, RunSpec, Sec, Targe
 use crate::meaning::matrix::product;
 use crate::meaning::resolve::Plan;
 use crate::reading::address::write_url;
+use crate::reading::conclusion;
 use crate::reading::disturb;
 use crate::reading::level;
 use crate::reading::work;
@@ -50,6 +51,7 @@ impl Plan {
             write_workloads(&mut out, runs);
         }
         disturb::write(&mut out, &self.disturbances);
+        conclusion::write(&mut out, &self.conclusions);
         out
     }
 

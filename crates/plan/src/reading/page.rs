@@ -23,7 +23,7 @@ This page is printed from the table by which plans are read.
 ";
 
 /// The sections in the order in which a plan is best written, with what they are.
-const SECTIONS: [(Section, &str); 8] = [
+const SECTIONS: [(Section, &str); 9] = [
     (Section::Plan, "Before any table."),
     (Section::Host, "Once for each host that is set up or works."),
     (
@@ -41,6 +41,11 @@ const SECTIONS: [(Section, &str); 8] = [
         Section::Disturb,
         "Once for each thing that is done to a host while `dfsbench soak` runs; docs/soak.md says \
          more.",
+    ),
+    (
+        Section::Conclusion,
+        "Once for each sentence that the report judges by the data: borne out, contradicted, or \
+         undecided; docs/statistics.md says how.",
     ),
 ];
 

@@ -6,6 +6,7 @@
 use model::Workload;
 use model::setting::Setting;
 
+use crate::reading::conclusion::read_conclusions;
 use crate::reading::disturb::read_disturbances;
 use crate::reading::document::{self, Field, Table};
 use crate::reading::parse_hosts;
@@ -47,6 +48,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         server,
         targets: parse_targets::read_targets(&root, &hosts)?,
         disturbances: read_disturbances(&root, &hosts)?,
+        conclusions: read_conclusions(&root)?,
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors,
         workloads: read_workloads(&root)?,

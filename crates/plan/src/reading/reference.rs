@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use model::target::TargetRow;
 
-use crate::reading::section::Section::{Disturb, Faults, Host, Plan, Server, Target, Workload};
+use crate::reading::section::Section::{
+    Conclusion, Disturb, Faults, Host, Plan, Server, Target, Workload,
+};
 use crate::reading::section::{KeyDoc, Section};
 use crate::written::fault::{FaultKind, KINDS};
 
@@ -71,6 +73,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "What is done to the targets."),
     key(Plan, "disturb", ["tables", ""], "", "none",
         "What is done to hosts while `dfsbench soak` runs; other commands refuse it."),
+    key(Plan, "conclusion", ["tables", ""], "", "none",
+        "Sentences that the report judges by the data, such as those of a report that is repeated."),
 
     key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "192MiB",
         "How much file data and bookkeeping the in-memory server holds at most."),
@@ -215,4 +219,26 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "How long it lasts; all but server-restart and client-kill need it."),
     key(Disturb, "by", ["time", "ms"], "-24h to 24h", "none",
         "How far clock-step sets the calendar forward, or back."),
+
+    key(Conclusion, "text", ["text", ""], "1 to 400 characters", "required",
+        "The sentence."),
+    key(Conclusion, "factor", ["text", ""],
+        "a setting, target, backend, workload, tags, campaign, fact.NAME or label.NAME", "none",
+        "What the sentence is about. Without it nothing is compared, and the sentence is \
+         undecided."),
+    key(Conclusion, "from", ["text or number", ""], "a level of the factor", "the first",
+        "The level that is compared with."),
+    key(Conclusion, "to", ["text or number", ""], "a level of the factor", "the last",
+        "The level whose rate is compared."),
+    key(Conclusion, "passes", ["list of texts", ""], "names of passes, such as read", "all",
+        "The passes that the sentence is about; each is judged on its own."),
+    key(Conclusion, "where", ["table", ""], "factors with a level or a list of them", "all runs",
+        "Only runs with these settings: { workers = 1, io_size = [\"64KiB\", \"1MiB\"] }."),
+    key(Conclusion, "expect", ["text", ""],
+        "\"faster\", \"slower\", \"no difference\" or \"matters most\"",
+        "required with factor",
+        "What the sentence claims of `to` against `from`: a rate higher or lower by 5 % or more, \
+         or a difference smaller than that; matters most: no factor explains more of the variance."),
+    key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
+        "Why no comparison can bear it out; only without `factor`."),
 ];

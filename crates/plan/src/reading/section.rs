@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use Section::{Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use Section::{Conclusion, Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
 use model::setting::Setting;
 
 /// The section of a plan in which a key stands.
@@ -27,6 +27,8 @@ pub enum Section {
     Workload,
     /// In a `[[disturb]]`.
     Disturb,
+    /// In a `[[conclusion]]`.
+    Conclusion,
 }
 
 impl Section {
@@ -41,6 +43,7 @@ impl Section {
             Settings => "[factors]",
             Workload => "[[workload]]",
             Disturb => "[[disturb]]",
+            Conclusion => "[[conclusion]]",
         }
     }
 

@@ -87,6 +87,9 @@ pub const DIRECTORIES_MAX: u64 = 1_000_000;
 /// Characters of a name: it must fit the first column of a table.
 pub const NAME_LENGTH_MAX: usize = 64;
 
+/// Characters of a sentence of a plan.
+pub const SENTENCE_LENGTH_MAX: usize = 400;
+
 /// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
 pub fn legal(setting: Setting) -> String {
     let legal = match setting.kind() {

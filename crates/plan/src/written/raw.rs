@@ -4,7 +4,7 @@
 //! (`resolve`). Each value alone is within its limits; how values go together is judged later.
 
 use model::soak::Disturbance;
-use model::{BackendKind, Command, Host, NfsVersion, OpMix, Workload};
+use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Workload};
 
 use crate::written::error::{Located, Place};
 use crate::written::fault::PlannedFault;
@@ -36,6 +36,8 @@ pub struct RawPlan {
     pub workloads: Vec<RawWorkload>,
     /// Disturbances of hosts meanwhile, each with the place of its kind.
     pub disturbances: Vec<Located<Disturbance>>,
+    /// The sentences that the report judges.
+    pub conclusions: Vec<Conclusion>,
 }
 
 /// Settings of the in-memory server.
@@ -139,6 +141,7 @@ impl RawPlan {
             factors: Settings::default(),
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
             disturbances: Vec::new(),
+            conclusions: Vec::new(),
         }
     }
 }

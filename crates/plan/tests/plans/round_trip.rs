@@ -425,3 +425,22 @@ fn disturbances_are_written_as_they_were_read() {
     );
     reads_back(&plan);
 }
+
+#[test]
+fn conclusions_are_written_as_they_were_read() {
+    let plan = plan(
+        "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n\
+         [[workload]]\nkind = \"mixed\"\nworkers = [1, 4]\n\
+         [[conclusion]]\ntext = \"More workers, \\\"more\\\" ops.\"\nfactor = \"workers\"\n\
+         from = 1\n\
+         to = \"4\"\nwhere = { queue_depth = [1, 8], \"fact.kernel\" = \"6.1\" }\n\
+         passes = [\"mix\"]\nexpect = \"faster\"\n\
+         [[conclusion]]\ntext = \"It is not mature.\"\nwhy = \"no figure says so\"\n",
+    )
+    .unwrap();
+    let conclusions = &plan.conclusions;
+    let [first, second] = conclusions.as_slice() else { panic!("{conclusions:?}") };
+    assert_eq!((first.from.as_str(), first.only["queue_depth"].len()), ("1", 2));
+    assert_eq!((second.factor.as_str(), second.why.as_str()), ("", "no figure says so"));
+    reads_back(&plan);
+}

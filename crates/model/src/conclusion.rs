@@ -1,0 +1,118 @@
+//! A sentence that a campaign is to bear out, with the comparison that it rests on.
+//!
+//! [`Conclusion`] is the principal type. A plan declares conclusions, such as those of the report
+//! that it repeats; a report judges each by the effect of its factor. They travel in the plan's
+//! text, which every campaign keeps: this is the form in which they are read back from there.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A sentence and the comparison that bears it out or contradicts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conclusion {
+    /// The sentence, as its author wrote it.
+    pub text: String,
+    /// The factor that it is about: a setting, `target`, `fact.NAME` or `label.NAME`; empty where
+    /// no comparison can bear it out.
+    #[serde(default)]
+    pub factor: String,
+    /// The level that is compared with; the first one where it is empty.
+    #[serde(default)]
+    pub from: String,
+    /// The level that is compared; the last one where it is empty.
+    #[serde(default)]
+    pub to: String,
+    /// The passes that it is about, such as `read` or `stream read`; all where it is empty.
+    #[serde(default)]
+    pub passes: Vec<String>,
+    /// Settings and the levels that a run must have one of.
+    #[serde(default, rename = "where")]
+    pub only: BTreeMap<String, Vec<String>>,
+    /// The result that it expects.
+    #[serde(default)]
+    pub expect: Expectation,
+    /// Why no comparison can bear it out, where the factor is empty.
+    #[serde(default)]
+    pub why: String,
+}
+
+/// The expected result of a comparison.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Expectation {
+    /// The rate is higher by more than the smallest effect that matters.
+    #[default]
+    #[serde(rename = "faster")]
+    Faster,
+    /// The rate is lower by more than that.
+    #[serde(rename = "slower")]
+    Slower,
+    /// The rate differs by less than that.
+    #[serde(rename = "no difference")]
+    NoDifference,
+    /// The factor explains more of the variance than any other.
+    #[serde(rename = "matters most")]
+    MattersMost,
+}
+
+impl Expectation {
+    /// Every expectation there is.
+    pub const ALL: [Self; 4] = [Self::Faster, Self::Slower, Self::NoDifference, Self::MattersMost];
+
+    /// The names of all expectations.
+    pub const NAMES: &[&str] = &["faster", "slower", "no difference", "matters most"];
+
+    /// Names it as plans do.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::NoDifference => "no difference",
+            Self::MattersMost => "matters most",
+        }
+    }
+
+    /// Finds one by its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|expected| expected.name() == name)
+    }
+}
+
+impl Conclusion {
+    /// Kinds of factors that are no settings, with what follows their names.
+    pub const PROPERTIES: [&str; 2] = ["fact.", "label."];
+
+    /// Factors that are no settings and have one name.
+    pub const IDENTITIES: [&str; 6] =
+        ["target", "backend", "workload", "tags", "campaign", "dfsbench_version"];
+
+    /// Says whether a name may be that of a factor that is no setting.
+    pub fn is_property(name: &str) -> bool {
+        let has_rest = |begin: &&str| name.len() > begin.len() && name.starts_with(*begin);
+        Self::IDENTITIES.contains(&name) || Self::PROPERTIES.iter().any(has_rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_expectations_are_those_that_are_stored() {
+        for (expected, name) in Expectation::ALL.into_iter().zip(Expectation::NAMES) {
+            assert_eq!((expected.name(), Expectation::from_name(name)), (*name, Some(expected)));
+            assert_eq!(serde_json::to_string(&expected).unwrap(), format!("\"{name}\""));
+        }
+    }
+
+    #[test]
+    fn factors_that_are_no_settings_have_a_name_behind_their_kind() {
+        for name in ["target", "fact.kernel", "label.dram"] {
+            assert!(Conclusion::is_property(name), "{name}");
+        }
+        for name in ["fact.", "label", "nfsvers", ""] {
+            assert!(!Conclusion::is_property(name), "{name}");
+        }
+    }
+}
