@@ -25,7 +25,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
-pub use compare::{Adjust, CompareArgs, FactorsArgs, Inconclusive};
+pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub use curve::CurveArgs;
 pub use job::{JobArgs, Launcher};
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
@@ -58,6 +58,7 @@ Examples:
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
   dfsbench factors                            which settings changed the figures most
+  dfsbench factors 3 4 7                      the same over several campaigns: hardware, too
   dfsbench compare 3 4 --max-loss 5%          two campaigns; exit code 1 where a rate fell
 
 Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can't be used,
@@ -205,10 +206,18 @@ pub struct MakingArgs {
 }
 
 /// Renders a campaign from the results file, offline; the same bytes every time.
+///
+/// Several campaigns are reported as one set of runs, in which what differs between them, such as
+/// kernel, processor or a label, stands beside the settings.
 #[derive(Debug, Parser)]
 pub struct ReportArgs {
-    /// Number of the campaign [default: the last]
-    pub campaign: Option<i64>,
+    /// The number of a campaign in the results file, `last`, another results file (its last
+    /// campaign), or FILE:N; several are one report
+    #[arg(default_value = "last", value_name = "CAMPAIGN")]
+    pub campaigns: Vec<String>,
+    /// The properties that distinguish campaigns
+    #[command(flatten)]
+    pub by: ByArgs,
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,

@@ -13,7 +13,7 @@ use results::{Gained, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::exit::{End, Failure};
-use crate::{calendar, output, render};
+use crate::{calendar, joined, output};
 
 /// Lists the campaigns of a results file.
 ///
@@ -54,7 +54,7 @@ fn is_wanted(line: &CampaignLine, args: &ListArgs) -> bool {
 /// When the file can't be read, or holds no such campaign.
 pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
-    let id = render::campaign_id(&store, args.campaign)?;
+    let id = joined::campaign_id(&store, args.campaign)?;
     let campaign = store.outline(id)?;
     let text = if args.plan {
         campaign.plan_toml

@@ -4,20 +4,19 @@
 //! Arguments become rules, bounds and selections first; every refusal names the flag, the value and
 //! what would do.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, Compared, Extent, FactorEffects, Format, Measure, Rules, Selection, is_same,
+    Bound, Compared, Extent, FactorEffects, Format, Joined, Measure, Rules, Selection, is_same,
     setting_names, setting_values,
 };
 use model::Campaign;
-use results::Store;
 use stats::criteria::EFFECT_MIN;
 
 use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::exit::{End, Failure};
-use crate::{memory_guard, output, output_file, render};
+use crate::{joined, memory_guard, output, output_file};
 
 /// Settings that rows must have, as (name, value).
 type Only = Vec<(String, String)>;
@@ -119,10 +118,10 @@ fn check_anything(compared: &Compared) -> Result<(), Failure> {
 /// # Errors
 /// When the campaign can't be found, or nothing in it varies.
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
-    let campaign = load_campaign(&args.campaign, &args.results)?;
-    let effects = FactorEffects::of(&campaign);
+    let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
+    let effects = FactorEffects::of_joined(&joined);
     if !effects.found_any() {
-        return Err(no_factors(&campaign, &effects));
+        return Err(no_factors(&joined, &effects));
     }
     if args.format == Format::Table {
         output::painted(&effects.render_screen(output::screen(Extent::Main)))?;
@@ -133,8 +132,11 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Why no kind of pass has factors, by the first of them.
-fn no_factors(campaign: &Campaign, effects: &FactorEffects) -> Failure {
-    let begin = format!("campaign {} has no factors to compare", campaign.id);
+fn no_factors(joined: &Joined, effects: &FactorEffects) -> Failure {
+    let begin = match joined.members() {
+        [one] => format!("campaign {} has no factors to compare", one.id),
+        members => format!("these {} campaigns have no factors to compare", members.len()),
+    };
     for pass in &effects.passes {
         if let Err(why) = &pass.found {
             return Failure::Usage(format!(
@@ -159,18 +161,10 @@ fn decide_end(compared: &Compared, inconclusive: Inconclusive) -> End {
     }
 }
 
-/// Finds a campaign: `3`, `last`, `file.db`, `file.db:3`.
+/// Loads a campaign by its name.
 fn load_campaign(named: &str, results: &Path) -> Result<Campaign, Failure> {
-    let (file, id) = match (named, named.parse::<i64>()) {
-        ("last", _) => (results.to_owned(), None),
-        (_, Ok(id)) => (results.to_owned(), Some(id)),
-        _ => match named.rsplit_once(':').map(|(file, id)| (file, id.parse::<i64>())) {
-            Some((file, Ok(id))) => (PathBuf::from(file), Some(id)),
-            _ => (PathBuf::from(named), None),
-        },
-    };
-    let store = Store::open_existing(&file)?;
-    memory_guard::load(&store, render::campaign_id(&store, id)?)
+    let (store, id) = joined::find_campaign(named, results)?;
+    memory_guard::load(&store, id)
 }
 
 /// Reads what counts as a difference and what as too much of one.

@@ -24,6 +24,7 @@ mod embedded;
 mod exit;
 mod input_file;
 mod job;
+mod joined;
 mod k8s;
 mod ladder;
 mod leftovers;

@@ -5,13 +5,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::report::{Extent, Format, NextStep};
+use ::report::{Extent, Format, Joined, NextStep};
 use model::Campaign;
-use results::Store;
 
 use crate::args::{RESULTS, ReportArgs};
 use crate::exit::{End, Failure};
-use crate::{memory_guard, output, output_file};
+use crate::{joined, output, output_file};
 
 /// The text that every page of this program contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
@@ -24,18 +23,16 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
-    let store = Store::open_existing(&args.results)?;
-    let id = campaign_id(&store, args.campaign)?;
-    let campaign = memory_guard::load(&store, id)?;
+    let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     let text = if args.format == Format::Table {
         let extent = if args.all { Extent::Whole } else { Extent::Main };
-        let report = ::report::render_screen(&campaign, output::screen(extent));
-        report + &next_line(&campaign, &args.results)
+        let report = ::report::render_joined_screen(&joined, output::screen(extent));
+        report + &next_of_joined(&joined, args)
     } else {
-        ::report::render(&campaign, args.format)
+        ::report::render_joined(&joined, args.format)
     };
     if let Some(directory) = &args.pictures {
-        write_pictures(directory, &campaign, &args.results)?;
+        write_pictures(directory, &joined, &args.results)?;
     }
     match &args.output {
         None if args.format == Format::Table => output::painted(&text)?,
@@ -46,17 +43,29 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Writes the pictures of a campaign into a directory, which is made where there is none.
-fn write_pictures(directory: &Path, campaign: &Campaign, results: &Path) -> Result<(), Failure> {
+fn write_pictures(directory: &Path, joined: &Joined, results: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
         what: directory.display().to_string(),
         reason: error.to_string(),
         hint: "name a directory, or a path where one can be made",
     })?;
-    for (name, svg) in ::report::pictures(campaign) {
+    for (name, svg) in ::report::pictures_joined(joined) {
         let file = directory.join(name).with_extension("svg");
         output_file::write(&file, svg.as_bytes(), Some(results))?;
     }
     Ok(())
+}
+
+/// Names the step that fits what is reported: for several campaigns what differs between them.
+fn next_of_joined(joined: &Joined, args: &ReportArgs) -> String {
+    let [_] = joined.members() else {
+        let mut file = String::new();
+        if args.results != Path::new(RESULTS) {
+            file = format!(" --results {}", args.results.display());
+        }
+        return format!("\nnext:    dfsbench factors {}{file}\n", args.campaigns.join(" "));
+    };
+    next_line(joined.campaign(), &args.results)
 }
 
 /// Names the step that fits a campaign, on a line of its own after an empty one.
@@ -81,21 +90,6 @@ next:    dfsbench run DIR --direct                a directory of yours, past the
          dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4 --dry-run
                                                   factors: what such a matrix would take
 ";
-
-/// The campaign that is named, or the last one.
-///
-/// # Errors
-/// When there is none at all.
-pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
-    if let Some(id) = named {
-        return Ok(id);
-    }
-    let Some(id) = store.latest()? else {
-        let shown = store.path().display();
-        return Err(Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)")));
-    };
-    Ok(id)
-}
 
 /// Refuses to write a page over a file that is not a page of ours.
 ///

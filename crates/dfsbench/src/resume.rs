@@ -12,7 +12,7 @@ use results::Store;
 use crate::args::ResumeArgs;
 use crate::campaign::{self, Means};
 use crate::exit::Failure;
-use crate::{leftovers, output, render, signals, soak, target};
+use crate::{joined, leftovers, output, signals, soak, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -20,7 +20,7 @@ use crate::{leftovers, output, render, signals, soak, target};
 /// When there is no such campaign, nothing is missing, or its plan means something else today.
 pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.making.results)?;
-    let id = render::campaign_id(&store, args.campaign)?;
+    let id = joined::campaign_id(&store, args.campaign)?;
     let stored = store.load(id)?;
     drop(store);
     if stored.state == CampaignState::Complete {

@@ -101,7 +101,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
     let mut lines = vec![
         ("campaign", format!("{} {}", line.id, line.name)),
         ("uuid", line.uuid.clone()),
-        ("state", notes::title(campaign)),
+        ("state", crate::title::describe(campaign)),
         ("runs", format!("{} with {}", line.runs, count_trials(line))),
         (
             "verdicts",

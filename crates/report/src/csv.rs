@@ -11,6 +11,7 @@ use model::csv::quoted;
 use model::setting::Setting;
 
 use crate::columns::{COLUMNS, Column, IDENTITY, REPETITION};
+use crate::joined::Joined;
 use crate::sheet::{Row, Sheet};
 
 /// Writes the header and one line per row.
@@ -25,15 +26,29 @@ pub fn render(sheet: &Sheet<'_>) -> String {
     }
     push_names(&mut header, REPETITION);
     push_names(&mut header, COLUMNS);
+    // What differs between campaigns comes last: one campaign has the columns of every other one.
+    let properties = sheet.joined.map_or(&[][..], Joined::properties);
+    for property in properties {
+        header.push(quoted(&property.name));
+    }
     let mut out = header.join(",") + "\n";
     for row in &sheet.rows {
-        let mut cells = vec![campaign.id.to_string(), quoted(&campaign.name)];
+        let run = row.run.index as usize;
+        let (mut id, mut name) = (campaign.id, &campaign.name);
+        if let Some(member) = sheet.joined.and_then(|joined| joined.member_of(run)) {
+            (id, name) = (member.id, &member.name);
+        }
+        let mut cells = vec![id.to_string(), quoted(name)];
         push_values(&mut cells, IDENTITY, row);
         for setting in Setting::ALL {
             cells.push(quoted(&setting_cell(setting, row)));
         }
         push_values(&mut cells, REPETITION, row);
         push_values(&mut cells, COLUMNS, row);
+        for property in properties {
+            let value = property.values.get(run).and_then(Option::as_deref);
+            cells.push(quoted(value.unwrap_or_default()));
+        }
         out.extend([&cells.join(","), "\n"]);
     }
     out

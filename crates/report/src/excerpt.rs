@@ -76,7 +76,7 @@ pub fn dominant_factors(sheet: &Sheet<'_>) -> Vec<String> {
         // They are in the order of their shares.
         for effect in effects.factors.iter().take(FACTORS_MAX) {
             if effect.share >= SHARE_MIN {
-                let name = pass.factors[effect.factor].name;
+                let name = &pass.factors[effect.factor].name;
                 named.push(format!("{name} {}", percent(effect.share)));
             }
         }

@@ -22,7 +22,7 @@ pub struct Experiment {
     /// The work, one entry for each workload: its name and a sentence.
     pub work: Vec<(String, String)>,
     /// The factors: a setting and its levels.
-    pub factors: Vec<(&'static str, String)>,
+    pub factors: Vec<(String, String)>,
     /// How many runs and trials that makes, in a sentence.
     pub extent: String,
 }
@@ -71,7 +71,7 @@ fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
 }
 
 /// The settings that vary, in the order of their levels where these are numbers.
-fn list_factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
+fn list_factors(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let mut factors = Vec::new();
     for (column, name) in sheet.columns.iter().enumerate() {
         let mut seen = HashSet::new();
@@ -94,7 +94,7 @@ fn list_factors(sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
             }
             _ => levels.join(", "),
         };
-        factors.push((*name, shown));
+        factors.push(((*name).to_owned(), shown));
     }
     factors
 }

@@ -6,6 +6,7 @@
 
 mod json;
 mod table;
+mod together;
 
 use std::fmt::Write as _;
 
@@ -15,6 +16,7 @@ use stats::{Effects, Observation, effects};
 
 use crate::Format;
 use crate::document::{self, Form};
+use crate::joined::Joined;
 use crate::rate_metric::RateMetric;
 use crate::screen::Screen;
 use crate::sheet::{NOT_APPLICABLE, Row, Sheet};
@@ -67,9 +69,13 @@ pub enum NoEffects {
 /// A setting that varies.
 pub struct Factor {
     /// Its name, as in plans.
-    pub name: &'static str,
+    pub name: String,
     /// Its levels, as tables show them; the first one is what others are compared with.
     pub levels: Vec<String>,
+    /// Names of other factors that change together with it, where campaigns differ in several.
+    pub together: Vec<String>,
+    /// Whether no campaign has two of its levels.
+    pub is_between: bool,
 }
 
 impl FactorEffects {
@@ -78,12 +84,16 @@ impl FactorEffects {
         Self::of_sheet(&Sheet::of(campaign))
     }
 
+    /// Takes the runs of several campaigns apart together.
+    pub fn of_joined(joined: &Joined) -> Self {
+        Self::of_sheet(&Sheet::of_joined(joined))
+    }
+
     pub(crate) fn of_sheet(sheet: &Sheet<'_>) -> Self {
-        let campaign = sheet.campaign;
-        let title = format!("{}: {}", campaign.name, crate::notes::title(campaign));
+        let title = format!("{}: {}", sheet.campaign.name, sheet.about().join("; "));
         let mut passes = Vec::new();
         for (name, pass, rows) in sheet.groups() {
-            passes.push(PassFactors::of(name, pass, sheet, &rows));
+            passes.push(PassFactors::of(name, pass, sheet, &rows, None));
         }
         Self { title, passes }
     }
@@ -108,24 +118,36 @@ impl FactorEffects {
 }
 
 impl PassFactors {
-    fn of(name: String, pass: Pass, sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Self {
+    /// Takes the rows of a kind of pass apart; a leading factor comes before all others, so that
+    /// what changes together with it lies within it.
+    pub(crate) fn of(
+        name: String,
+        pass: Pass,
+        sheet: &Sheet<'_>,
+        rows: &[&Row<'_>],
+        leading: Option<&str>,
+    ) -> Self {
         let mut counted = rows.to_vec();
         counted.retain(|row| row.counts());
         let left_out = rows.len() - counted.len();
-        let mut factors = vec![Factor { name: "target", levels: Vec::new() }];
-        for name in &sheet.columns {
-            factors.push(Factor { name, levels: Vec::new() });
+        let mut factors = Vec::new();
+        for name in leading.into_iter().chain(["target"]).chain(sheet.columns.iter().copied()) {
+            if !factors.iter().any(|known: &Factor| known.name == name) {
+                factors.push(Factor::new(name));
+            }
         }
         let mut observations = Vec::new();
+        let mut levels_of_rows = Vec::new();
         let metric = RateMetric::of(pass, counted.iter().copied());
         for row in &counted {
-            let mut levels = vec![factors[0].number_of(&row.run.spec.target_name)];
-            for (factor, level) in factors[1..].iter_mut().zip(&row.values) {
+            let mut levels = Vec::with_capacity(factors.len());
+            for factor in &mut factors {
                 // A setting that does not apply to a row makes no difference there: what does is
                 // the setting that it depends on, such as the data path. Only rows to which it
                 // applies are compared by it; the others are held to its first level.
+                let level = sheet.value(row, &factor.name);
                 let applies = level != NOT_APPLICABLE;
-                levels.push(if applies { factor.number_of(level) } else { 0 });
+                levels.push(if applies { factor.number_of(&level) } else { 0 });
             }
             for point in &row.judged.points {
                 if point.used {
@@ -133,7 +155,9 @@ impl PassFactors {
                     observations.push(Observation { levels: levels.clone(), figure });
                 }
             }
+            levels_of_rows.push(levels);
         }
+        together::mark(sheet, &counted, &mut factors, &levels_of_rows);
         drop_single(&mut factors, &mut observations);
         let found = match factors.len() {
             0 if counted.is_empty() => Err(NoEffects::NothingCounts),
@@ -178,7 +202,7 @@ impl PassFactors {
             if effect.within.is_empty() {
                 continue;
             }
-            let (name, outer) = (self.factors[effect.factor].name, self.list_outer(effect));
+            let (name, outer) = (&self.factors[effect.factor].name, self.list_outer(effect));
             // Without a pair of levels under one level of the outer factor, no interval is finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
                 notes.push(format!(
@@ -195,6 +219,7 @@ impl PassFactors {
         for interaction in &effects.interactions {
             notes.push(self.describe_interaction(interaction));
         }
+        notes.extend(together::notes(&self.factors));
         notes
     }
 
@@ -202,7 +227,7 @@ impl PassFactors {
     fn list_outer(&self, effect: &FactorEffect) -> String {
         let mut names = Vec::new();
         for outer in &effect.within {
-            names.push(self.factors[*outer].name.to_owned());
+            names.push(self.factors[*outer].name.clone());
         }
         show::listed(&names)
     }
@@ -267,6 +292,10 @@ impl NoEffects {
 }
 
 impl Factor {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), levels: Vec::new(), together: Vec::new(), is_between: false }
+    }
+
     /// The number of a level, which is new where it was not seen before.
     fn number_of(&mut self, level: &str) -> usize {
         if let Some(number) = self.levels.iter().position(|known| known == level) {

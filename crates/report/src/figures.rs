@@ -9,6 +9,7 @@ use model::{Severity, Verdict};
 
 use crate::answer::{self, answer};
 use crate::columns::{self, TableKind};
+use crate::conclusions::words as conclusions;
 use crate::document::text::{self, fits, narrow};
 use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
 use crate::document::{Term, Terms};
@@ -16,7 +17,7 @@ use crate::excerpt::{self, Excerpt};
 use crate::row::Row;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
-use crate::{found, host_settings, html as page, marks, notes, pivot};
+use crate::{found, host_settings, html as page, marks, notes, pivot, sizes};
 
 /// Names of targets longer than this take several lines in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
@@ -48,7 +49,7 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let mut document = Document {
         tool: "dfsbench report",
         title: campaign.name.clone(),
-        about: vec![notes::title(campaign)],
+        about: sheet.about(),
         parts: Vec::new(),
     };
     if form == Form::Html {
@@ -62,6 +63,8 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
         let blocks = vec![Block::Lead(answer(sheet).lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
+    document.parts.extend(conclusions::section(sheet, form).map(Part::Section));
+    document.parts.extend(sizes::section(sheet, form).map(Part::Section));
     if form == Form::Html {
         document.parts.push(Part::Page(page::before_figures(sheet)));
     }

@@ -9,6 +9,8 @@
 mod schema;
 mod shares;
 
+use std::collections::BTreeMap;
+
 use model::{
     Campaign, Caveat, CrossCheck, Fact, Histogram, IntervalSample, KindResult, PassResult, RunSpec,
     Telemetry, Trial, TrialState,
@@ -20,8 +22,11 @@ use stats::{ClientShare, Fairness, Judged, Summary};
 use self::schema::{AnyQuestion, AnySettings};
 use self::shares::{ClientPart, HostPart, HostsPart};
 use crate::columns::{COLUMNS, IDENTITY, Value};
+use crate::conclusions::words::ConclusionPart;
 use crate::found::{self, Found};
+use crate::joined::Joined;
 use crate::sheet::{Row, Sheet};
+use crate::sizes::SweepPart;
 
 pub use self::schema::schema;
 
@@ -44,8 +49,17 @@ struct Export<'a> {
     #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     campaign: Header<'a>,
+    /// The campaigns, where the report is of several: `campaign` then says what holds for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    campaigns: Vec<MemberPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<FoundPart>,
+    /// The sentences that the plan declares, judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conclusions: Vec<ConclusionPart>,
+    /// How rates go with the size of the files, where runs differ in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    size_sweeps: Vec<SweepPart>,
     figures: Vec<Figure<'a>>,
     runs: Vec<RunPart<'a>>,
 }
@@ -61,6 +75,19 @@ struct FoundPart {
     sentences: Vec<String>,
     /// The figures behind the answer, which differ from question to question.
     figures: serde_json::Value,
+}
+
+/// One of several campaigns.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Member")]
+struct MemberPart<'a> {
+    id: i64,
+    name: &'a str,
+    /// The first of its runs; the runs of all campaigns are numbered in a row.
+    first_run: usize,
+    runs: usize,
+    /// Properties that distinguish it: facts of hosts, labels, tags; null where not known.
+    properties: BTreeMap<&'a str, Option<&'a str>>,
 }
 
 /// The campaign without its runs.
@@ -335,10 +362,31 @@ impl<'a> Export<'a> {
         Self {
             schema: SCHEMA,
             campaign: Header::of(campaign),
+            campaigns: sheet.joined.map_or_else(Vec::new, MemberPart::all),
+            conclusions: ConclusionPart::all(sheet),
+            size_sweeps: SweepPart::all(sheet),
             found: found::of(sheet).map(|found| FoundPart::of(found, &campaign.question)),
             figures: sheet.rows.iter().map(Figure::of).collect(),
             runs,
         }
+    }
+}
+
+impl<'a> MemberPart<'a> {
+    fn all(joined: &'a Joined) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let mut first_run = 0;
+        for member in joined.members() {
+            let mut properties = BTreeMap::new();
+            for property in joined.all_properties() {
+                let value = property.values.get(first_run).and_then(Option::as_deref);
+                properties.insert(property.name.as_str(), value);
+            }
+            let (id, name, runs) = (member.id, member.name.as_str(), member.runs);
+            parts.push(Self { id, name, first_run, runs, properties });
+            first_run += runs;
+        }
+        parts
     }
 }
 

@@ -9,7 +9,9 @@ mod catalog;
 mod classic;
 mod columns;
 mod compared;
+mod conclusions;
 mod csv;
+mod declared;
 mod document;
 mod excerpt;
 mod experiment;
@@ -19,6 +21,7 @@ mod found;
 mod grid;
 mod host_settings;
 mod html;
+mod joined;
 mod json;
 mod marks;
 mod next_step;
@@ -34,7 +37,9 @@ mod screen;
 pub mod served;
 mod sheet;
 mod show;
+mod sizes;
 mod spread;
+mod title;
 mod watched;
 
 use model::Campaign;
@@ -47,6 +52,7 @@ pub use compared::{
     setting_names, setting_values,
 };
 pub use factor_effects::{FactorEffects, NoEffects};
+pub use joined::{Joined, Member, Property, Source, UnknownProperty};
 pub use json::schema as json_schema;
 pub use next_step::NextStep;
 pub use screen::{Extent, Screen, paint};
@@ -168,21 +174,34 @@ pub fn pictures(campaign: &Campaign) -> Vec<(String, String)> {
     html::files::all(&sheet::Sheet::of(campaign))
 }
 
+/// Draws the same pictures of several campaigns.
+pub fn pictures_joined(joined: &Joined) -> Vec<(String, String)> {
+    html::files::all(&sheet::Sheet::of_joined(joined))
+}
+
 /// Writes the report of a campaign; the text ends with a newline.
 pub fn render(campaign: &Campaign, format: Format) -> String {
-    let sheet = sheet::Sheet::of(campaign);
+    render_sheet(&sheet::Sheet::of(campaign), format)
+}
+
+/// Writes the report of several campaigns as one set of runs; the text ends with a newline.
+pub fn render_joined(joined: &Joined, format: Format) -> String {
+    render_sheet(&sheet::Sheet::of_joined(joined), format)
+}
+
+fn render_sheet(sheet: &sheet::Sheet<'_>, format: Format) -> String {
     match format {
-        Format::Csv => csv::render(&sheet),
-        Format::Json => json::render(&sheet),
-        Format::Bonnie => classic::bonnie(&sheet),
-        Format::Iozone => classic::iozone(&sheet),
-        Format::Seed => classic::seed(&sheet),
-        Format::OpenMetrics => openmetrics::render(&sheet),
-        Format::Sar => sar::render(&sheet),
-        Format::Trials => spread::render(&sheet),
-        Format::Table | Format::Junit => figures::text(&sheet, Screen::default()),
+        Format::Csv => csv::render(sheet),
+        Format::Json => json::render(sheet),
+        Format::Bonnie => classic::bonnie(sheet),
+        Format::Iozone => classic::iozone(sheet),
+        Format::Seed => classic::seed(sheet),
+        Format::OpenMetrics => openmetrics::render(sheet),
+        Format::Sar => sar::render(sheet),
+        Format::Trials => spread::render(sheet),
+        Format::Table | Format::Junit => figures::text(sheet, Screen::default()),
         Format::Markdown | Format::Html => {
-            figures::document(&sheet, format.form(), Screen::default()).render(format.form())
+            figures::document(sheet, format.form(), Screen::default()).render(format.form())
         }
     }
 }
@@ -190,4 +209,9 @@ pub fn render(campaign: &Campaign, format: Format) -> String {
 /// Writes the report of a campaign for a terminal; the text ends with a newline.
 pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
     figures::text(&sheet::Sheet::of(campaign), screen)
+}
+
+/// Writes the report of several campaigns for a terminal; the text ends with a newline.
+pub fn render_joined_screen(joined: &Joined, screen: Screen) -> String {
+    figures::text(&sheet::Sheet::of_joined(joined), screen)
 }

@@ -7,13 +7,13 @@ pub mod host_balance;
 pub mod load;
 
 use model::units::Nanos;
-use model::{Campaign, CampaignState, Durability, Fact, Keeps, OpKind, Opens, Pass, Target};
+use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, Target};
 use stats::{ClientShare, Rate};
 
 use crate::document::Term;
 use crate::host_settings;
 use crate::sheet::{Row, Sheet};
-use crate::show::{counted, listed, utc};
+use crate::show::{counted, listed};
 
 /// The statement on writes that were not synced on purpose.
 const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory \
@@ -21,40 +21,6 @@ const UNSAFE: &str = "no write waited for stable storage; the data may still hav
 
 /// The heading of the lines of [`clients`].
 pub const CLIENTS: &str = "Clients, one by one (their service times, from sent to done)";
-
-/// Returns a one-line description of the campaign, without its name.
-pub fn title(campaign: &Campaign) -> String {
-    title_with_state(campaign, describe_state(campaign.state, Maker::Unknown))
-}
-
-/// Whether a process makes a campaign now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maker {
-    /// A process does.
-    Running,
-    /// It is unknown, or none does: what is not finished was killed.
-    Unknown,
-}
-
-/// Names the state of a campaign.
-pub const fn describe_state(state: CampaignState, maker: Maker) -> &'static str {
-    match (state, maker) {
-        (CampaignState::Running, Maker::Running) => "running",
-        (CampaignState::Running, Maker::Unknown) => "not finished",
-        (CampaignState::Complete, _) => "complete",
-        (CampaignState::Interrupted, _) => "interrupted",
-    }
-}
-
-/// Returns a one-line description of the campaign in a state, without its name.
-pub fn title_with_state(campaign: &Campaign, state: &str) -> String {
-    format!(
-        "{state}, started {}, dfsbench {}, campaign {}",
-        utc(campaign.started_unix_ms),
-        campaign.tool_version,
-        campaign.id
-    )
-}
 
 /// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub fn settings(sheet: &Sheet<'_>) -> Option<String> {

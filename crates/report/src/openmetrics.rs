@@ -207,6 +207,7 @@ fn row_labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     );
     for (name, value) in sheet.columns.iter().zip(&row.values) {
         if value != NOT_APPLICABLE {
+            let name = label_name(name);
             let _ = write!(labels, ",set_{name}=\"{}\"", escape_label(value));
         }
     }
@@ -223,6 +224,11 @@ fn write_head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) 
 
 fn write_sample(out: &mut String, name: &str, labels: &str, value: f64) {
     let _ = writeln!(out, "{name}{{{labels}}} {value}");
+}
+
+/// A setting's name as the end of a label's name, which has letters, digits and underscores.
+fn label_name(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 /// A label's value: three characters have escapes, other control characters are replaced.

@@ -10,10 +10,10 @@ use crate::compared::Compared;
 use crate::document::frame::Frame;
 use crate::document::{Form, html as body};
 use crate::figures;
-use crate::notes::{self, Maker};
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use crate::show;
+use crate::title::Maker;
 
 const SCRIPT: &str = include_str!("html/view.js");
 
@@ -51,8 +51,8 @@ impl Served {
     pub fn campaign(&self, campaign: &Campaign) -> String {
         let sheet = Sheet::of(campaign);
         let mut document = figures::document(&sheet, Form::Html, Screen::default());
-        let state = notes::describe_state(campaign.state, self.maker(campaign.id));
-        document.about = vec![notes::title_with_state(campaign, state)];
+        let state = crate::title::describe_state(campaign.state, self.maker(campaign.id));
+        document.about = vec![crate::title::describe_in_state(campaign, state)];
         self.page(&campaign.name, "../", &[campaign.id], &body::body(&document))
     }
 
@@ -132,7 +132,7 @@ impl Served {
 
     fn render_campaign(&self, campaign: &CampaignLine) -> Markup {
         let CampaignLine { id, name, .. } = campaign;
-        let state = notes::describe_state(campaign.state, self.maker(*id));
+        let state = crate::title::describe_state(campaign.state, self.maker(*id));
         html! {
             tr.first {
                 th.number scope="row" { (id) }

@@ -4,6 +4,7 @@
 //! or target, workload or one column decide it; it is then stated once beside the table, with
 //! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,6 +13,7 @@ use model::units::Size;
 use model::{Campaign, CaveatCode, Pass, Run};
 use stats::{Extent, Judged, judge};
 
+use crate::joined::{Joined, Property};
 use crate::marks;
 
 pub use crate::row::Row;
@@ -24,9 +26,11 @@ pub struct Sheet<'a> {
     /// The measured campaign.
     pub campaign: &'a Campaign,
     /// Names of the settings, beside target and workload, that tell rows apart.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<&'a str>,
     /// All other settings with their values: `workers` and `2`, or `1 (dir), 8 (nfs)`.
-    pub stated: Vec<(&'static str, String)>,
+    pub stated: Vec<(&'a str, String)>,
+    /// The set of campaigns, where the runs are those of several, or properties were requested.
+    pub joined: Option<&'a Joined>,
     /// One row for each run and pass.
     pub rows: Vec<Row<'a>>,
     /// Each caveat that some row has, worst first.
@@ -50,7 +54,19 @@ pub struct Explained {
 impl<'a> Sheet<'a> {
     /// Judges and arranges a campaign.
     pub fn of(campaign: &'a Campaign) -> Self {
-        let settings = Settings::of(campaign);
+        Self::arrange(campaign, None)
+    }
+
+    /// Judges and arranges the runs of several campaigns together.
+    pub fn of_joined(joined: &'a Joined) -> Self {
+        // One campaign by itself is reported as ever.
+        let is_plain = joined.members().len() == 1 && joined.properties().is_empty();
+        Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) })
+    }
+
+    fn arrange(campaign: &'a Campaign, joined: Option<&'a Joined>) -> Self {
+        let properties = joined.map_or(&[][..], Joined::properties);
+        let settings = Settings::of(campaign, properties);
         let columns = settings.columns();
         let stated = settings.stated(&columns);
         let mut rows = Vec::new();
@@ -64,9 +80,39 @@ impl<'a> Sheet<'a> {
         for (number, mark) in marks::of(&rows).into_iter().enumerate() {
             rows[number].mark = mark;
         }
-        let mut sheet = Self { campaign, columns, stated, rows, caveats: Vec::new() };
+        let mut sheet = Self { campaign, columns, stated, joined, rows, caveats: Vec::new() };
         sheet.caveats = sheet.explain_caveats();
         sheet
+    }
+
+    /// The lines that describe the campaign, or each of several.
+    pub fn about(&self) -> Vec<String> {
+        match self.joined {
+            Some(joined) => joined.members().iter().map(|member| member.title.clone()).collect(),
+            None => vec![crate::title::describe(self.campaign)],
+        }
+    }
+
+    /// The value of a factor in a row: the target, a setting, with a column or without, or a
+    /// property; a dash where it does not apply.
+    pub fn value<'r>(&'r self, row: &'r Row<'_>, name: &str) -> Cow<'r, str> {
+        let spec = &row.run.spec;
+        if name == LEADING[0] {
+            return Cow::Borrowed(&spec.target_name);
+        }
+        if let Some(column) = self.columns.iter().position(|known| *known == name) {
+            return Cow::Borrowed(&row.values[column]);
+        }
+        if let Some((_, value)) = spec.settings().into_iter().find(|(known, _)| *known == name) {
+            return Cow::Owned(value);
+        }
+        let properties = self.joined.iter().flat_map(|joined| joined.all_properties());
+        for property in properties.filter(|property| property.name == name) {
+            if let Some(Some(value)) = property.values.get(row.run.index as usize) {
+                return Cow::Borrowed(value);
+            }
+        }
+        Cow::Borrowed(NOT_APPLICABLE)
     }
 
     /// The settings that tell a row apart: `io_size 64 KiB, workers 4`; empty where target and
@@ -161,11 +207,11 @@ fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
 }
 
 /// The settings of all runs, by name.
-struct Settings {
-    names: Vec<&'static str>,
-    runs: Vec<BTreeMap<&'static str, String>>,
+struct Settings<'a> {
+    names: Vec<&'a str>,
+    runs: Vec<BTreeMap<&'a str, String>>,
     /// Settings that some run has with another value than a run that leaves them unset.
-    requested: HashSet<&'static str>,
+    requested: HashSet<&'a str>,
 }
 
 /// Finds the effective value of a setting at the target, as the first trial that has it read it.
@@ -207,10 +253,10 @@ const LEADING: [&str; 2] = ["target", "workload"];
 /// Settings that follow the number of workers and hosts where a plan leaves them unset.
 const FOLLOWING: [&str; 1] = ["files"];
 
-impl Settings {
-    fn of(campaign: &Campaign) -> Self {
-        let mut names = Vec::new();
-        let mut runs = Vec::new();
+impl<'a> Settings<'a> {
+    fn of(campaign: &Campaign, properties: &'a [Property]) -> Self {
+        let mut names: Vec<&'a str> = Vec::new();
+        let mut runs: Vec<BTreeMap<&'a str, String>> = Vec::new();
         let mut requested = HashSet::new();
         for run in &campaign.runs {
             let mut settings = run.spec.settings();
@@ -225,11 +271,21 @@ impl Settings {
             }
             runs.push(settings.into_iter().collect());
         }
+        // Properties come last: where one follows from a setting, the setting has the column.
+        for property in properties {
+            names.push(&property.name);
+            requested.insert(&property.name);
+            for (run, value) in runs.iter_mut().zip(&property.values) {
+                if let Some(value) = value {
+                    run.insert(&property.name, value.clone());
+                }
+            }
+        }
         Self { names, runs, requested }
     }
 
     /// The values of some settings in a run, as tables show them.
-    fn values(&self, run: usize, names: &[&'static str]) -> Vec<String> {
+    fn values(&self, run: usize, names: &[&'a str]) -> Vec<String> {
         let mut values = Vec::with_capacity(names.len());
         for name in names {
             let value = self.runs[run].get(name);
@@ -239,7 +295,7 @@ impl Settings {
     }
 
     /// Adds a column for each setting that nothing decides so far.
-    fn columns(&self) -> Vec<&'static str> {
+    fn columns(&self) -> Vec<&'a str> {
         let mut columns = Vec::new();
         // Settings that follow from others are judged last: by then the columns that they depend
         // on exist, and they need none of their own.
@@ -256,7 +312,7 @@ impl Settings {
     }
 
     /// States the requested settings that have no column.
-    fn stated(&self, columns: &[&'static str]) -> Vec<(&'static str, String)> {
+    fn stated(&self, columns: &[&'a str]) -> Vec<(&'a str, String)> {
         let mut stated = Vec::new();
         for name in &self.names {
             if !columns.contains(name) && self.requested.contains(name) {
@@ -268,14 +324,15 @@ impl Settings {
 
     /// A setting's values with what decides them, where that is simple enough to say: nothing,
     /// the target, the workload, both of them, or one column.
-    fn decided(&self, name: &str, columns: &[&'static str]) -> Option<Vec<(String, String)>> {
-        let mut candidates = vec![&LEADING[..0], &LEADING[..1], &LEADING[1..], &LEADING[..]];
+    fn decided(&self, name: &str, columns: &[&'a str]) -> Option<Vec<(String, String)>> {
+        let mut candidates: Vec<&[&'a str]> =
+            vec![&LEADING[..0], &LEADING[..1], &LEADING[1..], &LEADING[..]];
         candidates.extend(columns.chunks(1));
         // The simplest statement wins; columns come last, since a reader has to look them up.
         candidates.into_iter().find_map(|keys| self.grouped(name, keys))
     }
 
-    fn describe(&self, name: &'static str, columns: &[&'static str]) -> String {
+    fn describe(&self, name: &'a str, columns: &[&'a str]) -> String {
         let mut by_value: Vec<(String, Vec<String>)> = Vec::new();
         let mut positions: HashMap<String, usize> = HashMap::new();
         for (key, value) in self.decided(name, columns).unwrap_or_default() {
@@ -296,7 +353,7 @@ impl Settings {
     /// The value of a setting for each combination of at most two keys; `None` when they don't
     /// decide it. Runs to which the setting does not apply are left out. Target and workload go by
     /// their values alone, other keys by name and value.
-    fn grouped(&self, name: &str, keys: &[&'static str]) -> Option<Vec<(String, String)>> {
+    fn grouped(&self, name: &str, keys: &[&'a str]) -> Option<Vec<(String, String)>> {
         debug_assert!(keys.len() <= 2, "{keys:?}");
         // An array of two levels, not a list: this is tried for each pair of settings and for
         // every run, and the matrix may have thousands of runs.
@@ -319,7 +376,7 @@ impl Settings {
 }
 
 /// Names one combination of levels; a key that does not apply to the run is left out.
-fn name_levels(keys: &[&'static str], levels: [Option<&String>; 2]) -> String {
+fn name_levels(keys: &[&str], levels: [Option<&String>; 2]) -> String {
     let mut parts = Vec::new();
     for (number, key) in keys.iter().enumerate() {
         match levels[number] {

@@ -124,7 +124,8 @@ pub fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
 
 /// Writes a table for a terminal, each trial below its row.
 pub fn render(sheet: &Sheet<'_>) -> String {
-    let mut out = format!("{}: {}\n\n", sheet.campaign.name, crate::notes::title(sheet.campaign));
+    let mut out =
+        format!("{}: {}\n\n", sheet.campaign.name, crate::title::describe(sheet.campaign));
     let columns: Vec<(&str, Align)> = COLUMNS.map(|name| (name, Align::Right)).to_vec();
     let mut grid = Grid::new(&columns);
     for row in &sheet.rows {

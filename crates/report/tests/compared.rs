@@ -136,7 +136,8 @@ fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
     let factors = FactorEffects::of(&transports());
     let read = &factors.passes[1];
     let effects = read.found.as_ref().unwrap();
-    let ranked: Vec<&str> = effects.factors.iter().map(|e| read.factors[e.factor].name).collect();
+    let ranked: Vec<&str> =
+        effects.factors.iter().map(|e| read.factors[e.factor].name.as_str()).collect();
     assert_eq!(ranked[..2], ["read_ahead", "transfer_size"]);
     let ahead = &effects.factors[0].levels[1];
     assert!((ahead.ratio - 5.0).abs() < 0.2, "{ahead:?}");

@@ -57,7 +57,7 @@ fn assert_dominant_factors_make_the_panels(page: &str) {
         let effects = pass.found.as_ref().unwrap_or_else(|_| panic!("{}: no effects", pass.name));
         let mut dominant = Vec::new();
         for effect in &effects.factors {
-            dominant.push(pass.factors[effect.factor].name);
+            dominant.push(pass.factors[effect.factor].name.as_str());
         }
         dominant.retain(|name| *name != "target");
         dominant[..2].sort_by_key(|name| *name == "durability");

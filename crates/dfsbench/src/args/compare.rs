@@ -30,6 +30,14 @@ Exit codes: 0 all bounds are kept, 1 one is exceeded, 2 wrong usage, 4 inconclus
 reaches beyond its bound, there are too few trials, or a row is missing or invalid afterwards; the
 output says how many trials would decide. --inconclusive ok ends with 0 there.";
 
+const FACTORS_EXAMPLES: &str = "\
+Examples:
+  dfsbench factors                                  the settings of the last campaign
+  dfsbench factors 3 4 7                            and what differs between these: another kernel,
+                                                    another disk, a label of the plan
+  dfsbench factors old.db new.db:2 --by fact.kernel the kernel alone
+Where campaigns differ in more than one thing, the output names what can't be separated.";
+
 /// Compares two campaigns, or two selections of one, row by row.
 ///
 /// Rows are matched by what they do: all settings are the same, but for those named by --where.
@@ -93,16 +101,32 @@ pub enum Adjust {
     Holm,
 }
 
+/// The choice of properties that distinguish campaigns.
+#[derive(Debug, Parser)]
+pub struct ByArgs {
+    /// Facts and labels that are factors, in place of all that differ between the campaigns:
+    /// fact.kernel, label.dram, tags, campaign
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub by: Vec<String>,
+}
+
 /// Shows which factors change the figures of a campaign, by how much, and how certain that is.
 ///
 /// A share is the part of the variance that a factor explains. A ratio compares a level with the
 /// first one, all else equal, with its 95 % interval.
+///
+/// The runs of several campaigns are one set. What differs between them is a factor like any
+/// setting: facts of hosts such as kernel, processor or disk, labels, tags, names.
 #[derive(Debug, Parser)]
+#[command(after_help = FACTORS_EXAMPLES)]
 pub struct FactorsArgs {
     /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N
-    #[arg(default_value = "last")]
-    pub campaign: String,
+    /// campaign), or FILE:N; several are taken apart together
+    #[arg(default_value = "last", value_name = "CAMPAIGN")]
+    pub campaigns: Vec<String>,
+    /// The properties that distinguish campaigns
+    #[command(flatten)]
+    pub by: ByArgs,
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,

@@ -150,6 +150,37 @@ fn factors_are_ranked() {
 }
 
 #[test]
+fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
+    let rig = Rig::new();
+    campaign(&rig, "dfsbench.db", &["--read-percent", "30,70"]);
+    campaign(&rig, "other.db", &["--read-percent", "30,70"]);
+    let db = Connection::open(rig.folder().join("other.db")).unwrap();
+    // The same host with another kernel, which takes 100 times as long.
+    let kernel = "UPDATE facts SET value = 'Linux 2.2.19' WHERE name = 'kernel'";
+    assert_eq!(db.execute(kernel, []).unwrap(), 1);
+    assert_eq!(db.execute("UPDATE passes SET window_ns = window_ns * 100", []).unwrap(), 8);
+    let end = rig.run(&["factors", "last", "other.db", "--by", "fact.kernel", "--format", "json"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+    let first = &json["passes"][0]["factors"][0];
+    assert_eq!(
+        (first["name"].as_str(), first["levels"][1]["level"].as_str()),
+        (Some("fact.kernel"), Some("Linux 2.2.19")),
+        "{}",
+        end.stdout
+    );
+    assert!(first["levels"][1]["ratio"].as_f64().unwrap() < 0.5, "{}", end.stdout);
+    let report = rig.run(&["report", "1", "other.db", "--all"]);
+    assert!(report.code == 0 && report.stdout.contains("fact.kernel"), "{report:?}");
+    assert!(report.stdout.contains("dfsbench factors 1 other.db"), "{}", report.stdout);
+    let twice = ["`1` and `last` are one campaign", "hint"];
+    rig.refused(&["factors", "1", "last"], 2, &twice);
+    let unknown = ["--by: no campaign has `fact.kernal`", "fact.kernel"];
+    rig.refused(&["report", "1", "other.db", "--by", "fact.kernal"], 2, &unknown);
+    rig.refused(&["factors", "1", "--by", "kernel"], 2, &["makes no difference", "hint"]);
+}
+
+#[test]
 fn bad_comparisons_are_refused() {
     let rig = Rig::new();
     campaign(&rig, "dfsbench.db", &[]);

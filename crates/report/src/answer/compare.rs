@@ -146,7 +146,7 @@ fn factors_apart(
 /// Pairs the figures that have one value of a setting with those that have the other one.
 fn pair_values<'a>(
     group: &Group<'a>,
-    name: &'static str,
+    name: &str,
     alike: &[Vec<Figure<'a>>],
     values: [&str; 2],
 ) -> Vec<(Figure<'a>, Figure<'a>)> {

@@ -42,7 +42,7 @@ pub struct Group<'a> {
     metric: RateMetric,
     /// The figures, in order of appearance.
     pub figures: Vec<Figure<'a>>,
-    columns: &'a [&'static str],
+    columns: &'a [&'a str],
 }
 
 impl<'a> Group<'a> {
@@ -88,7 +88,7 @@ impl<'a> Group<'a> {
     pub fn settings(
         &self,
         figure: &Figure<'a>,
-    ) -> impl Iterator<Item = (&'static str, &'a str)> + use<'_, 'a> {
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
         self.columns.iter().copied().zip(figure.row.values.iter().map(String::as_str))
     }
 
@@ -99,7 +99,7 @@ impl<'a> Group<'a> {
     }
 
     /// The columns in which some of these figures differ.
-    pub fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'static str> {
+    pub fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
         let mut varying = Vec::new();
         for (column, name) in self.columns.iter().enumerate() {
             // Values differ somewhere if and only if some neighbours do.
@@ -111,7 +111,7 @@ impl<'a> Group<'a> {
     }
 
     /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
-    pub fn label(&self, figure: &Figure<'a>, columns: &[&'static str]) -> String {
+    pub fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
         let mut parts = Vec::new();
         for (name, value) in self.settings(figure) {
             match name {

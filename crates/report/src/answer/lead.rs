@@ -10,7 +10,7 @@ use stats::effects::FactorEffect;
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
 use super::{caveats, qualifiers};
-use crate::factor_effects::{FactorEffects, PassFactors};
+use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
 
@@ -108,7 +108,7 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     for pass in &effects.passes {
         let Ok(effects) = &pass.found else { continue };
         for effect in &effects.factors {
-            let name = pass.factors[effect.factor].name;
+            let name = pass.factors[effect.factor].name.as_str();
             if effect.share < SHARE_MIN || OF_TARGETS.contains(&name) {
                 continue;
             }
@@ -129,16 +129,25 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::of_effect(level);
     let sentence = format!(
-        "{} matters most, in {}: {high} is {} {low}{}, all else alike; it explains {} of the \
+        "{} matters most, in {}: {high} is {} {low}{}, all else alike{}; it explains {} of the \
          variance there ({})",
         factor.name,
         pass.name,
         ratio.as_times(),
         ratio.as_interval(),
+        name_together(factor),
         percent(effect.share),
         counted(pass.trials, "trial"),
     );
     Some((pass.name.clone(), sentence))
+}
+
+/// Qualifies "all else alike" where something else changes together with the factor.
+fn name_together(factor: &Factor) -> String {
+    if factor.together.is_empty() {
+        return String::new();
+    }
+    format!(" but {}, which changes together with it", factor.list_together())
 }
 
 /// A sentence that goes on behind a colon; names keep their first letter.

@@ -51,7 +51,7 @@ fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
 pub fn along<'a>(
     group: &Group<'a>,
     factors: Option<&PassFactors>,
-    name: &'static str,
+    name: &str,
     alike: &[Vec<Figure<'a>>],
     findings: &mut Findings,
 ) {
@@ -121,11 +121,7 @@ pub fn along<'a>(
 
 /// The setting with its first and its last value, and what goes along with it:
 /// `workers 1 to 16 (and files)`; `None` without a pair.
-fn name_extremes<'a>(
-    group: &Group<'a>,
-    name: &'static str,
-    parts: &[Vec<Figure<'a>>],
-) -> Option<String> {
+fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
     let all = parts.iter().flatten();
     let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
         setting_number(group, a, name).total_cmp(&setting_number(group, b, name))

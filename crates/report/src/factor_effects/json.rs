@@ -36,6 +36,9 @@ struct FactorPart<'a> {
     share: f64,
     /// The factors that it lies within: its levels are compared where these are the same.
     within: Vec<&'a str>,
+    /// Other factors that change together with it, where campaigns differ in more than one thing.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    together: &'a [String],
     levels: Vec<LevelPart<'a>>,
 }
 
@@ -119,9 +122,15 @@ fn factor_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<
         }
         let mut within = Vec::new();
         for outer in &effect.within {
-            within.push(pass.factors[*outer].name);
+            within.push(pass.factors[*outer].name.as_str());
         }
-        parts.push(FactorPart { name: factor.name, share: effect.share, within, levels });
+        parts.push(FactorPart {
+            name: &factor.name,
+            share: effect.share,
+            within,
+            together: &factor.together,
+            levels,
+        });
     }
     parts
 }
@@ -137,7 +146,7 @@ fn interaction_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<Intera
             within.push(WithinPart { under, level, ratio: found.ratio });
         }
         parts.push(InteractionPart {
-            factors: [first.name, second.name],
+            factors: [&first.name, &second.name],
             share: interaction.share,
             probability: interaction.probability,
             within,

@@ -49,7 +49,7 @@ fn level_rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
         let factor = &pass.factors[effect.factor];
         for number in 0..effect.levels.len() {
             let [name, share] = match number {
-                0 => [factor.name.to_owned(), show::percent(effect.share)],
+                0 => [factor.name.clone(), show::percent(effect.share)],
                 _ => [String::new(), String::new()],
             };
             let [ratio, interval] = level_figures(pass, effect, number);

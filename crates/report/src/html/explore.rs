@@ -104,7 +104,7 @@ impl<'v> Layout<'v> {
         let mut panels = 1;
         let axis = (rest.len() == 2).then(|| longest_axis(&rest)).flatten();
         for setting in rest.clone() {
-            let is_free = Some(setting.name) != axis.map(|axis| axis.name);
+            let is_free = axis.is_none_or(|axis| setting.name != axis.name);
             if facets.len() < facets_max && is_free && panels * setting.levels.len() <= PANELS_MAX {
                 panels *= setting.levels.len();
                 facets.push(setting);
@@ -165,10 +165,10 @@ fn render_pass(number: usize, name: &str, rows: &[&Row<'_>], layout: &Layout<'_>
     let axis = RateAxis::new(metric.counted(), most);
     let pass = Multiples { name, rows, metric, axis };
     let columns = layout.facets.first().map_or(1, |facet| facet.levels.len().min(COLUMNS_MAX));
-    let facet = |number: usize| layout.facets.get(number).map(|facet| facet.name);
+    let facet = |number: usize| layout.facets.get(number).map(|facet| facet.name.as_str());
     html! {
         div.multiples data-pass=(name) data-x=(layout.x.name)
-            data-colour=[layout.colour.map(|colour| colour.name)]
+            data-colour=[layout.colour.map(|colour| colour.name.as_str())]
             data-columns=[facet(0)] data-rows=[facet(1)] {
             h3 { (name) }
             (legend(layout))
@@ -218,7 +218,7 @@ impl Multiples<'_, '_> {
         };
         let x_ticks = level_ticks(layout.x);
         let y_ticks = self.axis.ticks_with_unit();
-        Plot { about, x_ticks, x_name: layout.x.name.to_owned(), y_ticks, upright: None, series }
+        Plot { about, x_ticks, x_name: layout.x.name.clone(), y_ticks, upright: None, series }
             .panel()
     }
 
@@ -282,17 +282,18 @@ mod tests {
     use super::*;
 
     /// A setting with so many levels, all of them numbers or all of them words.
-    fn varied(name: &'static str, levels: usize, is_number: bool) -> Varied {
+    fn varied(name: &str, levels: usize, is_number: bool) -> Varied {
         let column = if name == "target" { None } else { Some(0) };
         let levels = (1..=levels).map(|level| level.to_string()).collect();
-        Varied { column, name, levels, is_number }
+        Varied { column, name: name.to_owned(), levels, is_number }
     }
 
     /// The settings of the layout: axis, colour, columns, lines of panels.
     fn layout(settings: &[Varied]) -> Option<[&str; 4]> {
         let layout = Layout::of(settings)?;
-        let facet = |number: usize| layout.facets.get(number).map_or("", |facet| facet.name);
-        Some([layout.x.name, layout.colour.map_or("", |colour| colour.name), facet(0), facet(1)])
+        let facet = |number: usize| layout.facets.get(number).map_or("", |facet| &facet.name);
+        let colour = layout.colour.map_or("", |colour| &colour.name);
+        Some([&layout.x.name, colour, facet(0), facet(1)])
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn draw_map(
             aria-labelledby=(title) aria-describedby=(description) {
             title id=(title) { (about.title) }
             desc id=(description) { (about.description) }
-            text.tick x="0" y="28" { (cut(down.name, 12)) }
+            text.tick x="0" y="28" { (cut(&down.name, 12)) }
             text.tick x="100%" y="12" text-anchor="end" { (across.name) ", in " (about.unit) }
             @for (x, level) in across.levels.iter().enumerate() {
                 text.tick x=(middle(x)) y="28" text-anchor="middle" { (cut(level, letters)) }

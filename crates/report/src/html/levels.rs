@@ -33,7 +33,7 @@ pub struct Levels {
     /// Its place among the columns of the sheet.
     pub column: usize,
     /// The name of the factor.
-    pub name: &'static str,
+    pub name: String,
     /// The levels with how they are shown, the smallest first.
     levels: Vec<(f64, String)>,
     is_log: bool,
@@ -52,7 +52,7 @@ impl Levels {
         all
     }
 
-    fn of(column: usize, name: &'static str, rows: &[&Row<'_>]) -> Option<Self> {
+    fn of(column: usize, name: &str, rows: &[&Row<'_>]) -> Option<Self> {
         let mut levels: Vec<(f64, String)> = Vec::new();
         for row in rows {
             let shown = &row.values[column];
@@ -64,7 +64,7 @@ impl Levels {
             }
         }
         levels.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let all = Self { column, name, levels, is_log: false };
+        let all = Self { column, name: name.to_owned(), levels, is_log: false };
         let (first, last) = all.finite_ends()?;
         let is_log = first > 0.0 && last / first >= RATIO_LOG;
         let is_axis = all.levels.len() >= LEVELS_MIN && last > first;
@@ -125,6 +125,6 @@ impl Levels {
 
     /// The name as the axis says it.
     pub fn title(&self) -> String {
-        if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.to_owned() }
+        if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.clone() }
     }
 }

@@ -17,7 +17,7 @@ pub struct Varied {
     /// The column of the sheet; `None` for the target.
     pub column: Option<usize>,
     /// The name of the setting.
-    pub name: &'static str,
+    pub name: String,
     /// Its levels; numbers in their order, others in that of the campaign.
     pub levels: Vec<String>,
     /// Whether its levels are numbers.
@@ -40,7 +40,8 @@ impl Varied {
         all
     }
 
-    fn of(column: Option<usize>, name: &'static str, rows: &[&Row<'_>]) -> Self {
+    fn of(column: Option<usize>, name: &str, rows: &[&Row<'_>]) -> Self {
+        let name = name.to_owned();
         let mut varied = Self { column, name, levels: Vec::new(), is_number: false };
         for row in rows {
             let value = varied.value(row);
@@ -51,6 +52,7 @@ impl Varied {
                 break;
             }
         }
+        let name = &varied.name;
         varied.is_number =
             column.is_some() && varied.levels.iter().all(|level| quantity(name, level).is_some());
         if varied.is_number {
@@ -82,12 +84,12 @@ impl Varied {
 }
 
 /// Names the factors of a kind of pass in the order of their shares of the variance.
-pub fn dominant_names(effects: &FactorEffects, pass: &str) -> Vec<&'static str> {
+pub fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<&'e str> {
     let mut names = Vec::new();
     for factors in effects.passes.iter().filter(|factors| factors.name == pass) {
         if let Ok(found) = &factors.found {
             for effect in &found.factors {
-                names.push(factors.factors[effect.factor].name);
+                names.push(factors.factors[effect.factor].name.as_str());
             }
         }
     }
