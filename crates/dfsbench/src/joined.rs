@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::setting::Setting;
 use report::{Joined, Source, UnknownProperty};
 use results::Store;
 
@@ -70,7 +71,9 @@ pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
 /// Refuses a name that distinguishes no campaigns.
 fn refuse_property(unknown: &UnknownProperty) -> Failure {
     let UnknownProperty { name, only_value, known } = unknown;
+    let is_setting = Setting::ALL.iter().any(|setting| setting.key() == name.trim());
     let what = match only_value {
+        None if is_setting => format!("`{name}` is a setting, and a factor where it varies"),
         Some(value) => format!("`{name}` is `{value}` in all runs and makes no difference"),
         None => format!("no campaign has `{name}` as a fact or a label"),
     };

@@ -6,7 +6,7 @@
 //! a dash, one that was read from this host's memory is in parentheses, as `(244534)`, what
 //! bonnie++ was too fast to time is `+++++`, as it prints itself, and what the settings don't allow
 //! is `not supported`. `*` marks the best of a column among files of one size. Caveats stand
-//! below. What else varies between runs heads a table of its own.
+//! below. What else varies between runs names the machine, or heads a table of its own.
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
@@ -19,7 +19,7 @@ use model::{CaveatCode, Pass, Workload};
 
 use best::Best;
 
-use crate::grid::clean;
+use crate::grid::{clean, width};
 use crate::notes;
 use crate::sheet::{Row, Sheet};
 
@@ -33,6 +33,9 @@ const NOT_SUPPORTED: &str = "not supported";
 
 /// Characters of a machine's name in the first column.
 const MACHINE_LENGTH: usize = 8;
+
+/// Characters of a machine's name where runs are compared.
+const COMPARED_LENGTH_MAX: usize = 32;
 
 const BONNIE_HEAD: [&str; 3] = [
     "              -------Sequential Output-------- ---Sequential Input-- --Random--",
@@ -129,8 +132,19 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
     }
     let best = Best::of(&runs);
     let mut out = String::new();
+    if let Some(table) = compare_machines(sheet, &runs, &best) {
+        out = table;
+    } else {
+        write_bonnie_tables(&mut out, sheet, &runs, &best);
+    }
+    write_footer(&mut out, sheet, &runs);
+    out
+}
+
+/// Writes a table for each combination of settings that have no column in it.
+fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) {
     let mut last: Option<String> = None;
-    for run in &runs {
+    for run in runs {
         // Settings that vary and have no column here head a table of their own.
         let title = sheet.factors_without(run.first(), &["file_size", "files"]);
         if last.as_ref() != Some(&title) {
@@ -145,16 +159,48 @@ pub fn bonnie(sheet: &Sheet<'_>) -> String {
             }
             last = Some(title);
         }
-        out.push_str(&bonnie_line(run, &best));
+        let target = clean(&run.first().run.spec.target_name);
+        let machine: String = target.chars().take(MACHINE_LENGTH).collect();
+        out.push_str(&bonnie_line(run, best, &format!("{machine:<MACHINE_LENGTH$}")));
     }
-    write_footer(&mut out, sheet, &runs);
-    out
 }
 
-fn bonnie_line(run: &OneRun<'_>, best: &Best) -> String {
+/// Writes the runs of each size below each other, as reports compare them by hand, where the
+/// settings that vary are few enough to name a machine: `MTU-1500`, `MTU-9000`.
+fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Option<String> {
+    let mut lines: Vec<(u64, String, &OneRun<'_>)> = Vec::new();
+    let mut name_width = MACHINE_LENGTH;
+    for run in runs {
+        let name = seed::name_machine(sheet, run);
+        name_width = name_width.max(width(&name));
+        lines.push((run.mib(), name, run));
+    }
+    let varies = lines.iter().any(|line| line.1 != lines[0].1);
+    if !varies || name_width > COMPARED_LENGTH_MAX {
+        return None;
+    }
+    lines.sort_by_key(|line| line.0);
+    let more = " ".repeat(name_width - MACHINE_LENGTH);
+    let mut out = String::new();
+    for head in BONNIE_HEAD {
+        let (name, figures) = head.split_at(MACHINE_LENGTH);
+        out.extend([name, &more, figures, "\n"]);
+    }
+    let mut last = None;
+    for (mib, name, run) in lines {
+        if last.is_some_and(|last| last != mib) {
+            out.push('\n');
+        }
+        last = Some(mib);
+        let pad = " ".repeat(name_width - width(&name));
+        out.push_str(&bonnie_line(run, best, &format!("{name}{pad}")));
+    }
+    Some(out)
+}
+
+fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
     let spec = &run.first().run.spec;
-    let machine: String = clean(&spec.target_name).chars().take(MACHINE_LENGTH).collect();
-    let mut line = format!("{machine:<MACHINE_LENGTH$} {:4}", spec.set_bytes() / MIB);
+    let mut line = format!("{machine} {:4}", spec.set_bytes() / MIB);
     if run.is_impossible() {
         return format!("{line} {NOT_SUPPORTED}\n");
     }

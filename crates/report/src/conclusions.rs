@@ -179,7 +179,7 @@ fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], 
         Some(usual) if wanted.is_empty() => Ok(usual.clone()),
         _ => match levels.iter().find(|level| is_level(factor, level, wanted)) {
             Some(level) => Ok(level.clone()),
-            None if levels.is_empty() => Err(format!("no run has {factor}")),
+            None if levels.is_empty() => Err(name_unvaried(factor)),
             None => Err(format!("no run has {factor} {wanted}, only {}", levels.join(", "))),
         },
     };
@@ -188,6 +188,16 @@ fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], 
         return Err(format!("all runs have {factor} {}", ends[0]));
     }
     Ok(ends)
+}
+
+/// Says that no run has a factor, and how runs that have it are compared.
+fn name_unvaried(factor: &str) -> String {
+    if Conclusion::PROPERTIES.iter().any(|begin| factor.starts_with(begin)) {
+        return format!(
+            "{factor} differs between campaigns alone: `dfsbench report 1 2` compares two"
+        );
+    }
+    format!("no run has {factor}")
 }
 
 /// The kinds of pass of some rows, each with its rows, in order of appearance.

@@ -53,6 +53,11 @@ fn a_sentence_is_borne_out_contradicted_or_undecided() {
             "no run has workers 9",
         ),
         ("factor = \"mtu\"\nexpect = \"faster\"", "undecided", "no run has mtu"),
+        (
+            "factor = \"fact.kernel\"\nexpect = \"faster\"",
+            "undecided",
+            "fact.kernel differs between campaigns alone",
+        ),
         ("factor = \"files\"\nexpect = \"faster\"", "undecided", "all runs have files 4"),
         ("why = \"a matter of taste\"", "undecided", "a matter of taste"),
     ] {
@@ -83,11 +88,14 @@ fn sentences_stand_at_the_head_of_every_form_for_people() {
     let keys = conclusion("factor = \"workers\"\nexpect = \"faster\"");
     let campaign = campaign(&keys);
     let text = render(&campaign, Format::Table);
-    let line = "borne out: \"It is so\": stream write: 4 is 2.00x";
+    let line = "borne out: \"It is so\": stream write: workers 4 is 2.00x";
     assert!(text.contains(line), "{text}");
     assert!(text.find(line) < text.find("target"), "{text}");
     let markdown = render(&campaign, Format::Markdown);
-    assert!(markdown.contains("| It is so. | borne out | stream write: 4 is 2.00x"), "{markdown}");
+    assert!(
+        markdown.contains("| It is so. | borne out | stream write: workers 4 is 2.00x"),
+        "{markdown}"
+    );
     let page = render(&campaign, Format::Html);
     assert!(page.contains("<h2 id=\"conclusions\">Conclusions</h2>"));
     // A plan without any has no such section.

@@ -178,6 +178,7 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
     let unknown = ["--by: no campaign has `fact.kernal`", "fact.kernel"];
     rig.refused(&["report", "1", "other.db", "--by", "fact.kernal"], 2, &unknown);
     rig.refused(&["factors", "1", "--by", "kernel"], 2, &["makes no difference", "hint"]);
+    rig.refused(&["factors", "1", "--by", "nfsvers"], 2, &["`nfsvers` is a setting", "hint"]);
 }
 
 #[test]

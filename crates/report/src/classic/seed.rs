@@ -119,6 +119,10 @@ enum Unit {
 /// from this host's memory is `silly (244534)`, and what the settings don't allow, or what no
 /// trial could make, says so.
 fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
+    let spec = &run.first().run.spec;
+    if !spec.passes().contains(&pass) {
+        return "-".to_owned();
+    }
     if run.is_impossible() {
         return NOT_SUPPORTED.to_owned();
     }
@@ -136,7 +140,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
 }
 
 /// Names a run by what distinguishes it: `10 clients`, `16 nfsd`, the target, other settings.
-fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
+pub(super) fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let mut parts = Vec::new();
     let spec = &run.first().run.spec;
     let runs = &sheet.campaign.runs;

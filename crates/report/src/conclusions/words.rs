@@ -64,7 +64,7 @@ fn shows(judgement: &Judgement) -> String {
     clauses.join("; ")
 }
 
-/// `stream read: 32 KiB is 1.85x (1.79x to 1.91x) 8 KiB, 22 trials`.
+/// `stream read: transfer_size 32 KiB is 1.85x (1.79x to 1.91x) 8 KiB, 22 trials`.
 fn clause(one: &Comparison, judgement: &Judgement) -> String {
     let mut parts = Vec::new();
     let factor = &judgement.conclusion.factor;
@@ -73,7 +73,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
     }
     if let (Some(ratio), Some((lo, hi))) = (one.ratio, one.interval) {
         let [from, to] = &one.levels;
-        parts.push(format!("{to} is {ratio:.2}x ({lo:.2}x to {hi:.2}x) {from}"));
+        parts.push(format!("{factor} {to} is {ratio:.2}x ({lo:.2}x to {hi:.2}x) {from}"));
     }
     parts.extend(one.notes.iter().cloned());
     if one.ratio.is_some() || one.share.is_some() {

@@ -12,7 +12,7 @@ use super::{Property, Source, UnknownProperty};
 use crate::quantity::quantity;
 
 /// Facts that differ from day to day on one and the same host, by the beginnings of their names.
-const NOISE: [&str; 9] = [
+const NOISE: [&str; 10] = [
     "load",
     "uptime",
     "page cache",
@@ -22,6 +22,7 @@ const NOISE: [&str; 9] = [
     "boot",
     "free",
     "temperature",
+    "processor frequency",
 ];
 
 /// Facts by which people tell machines apart, in this order: of several that change together the

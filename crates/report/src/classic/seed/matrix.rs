@@ -31,38 +31,86 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
     }
     let mut tables = Vec::new();
     for (pass, name) in [(Pass::Read, "Read"), (Pass::Write, "Write")] {
-        let mut sizes: Vec<u64> = Vec::new();
-        for run in runs {
-            if !sizes.contains(&run.mib()) {
-                sizes.push(run.mib());
+        let mut of_pass: Vec<&OneRun<'_>> = runs.iter().collect();
+        of_pass.retain(|run| run.rows.iter().any(|row| row.judged.pass == pass));
+        let across = choose_across(sheet, &of_pass);
+        // Runs of one size that differ in what has no room across have a table of their own.
+        let mut parts: Vec<(u64, String, Vec<&OneRun<'_>>)> = Vec::new();
+        for run in of_pass {
+            let (mib, settings) = (run.mib(), name_rest(sheet, run, &across));
+            match parts.iter_mut().find(|part| part.0 == mib && part.1 == settings) {
+                Some((.., runs)) => runs.push(run),
+                None => parts.push((mib, settings, vec![run])),
             }
         }
-        for mib in sizes {
-            let mut of_size: Vec<&OneRun<'_>> = Vec::new();
-            for run in runs {
-                if run.mib() == mib && run.rows.iter().any(|row| row.judged.pass == pass) {
-                    of_size.push(run);
-                }
-            }
-            let title = format!("{name} Throughput of {mib}MB File in KB/s");
-            tables.extend(table(sheet, &title, pass, &of_size, best));
+        for (mib, settings, runs) in parts {
+            let comma = if settings.is_empty() { "" } else { ", " };
+            let title = format!("{name} Throughput of {mib}MB File in KB/s{comma}{settings}");
+            tables.extend(table(sheet, &title, &Cells { pass, runs, across: &across, best }));
         }
     }
     tables.join("\n")
 }
 
-/// A table, where its columns have room and no two runs have one cell.
-fn table(
-    sheet: &Sheet<'_>,
-    title: &str,
+/// Chooses the settings that stand across: the transport, then others while there is room.
+fn choose_across<'a>(sheet: &Sheet<'a>, runs: &[&OneRun<'_>]) -> Vec<&'a str> {
+    let mut across = vec!["proto"];
+    let mut columns = count_levels(sheet, runs, "proto");
+    for name in &sheet.columns {
+        if across.contains(name) || DOWN.contains(name) || TITLE.contains(name) {
+            continue;
+        }
+        let wider = columns * count_levels(sheet, runs, name).max(1);
+        if wider <= ACROSS_MAX {
+            across.push(name);
+            columns = wider;
+        }
+    }
+    across
+}
+
+fn count_levels(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], name: &str) -> usize {
+    let mut levels = Vec::new();
+    for run in runs {
+        let value = sheet.value(run.first(), name);
+        if !levels.contains(&value) {
+            levels.push(value);
+        }
+    }
+    levels.len()
+}
+
+/// The settings of a run that stand neither down nor across.
+fn name_rest(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
+    let mut parts = Vec::new();
+    for (name, value) in sheet.columns.iter().zip(&run.first().values) {
+        let is_placed = across.contains(name) || DOWN.contains(name) || TITLE.contains(name);
+        if !is_placed && value != NOT_APPLICABLE && !follows_transfer(sheet, run, name) {
+            parts.push(format!("{name} {value}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Says whether a setting is the size of an op that follows the transfer.
+fn follows_transfer(sheet: &Sheet<'_>, run: &OneRun<'_>, name: &str) -> bool {
+    name == "io_size" && sheet.value(run.first(), name) == sheet.value(run.first(), "transfer_size")
+}
+
+/// The runs of a table, and what tells its cells apart.
+struct Cells<'c> {
     pass: Pass,
-    runs: &[&OneRun<'_>],
-    best: &Best,
-) -> Option<String> {
+    runs: Vec<&'c OneRun<'c>>,
+    across: &'c [&'c str],
+    best: &'c Best,
+}
+
+/// A table, where its columns have room and no two runs have one cell.
+fn table(sheet: &Sheet<'_>, title: &str, cells: &Cells<'_>) -> Option<String> {
     let (mut downs, mut across): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut placed: Vec<([String; 2], String)> = Vec::new();
-    for run in runs {
-        let key = [name_down(sheet, run), name_across(sheet, run)];
+    for run in &cells.runs {
+        let key = [name_down(sheet, run), name_across(sheet, run, cells.across)];
         if !downs.contains(&key[0]) {
             downs.push(key[0].clone());
         }
@@ -72,7 +120,7 @@ fn table(
         if placed.iter().any(|(known, _)| *known == key) {
             return None;
         }
-        placed.push((key, cell(run, pass, best)));
+        placed.push((key, cell(run, cells.pass, cells.best)));
     }
     if across.len() > ACROSS_MAX || downs.len() < 2 {
         return None;
@@ -110,14 +158,13 @@ fn name_down(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     name
 }
 
-/// Names the column of a run by its transport and all other settings that vary.
-fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
+/// Names the column of a run by its transport and the other settings across.
+fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
     let mut parts = Vec::new();
-    for (name, value) in sheet.columns.iter().zip(&run.first().values) {
+    for name in across {
+        let value = sheet.value(run.first(), name);
         match *name {
-            _ if value == NOT_APPLICABLE || DOWN.contains(name) || TITLE.contains(name) => {}
-            // The size of an op follows the transfer there.
-            "io_size" if sheet.value(run.first(), "transfer_size") == *value => {}
+            _ if value == NOT_APPLICABLE || follows_transfer(sheet, run, name) => {}
             "proto" => parts.insert(0, value.to_uppercase()),
             name => parts.push(format!("{name} {value}")),
         }

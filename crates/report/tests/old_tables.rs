@@ -1,0 +1,172 @@
+//! Tables of four old reports, made from their own figures: ours have the same lines.
+
+mod campaigns;
+
+use campaigns::{made, spec};
+use model::testing::RunBuilder;
+use model::{BackendKind, Campaign, Discard, NfsVersion, Pass, Proto, RunSpec, Target, Workload};
+use report::{Format, render};
+
+const SECOND: u64 = 1_000_000_000;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// A run over NFS on one file of so many MiB.
+fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> RunSpec {
+    let mut run = RunBuilder::from(spec("nfs", BackendKind::Nfs, workload))
+        .files(1)
+        .workers(1)
+        .file_size_bytes(mib * MIB)
+        .build();
+    if let Target::Nfs(nfs) = &mut run.target {
+        (nfs.settings.version, nfs.settings.proto) = (version, proto);
+    }
+    run
+}
+
+/// Plants times: those of each run, for each of its trials the time of its passes.
+fn plant_times(campaign: &mut Campaign, times_ms: &[&[u64]]) {
+    for (run, times_ms) in campaign.runs.iter_mut().zip(times_ms) {
+        let bytes = run.spec.set_bytes();
+        for (trial, time_ms) in run.trials.iter_mut().zip(*times_ms) {
+            for pass in &mut trial.passes {
+                pass.window_ns = time_ms * 1_000_000;
+                (pass.common_window_ns, pass.kinds[0].bytes) = (pass.window_ns, bytes);
+                pass.caveats.clear();
+            }
+        }
+    }
+}
+
+/// **Source:** Chan (2001), "Jumbo Frame NFSv2 vs. NFSv3", runs of 100 and of 500 MB.
+const PRINTED: [&str; 4] = [
+    "NFSv2     100  5861 96.9 35267 73.7 30658 74.3  7033 99.9 177614 98.9 7089.3 95.7",
+    "NFSv3     100  3498 61.4  7483 23.8  6233 23.0  7015 100.0 178076 99.1 911.4 13.0",
+    "NFSv2     500  5808 95.3 29198 47.3  7763 17.2  5489 83.2 26826 46.0 721.0 19.6",
+    "NFSv3     500  2597 45.5  4091 12.8  1291  5.7  5944 94.3 25866 56.2 216.5  6.7",
+];
+
+#[test]
+fn two_versions_stand_below_each_other_as_in_the_report_of_2001() {
+    let mut runs = Vec::new();
+    for line in PRINTED {
+        let version = if line.starts_with("NFSv2") { NfsVersion::V2 } else { NfsVersion::V3 };
+        let mib = if line.contains(" 100 ") { 100 } else { 500 };
+        runs.push((on_file(Workload::Bonnie, version, Proto::Udp, mib), 10, 1));
+    }
+    let mut campaign = made(runs);
+    for (run, line) in campaign.runs.iter_mut().zip(PRINTED) {
+        let figures: Vec<f64> =
+            line.split_whitespace().skip(2).map(|word| word.parse().unwrap()).collect();
+        // Ours are in another order than the columns: writes by character come first in both.
+        for pass in &mut run.trials[0].passes {
+            let order = [
+                Pass::CharWrite,
+                Pass::Write,
+                Pass::Update,
+                Pass::CharRead,
+                Pass::Read,
+                Pass::Seeks,
+            ];
+            let column = order.iter().position(|known| *known == pass.pass).unwrap();
+            let (rate, percent) = (figures[2 * column], figures[2 * column + 1]);
+            pass.window_ns = 10 * SECOND;
+            pass.client_cpu_ns = (percent * SECOND as f64 / 10.0).round() as u64;
+            let kind = &mut pass.kinds[0];
+            let all = (rate * 10.0).round() as u64;
+            (kind.kind, kind.bytes) = (pass.pass.kinds()[0], all * KIB);
+            if pass.pass == Pass::Seeks {
+                (kind.done, kind.issued, kind.bytes) = (all, all, 0);
+            }
+        }
+    }
+    let text = render(&campaign, Format::Bonnie);
+    let plain = text.replace('*', " ");
+    for line in PRINTED {
+        assert!(plain.lines().any(|ours| ours == line), "{line}\n{text}");
+    }
+    let fast = text.lines().find(|line| line.starts_with("NFSv2     100")).unwrap();
+    assert!(
+        fast.contains("*5861 ") && fast.contains("*35267 ") && !fast.contains("*7033*"),
+        "{text}"
+    );
+    assert!(!text.contains("*7483") && text.contains("*178076"), "{text}");
+}
+
+/// **Source:** Pawlowski (1996), "Read Throughput of 20MB File in KB/s", 100BaseT.
+#[test]
+fn versions_stand_down_and_transports_across_as_in_the_talk_of_1996() {
+    let rows = [
+        (NfsVersion::V2, 8, Proto::Udp, 6_274_u64),
+        (NfsVersion::V2, 8, Proto::Tcp, 6_000),
+        (NfsVersion::V3, 8, Proto::Udp, 9_499),
+        (NfsVersion::V3, 8, Proto::Tcp, 8_048),
+        (NfsVersion::V3, 32, Proto::Udp, 10_629),
+        (NfsVersion::V3, 32, Proto::Tcp, 9_093),
+        (NfsVersion::V2, 32, Proto::Udp, 1),
+        (NfsVersion::V2, 32, Proto::Tcp, 1),
+    ];
+    let mut runs = Vec::new();
+    let mut times: Vec<Vec<u64>> = Vec::new();
+    for (version, kib, proto, kib_per_s) in rows {
+        let run = on_file(Workload::Stream, version, proto, 20);
+        let run = RunBuilder::from(run).transfer_size_bytes(Some(kib << 10)).build();
+        // Eleven samples, the time of each in milliseconds.
+        times.push(vec![20 * KIB * 1_000 / kib_per_s; 11]);
+        runs.push((run, 10, 11));
+    }
+    let mut campaign = made(runs);
+    let times: Vec<&[u64]> = times.iter().map(Vec::as_slice).collect();
+    plant_times(&mut campaign, &times);
+    for run in &mut campaign.runs {
+        if run.spec.impossible().is_some() {
+            run.trials.clear();
+        }
+    }
+    let text = render(&campaign, Format::Seed);
+    let begin = text.find("Read Throughput of 20MB File in KB/s\n").expect(&text);
+    let table: Vec<Vec<&str>> = text[begin..]
+        .lines()
+        .skip(1)
+        .take(6)
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(table[0], ["UDP", "TCP"], "{text}");
+    assert_eq!(table[2][0], "NFS V2 8KB");
+    assert_eq!(table[4], ["NFS V3 32KB", "*10633", "9094"], "{text}");
+    assert_eq!(table[5], ["NFS V2 32KB", "not supported", "not supported"], "{text}");
+}
+
+/// **Source:** St.Laurent (2003), test 1: seven passes, the highest and the lowest discarded.
+#[test]
+fn times_have_the_extremes_that_were_thrown_out_as_in_the_report_of_2003() {
+    let mut run = on_file(Workload::Stream, NfsVersion::V2, Proto::Udp, 100);
+    run.repetition.discard = Discard::Extremes;
+    let mut campaign = made(vec![(run, 10, 7)]);
+    plant_times(&mut campaign, &[&[27_000, 34_000, 26_000, 27_000, 25_000, 28_000, 27_000]]);
+    let text = render(&campaign, Format::Seed);
+    let head = text.lines().find(|line| line.contains("elapsed (s)")).unwrap();
+    let row = text.lines().find(|line| line.contains("stream write")).unwrap();
+    let cell = |name: &str| {
+        let end = head.find(name).unwrap() + name.len();
+        row[..end].split_whitespace().last().unwrap()
+    };
+    assert_eq!((cell("elapsed (s)"), cell("highest (s)")), ("27.00", "(34.00)"), "{text}");
+    assert_eq!((cell("lowest (s)"), cell("MB/s")), ("(25.00)", "3.70"), "{text}");
+}
+
+/// **Source:** Uzilov (2007): 4294967296 bytes in 446.05 s were 9.18 MB/s; v4 was not supported.
+#[test]
+fn rates_by_options_are_counted_as_in_the_report_of_2007() {
+    let three = on_file(Workload::Stream, NfsVersion::V3, Proto::Tcp, 4_096);
+    let four = on_file(Workload::Stream, NfsVersion::V4_0, Proto::Udp, 4_096);
+    let mut campaign = made(vec![(three, 10, 1), (four, 10, 1)]);
+    plant_times(&mut campaign, &[&[446_051], &[1]]);
+    campaign.runs[1].trials.clear();
+    let text = render(&campaign, Format::Seed);
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(lines.iter().any(|cells| cells.starts_with(&["9.18", "9.18", "3", "tcp"])), "{text}");
+    let four = ["not", "supported", "not", "supported", "4.0", "udp"];
+    assert!(lines.iter().any(|cells| cells.starts_with(&four)), "{text}");
+}
