@@ -17,6 +17,7 @@ mod schedule;
 mod serve;
 mod settings;
 mod soak;
+mod trace;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
+pub use trace::CaptureArgs;
 
 /// Path of the results when no other is named.
 pub const RESULTS: &str = "dfsbench.db";
@@ -121,6 +123,8 @@ pub enum Command {
         about = "Show what an NFS server offers: versions, transports, exports, limits, round trips"
     )]
     Probe(ProbeArgs),
+    #[command(about = "Make a trace of NFS traffic from packet captures")]
+    Capture(CaptureArgs),
     #[command(about = "Run the in-memory NFS server for other clients")]
     Serve(ServeArgs),
     #[command(about = "Write a file of an NFS server to stdout")]

@@ -68,7 +68,10 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
 }
 
 /// Opens a regular file, or a pipe that is open already.
-fn open_input(path: &Path) -> Result<File, String> {
+///
+/// # Errors
+/// When it is neither, or can't be opened: a sentence without the path.
+pub fn open_input(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.read(true);
     if !is_descriptor(path) {

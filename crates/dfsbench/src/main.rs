@@ -14,6 +14,7 @@ mod args;
 mod busy;
 mod calendar;
 mod campaign;
+mod capture;
 mod catalog;
 mod clean;
 mod compare;
@@ -87,6 +88,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::View(args) => view::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Factors(args) => compare::factors(&args),
+        Command::Capture(args) => capture::run(&args),
         Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),

@@ -7,6 +7,8 @@
 //! be it the results file, another one, or what SQLite keeps beside it. Root does not write
 //! through what another user left in a folder that all may write to.
 
+mod streamed;
+
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 use crate::output;
+
+pub use streamed::StreamedFile;
 
 /// How every SQLite database begins. **Source:** SQLite, "Database File Format", 1.3.
 const DATABASE: &[u8] = b"SQLite format 3\0";

@@ -1,0 +1,38 @@
+//! Arguments of `dfsbench capture`, which makes traces.
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueHint};
+
+const CAPTURE_EXAMPLES: &str = "\
+Examples:
+  tcpdump -i eth0 -s 256 -w nfs.pcap port 2049     on the client or the server, for a while
+  dfsbench capture nfs.pcap -o nfs.dfst            what NFS did in it, without names and data
+  dfsbench capture ring_*.pcapng -o nfs.dfst       several files, in this order, as one trace
+  ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
+
+With -s 256 the heads of requests are enough; of 128 bytes most NFSv4 compounds are cut short.
+A trace has neither data nor names nor addresses; docs/trace.md says what it reveals.";
+
+/// Makes a trace of NFS traffic from packet captures: NFS v2 to v4.2 and MOUNT, over TCP and UDP.
+///
+/// pcap and pcapng files are read, with VLAN tags, IPv4 and IPv6. Connections are found by what
+/// they carry, whatever the port, also when they were joined in the middle. What was not seen is
+/// counted and kept in the trace: dropped packets, calls without replies, bytes that are missing.
+#[derive(Debug, Parser)]
+#[command(after_help = CAPTURE_EXAMPLES)]
+pub struct CaptureArgs {
+    /// Packet captures in the order of their time; `-` is stdin
+    #[arg(required = true, value_hint = ValueHint::FilePath)]
+    pub captures: Vec<PathBuf>,
+    /// File to write the trace to; `-` is stdout
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Keep names of files and addresses of hosts as they are, instead of keyed hashes
+    #[arg(long)]
+    pub keep_names: bool,
+    /// Don't print what was found
+    #[arg(long, short)]
+    pub quiet: bool,
+}

@@ -1,0 +1,168 @@
+//! `dfsbench capture`: a trace from packet captures.
+//!
+//! The crate `trace` does the work; this command opens the files, stops at ctrl-C with a trace of
+//! what was read until then, and says how complete it is.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use trace::{Capture, CaptureSettings, Counters, Names, PacketReader, TraceError};
+
+use crate::args::CaptureArgs;
+use crate::exit::{End, Failure};
+use crate::input_file::{self, STDIN};
+use crate::output_file::StreamedFile;
+use crate::{output, signals};
+
+/// Packets between two looks at the flag of a request to stop.
+const PACKETS_PER_CHECK: u64 = 1024;
+
+/// Makes a trace.
+///
+/// # Errors
+/// When a capture can't be read, has no NFS in it, or the trace can't be written.
+pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
+    let path = match args.output.to_str() {
+        Some(STDIN) => Path::new("/dev/stdout"),
+        _ => &args.output,
+    };
+    let mut sources = Vec::new();
+    for capture in &args.captures {
+        // All of them are opened before anything is written: a name that is wrong ends it at once.
+        sources.push((name_of(capture), open(capture)?));
+    }
+    let stop = signals::stop_flag()?;
+    let mut file = StreamedFile::create(path)?;
+    let settings = CaptureSettings {
+        names: if args.keep_names { Names::Kept } else { Names::Hashed },
+        made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
+    };
+    let captured = capture_all(&mut file, settings, sources, &stop);
+    let (counters, bytes) = match captured {
+        Ok(captured) => captured,
+        Err(Stopped::Source(failure)) => return Err(failure),
+        Err(Stopped::Trace(TraceError::Write(error))) => return Err(file.failure(&error)),
+        Err(Stopped::Trace(error)) => return Err(Failure::lab(error)),
+    };
+    if counters.calls == 0 {
+        return Err(Failure::Usage(describe_nothing(args, &counters)));
+    }
+    file.commit()?;
+    if !args.quiet {
+        for line in describe(&counters, bytes) {
+            output::message(&line);
+        }
+    }
+    Ok(End::Ok.into())
+}
+
+/// Why a capture gives up.
+enum Stopped {
+    Source(Failure),
+    Trace(TraceError),
+}
+
+impl From<TraceError> for Stopped {
+    fn from(error: TraceError) -> Self {
+        Self::Trace(error)
+    }
+}
+
+type Source = (String, Box<dyn Read>);
+
+fn capture_all(
+    file: &mut StreamedFile,
+    settings: CaptureSettings,
+    sources: Vec<Source>,
+    stop: &AtomicBool,
+) -> Result<(Counters, u64), Stopped> {
+    let mut capture = Capture::new(file, settings);
+    for (name, source) in sources {
+        let mut packets = PacketReader::new(source);
+        let mut count = 0_u64;
+        loop {
+            count += 1;
+            if count.is_multiple_of(PACKETS_PER_CHECK) && stop.load(Relaxed) {
+                break;
+            }
+            match packets.next_packet() {
+                Ok(Some(packet)) => capture.packet(&packet)?,
+                Ok(None) => break,
+                Err(error) => {
+                    return Err(Stopped::Source(Failure::Usage(format!("`{name}` {error}"))));
+                }
+            }
+        }
+        capture.note_source(packets.dropped(), packets.is_cut());
+        if packets.is_cut() {
+            output::message(&format!(
+                "warning: `{name}` ends within a packet; everything before it is in the trace"
+            ));
+        }
+    }
+    Ok(capture.finish()?)
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == STDIN {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened: Result<File, String> = input_file::open_input(path);
+    match opened {
+        Ok(file) => Ok(Box::new(file)),
+        Err(why) => Err(Failure::Usage(format!("can't read capture `{}`: {why}", path.display()))),
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    if path.as_os_str() == STDIN { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
+    let mut names = Vec::new();
+    for capture in &args.captures {
+        names.push(format!("`{}`", name_of(capture)));
+    }
+    format!(
+        "no call of NFS or MOUNT in {} packets of {} (hint: was the right interface captured, and \
+         is the traffic encrypted by TLS or krb5p?)",
+        counters.packets,
+        names.join(", ")
+    )
+}
+
+/// Says in a few lines what is in the trace, and what is missing in it.
+fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
+    let per_call = bytes as f64 / counters.calls as f64;
+    let mut lines = vec![format!(
+        "{} calls with {} operations, {} replies, {} clients, {} connections; {bytes} bytes, \
+         {per_call:.1} a call",
+        counters.calls, counters.ops, counters.replies, counters.clients, counters.connections
+    )];
+    for (count, what) in missing(counters) {
+        if count > 0 {
+            lines.push(format!("missing: {count} {what}"));
+        }
+    }
+    lines
+}
+
+/// Returns the counts of what was not seen.
+fn missing(counters: &Counters) -> [(u64, &'static str); 11] {
+    [
+        (counters.packets_dropped, "packets that the kernel dropped (hint: a larger buffer, -B)"),
+        (counters.packets_unreadable, "packets whose headers can't be read"),
+        (counters.fragments_incomplete, "IP packets of which a part is missing"),
+        (counters.captures_cut, "captures that end within a packet"),
+        (counters.segments_lost, "gaps in TCP streams"),
+        (counters.bytes_lost, "bytes in those gaps"),
+        (counters.bytes_unsynchronized, "bytes in streams whose records could not be found"),
+        (counters.calls_without_reply, "replies"),
+        (counters.replies_without_call, "calls, of which only the reply was seen"),
+        (counters.messages_malformed, "messages that could not be decoded"),
+        (counters.messages_cut, "messages of which a part that is needed was cut off"),
+    ]
+}

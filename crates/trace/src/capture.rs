@@ -1,0 +1,395 @@
+//! From packets to a trace file.
+//!
+//! [`Capture`] owns the state of all connections and passes what it learns on to a writer. It works
+//! in one pass: packets in, blocks out. Connections are known by what they carry, not by port.
+//!
+//! Memory is bounded: by the number of connections, by what each may hold back, by the calls that
+//! wait for a reply, and by the files that are told apart.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use crate::connections::{Connection, Hosts, Names, Transport, address_text};
+use crate::counters::Counters;
+use crate::decode::Context;
+use crate::error::TraceError;
+use crate::format::{BLOCK_CALLS, End, Header, NameText, TraceWriter};
+use crate::fragments::FragmentPool;
+use crate::matching::{Matcher, Place};
+use crate::packet::{self, Content, Endpoint, TcpSegment, UdpDatagram};
+use crate::pcap::Packet;
+use crate::record::Call;
+use crate::sparse::Sparse;
+use crate::stream::{Direction, Message, find_message, is_call_head, is_message_head};
+
+/// The most connections whose state is kept; the half that was used longest ago makes room.
+const FLOWS_MAX: usize = 32 << 10;
+/// Calls that are held back, so that they can be written in the order of their starts.
+const HELD_CALLS: usize = 4 * BLOCK_CALLS;
+/// The most operations in a block; one compound may have a thousand.
+const BLOCK_OPS: usize = 64 << 10;
+/// The port of NFS. Connections of it are looked into more closely: anywhere in a segment, and by
+/// replies as well. **Source:** RFC 1813 section 2.1.
+const NFS_PORT: u16 = 2049;
+/// The most bytes of a segment of an unknown connection that are searched for a message.
+const SEARCH_BYTES: usize = 64 << 10;
+
+/// Settings of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CaptureSettings {
+    /// Whether names and addresses are kept as they are.
+    pub names: Names,
+    /// Name and version of the program, for the header.
+    pub made_by: String,
+}
+
+/// Both ends of a connection, in the order of their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct FlowKey {
+    low: Endpoint,
+    high: Endpoint,
+    transport: Transport,
+}
+
+/// A connection that carries RPC.
+#[derive(Debug)]
+struct Flow {
+    /// Segments from the lower end and from the higher one.
+    directions: [Direction; 2],
+    /// The connection in the trace, once a call has shown which end is the client.
+    known: Option<Known>,
+    last_ns: u64,
+}
+
+/// What a call has shown of a connection.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    connection: u32,
+    server: u32,
+    /// Which direction the calls have: 0 from the lower end, 1 from the higher one.
+    client_side: usize,
+}
+
+/// Makes a trace of packets.
+pub struct Capture<W> {
+    out: Option<W>,
+    writer: Option<TraceWriter<W>>,
+    settings: CaptureSettings,
+    flows: HashMap<FlowKey, Flow>,
+    fragments: FragmentPool,
+    matcher: Matcher,
+    hosts: Hosts,
+    new_connections: Vec<Connection>,
+    counters: Counters,
+    last_ns: u64,
+}
+
+/// The parts of a capture that a message changes.
+struct Parts<'c> {
+    matcher: &'c mut Matcher,
+    hosts: &'c mut Hosts,
+    new_connections: &'c mut Vec<Connection>,
+}
+
+impl<W: Write> Capture<W> {
+    /// Begins a capture that writes to `out`; nothing is written before the first block.
+    pub fn new(out: W, settings: CaptureSettings) -> Self {
+        let context = Context::new(settings.names);
+        Self {
+            out: Some(out),
+            writer: None,
+            settings,
+            flows: HashMap::new(),
+            fragments: FragmentPool::default(),
+            matcher: Matcher::new(context),
+            hosts: Hosts::default(),
+            new_connections: Vec::new(),
+            counters: Counters::default(),
+            last_ns: 0,
+        }
+    }
+
+    /// Returns the counts so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Adds what a source of packets says about its completeness, at its end.
+    pub fn note_source(&mut self, packets_dropped: u64, is_cut: bool) {
+        self.counters.packets_dropped += packets_dropped;
+        self.counters.captures_cut += u64::from(is_cut);
+    }
+
+    /// Takes a packet.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`] where the output fails.
+    pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), TraceError> {
+        self.matcher.begin_at(packet.time_ns);
+        self.last_ns = self.last_ns.max(packet.time_ns);
+        self.counters.packets += 1;
+        self.counters.wire_bytes += u64::from(packet.wire_bytes);
+        match packet::parse(packet.link, packet.bytes, packet.wire_bytes as usize) {
+            Content::Tcp(segment) => self.segment(&segment, packet.time_ns),
+            Content::Udp(datagram) => self.datagram(&datagram, packet.time_ns),
+            Content::Fragment(part) => self.fragment(&part, packet.time_ns),
+            Content::Other => {}
+            Content::Unreadable => self.counters.packets_unreadable += 1,
+        }
+        if self.matcher.done.len() >= HELD_CALLS {
+            self.write_held(HELD_CALLS / 2)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the capture; returns its counts and the length of the file in bytes.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`] where the output fails.
+    pub fn finish(mut self) -> Result<(Counters, u64), TraceError> {
+        let mut flows: Vec<(FlowKey, Flow)> = self.flows.drain().collect();
+        // A table has no order of its own; the same capture makes the same trace.
+        flows.sort_unstable_by_key(|(_, flow)| flow.last_ns);
+        for (key, mut flow) in flows {
+            self.finish_flow(&key, &mut flow);
+        }
+        self.matcher.finish(&mut self.counters);
+        self.fragments.finish();
+        self.write_held(0)?;
+        self.counters.fragments_incomplete = self.fragments.incomplete;
+        self.counters.connections = self.hosts.connections().into();
+        self.counters.clients = self.hosts.clients() as u64;
+        self.counters.files_forgotten = self.matcher.context.files.forgotten;
+        let duration_ns = self.last_ns.saturating_sub(self.matcher.begin_ns());
+        let counters = self.counters;
+        self.begin_file()?;
+        let Some(writer) = self.writer else { return Ok((counters, 0)) };
+        let bytes = writer.finish(&End { duration_ns, counters })?;
+        Ok((counters, bytes))
+    }
+
+    fn fragment(&mut self, part: &packet::Fragment<'_>, time_ns: u64) {
+        // The pool is taken out, so that what it has put together can be read from it.
+        let mut fragments = std::mem::take(&mut self.fragments);
+        if let Some(whole) = fragments.add(part, time_ns) {
+            match packet::parse_payload(&part.key, whole.bytes, whole.wire_bytes) {
+                Content::Tcp(segment) => self.segment(&segment, time_ns),
+                Content::Udp(datagram) => self.message(&datagram, whole.first_ns, time_ns),
+                _ => self.counters.packets_unreadable += 1,
+            }
+        }
+        self.fragments = fragments;
+    }
+
+    fn datagram(&mut self, datagram: &UdpDatagram<'_>, time_ns: u64) {
+        self.message(datagram, time_ns, time_ns);
+    }
+
+    /// Takes a datagram, which is a message of its own.
+    fn message(&mut self, datagram: &UdpDatagram<'_>, first_ns: u64, last_ns: u64) {
+        if !is_message_head(datagram.bytes) {
+            return;
+        }
+        let (key, side) = FlowKey::of(datagram.from, datagram.to, Transport::Udp);
+        if !self.flows.contains_key(&key) {
+            let is_expected = datagram.from.port == NFS_PORT || is_call_head(datagram.bytes);
+            if !is_expected {
+                return;
+            }
+            self.add_flow(key);
+        }
+        let Self { flows, matcher, hosts, new_connections, counters, .. } = self;
+        let Some(flow) = flows.get_mut(&key) else { return };
+        flow.last_ns = last_ns;
+        let body = Sparse::cut(datagram.bytes, datagram.wire_bytes);
+        counters.bytes_cut += (body.len - body.bytes.len()) as u64;
+        let mut parts = Parts { matcher, hosts, new_connections };
+        let message = Message { body, first_ns, last_ns };
+        parts.message(&key, side, &mut flow.known, &message, counters);
+    }
+
+    fn segment(&mut self, segment: &TcpSegment<'_>, time_ns: u64) {
+        let (key, side) = FlowKey::of(segment.from, segment.to, Transport::Tcp);
+        if !self.flows.contains_key(&key) {
+            if !begins_flow(segment) {
+                return;
+            }
+            self.add_flow(key);
+        }
+        let Self { flows, matcher, hosts, new_connections, counters, .. } = self;
+        let Some(flow) = flows.get_mut(&key) else { return };
+        flow.last_ns = time_ns;
+        let Flow { directions, known, .. } = flow;
+        let mut parts = Parts { matcher, hosts, new_connections };
+        if segment.flags.has_ack() {
+            let other = &mut directions[1 - side];
+            other.acknowledge(segment.acknowledged);
+            if segment.wire_bytes > 0 {
+                // What follows is mostly an answer to what was acknowledged, so that the calls
+                // behind a gap have to be known before it is read.
+                other.skip_acknowledged(counters, &mut |message, counters| {
+                    parts.message(&key, 1 - side, known, &message, counters);
+                });
+            }
+        }
+        directions[side].push(segment, time_ns, counters, &mut |message, counters| {
+            parts.message(&key, side, known, &message, counters);
+        });
+    }
+
+    fn add_flow(&mut self, key: FlowKey) {
+        if self.flows.len() >= FLOWS_MAX {
+            let mut ages = Vec::new();
+            for flow in self.flows.values() {
+                ages.push(flow.last_ns);
+            }
+            ages.sort_unstable();
+            let middle = ages[ages.len() / 2];
+            let old = self.flows.extract_if(|_, flow| flow.last_ns <= middle);
+            let old: Vec<(FlowKey, Flow)> = old.collect();
+            for (key, mut flow) in old {
+                self.finish_flow(&key, &mut flow);
+            }
+        }
+        let directions = [Direction::default(), Direction::default()];
+        self.flows.insert(key, Flow { directions, known: None, last_ns: 0 });
+    }
+
+    fn finish_flow(&mut self, key: &FlowKey, flow: &mut Flow) {
+        let Self { matcher, hosts, new_connections, counters, .. } = self;
+        let mut parts = Parts { matcher, hosts, new_connections };
+        let Flow { directions, known, .. } = flow;
+        for (side, direction) in directions.iter_mut().enumerate() {
+            direction.finish(counters, &mut |message, counters| {
+                parts.message(key, side, known, &message, counters);
+            });
+        }
+    }
+
+    /// Writes the calls that started first, until no more than `keep` are held back.
+    fn write_held(&mut self, keep: usize) -> Result<(), TraceError> {
+        let mut done = std::mem::take(&mut self.matcher.done);
+        done.sort_unstable_by_key(|call| call.number);
+        let mut entries = std::mem::take(&mut self.matcher.context.entries);
+        let mut written = 0;
+        while done.len() - written > keep {
+            let calls = &done[written..];
+            let block = &calls[..block_len(calls, calls.len() - keep)];
+            self.begin_file()?;
+            let Some(writer) = self.writer.as_mut() else { break };
+            if !self.new_connections.is_empty() {
+                writer.connections(&self.new_connections)?;
+                self.new_connections.clear();
+            }
+            let kept = std::mem::take(&mut self.matcher.context.kept);
+            if !kept.is_empty() {
+                let mut names = Vec::new();
+                for name in kept {
+                    names.push(NameText { hash: name.hash, text: name.text });
+                }
+                writer.names(&names)?;
+            }
+            // Entries that were learned so far go with the first block, as many as it may have.
+            let (now, later) = entries.split_at(entries.len().min(BLOCK_OPS));
+            writer.block(block.iter(), now)?;
+            written += block.len();
+            entries = later.to_vec();
+        }
+        while written == done.len() && !entries.is_empty() {
+            let later = entries.split_off(entries.len().min(BLOCK_OPS));
+            let Some(writer) = self.writer.as_mut() else { break };
+            writer.block([].iter(), &entries)?;
+            entries = later;
+        }
+        for call in done.drain(..written) {
+            self.matcher.recycle(call.ops);
+        }
+        self.matcher.done = done;
+        self.matcher.context.entries = entries;
+        Ok(())
+    }
+
+    fn begin_file(&mut self) -> Result<(), TraceError> {
+        if let Some(out) = self.out.take() {
+            let header = Header {
+                begin_ns: self.matcher.begin_ns(),
+                keeps_names: self.settings.names == Names::Kept,
+                made_by: self.settings.made_by.clone(),
+            };
+            self.writer = Some(TraceWriter::new(out, &header)?);
+        }
+        Ok(())
+    }
+}
+
+/// Returns how many of the first calls make a block.
+fn block_len(calls: &[Call], calls_max: usize) -> usize {
+    let mut ops = 0;
+    for (number, call) in calls.iter().enumerate() {
+        ops += call.ops.len();
+        let is_full = number >= calls_max.min(BLOCK_CALLS) || ops > BLOCK_OPS;
+        if number > 0 && is_full {
+            return number;
+        }
+    }
+    calls.len()
+}
+
+impl Parts<'_> {
+    fn message(
+        &mut self,
+        key: &FlowKey,
+        side: usize,
+        known: &mut Option<Known>,
+        message: &Message<'_>,
+        counters: &mut Counters,
+    ) {
+        if known.is_none() && is_call_head(message.body.bytes) {
+            *known = Some(self.connect(key, side));
+        }
+        let Some(Known { connection, server, client_side }) = *known else {
+            // Which end is the client is not known before the first call.
+            counters.replies_without_call += 1;
+            return;
+        };
+        let is_from_client = side == client_side;
+        let place = Place { connection, server, is_from_client, transport: key.transport };
+        self.matcher.message(place, message, counters);
+    }
+
+    fn connect(&mut self, key: &FlowKey, side: usize) -> Known {
+        let (client, server) = if side == 0 { (key.low, key.high) } else { (key.high, key.low) };
+        let context = &self.matcher.context;
+        let to_text = |address| address_text(context.names, &context.secret, address);
+        let connection = self.hosts.connect(client, server, key.transport, to_text);
+        let known = Known {
+            connection: connection.number,
+            server: connection.server,
+            client_side: side,
+        };
+        self.new_connections.push(connection);
+        known
+    }
+}
+
+impl FlowKey {
+    /// Returns the key of a connection, and from which of its ends something came: 0 or 1.
+    fn of(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
+        if from <= to {
+            (Self { low: from, high: to, transport }, 0)
+        } else {
+            (Self { low: to, high: from, transport }, 1)
+        }
+    }
+}
+
+/// Tells whether a segment shows that its connection carries NFS or MOUNT.
+fn begins_flow(segment: &TcpSegment<'_>) -> bool {
+    let bytes = segment.bytes;
+    if segment.from.port == NFS_PORT || segment.to.port == NFS_PORT {
+        return segment.flags.is_syn()
+            || find_message(&bytes[..bytes.len().min(SEARCH_BYTES)]).is_some();
+    }
+    // Behind the record mark.
+    bytes.get(4..).is_some_and(is_call_head)
+}

@@ -1,0 +1,136 @@
+//! From RPC messages to operations: what the arguments and results of a call say.
+//!
+//! Fields are read one by one into an [`Op`], so that of a message that was cut short everything
+//! before the cut is used. [`Context`] turns handles and names into numbers and hashes on the way;
+//! neither is kept.
+
+pub mod mount;
+pub mod v2;
+pub mod v3;
+pub mod v4;
+mod v4_call;
+
+use std::collections::HashSet;
+
+use nfs_proto::{DecodeError, nfs3};
+
+use crate::connections::Names;
+use crate::files::{FileNumbers, Numbered};
+use crate::format::Entry;
+use crate::record::Op;
+use crate::secret::{Domain, Secret};
+
+/// The longest name that is read, in bytes; longer ones are malformed.
+pub const NAME_BYTES_MAX: u32 = 4096;
+/// The most names whose text is remembered as written; later ones may be written twice.
+const NAMES_REMEMBERED: usize = 1 << 20;
+
+/// A name that is kept as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptName {
+    /// Hash under which operations refer to it.
+    pub hash: u64,
+    /// The name, with what is no UTF-8 replaced.
+    pub text: String,
+}
+
+/// The part of a capture that decoders fill.
+#[derive(Debug, Default)]
+pub struct Context {
+    /// Key of the hashes.
+    pub secret: Secret,
+    /// Whether names are kept.
+    pub names: Names,
+    /// Numbers of the files.
+    pub files: FileNumbers,
+    /// Entries of directories whose files were not known before.
+    pub entries: Vec<Entry>,
+    /// Names that were not written yet.
+    pub kept: Vec<KeptName>,
+    /// Number of the server's host.
+    pub server: u32,
+    /// Number of the call that is decoded.
+    pub call: u64,
+    known_names: HashSet<u64>,
+}
+
+impl Context {
+    /// Makes a context with a new key.
+    pub fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// Returns the number of the file with this handle.
+    pub fn file(&mut self, handle: &[u8]) -> u32 {
+        self.numbered(handle).number
+    }
+
+    /// Returns the number of the file with this handle, and whether it is new.
+    pub fn numbered(&mut self, handle: &[u8]) -> Numbered {
+        self.files.of_handle(&self.secret, self.server, handle)
+    }
+
+    /// Returns the hash of a name.
+    pub fn name(&mut self, name: &[u8]) -> u64 {
+        let hash = self.secret.hash(Domain::Name, name);
+        if self.names == Names::Kept {
+            if self.known_names.len() >= NAMES_REMEMBERED {
+                self.known_names.clear();
+            }
+            if self.known_names.insert(hash) {
+                let text = String::from_utf8_lossy(name).into_owned();
+                self.kept.push(KeptName { hash, text });
+            }
+        }
+        hash
+    }
+
+    /// Notes the file of a directory entry, where it was not known before.
+    pub fn add_entry(&mut self, entry: &ListedEntry<'_>) {
+        let Numbered { number, is_new } = self.numbered(entry.handle);
+        if is_new {
+            let name = self.name(entry.name);
+            let ListedEntry { dir, file_type, size, .. } = *entry;
+            let call = self.call;
+            self.entries.push(Entry { call, dir, name, file: number, file_type, size });
+        }
+    }
+}
+
+/// An entry of a directory as a reply lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedEntry<'a> {
+    /// Number of the directory.
+    pub dir: u32,
+    /// Name of the entry.
+    pub name: &'a [u8],
+    /// Handle of its file.
+    pub handle: &'a [u8],
+    /// Type of the file, 0 where it is unknown.
+    pub file_type: u8,
+    /// Size of the file.
+    pub size: Option<u64>,
+}
+
+/// Tells how far a message could be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// All of it that is of use.
+    Whole,
+    /// A part: bytes are missing, or it is malformed.
+    Part,
+}
+
+impl From<Result<(), DecodeError>> for Decoded {
+    fn from(result: Result<(), DecodeError>) -> Self {
+        if result.is_ok() { Self::Whole } else { Self::Part }
+    }
+}
+
+/// Notes type and size of the file that a reply describes.
+fn note_attributes(op: &mut Op, attributes: Option<&nfs3::Fattr>) {
+    if let Some(attributes) = attributes {
+        op.file_type = attributes.file_type.number() as u8;
+        op.size = Some(attributes.size);
+    }
+}

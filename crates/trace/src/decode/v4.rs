@@ -1,0 +1,232 @@
+//! NFS v4: the results of a compound, and which file each operation is about.
+//!
+//! [`results`] reads them in order; [`follow_files`] then walks the operations with the current and
+//! the saved file handle, as the server did. A file that a LOOKUP or OPEN reached has the number of
+//! the handle that a GETFH of the same compound returned, else one of its own by directory and
+//! name.
+//! **Source:** RFC 7530 sections 15.2 and 16, RFC 8881 section 18, RFC 7862 section 15.
+
+use nfs_proto::DecodeError;
+use nfs_proto::limits::COMPOUND_TAG_BYTES_MAX;
+use nfs_proto::nfs4::{Entry, Fattr, OpCode, OpOk, OpResult, attribute};
+use nfs_proto::wire::Wire;
+
+use super::v4_call::{OPS_MAX, kind_of};
+use super::{Context, ListedEntry};
+use crate::record::{Op, op_flag};
+use crate::sparse::Cursor;
+
+pub use super::v4_call::operations;
+
+/// The most pieces of a READ_PLUS.
+const PIECES_MAX: u32 = 1 << 16;
+
+/// Reads the results of a compound into its operations.
+pub fn results(
+    ops: &mut Vec<Op>,
+    cursor: &mut Cursor<'_>,
+    context: &mut Context,
+) -> Result<(), DecodeError> {
+    // The status of the whole is that of the last result.
+    cursor.reader.u32()?;
+    cursor.reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
+    let count = cursor.reader.u32()?;
+    // None follows the first that failed.
+    for at in 0..count.min(OPS_MAX) as usize {
+        let mut ahead = cursor.reader;
+        let (number, status) = (ahead.u32()?, ahead.u32()?);
+        if at == ops.len() {
+            // Its arguments were cut off, or stand behind some that were not understood.
+            ops.push(Op { kind: kind_of(number), ..Op::default() });
+        }
+        let op = &mut ops[at];
+        if kind_of(number) != op.kind {
+            return Err(DecodeError::BadValue { what: "the operation of a result", value: number });
+        }
+        op.status = Some(status);
+        read_result(op, status, cursor, context)?;
+    }
+    Ok(())
+}
+
+fn read_result(
+    op: &mut Op,
+    status: u32,
+    cursor: &mut Cursor<'_>,
+    context: &mut Context,
+) -> Result<(), DecodeError> {
+    let code = OpCode::from_number(op.kind.into());
+    if status != 0 || !matches!(code, Some(OpCode::Read | OpCode::ReadPlus | OpCode::Readdir)) {
+        if let OpResult::Ok(ok) = OpResult::decode(&mut cursor.reader)? {
+            note_result(op, &ok, context);
+        }
+        return Ok(());
+    }
+    // Those with a payload: their number and status were read ahead.
+    cursor.reader.array::<8>()?;
+    match code {
+        Some(OpCode::Read) => {
+            note_eof(op, cursor.reader.bool("eof")?);
+            op.count = cursor.skip_payload()?.into();
+        }
+        Some(OpCode::ReadPlus) => {
+            note_eof(op, cursor.reader.bool("eof")?);
+            let pieces = cursor.reader.u32()?;
+            for _ in 0..pieces.min(PIECES_MAX) {
+                // Data has an offset and bytes, a hole an offset and a length.
+                let is_hole = cursor.reader.u32()? == 1;
+                cursor.reader.u64()?;
+                op.count = op.count.saturating_add(if is_hole {
+                    cursor.reader.u64()?
+                } else {
+                    cursor.skip_payload()?.into()
+                });
+            }
+        }
+        _ => {
+            cursor.reader.array::<8>()?;
+            while cursor.reader.bool("entry_follows")? {
+                let entry = Entry::decode(&mut cursor.reader)?;
+                op.count += 1;
+                // The directory's number is known only once the files were followed: until then an
+                // entry stands for the directory by 0.
+                list(&entry, context);
+            }
+            note_eof(op, cursor.reader.bool("eof")?);
+        }
+    }
+    Ok(())
+}
+
+fn note_result(op: &mut Op, ok: &OpOk<'_>, context: &mut Context) {
+    match ok {
+        OpOk::Access { access, .. } => op.count = (*access).into(),
+        OpOk::Getattr { attributes } => {
+            let described = Described::read(attributes);
+            (op.file_type, op.size) = (described.file_type, described.size);
+        }
+        OpOk::Getfh { file } => op.result = context.file(file),
+        OpOk::Write { count, committed, .. } => {
+            op.count = (*count).into();
+            op.committed = 1 + committed.number() as u8;
+        }
+        OpOk::Copy { count, committed, .. } => {
+            op.count = *count;
+            op.committed = 1 + committed.number() as u8;
+        }
+        OpOk::Readlink { target } => op.count = target.len() as u64,
+        OpOk::Getxattr { value } => op.count = value.len() as u64,
+        OpOk::Listxattrs { names, eof, .. } => {
+            op.count = names.len() as u64;
+            note_eof(op, *eof);
+        }
+        _ => {}
+    }
+}
+
+/// The attributes of a file that a trace keeps.
+#[derive(Default)]
+struct Described<'a> {
+    file_type: u8,
+    size: Option<u64>,
+    handle: Option<&'a [u8]>,
+}
+
+impl<'a> Described<'a> {
+    fn read(attributes: &Fattr<'a>) -> Self {
+        let mut found = Self::default();
+        // One that is not understood ends the walk; what stands before it is used.
+        let _ = attributes.visit(|number, reader| {
+            match number {
+                attribute::TYPE => found.file_type = reader.u32()?.min(255) as u8,
+                attribute::SIZE => found.size = Some(reader.u64()?),
+                attribute::FILEHANDLE => found.handle = Some(reader.opaque(128)?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        found
+    }
+}
+
+fn list(entry: &Entry<'_>, context: &mut Context) {
+    let Described { file_type, size, handle } = Described::read(&entry.attributes);
+    let Some(handle) = handle else { return };
+    context.add_entry(&ListedEntry { dir: 0, name: entry.name, handle, file_type, size });
+}
+
+fn note_eof(op: &mut Op, is_eof: bool) {
+    if is_eof {
+        op.flags |= op_flag::EOF;
+    }
+}
+
+/// Gives each operation the number of its file; `first_entry` is where the entries that this
+/// compound listed begin.
+pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
+    let (mut current, mut saved) = (0, 0);
+    for at in 0..ops.len() {
+        let is_done = ops[at].status == Some(0);
+        let Some(code) = OpCode::from_number(ops[at].kind.into()) else { continue };
+        match code {
+            OpCode::Putfh => current = ops[at].file,
+            OpCode::Putrootfh | OpCode::Putpubfh => {
+                current = reached(ops, at, context);
+                ops[at].result = current;
+            }
+            OpCode::Savefh => saved = current,
+            OpCode::Restorefh => current = saved,
+            OpCode::Lookup | OpCode::Lookupp | OpCode::Openattr | OpCode::Create
+            | OpCode::Open => {
+                ops[at].file = current;
+                // An OPEN without a name opens the current file.
+                let leads_on = code != OpCode::Open || ops[at].name != 0;
+                if is_done && leads_on {
+                    current = reached(ops, at, context);
+                    ops[at].result = current;
+                }
+                continue;
+            }
+            OpCode::Link | OpCode::Rename => (ops[at].other, ops[at].file) = (current, saved),
+            OpCode::Copy | OpCode::Clone => ops[at].other = saved,
+            OpCode::Getfh if is_done => current = ops[at].result,
+            OpCode::Readdir => {
+                for entry in context.entries.iter_mut().skip(first_entry) {
+                    if entry.dir == 0 {
+                        entry.dir = current;
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !matches!(code, OpCode::Link | OpCode::Rename) {
+            ops[at].file = current;
+        }
+    }
+}
+
+/// Returns the number of the file that an operation made current: the one whose handle is returned
+/// before another becomes current, else one by directory and name.
+fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
+    for op in &ops[at + 1..] {
+        match OpCode::from_number(op.kind.into()) {
+            Some(OpCode::Getfh) if op.result != 0 => return op.result,
+            Some(
+                OpCode::Putfh
+                | OpCode::Putrootfh
+                | OpCode::Putpubfh
+                | OpCode::Restorefh
+                | OpCode::Lookup
+                | OpCode::Lookupp
+                | OpCode::Openattr
+                | OpCode::Create,
+            ) => break,
+            Some(OpCode::Open) if op.name != 0 => break,
+            _ => {}
+        }
+    }
+    // The kind keeps parents, roots and named attributes apart, which have no name.
+    let Op { file, name, kind, .. } = ops[at];
+    let secret = context.secret.clone();
+    context.files.of_name(&secret, file, if name == 0 { u64::from(kind) } else { name })
+}

@@ -1,0 +1,163 @@
+//! Reads a trace file in one pass, with one section in memory.
+
+use std::io::{ErrorKind, Read};
+
+use flate2::Crc;
+use flate2::read::ZlibDecoder;
+use serde::de::DeserializeOwned;
+
+use super::block::{Block, read_block};
+use super::{
+    FILE_HEADER_BYTES, FORMAT, Header, MAGIC, SECTION_BYTES_MAX, SECTION_HEADER_BYTES, Section,
+    kind,
+};
+use crate::error::TraceError;
+
+/// Reads a trace.
+#[derive(Debug)]
+pub struct TraceReader<R> {
+    source: R,
+    header: Header,
+    position: u64,
+    calls: u64,
+    is_at_end: bool,
+    stored: Vec<u8>,
+    raw: Vec<u8>,
+}
+
+/// A section as it is stored.
+struct Stored {
+    kind: u8,
+    at: u64,
+}
+
+impl<R: Read> TraceReader<R> {
+    /// Begins to read a trace.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the source fails, or what it gives is no trace.
+    pub fn new(source: R) -> Result<Self, TraceError> {
+        let mut reader = Self {
+            source,
+            header: Header::default(),
+            position: 0,
+            calls: 0,
+            is_at_end: false,
+            stored: Vec::new(),
+            raw: Vec::new(),
+        };
+        let mut begin = [0; FILE_HEADER_BYTES];
+        let there = reader.fill(&mut begin)?;
+        if there == 0 {
+            return Err(TraceError::Empty);
+        }
+        // What was cut within the magic number may have been a trace, or anything else.
+        if begin[..there.min(MAGIC.len())] != MAGIC[..there.min(MAGIC.len())] {
+            return Err(TraceError::Foreign);
+        }
+        if there < FILE_HEADER_BYTES {
+            return Err(TraceError::Cut { at: 0, calls: 0 });
+        }
+        let found = u16::from_le_bytes([begin[8], begin[9]]);
+        if found > FORMAT {
+            return Err(TraceError::Version { found, known: FORMAT });
+        }
+        let section = reader.read_section()?;
+        if section.kind != kind::HEADER {
+            return Err(TraceError::Corrupt { at: section.at, what: "it has no header" });
+        }
+        reader.header = reader.json(section.at)?;
+        Ok(reader)
+    }
+
+    /// Returns the header.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the next section; `None` after the end.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the source fails, or the section is damaged or missing.
+    pub fn next_section(&mut self) -> Result<Option<Section>, TraceError> {
+        while !self.is_at_end {
+            let Stored { kind, at } = self.read_section()?;
+            let section = match kind {
+                kind::CONNECTIONS => Section::Connections(self.json(at)?),
+                kind::NAMES => Section::Names(self.json(at)?),
+                kind::BLOCK => {
+                    let Block { calls, entries } = read_block(&self.raw)
+                        .map_err(|what| TraceError::Corrupt { at, what })?;
+                    self.calls += calls.len() as u64;
+                    Section::Block { calls, entries }
+                }
+                kind::END => {
+                    self.is_at_end = true;
+                    Section::End(self.json(at)?)
+                }
+                // One that a later release has added and that can be passed over.
+                _ => continue,
+            };
+            return Ok(Some(section));
+        }
+        Ok(None)
+    }
+
+    fn read_section(&mut self) -> Result<Stored, TraceError> {
+        let at = self.position;
+        let cut = TraceError::Cut { at, calls: self.calls };
+        let mut head = [0; SECTION_HEADER_BYTES];
+        if self.fill(&mut head)? < SECTION_HEADER_BYTES {
+            return Err(cut);
+        }
+        let [stored_len, raw_len, sum] =
+            [4, 8, 12].map(|from| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[from + byte])));
+        let (stored_len, raw_len) = (stored_len as usize, raw_len as usize);
+        if stored_len > SECTION_BYTES_MAX || raw_len > SECTION_BYTES_MAX {
+            return Err(TraceError::Corrupt { at, what: "the length of a section" });
+        }
+        // Memory grows with the bytes that are there, and not with the length that is stated.
+        self.stored.clear();
+        let mut stored = std::mem::take(&mut self.stored);
+        let read = (&mut self.source).take(stored_len as u64).read_to_end(&mut stored);
+        self.stored = stored;
+        self.position += read.map_err(TraceError::Read)? as u64;
+        if self.stored.len() < stored_len {
+            return Err(cut);
+        }
+        let mut crc = Crc::new();
+        crc.update(&head[..12]);
+        crc.update(&self.stored);
+        if crc.sum() != sum {
+            return Err(TraceError::Corrupt { at, what: "the checksum of a section differs" });
+        }
+        self.raw.clear();
+        let unpacked = ZlibDecoder::new(&self.stored[..])
+            .take(raw_len as u64 + 1)
+            .read_to_end(&mut self.raw);
+        if unpacked.is_err() || self.raw.len() != raw_len {
+            return Err(TraceError::Corrupt { at, what: "a section can't be unpacked" });
+        }
+        Ok(Stored { kind: head[0], at })
+    }
+
+    fn json<T: DeserializeOwned>(&self, at: u64) -> Result<T, TraceError> {
+        let corrupt = TraceError::Corrupt { at, what: "a section is not the JSON that it should be" };
+        serde_json::from_slice(&self.raw).map_err(|_| corrupt)
+    }
+
+    /// Reads as many bytes as there are, up to the length of the buffer.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
+        let mut there = 0;
+        while there < buffer.len() {
+            match self.source.read(&mut buffer[there..]) {
+                Ok(0) => break,
+                Ok(count) => there += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(TraceError::Read(error)),
+            }
+        }
+        self.position += there as u64;
+        Ok(there)
+    }
+}

@@ -1,0 +1,189 @@
+//! The rows of a trace: calls, and the operations in them.
+//!
+//! Numbers stand for what could identify anything: files, names, clients. 0 means "none" or
+//! "unknown" in all of them.
+
+use nfs_proto::{nfs2, nfs3, nfs4};
+use serde::{Deserialize, Serialize};
+
+/// The program and version of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Version {
+    /// NFS version 2.
+    V2,
+    /// NFS version 3.
+    V3,
+    /// NFS version 4.0.
+    V4_0,
+    /// NFS version 4.1.
+    V4_1,
+    /// NFS version 4.2.
+    V4_2,
+    /// MOUNT version 1.
+    Mount1,
+    /// MOUNT version 3.
+    Mount3,
+}
+
+/// The procedures of MOUNT by number. **Source:** RFC 1813 section 5.2.
+const MOUNT_PROCEDURES: [&str; 6] = ["NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"];
+
+impl Version {
+    /// All versions with their numbers in a trace file.
+    pub const ALL: [(Self, u8); 7] = [
+        (Self::V2, 20),
+        (Self::V3, 30),
+        (Self::V4_0, 40),
+        (Self::V4_1, 41),
+        (Self::V4_2, 42),
+        (Self::Mount1, 101),
+        (Self::Mount3, 103),
+    ];
+
+    /// Returns the version with this number in a trace file.
+    pub fn from_number(number: u64) -> Option<Self> {
+        for (version, known) in Self::ALL {
+            if u64::from(known) == number {
+                return Some(version);
+            }
+        }
+        None
+    }
+
+    /// Returns the number in a trace file.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::V2 => 20,
+            Self::V3 => 30,
+            Self::V4_0 => 40,
+            Self::V4_1 => 41,
+            Self::V4_2 => 42,
+            Self::Mount1 => 101,
+            Self::Mount3 => 103,
+        }
+    }
+
+    /// Returns the name as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "v2",
+            Self::V3 => "v3",
+            Self::V4_0 => "v4.0",
+            Self::V4_1 => "v4.1",
+            Self::V4_2 => "v4.2",
+            Self::Mount1 => "mount1",
+            Self::Mount3 => "mount3",
+        }
+    }
+
+    /// Tells whether calls are compounds of operations.
+    pub const fn is_compound(self) -> bool {
+        matches!(self, Self::V4_0 | Self::V4_1 | Self::V4_2)
+    }
+
+    /// Returns the name of a procedure or operation.
+    pub fn kind_name(self, kind: u8) -> &'static str {
+        let number = u32::from(kind);
+        let name = match self {
+            Self::V2 => nfs2::Procedure::from_number(number).map(nfs2::Procedure::name),
+            Self::V3 => nfs3::Procedure::from_number(number).map(nfs3::Procedure::name),
+            Self::Mount1 | Self::Mount3 => MOUNT_PROCEDURES.get(usize::from(kind)).copied(),
+            Self::V4_0 | Self::V4_1 | Self::V4_2 if kind == Op::NULL => Some("NULL"),
+            Self::V4_0 | Self::V4_1 | Self::V4_2 => {
+                nfs4::OpCode::from_number(number).map(nfs4::OpCode::name)
+            }
+        };
+        name.unwrap_or("ILLEGAL")
+    }
+}
+
+/// Bits of [`Call::flags`].
+pub mod call_flag {
+    /// The RPC layer of the server refused the call.
+    pub const REFUSED: u8 = 1;
+    /// Not all of the call could be decoded.
+    pub const CALL_INCOMPLETE: u8 = 2;
+    /// Not all of the reply could be decoded.
+    pub const REPLY_INCOMPLETE: u8 = 4;
+}
+
+/// Bits of [`Op::flags`].
+pub mod op_flag {
+    /// The end of the file or directory was reached.
+    pub const EOF: u8 = 1;
+    /// The file is created where it is missing (OPEN, CREATE).
+    pub const CREATES: u8 = 2;
+    /// `length` is a size that is set (SETATTR, CREATE, OPEN).
+    pub const SETS_SIZE: u8 = 4;
+}
+
+/// A call with its reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Number of the call, by the order of starts.
+    pub number: u64,
+    /// When its first byte was captured, in nanoseconds since the trace begins.
+    pub start_ns: u64,
+    /// Time until the last byte of its reply, in nanoseconds; `None` where none was seen.
+    pub response_ns: Option<u64>,
+    /// Number of its connection.
+    pub connection: u32,
+    /// Its program and version.
+    pub version: Version,
+    /// Bits of [`call_flag`].
+    pub flags: u8,
+    /// How often it was sent again before its reply.
+    pub retransmissions: u32,
+    /// Length of the call's message, in bytes.
+    pub call_bytes: u32,
+    /// Length of the reply's message, in bytes.
+    pub reply_bytes: u32,
+    /// Its operations: one, or those of a compound.
+    pub ops: Vec<Op>,
+}
+
+/// An operation with its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Op {
+    /// Number of the procedure, or of the operation of v4; [`Op::NULL`] and [`Op::ILLEGAL`] too.
+    pub kind: u8,
+    /// The status of NFS, 0 for success; `None` where no result was seen.
+    pub status: Option<u32>,
+    /// The file or directory that it is about.
+    pub file: u32,
+    /// Another one: the directory of the new name (RENAME, LINK), the source (COPY, CLONE).
+    pub other: u32,
+    /// The file that the reply returned: found, created or mounted.
+    pub result: u32,
+    /// Keyed hash of a name in `file` (in `other` for LINK), 56 bits.
+    pub name: u64,
+    /// Keyed hash of the new name (RENAME), 56 bits.
+    pub other_name: u64,
+    /// Offset in bytes, or the cookie of a listing.
+    pub offset: u64,
+    /// Offset in the source (COPY, CLONE), in bytes.
+    pub source_offset: u64,
+    /// Bytes that were requested; a size that is set; share access and deny (OPEN).
+    pub length: u64,
+    /// Bytes that were moved, or entries that were listed.
+    pub count: u64,
+    /// How: stability that was requested (WRITE), kind of creation, type of lock; 1 above the
+    /// number of the protocol.
+    pub how: u8,
+    /// Stability that was granted (WRITE), 1 above the number of the protocol.
+    pub committed: u8,
+    /// Type of the file that the reply describes, a number of v3's `ftype3`: that of `result`
+    /// where there is one, else that of `file`.
+    pub file_type: u8,
+    /// Size of the same file, in bytes.
+    pub size: Option<u64>,
+    /// Bits of [`op_flag`].
+    pub flags: u8,
+}
+
+impl Op {
+    /// The kind of NULL in v4, whose operations begin with 3.
+    pub const NULL: u8 = 0;
+    /// The kind of an operation that no RFC defines.
+    pub const ILLEGAL: u8 = 255;
+}

@@ -1,0 +1,168 @@
+//! Messages of which parts were not seen.
+//!
+//! A [`Sparse`] message has its whole length and holes of known place: what a snap length cut off,
+//! what was lost on the way to the capture, and payload that was not kept. [`Cursor`] decodes it
+//! from the front with the decoders of `nfs-proto`, which take whole bytes, and jumps over payload
+//! whether it is there or not. Nothing is ever read from within a hole.
+
+use nfs_proto::DecodeError;
+use nfs_proto::xdr::{Reader, opaque_bytes};
+
+/// Bytes that are missing in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    /// Offset in the message.
+    pub at: usize,
+    /// Length in bytes, never 0.
+    pub len: usize,
+}
+
+/// A message with holes.
+#[derive(Debug, Clone, Copy)]
+pub struct Sparse<'a> {
+    /// The bytes that are there, without those of the holes.
+    pub bytes: &'a [u8],
+    /// The holes in order of their offsets; they neither overlap nor touch.
+    pub holes: &'a [Hole],
+    /// Length of the message on the wire, holes included.
+    pub len: usize,
+}
+
+impl<'a> Sparse<'a> {
+    /// Makes a message that is all there.
+    pub const fn whole(bytes: &'a [u8]) -> Self {
+        Self { bytes, holes: &[], len: bytes.len() }
+    }
+
+    /// Makes a message of which the end may be missing.
+    pub fn cut(bytes: &'a [u8], len: usize) -> Self {
+        Self { bytes: &bytes[..bytes.len().min(len)], holes: &[], len }
+    }
+
+    /// Tells whether no byte is missing.
+    pub const fn is_whole(&self) -> bool {
+        self.bytes.len() == self.len
+    }
+
+    /// Returns the bytes from an offset up to the next hole; none where the offset is in one.
+    pub fn bytes_from(&self, offset: usize) -> &'a [u8] {
+        // The offset in the message, less all that is missing before it, is that in the bytes.
+        let mut missing = 0;
+        for hole in self.holes {
+            if offset < hole.at {
+                return self.bytes.get(offset - missing..hole.at - missing).unwrap_or_default();
+            }
+            if offset < hole.at + hole.len {
+                return &[];
+            }
+            missing += hole.len;
+        }
+        self.bytes.get(offset - missing..).unwrap_or_default()
+    }
+
+    /// Returns a cursor at its begin.
+    pub fn cursor(self) -> Cursor<'a> {
+        let visible = self.bytes_from(0);
+        Cursor { message: self, reader: Reader::new(visible), visible_end: visible.len() }
+    }
+}
+
+/// Decodes a message from the front.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor<'a> {
+    message: Sparse<'a>,
+    /// The decoder of what is visible from here up to the next hole.
+    pub reader: Reader<'a>,
+    /// Offset in the message of the end of what the reader sees.
+    visible_end: usize,
+}
+
+impl Cursor<'_> {
+    /// Returns the offset in the message of what is decoded next.
+    pub const fn offset(&self) -> usize {
+        self.visible_end - self.reader.remaining()
+    }
+
+    /// Returns how many bytes of the message are left, holes included.
+    pub const fn remaining(&self) -> usize {
+        self.message.len.saturating_sub(self.offset())
+    }
+
+    /// Jumps over bytes, be they there or not.
+    ///
+    /// # Errors
+    /// Where the message is not so long.
+    pub fn skip(&mut self, len: usize) -> Result<(), DecodeError> {
+        let left = self.remaining();
+        if len > left {
+            return Err(DecodeError::Truncated { needed: len, left });
+        }
+        let offset = self.offset() + len;
+        let visible = self.message.bytes_from(offset);
+        self.reader = Reader::new(visible);
+        self.visible_end = offset + visible.len();
+        Ok(())
+    }
+
+    /// Jumps over a counted payload and its padding, and returns its length.
+    ///
+    /// # Errors
+    /// Where the count is not there, or larger than the message.
+    pub fn skip_payload(&mut self) -> Result<u32, DecodeError> {
+        let len = self.reader.u32()?;
+        self.skip(opaque_bytes(len as usize) - 4)?;
+        Ok(len)
+    }
+
+    /// Tells whether a failure to decode is owed to a hole: bytes of the message are missing.
+    pub const fn is_incomplete(&self) -> bool {
+        !self.message.is_whole()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twelve bytes, of which 4 to 8 are missing.
+    const HOLED: Sparse<'static> = Sparse {
+        bytes: &[0, 0, 0, 1, 0, 0, 0, 3],
+        holes: &[Hole { at: 4, len: 4 }],
+        len: 12,
+    };
+
+    #[test]
+    fn nothing_is_read_from_a_hole() {
+        let mut cursor = HOLED.cursor();
+        assert_eq!(cursor.reader.u32(), Ok(1));
+        assert!(cursor.reader.u32().is_err());
+        assert_eq!(cursor.offset(), 4);
+        cursor.skip(4).unwrap();
+        assert_eq!(cursor.reader.u32(), Ok(3));
+        assert_eq!((cursor.offset(), cursor.remaining()), (12, 0));
+        assert!(cursor.skip(1).is_err());
+    }
+
+    #[test]
+    fn a_jump_into_a_hole_shows_nothing_and_one_out_of_it_does() {
+        let mut cursor = HOLED.cursor();
+        cursor.skip(6).unwrap();
+        assert!(cursor.reader.u32().is_err());
+        cursor.skip(2).unwrap();
+        assert_eq!(cursor.reader.u32(), Ok(3));
+    }
+
+    #[test]
+    fn a_payload_is_jumped_over_with_its_padding() {
+        let bytes = [0, 0, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0, 9];
+        let mut cursor = Sparse::whole(&bytes).cursor();
+        assert_eq!(cursor.skip_payload(), Ok(5));
+        assert_eq!(cursor.reader.u32(), Ok(9));
+        // Cut within the payload, the length is known and what follows is not.
+        let mut cursor = Sparse::cut(&bytes[..6], 16).cursor();
+        assert_eq!(cursor.skip_payload(), Ok(5));
+        assert!(cursor.is_incomplete() && cursor.reader.u32().is_err());
+        let mut cursor = Sparse::whole(&bytes[..6]).cursor();
+        assert!(cursor.skip_payload().is_err());
+    }
+}
