@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use crate::assembly::Message;
 use crate::connections::{Connection, Hosts, Names, Transport, address_text};
 use crate::counters::Counters;
 use crate::decode::Context;
@@ -16,11 +17,12 @@ use crate::error::TraceError;
 use crate::format::{BLOCK_CALLS, End, Header, NameText, TraceWriter};
 use crate::fragments::FragmentPool;
 use crate::matching::{Matcher, Place};
+use crate::message_head::{find_message, is_call_head, is_message_head};
 use crate::packet::{self, Content, Endpoint, TcpSegment, UdpDatagram};
 use crate::pcap::Packet;
 use crate::record::Call;
 use crate::sparse::Sparse;
-use crate::stream::{Direction, Message, find_message, is_call_head, is_message_head};
+use crate::stream::Direction;
 
 /// The most connections whose state is kept; the half that was used longest ago makes room.
 const FLOWS_MAX: usize = 32 << 10;
@@ -61,12 +63,12 @@ struct Flow {
     last_ns: u64,
 }
 
-/// What a call has shown of a connection.
+/// The facts that a call has shown of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     connection: u32,
     server: u32,
-    /// Which direction the calls have: 0 from the lower end, 1 from the higher one.
+    /// Direction of the calls: 0 from the lower end, 1 from the higher one.
     client_side: usize,
 }
 
@@ -362,11 +364,8 @@ impl Parts<'_> {
         let context = &self.matcher.context;
         let to_text = |address| address_text(context.names, &context.secret, address);
         let connection = self.hosts.connect(client, server, key.transport, to_text);
-        let known = Known {
-            connection: connection.number,
-            server: connection.server,
-            client_side: side,
-        };
+        let known =
+            Known { connection: connection.number, server: connection.server, client_side: side };
         self.new_connections.push(connection);
         known
     }

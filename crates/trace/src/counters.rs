@@ -1,4 +1,7 @@
 //! The counts that say how complete a trace is.
+//!
+//! [`Counters`] is written into the end of a trace file, as JSON: a count that is added is 0 in
+//! older files. Everything that was not seen is one of them.
 
 use serde::{Deserialize, Serialize};
 

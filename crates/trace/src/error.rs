@@ -38,9 +38,9 @@ pub enum CaptureError {
     Corrupt {
         /// Offset of the damaged block or packet, in bytes.
         at: u64,
-        /// The field.
+        /// The field that is wrong.
         what: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
     },
 }

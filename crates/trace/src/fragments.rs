@@ -70,10 +70,10 @@ impl FragmentPool {
             return None;
         }
         self.make_room(time_ns);
-        let packet = self.packets.entry(part.key).or_insert_with(|| Packet {
-            first_ns: time_ns,
-            ..Packet::default()
-        });
+        let packet = self
+            .packets
+            .entry(part.key)
+            .or_insert_with(|| Packet { first_ns: time_ns, ..Packet::default() });
         let before = packet.bytes.len();
         packet.add(part);
         self.bytes += packet.bytes.len() - before;

@@ -9,6 +9,7 @@
 //! not seen is counted, never guessed; no payload is kept, and no name, address or file handle
 //! unless the user has asked for it. Must not open files or sockets, nor read a clock.
 
+mod assembly;
 mod capture;
 mod connections;
 mod counters;
@@ -18,6 +19,7 @@ mod files;
 mod format;
 mod fragments;
 mod matching;
+mod message_head;
 mod packet;
 mod pcap;
 mod record;

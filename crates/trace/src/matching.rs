@@ -10,13 +10,13 @@ use std::hash::BuildHasherDefault;
 
 use nfs_proto::DecodeError;
 
+use crate::assembly::Message;
 use crate::connections::Transport;
 use crate::counters::Counters;
 use crate::decode::{Context, Decoded, mount, v2, v3, v4};
 use crate::files::PassThrough;
 use crate::record::{Call, Op, Version, call_flag};
 use crate::sparse::Cursor;
-use crate::stream::Message;
 
 /// The most calls that wait for a reply.
 const PENDING_MAX: usize = 128 << 10;
@@ -47,7 +47,7 @@ pub struct Place {
     pub server: u32,
     /// Whether the message came from the end that sends calls.
     pub is_from_client: bool,
-    /// Its transport.
+    /// Transport of the message.
     pub transport: Transport,
 }
 
@@ -132,13 +132,7 @@ impl Matcher {
         }
     }
 
-    fn call(
-        &mut self,
-        place: Place,
-        key: u64,
-        message: &Message<'_>,
-        counters: &mut Counters,
-    ) {
+    fn call(&mut self, place: Place, key: u64, message: &Message<'_>, counters: &mut Counters) {
         let mut cursor = message.body.cursor();
         let Ok(head) = read_call_head(&mut cursor) else {
             count_undecoded(&cursor, counters);
@@ -232,13 +226,7 @@ impl Matcher {
         read.into()
     }
 
-    fn reply(
-        &mut self,
-        place: Place,
-        key: u64,
-        message: &Message<'_>,
-        counters: &mut Counters,
-    ) {
+    fn reply(&mut self, place: Place, key: u64, message: &Message<'_>, counters: &mut Counters) {
         let Some(mut pending) = self.pending.remove(&key) else {
             if self.answered.contains(&key) || self.answered_before.contains(&key) {
                 counters.replies_again += 1;

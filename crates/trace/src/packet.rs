@@ -64,9 +64,9 @@ impl TcpFlags {
 /// A TCP segment.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpSegment<'a> {
-    /// The sender.
+    /// End that sent it.
     pub from: Endpoint,
-    /// The receiver.
+    /// End that receives it.
     pub to: Endpoint,
     /// Sequence number of the first byte.
     pub sequence: u32,
@@ -83,9 +83,9 @@ pub struct TcpSegment<'a> {
 /// A UDP datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct UdpDatagram<'a> {
-    /// The sender.
+    /// End that sent it.
     pub from: Endpoint,
-    /// The receiver.
+    /// End that receives it.
     pub to: Endpoint,
     /// Payload as far as it was kept.
     pub bytes: &'a [u8],
@@ -111,9 +111,9 @@ pub struct Fragment<'a> {
 /// Names a packet that was sent in parts. **Source:** RFC 791 section 3.2, RFC 8200 section 4.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentKey {
-    /// The sender.
+    /// End that sent it.
     pub from: IpAddr,
-    /// The receiver.
+    /// End that receives it.
     pub to: IpAddr,
     /// Identification of the packet.
     pub id: u32,

@@ -158,7 +158,9 @@ impl<R: Read> PacketReader<R> {
             [0xa1, 0xb2, 0xc3, 0xd4] => (false, true),
             [0xa1, 0xb2, 0x3c, 0x4d] => (true, true),
             // gzip, Zstandard, xz and LZ4.
-            [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] | [0xfd, b'7', b'z', b'X']
+            [0x1f, 0x8b, ..]
+            | [0x28, 0xb5, 0x2f, 0xfd]
+            | [0xfd, b'7', b'z', b'X']
             | [0x04, 0x22, 0x4d, 0x18] => return Err(CaptureError::Compressed),
             _ => return Err(CaptureError::Foreign(describe_bytes(magic))),
         };
@@ -316,11 +318,7 @@ impl<R: Read> PacketReader<R> {
 
     /// Finds the packet of an enhanced block, or of the obsolete one, which numbers its interface
     /// in 16 bits.
-    fn find_packet(
-        &mut self,
-        block_type: u32,
-        len: usize,
-    ) -> Result<Option<Found>, CaptureError> {
+    fn find_packet(&mut self, block_type: u32, len: usize) -> Result<Option<Found>, CaptureError> {
         const HEADER: usize = 28;
         if len < HEADER + 4 {
             let (at, value) = (self.position, len as u64);

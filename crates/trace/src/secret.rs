@@ -13,7 +13,7 @@ const HASH_BITS: u32 = 56;
 #[derive(Debug, Clone, Default)]
 pub struct Secret(RandomState);
 
-/// What is hashed; the same bytes in two domains have unrelated hashes.
+/// The kind of what is hashed; the same bytes in two domains have unrelated hashes.
 #[derive(Debug, Clone, Copy)]
 pub enum Domain {
     /// A name in a directory, or a path of an export.

@@ -125,11 +125,8 @@ mod tests {
     use super::*;
 
     /// Twelve bytes, of which 4 to 8 are missing.
-    const HOLED: Sparse<'static> = Sparse {
-        bytes: &[0, 0, 0, 1, 0, 0, 0, 3],
-        holes: &[Hole { at: 4, len: 4 }],
-        len: 12,
-    };
+    const HOLED: Sparse<'static> =
+        Sparse { bytes: &[0, 0, 0, 1, 0, 0, 0, 3], holes: &[Hole { at: 4, len: 4 }], len: 12 };
 
     #[test]
     fn nothing_is_read_from_a_hole() {

@@ -5,7 +5,7 @@
 //! the receiver has acknowledged it, or too much waits behind it, it becomes a hole. A hole within
 //! a record leaves a record with a hole; one that takes a record mark with it ends the knowledge of
 //! where records begin, which is regained at the next bytes that can only be the head of an RPC
-//! message ([`is_message_head`]). Joining in the middle is the same case.
+//! message ([`find_message`]). Joining in the middle is the same case.
 //!
 //! Memory of a direction is bounded by [`WAITING_BYTES_MAX`] and by the parts of a record that are
 //! kept: its head, and the end, where a compound may go on behind its payload.
@@ -13,21 +13,12 @@
 
 use std::collections::VecDeque;
 
-use nfs_proto::limits::MARK_BYTES;
-use nfs_proto::record::Mark;
-
+use crate::assembly::{Message, Piece, Record};
 use crate::counters::Counters;
+use crate::message_head::find_message;
 use crate::packet::TcpSegment;
-use crate::sparse::{Hole, Sparse};
+use crate::sparse::Sparse;
 
-/// Bytes of a record that are kept from its begin: a page of a directory fits.
-const HEAD_BYTES: usize = 64 << 10;
-/// Bytes of a record that are kept from its end.
-const TAIL_BYTES: usize = 4 << 10;
-/// The longest record that is believed, in bytes; servers allow 1 MiB of payload, ours 4 MiB.
-const RECORD_BYTES_MAX: usize = 8 << 20;
-/// The most fragments of one record; more are no record that anything sends.
-const FRAGMENTS_MAX: u32 = 4096;
 /// The most bytes that wait behind a missing segment.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 /// The most segments that wait behind a missing one.
@@ -38,19 +29,6 @@ const WAITING_SEGMENTS_ACKNOWLEDGED: usize = 8;
 /// How long a segment is waited for once it was acknowledged, and otherwise, in nanoseconds.
 const WAIT_NS_ACKNOWLEDGED: u64 = 100_000_000;
 const WAIT_NS: u64 = 10_000_000_000;
-/// The most holes of one record; with more its end is given up.
-const HOLES_MAX: usize = 256;
-
-/// A record of RPC, or a datagram.
-#[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
-    /// The message without record marks.
-    pub body: Sparse<'a>,
-    /// When its first byte was captured, in nanoseconds since 1970.
-    pub first_ns: u64,
-    /// When its last byte was captured.
-    pub last_ns: u64,
-}
 
 /// A segment that waits for those before it.
 #[derive(Debug)]
@@ -61,22 +39,15 @@ struct Waiting {
     bytes: Box<[u8]>,
 }
 
-/// How far the stream is known.
+/// The knowledge of where records begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sync {
     /// No segment was seen.
     NotBegun,
     /// The next byte is known: it continues a record, or begins one.
     Records,
-    /// Where the next record begins is not known.
+    /// The begin of the next record is not known.
     Searching,
-}
-
-/// Bytes whose place in the stream is known.
-#[derive(Debug, Clone, Copy)]
-struct Piece<'a> {
-    bytes: &'a [u8],
-    time_ns: u64,
 }
 
 /// One direction of a connection.
@@ -163,7 +134,7 @@ impl Direction {
     ) {
         self.give_up_waiting(counters, sink);
         // A record whose end was not captured still shows its head.
-        if self.record.position > 0 {
+        if self.record.is_begun() {
             counters.records_cut += 1;
         }
         self.record.clear();
@@ -358,212 +329,4 @@ impl Direction {
             counters.times_unsynchronized += 1;
         }
     }
-}
-
-/// The stream is not at a record mark.
-#[derive(Debug)]
-struct NoRecord;
-
-/// A record that is being put together.
-#[derive(Debug, Default)]
-struct Record {
-    mark: [u8; MARK_BYTES],
-    mark_len: usize,
-    /// Bytes of the present fragment that are missing.
-    fragment_left: usize,
-    is_last: bool,
-    fragments: u32,
-    /// Length of the record so far.
-    position: usize,
-    bytes: Vec<u8>,
-    holes: Vec<Hole>,
-    first_ns: u64,
-    last_ns: u64,
-    is_complete: bool,
-}
-
-impl Record {
-    fn clear(&mut self) {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        let mut holes = std::mem::take(&mut self.holes);
-        bytes.clear();
-        holes.clear();
-        *self = Self { bytes, holes, ..Self::default() };
-    }
-
-    /// Returns the body of a record that begins here and is all there, and what follows it.
-    fn split_whole<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        if self.mark_len > 0 || self.position > 0 || self.fragments > 0 {
-            return None;
-        }
-        let (mark, rest) = bytes.split_first_chunk::<MARK_BYTES>()?;
-        let mark = Mark::from_bytes(*mark);
-        if !mark.last || mark.len > RECORD_BYTES_MAX {
-            return None;
-        }
-        rest.split_at_checked(mark.len)
-    }
-
-    /// Takes bytes up to the end of a mark or of a fragment, and returns the rest.
-    fn read<'a>(&mut self, piece: Piece<'a>) -> Result<&'a [u8], NoRecord> {
-        let Piece { bytes, time_ns } = piece;
-        if self.position == 0 && self.mark_len == 0 && self.fragments == 0 {
-            self.first_ns = time_ns;
-        }
-        self.last_ns = self.last_ns.max(time_ns);
-        if self.fragment_left == 0 {
-            let (part, rest) = bytes.split_at(bytes.len().min(MARK_BYTES - self.mark_len));
-            self.mark[self.mark_len..self.mark_len + part.len()].copy_from_slice(part);
-            self.mark_len += part.len();
-            if self.mark_len == MARK_BYTES {
-                self.begin_fragment()?;
-            }
-            return Ok(rest);
-        }
-        let (part, rest) = bytes.split_at(bytes.len().min(self.fragment_left));
-        self.keep(part);
-        self.fragment_left -= part.len();
-        self.end_fragment();
-        Ok(rest)
-    }
-
-    fn begin_fragment(&mut self) -> Result<(), NoRecord> {
-        let mark = Mark::from_bytes(self.mark);
-        (self.mark_len, self.fragments) = (0, self.fragments + 1);
-        let is_sane = self.position + mark.len <= RECORD_BYTES_MAX
-            && self.fragments <= FRAGMENTS_MAX
-            && mark.len.is_multiple_of(4);
-        if !is_sane {
-            self.clear();
-            return Err(NoRecord);
-        }
-        (self.fragment_left, self.is_last) = (mark.len, mark.last);
-        self.end_fragment();
-        Ok(())
-    }
-
-    fn end_fragment(&mut self) {
-        self.is_complete = self.fragment_left == 0 && self.is_last;
-    }
-
-    /// Keeps the bytes of a part that belong to the head or to the end of the record.
-    fn keep(&mut self, part: &[u8]) {
-        // Where the record ends is known while its last fragment is read.
-        let tail_from = if self.is_last {
-            (self.position + self.fragment_left).saturating_sub(TAIL_BYTES)
-        } else {
-            usize::MAX
-        };
-        let head = part.len().min(HEAD_BYTES.saturating_sub(self.position));
-        let (head, rest) = part.split_at(head);
-        self.bytes.extend_from_slice(head);
-        self.position += head.len();
-        let dropped = rest.len().min(tail_from.saturating_sub(self.position));
-        let (dropped, tail) = rest.split_at(dropped);
-        self.add_hole(dropped.len());
-        if self.holes.len() < HOLES_MAX {
-            self.bytes.extend_from_slice(tail);
-            self.position += tail.len();
-        } else {
-            self.add_hole(tail.len());
-        }
-    }
-
-    fn add_hole(&mut self, len: usize) {
-        if len == 0 {
-            return;
-        }
-        let is_full = self.holes.len() >= HOLES_MAX;
-        match self.holes.last_mut() {
-            Some(last) if is_full || last.at + last.len == self.position => {
-                last.len = self.position + len - last.at;
-            }
-            _ => self.holes.push(Hole { at: self.position, len }),
-        }
-        self.position += len;
-    }
-
-    /// Passes over missing bytes up to the end of the fragment; returns how many are beyond it.
-    fn skip(&mut self, missing: usize, time_ns: u64) -> usize {
-        if self.fragment_left == 0 {
-            return missing;
-        }
-        self.last_ns = self.last_ns.max(time_ns);
-        let within = missing.min(self.fragment_left);
-        self.add_hole(within);
-        self.fragment_left -= within;
-        self.end_fragment();
-        missing - within
-    }
-
-    fn pass_on_if_complete(
-        &mut self,
-        counters: &mut Counters,
-        sink: &mut impl FnMut(Message<'_>, &mut Counters),
-    ) {
-        if !self.is_complete {
-            return;
-        }
-        let body = Sparse { bytes: &self.bytes, holes: &self.holes, len: self.position };
-        sink(Message { body, first_ns: self.first_ns, last_ns: self.last_ns }, counters);
-        self.clear();
-    }
-}
-
-// The words of an RPC message behind its record mark. **Source:** RFC 5531 section 9.
-const CALL: u32 = 0;
-const REPLY: u32 = 1;
-const RPC_VERSION: u32 = 2;
-/// The programs whose calls are looked for: NFS and MOUNT, and ACL, which shares the connection.
-const PROGRAMS: [u32; 3] = [100_003, 100_005, 100_227];
-/// The highest `accept_stat`.
-const ACCEPT_STATE_MAX: u32 = 5;
-/// The flavor of RPCSEC_GSS, whose verifiers have a body.
-const FLAVOR_GSS: u32 = 6;
-
-/// Finds the first offset at which a record with an RPC message begins.
-pub fn find_message(bytes: &[u8]) -> Option<usize> {
-    // Four bytes in a row that begin with the last-fragment bit are tested further; records have a
-    // multiple of four bytes, but where the first one began is not known.
-    (0..bytes.len().saturating_sub(MARK_BYTES + 12)).find(|at| is_record_head(&bytes[*at..]))
-}
-
-/// Tells whether bytes can only be a record mark and the head of a call or of a reply.
-pub fn is_record_head(bytes: &[u8]) -> bool {
-    let Some((mark, message)) = bytes.split_first_chunk::<MARK_BYTES>() else { return false };
-    let mark = Mark::from_bytes(*mark);
-    let is_sane = mark.last && mark.len <= RECORD_BYTES_MAX && mark.len.is_multiple_of(4);
-    is_sane && mark.len >= 24 && is_message_head(message)
-}
-
-/// Tells whether bytes can only be the head of a call of NFS or MOUNT, or of a reply that was
-/// accepted: at least five words have one value, or one of a few.
-pub fn is_message_head(message: &[u8]) -> bool {
-    match word(message, 1) {
-        Some(CALL) => is_call_head(message),
-        Some(REPLY) => {
-            let (flavor, len) = (word(message, 3), word(message, 4));
-            let accept_state = match (flavor, len) {
-                (Some(0), Some(0)) => word(message, 5),
-                (Some(FLAVOR_GSS), Some(len)) if len <= 400 => return word(message, 2) == Some(0),
-                _ => return false,
-            };
-            word(message, 2) == Some(0)
-                && accept_state.is_some_and(|state| state <= ACCEPT_STATE_MAX)
-        }
-        _ => false,
-    }
-}
-
-/// Tells whether bytes can only be the head of a call of NFS or MOUNT.
-pub fn is_call_head(message: &[u8]) -> bool {
-    word(message, 1) == Some(CALL)
-        && word(message, 2) == Some(RPC_VERSION)
-        && word(message, 3).is_some_and(|program| PROGRAMS.contains(&program))
-        && word(message, 4).is_some_and(|version| (1..=4).contains(&version))
-        && word(message, 5).is_some_and(|procedure| procedure <= 21)
-}
-
-fn word(bytes: &[u8], number: usize) -> Option<u32> {
-    bytes.get(4 * number..)?.first_chunk().map(|word| u32::from_be_bytes(*word))
 }

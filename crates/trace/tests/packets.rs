@@ -13,7 +13,8 @@ const MS: u64 = 1_000_000;
 
 /// The counts of a capture of whole calls, and nothing else.
 fn complete(calls: u64) -> Counters {
-    Counters { calls, ops: calls, replies: calls, connections: 1, clients: 1, ..Counters::default() }
+    let ops_and_replies = Counters { ops: calls, replies: calls, ..Counters::default() };
+    Counters { calls, connections: 1, clients: 1, ..ops_and_replies }
 }
 
 /// Leaves out what a test about messages does not judge.
@@ -128,12 +129,8 @@ fn a_lost_segment_within_a_reply_is_a_hole_and_one_with_a_mark_ends_at_the_next_
     let mut lossy = frames.clone();
     lossy.remove(4);
     let read = capture(&pcap(&lossy));
-    let want = Counters {
-        segments_lost: 1,
-        bytes_lost: 1448,
-        segments_out_of_order: 2,
-        ..complete(3)
-    };
+    let want =
+        Counters { segments_lost: 1, bytes_lost: 1448, segments_out_of_order: 2, ..complete(3) };
     let seen = judged(&read);
     let same_waits = Counters { segments_out_of_order: 2, ..seen };
     assert_eq!(same_waits, want);

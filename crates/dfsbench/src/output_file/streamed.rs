@@ -1,13 +1,16 @@
-//! Output that is too long to be held in memory: written to a file beside its place, which is moved
-//! there once it is whole.
+//! Output that is too long for memory: written to a file beside its place, and moved there once it
+//! is whole.
 //!
-//! The rules are those of [`super::write`]. What is left of a file that is not committed is removed.
+//! The rules are those of [`super::write`]. A file that is not committed is removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use super::{check, describe_failure, follow_links, is_open_file, make_part, move_into_place};
+use super::{
+    check, describe_failure, follow_links, is_open_file, is_stdout, make_part, move_into_place,
+};
 use crate::exit::Failure;
 
 /// Bytes that are written at once.
@@ -18,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct StreamedFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// Where the file is now, and where it belongs; none where it is written in place.
+    /// The place of the file now, and the one where it belongs; none where it is written in place.
     moved: Option<Moved>,
 }
 
@@ -40,6 +43,12 @@ impl StreamedFile {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
+        if is_stdout(path) {
+            // A pipe or a socket can't be opened by its name.
+            let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+            let out = BufWriter::with_capacity(BUFFER_BYTES, stdout);
+            return Ok(Self { path: path.to_owned(), out, moved: None });
+        }
         let place = follow_links(path)?;
         let is_replaced = match fs::metadata(&place) {
             Err(error) if error.kind() == ErrorKind::NotFound => true,

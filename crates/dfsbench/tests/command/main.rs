@@ -28,6 +28,7 @@ mod serving;
 mod sharing;
 mod soak;
 mod strange;
+mod traces;
 mod until_broken;
 mod versions;
 mod view;

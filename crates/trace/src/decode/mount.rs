@@ -17,7 +17,11 @@ const UMNT: u8 = 3;
 const DIRECTORY: u8 = 2;
 
 /// Reads the arguments of a call.
-pub fn call(op: &mut Op, cursor: &mut Cursor<'_>, context: &mut Context) -> Result<(), DecodeError> {
+pub fn call(
+    op: &mut Op,
+    cursor: &mut Cursor<'_>,
+    context: &mut Context,
+) -> Result<(), DecodeError> {
     if op.kind == MNT || op.kind == UMNT {
         op.name = context.name(cursor.reader.opaque(MOUNT_PATH_BYTES_MAX)?);
     }

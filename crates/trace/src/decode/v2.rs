@@ -12,7 +12,11 @@ use crate::record::{Op, op_flag};
 use crate::sparse::Cursor;
 
 /// Reads the arguments of a call.
-pub fn call(op: &mut Op, cursor: &mut Cursor<'_>, context: &mut Context) -> Result<(), DecodeError> {
+pub fn call(
+    op: &mut Op,
+    cursor: &mut Cursor<'_>,
+    context: &mut Context,
+) -> Result<(), DecodeError> {
     let Some(procedure) = Procedure::from_number(op.kind.into()) else { return Ok(()) };
     let reader = &mut cursor.reader;
     if matches!(procedure, Procedure::Null | Procedure::Root | Procedure::Writecache) {

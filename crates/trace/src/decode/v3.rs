@@ -17,7 +17,11 @@ const HANDLE_MAX: u32 = V3_FILE_HANDLE_BYTES_MAX as u32;
 const EXCLUSIVE: u32 = 2;
 
 /// Reads the arguments of a call.
-pub fn call(op: &mut Op, cursor: &mut Cursor<'_>, context: &mut Context) -> Result<(), DecodeError> {
+pub fn call(
+    op: &mut Op,
+    cursor: &mut Cursor<'_>,
+    context: &mut Context,
+) -> Result<(), DecodeError> {
     let Some(procedure) = Procedure::from_number(op.kind.into()) else { return Ok(()) };
     let reader = &mut cursor.reader;
     if procedure == Procedure::Null {
@@ -33,7 +37,10 @@ pub fn call(op: &mut Op, cursor: &mut Cursor<'_>, context: &mut Context) -> Resu
         | Procedure::Fsinfo
         | Procedure::Pathconf => {}
         Procedure::Setattr => set_size(op, reader)?,
-        Procedure::Lookup | Procedure::Remove | Procedure::Rmdir | Procedure::Mkdir
+        Procedure::Lookup
+        | Procedure::Remove
+        | Procedure::Rmdir
+        | Procedure::Mkdir
         | Procedure::Mknod => op.name = read_name(reader, context)?,
         Procedure::Access => op.length = reader.u32()?.into(),
         Procedure::Read | Procedure::Commit => {

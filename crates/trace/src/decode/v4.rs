@@ -176,8 +176,7 @@ pub fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
             }
             OpCode::Savefh => saved = current,
             OpCode::Restorefh => current = saved,
-            OpCode::Lookup | OpCode::Lookupp | OpCode::Openattr | OpCode::Create
-            | OpCode::Open => {
+            OpCode::Lookup | OpCode::Lookupp | OpCode::Openattr | OpCode::Create | OpCode::Open => {
                 ops[at].file = current;
                 // An OPEN without a name opens the current file.
                 let leads_on = code != OpCode::Open || ops[at].name != 0;

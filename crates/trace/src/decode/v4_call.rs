@@ -6,7 +6,9 @@
 
 use nfs_proto::DecodeError;
 use nfs_proto::limits::COMPOUND_TAG_BYTES_MAX;
-use nfs_proto::nfs4::{Claim, CreateKind, Fattr, Op as Request, OpCode, OpenHow, Stateid, attribute};
+use nfs_proto::nfs4::{
+    Claim, CreateKind, Fattr, Op as Request, OpCode, OpenHow, Stateid, attribute,
+};
 
 use super::Context;
 use crate::record::{Call, Op, Version, op_flag};
@@ -136,9 +138,8 @@ fn note_open(op: &mut Op, request: &Request<'_>, context: &mut Context) {
     let Request::Open { share_access, share_deny, how, claim, .. } = request else { return };
     // Access in the two lowest bits, denial in the next two.
     op.offset = u64::from(share_access & 3 | (share_deny & 3) << 2);
-    if let Claim::Name(name)
-    | Claim::DelegateCurrent(_, name)
-    | Claim::DelegatePrevious(name) = claim
+    if let Claim::Name(name) | Claim::DelegateCurrent(_, name) | Claim::DelegatePrevious(name) =
+        claim
     {
         op.name = context.name(name);
     }

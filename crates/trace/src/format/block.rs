@@ -231,10 +231,8 @@ pub fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
 impl<'a> Columns<'a> {
     fn read(bytes: &'a [u8], count: u32) -> Result<Self, &'static str> {
         let short = "the block is too short for its columns";
-        let mut found = Self {
-            columns: [ColumnReader::zeros(); COLUMNS],
-            is_present: [false; COLUMNS],
-        };
+        let mut found =
+            Self { columns: [ColumnReader::zeros(); COLUMNS], is_present: [false; COLUMNS] };
         let directory_bytes = (count as usize).checked_mul(COLUMN_BYTES).ok_or(short)?;
         let (directory, mut data) = bytes.split_at_checked(directory_bytes).ok_or(short)?;
         for line in directory.chunks_exact(COLUMN_BYTES) {

@@ -43,7 +43,7 @@ mod kind {
     pub const END: u8 = b'E';
 }
 
-/// What is known when a trace begins.
+/// The facts that are known when a trace begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
@@ -64,7 +64,7 @@ pub struct NameText {
     pub text: String,
 }
 
-/// What is known when a trace ends.
+/// The facts that are known when a trace ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
@@ -88,6 +88,6 @@ pub enum Section {
         /// Files that listings of directories named for the first time.
         entries: Vec<Entry>,
     },
-    /// The end.
+    /// The end of the trace.
     End(End),
 }

@@ -1,4 +1,7 @@
 //! Reads a trace file in one pass, with one section in memory.
+//!
+//! [`TraceReader`] checks each section by its checksum before it looks into it. A file without an
+//! end was cut off, and that is an error after the sections that are whole.
 
 use std::io::{ErrorKind, Read};
 
@@ -86,8 +89,8 @@ impl<R: Read> TraceReader<R> {
                 kind::CONNECTIONS => Section::Connections(self.json(at)?),
                 kind::NAMES => Section::Names(self.json(at)?),
                 kind::BLOCK => {
-                    let Block { calls, entries } = read_block(&self.raw)
-                        .map_err(|what| TraceError::Corrupt { at, what })?;
+                    let Block { calls, entries } =
+                        read_block(&self.raw).map_err(|what| TraceError::Corrupt { at, what })?;
                     self.calls += calls.len() as u64;
                     Section::Block { calls, entries }
                 }
@@ -132,9 +135,8 @@ impl<R: Read> TraceReader<R> {
             return Err(TraceError::Corrupt { at, what: "the checksum of a section differs" });
         }
         self.raw.clear();
-        let unpacked = ZlibDecoder::new(&self.stored[..])
-            .take(raw_len as u64 + 1)
-            .read_to_end(&mut self.raw);
+        let unpacked =
+            ZlibDecoder::new(&self.stored[..]).take(raw_len as u64 + 1).read_to_end(&mut self.raw);
         if unpacked.is_err() || self.raw.len() != raw_len {
             return Err(TraceError::Corrupt { at, what: "a section can't be unpacked" });
         }
@@ -142,7 +144,7 @@ impl<R: Read> TraceReader<R> {
     }
 
     fn json<T: DeserializeOwned>(&self, at: u64) -> Result<T, TraceError> {
-        let corrupt = TraceError::Corrupt { at, what: "a section is not the JSON that it should be" };
+        let corrupt = TraceError::Corrupt { at, what: "a section is not the expected JSON" };
         serde_json::from_slice(&self.raw).map_err(|_| corrupt)
     }
 

@@ -1,4 +1,7 @@
 //! Writes a trace file in one pass.
+//!
+//! [`TraceWriter`] packs one section after the other; nothing that was written is changed later, so
+//! that a trace can go to a pipe. Its buffers are used again for each block.
 
 use std::io::Write;
 

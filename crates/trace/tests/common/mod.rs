@@ -156,8 +156,7 @@ pub fn call3(xid: u32, call: &nfs3::Call<'_>) -> Vec<u8> {
 
 /// Makes the head of a call.
 pub fn call_head(xid: u32, program: u32, version: u32, procedure: u32) -> Vec<u8> {
-    let ProcedureId { program, version, procedure } =
-        ProcedureId::new(program, version, procedure);
+    let ProcedureId { program, version, procedure } = ProcedureId::new(program, version, procedure);
     let groups = Groups::from_slice(&[4, 24]);
     let user = AuthSys { stamp: 1, machine_name: b"client", uid: 1000, gid: 100, groups };
     let credential = Ok(Credential::Sys(user));

@@ -1,0 +1,74 @@
+//! `dfsbench capture`: traces from captures, and one clear error for what is none.
+
+use crate::rig::Rig;
+
+/// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
+fn write_pcap(path: &std::path::Path) {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    let call: Vec<u8> = words(&[7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
+    let reply: Vec<u8> = words(&[7, 1, 0, 0, 0, 0]);
+    let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
+    for (number, payload) in [call, reply].iter().enumerate() {
+        let len = 28 + payload.len() as u16;
+        let mut packet = vec![0x45, 0, 0, len as u8, 0, 0, 0, 0, 64, 17, 0, 0];
+        let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        packet.extend(if number == 0 { [client, server] } else { [server, client] }.concat());
+        let ports = if number == 0 { [700_u16, 2049] } else { [2049, 700] };
+        packet.extend(ports.map(u16::to_be_bytes).concat());
+        packet.extend([0, 8 + payload.len() as u8, 0, 0]);
+        packet.extend(payload);
+        let kept = packet.len() as u32;
+        let head: Vec<u8> = words(&[1_700_000_000, 1000 * number as u32, kept, kept]);
+        file.extend(head);
+        file.extend(packet);
+    }
+    std::fs::write(path, file).unwrap();
+}
+
+#[test]
+fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    let end = rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst"]);
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+    let want = "1 calls with 1 operations, 1 replies, 1 clients, 1 connections; ";
+    assert!(end.stderr.starts_with(want), "{end:?}");
+    assert!(!end.stderr.contains("missing"), "{end:?}");
+    let file = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
+    assert_eq!(file[..8], *b"\x89DFST\r\n\x1a");
+    let quiet = rig.run(&["capture", "nfs.pcap", "-o", "-", "--quiet"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    assert!(quiet.stdout.contains("DFST"));
+}
+
+#[test]
+fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
+    let rig = Rig::new();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    file("empty", b"");
+    file("text", b"hello, world");
+    file("packed", &[0x1f, 0x8b, 8, 0, 0, 0]);
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    let whole = std::fs::read(rig.folder().join("nfs.pcap")).unwrap();
+    file("short", &whole[..10]);
+    file("none", &whole[..24]);
+    for (name, words) in [
+        ("empty", &["`empty` is empty"][..]),
+        ("text", &["`text` is no packet capture", "tcpdump -w"]),
+        ("packed", &["`packed` is compressed", "zcat"]),
+        ("short", &["`short` ends within its header of 24 bytes"]),
+        ("none", &["no call of NFS or MOUNT in 0 packets of `none`", "TLS"]),
+        ("missing", &["can't read capture `missing`", "No such file"]),
+        ("target", &["can't read capture `target`", "a directory"]),
+    ] {
+        rig.refused(&["capture", name, "-o", "nfs.dfst"], 2, words);
+    }
+    rig.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
+    rig.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
+    // What was cut off is read up to there, and that is reported.
+    file("cut", &whole[..whole.len() - 1]);
+    let end = rig.run(&["capture", "cut", "-o", "nfs.dfst"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stderr.contains("warning: `cut` ends within a packet"), "{end:?}");
+    assert!(end.stderr.contains("missing: 1 replies"), "{end:?}");
+}

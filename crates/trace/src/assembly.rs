@@ -1,0 +1,198 @@
+//! A record of RPC that is put together from the pieces of a stream.
+//!
+//! [`Record`] reads marks and fragments, and keeps the head of a record and its end: payload in the
+//! middle is passed over as a hole, as what was not captured is. **Source:** RFC 5531 section 11.
+
+use nfs_proto::limits::MARK_BYTES;
+use nfs_proto::record::Mark;
+
+use crate::counters::Counters;
+use crate::sparse::{Hole, Sparse};
+
+/// Bytes of a record that are kept from its begin: a page of a directory fits.
+const HEAD_BYTES: usize = 64 << 10;
+/// Bytes of a record that are kept from its end.
+const TAIL_BYTES: usize = 4 << 10;
+/// The longest record that is believed, in bytes; servers allow 1 MiB of payload, ours 4 MiB.
+pub const RECORD_BYTES_MAX: usize = 8 << 20;
+/// The most fragments of one record; more are no record that anything sends.
+const FRAGMENTS_MAX: u32 = 4096;
+/// The most holes of one record; with more its end is given up.
+const HOLES_MAX: usize = 256;
+
+/// A record of RPC, or a datagram.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// The message without record marks.
+    pub body: Sparse<'a>,
+    /// When its first byte was captured, in nanoseconds since 1970.
+    pub first_ns: u64,
+    /// When its last byte was captured.
+    pub last_ns: u64,
+}
+
+/// Bytes whose place in the stream is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// Bytes of the stream.
+    pub bytes: &'a [u8],
+    /// When they were captured, in nanoseconds since 1970.
+    pub time_ns: u64,
+}
+
+/// The stream is not at a record mark.
+#[derive(Debug)]
+pub struct NoRecord;
+
+/// A record that is being put together.
+#[derive(Debug, Default)]
+pub struct Record {
+    mark: [u8; MARK_BYTES],
+    mark_len: usize,
+    /// Bytes of the present fragment that are missing.
+    fragment_left: usize,
+    is_last: bool,
+    fragments: u32,
+    /// Length of the record so far.
+    position: usize,
+    bytes: Vec<u8>,
+    holes: Vec<Hole>,
+    first_ns: u64,
+    last_ns: u64,
+    is_complete: bool,
+}
+
+impl Record {
+    /// Tells whether a part of a record was read.
+    pub const fn is_begun(&self) -> bool {
+        self.position > 0
+    }
+
+    /// Forgets the record and keeps its memory.
+    pub fn clear(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let mut holes = std::mem::take(&mut self.holes);
+        bytes.clear();
+        holes.clear();
+        *self = Self { bytes, holes, ..Self::default() };
+    }
+
+    /// Returns the body of a record that begins here and is all there, and what follows it.
+    pub fn split_whole<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        if self.mark_len > 0 || self.position > 0 || self.fragments > 0 {
+            return None;
+        }
+        let (mark, rest) = bytes.split_first_chunk::<MARK_BYTES>()?;
+        let mark = Mark::from_bytes(*mark);
+        if !mark.last || mark.len > RECORD_BYTES_MAX {
+            return None;
+        }
+        rest.split_at_checked(mark.len)
+    }
+
+    /// Takes bytes up to the end of a mark or of a fragment, and returns the rest.
+    pub fn read<'a>(&mut self, piece: Piece<'a>) -> Result<&'a [u8], NoRecord> {
+        let Piece { bytes, time_ns } = piece;
+        if self.position == 0 && self.mark_len == 0 && self.fragments == 0 {
+            self.first_ns = time_ns;
+        }
+        self.last_ns = self.last_ns.max(time_ns);
+        if self.fragment_left == 0 {
+            let (part, rest) = bytes.split_at(bytes.len().min(MARK_BYTES - self.mark_len));
+            self.mark[self.mark_len..self.mark_len + part.len()].copy_from_slice(part);
+            self.mark_len += part.len();
+            if self.mark_len == MARK_BYTES {
+                self.begin_fragment()?;
+            }
+            return Ok(rest);
+        }
+        let (part, rest) = bytes.split_at(bytes.len().min(self.fragment_left));
+        self.keep(part);
+        self.fragment_left -= part.len();
+        self.end_fragment();
+        Ok(rest)
+    }
+
+    fn begin_fragment(&mut self) -> Result<(), NoRecord> {
+        let mark = Mark::from_bytes(self.mark);
+        (self.mark_len, self.fragments) = (0, self.fragments + 1);
+        let is_sane = self.position + mark.len <= RECORD_BYTES_MAX
+            && self.fragments <= FRAGMENTS_MAX
+            && mark.len.is_multiple_of(4);
+        if !is_sane {
+            self.clear();
+            return Err(NoRecord);
+        }
+        (self.fragment_left, self.is_last) = (mark.len, mark.last);
+        self.end_fragment();
+        Ok(())
+    }
+
+    fn end_fragment(&mut self) {
+        self.is_complete = self.fragment_left == 0 && self.is_last;
+    }
+
+    /// Keeps the bytes of a part that belong to the head or to the end of the record.
+    fn keep(&mut self, part: &[u8]) {
+        // Where the record ends is known while its last fragment is read.
+        let tail_from = if self.is_last {
+            (self.position + self.fragment_left).saturating_sub(TAIL_BYTES)
+        } else {
+            usize::MAX
+        };
+        let head = part.len().min(HEAD_BYTES.saturating_sub(self.position));
+        let (head, rest) = part.split_at(head);
+        self.bytes.extend_from_slice(head);
+        self.position += head.len();
+        let dropped = rest.len().min(tail_from.saturating_sub(self.position));
+        let (dropped, tail) = rest.split_at(dropped);
+        self.add_hole(dropped.len());
+        if self.holes.len() < HOLES_MAX {
+            self.bytes.extend_from_slice(tail);
+            self.position += tail.len();
+        } else {
+            self.add_hole(tail.len());
+        }
+    }
+
+    fn add_hole(&mut self, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let is_full = self.holes.len() >= HOLES_MAX;
+        match self.holes.last_mut() {
+            Some(last) if is_full || last.at + last.len == self.position => {
+                last.len = self.position + len - last.at;
+            }
+            _ => self.holes.push(Hole { at: self.position, len }),
+        }
+        self.position += len;
+    }
+
+    /// Passes over missing bytes up to the end of the fragment; returns how many are beyond it.
+    pub fn skip(&mut self, missing: usize, time_ns: u64) -> usize {
+        if self.fragment_left == 0 {
+            return missing;
+        }
+        self.last_ns = self.last_ns.max(time_ns);
+        let within = missing.min(self.fragment_left);
+        self.add_hole(within);
+        self.fragment_left -= within;
+        self.end_fragment();
+        missing - within
+    }
+
+    /// Passes the record on once its last fragment is complete.
+    pub fn pass_on_if_complete(
+        &mut self,
+        counters: &mut Counters,
+        sink: &mut impl FnMut(Message<'_>, &mut Counters),
+    ) {
+        if !self.is_complete {
+            return;
+        }
+        let body = Sparse { bytes: &self.bytes, holes: &self.holes, len: self.position };
+        sink(Message { body, first_ns: self.first_ns, last_ns: self.last_ns }, counters);
+        self.clear();
+    }
+}
