@@ -39,7 +39,7 @@ pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
 pub use soak::SoakArgs;
-pub use trace::CaptureArgs;
+pub use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
 
 /// Path of the results when no other is named.
 pub const RESULTS: &str = "dfsbench.db";
@@ -125,6 +125,8 @@ pub enum Command {
     Probe(ProbeArgs),
     #[command(about = "Make a trace of NFS traffic from packet captures")]
     Capture(CaptureArgs),
+    #[command(about = "Describe the load of a trace, or make a plan of it")]
+    Describe(DescribeArgs),
     #[command(about = "Run the in-memory NFS server for other clients")]
     Serve(ServeArgs),
     #[command(about = "Write a file of an NFS server to stdout")]

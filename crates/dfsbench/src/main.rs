@@ -20,6 +20,7 @@ mod clean;
 mod compare;
 mod copies;
 mod curve;
+mod describe;
 mod dry_run;
 mod embedded;
 mod exit;
@@ -89,6 +90,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Compare(args) => compare::compare(&args),
         Command::Factors(args) => compare::factors(&args),
         Command::Capture(args) => capture::run(&args),
+        Command::Describe(args) => describe::run(&args),
         Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),

@@ -1,9 +1,9 @@
-//! Arguments of `dfsbench capture`, which makes traces.
+//! Arguments of `dfsbench capture`, which makes traces, and `dfsbench describe`, which reads them.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueHint};
+use clap::{Parser, ValueEnum, ValueHint};
 
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
@@ -35,4 +35,40 @@ pub struct CaptureArgs {
     /// Don't print what was found
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+const DESCRIBE_EXAMPLES: &str = "\
+Examples:
+  dfsbench describe nfs.dfst                       calls, data, files, clients, arrivals, over time
+  dfsbench describe nfs.dfst --format json | jq .reads
+  dfsbench describe nfs.dfst --as-plan > load.toml && dfsbench run load.toml --dry-run";
+
+/// Describes the load of a trace: calls by kind, client and time, response times, sizes, sequential
+/// and random accesses, files and the working set, bursts, and how complete the trace is.
+///
+/// Response times are those at the place of the capture. A compound of v4 counts for its principal
+/// operation.
+#[derive(Debug, Parser)]
+#[command(after_help = DESCRIBE_EXAMPLES)]
+pub struct DescribeArgs {
+    /// A trace that `dfsbench capture` has made; `-` is stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
+    /// Form of what is printed
+    #[arg(long, default_value = "text")]
+    pub format: DescribeFormat,
+    /// Print a plan with an op_mix of these shares, rate, sizes and files, and how far it lies apart
+    #[arg(long, conflicts_with = "format")]
+    pub as_plan: bool,
+}
+
+/// Forms of a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DescribeFormat {
+    /// Aligned columns
+    Text,
+    /// Markdown tables
+    Markdown,
+    /// One JSON object with all figures
+    Json,
 }

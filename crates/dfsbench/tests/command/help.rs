@@ -14,6 +14,7 @@ fn every_command_explains_itself() {
         (&["report", "--help"], &["--format", "--results"]),
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
         (&["probe", "--help"], &["--format", "nfs://server"]),
+        (&["describe", "--help"], &["--format", "--as-plan", "working set"]),
         (&["capture", "--help"], &["--keep-names", "--output", "tcpdump", "stdin"]),
     ] {
         let end = rig.run(args);

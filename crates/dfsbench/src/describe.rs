@@ -1,0 +1,66 @@
+//! `dfsbench describe`: what a trace says about its load, and a plan with such a load.
+//!
+//! The crate `trace` reads and describes; this command opens the file and prints.
+
+mod op_plan;
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use trace::{Describer, Description, Form, TraceError, TraceReader};
+
+use crate::args::{DescribeArgs, DescribeFormat};
+use crate::exit::{End, Failure};
+use crate::input_file::{self, STDIN};
+use crate::output;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Describes a trace.
+///
+/// # Errors
+/// When it can't be read, or is no whole trace.
+pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
+    let name = args.trace.display();
+    let source = open(&args.trace)?;
+    let description =
+        describe(source).map_err(|error| Failure::Usage(format!("trace `{name}` {error}")))?;
+    let text = if args.as_plan {
+        op_plan::write(&description)
+            .map_err(|why| Failure::Usage(format!("trace `{name}`: no plan: {why}")))?
+    } else {
+        match args.format {
+            DescribeFormat::Text => description.render(Form::Text),
+            DescribeFormat::Markdown => description.render(Form::Markdown),
+            DescribeFormat::Json => {
+                let json = serde_json::to_string_pretty(&description);
+                json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
+            }
+        }
+    };
+    output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+fn describe(source: Box<dyn Read>) -> Result<Description, TraceError> {
+    let mut reader = TraceReader::new(BufReader::with_capacity(BUFFER_BYTES, source))?;
+    let mut describer = Describer::new(reader.header().clone());
+    while let Some(section) = reader.next_section()? {
+        describer.section(section);
+    }
+    Ok(describer.finish())
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == STDIN {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened: Result<File, String> = input_file::open_input(path);
+    match opened {
+        Ok(file) => Ok(Box::new(file)),
+        Err(why) => Err(Failure::Usage(format!("can't read trace `{}`: {why}", path.display()))),
+    }
+}

@@ -1,0 +1,79 @@
+//! How data is accessed: sizes, and whether accesses follow each other.
+//!
+//! An access is sequential where it begins at the end of the last one of the same client to the
+//! same file in the same direction, or at the begin of a file that the client had not accessed so.
+//! The ends are kept for a bounded number of files; those of the others are forgotten, and their
+//! next access counts as random unless it begins at 0.
+
+use std::collections::HashMap;
+
+use model::Histogram;
+use serde::Serialize;
+
+use super::Quantiles;
+use crate::record::Op;
+
+/// The most pairs of client and file whose last access is kept.
+const ENDS_MAX: usize = 1 << 20;
+/// Stability of a WRITE that must be on stable storage before its reply, 1 above the protocol.
+const FILE_SYNC: u8 = 3;
+
+/// How data is read, or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct AccessDescription {
+    /// Accesses.
+    pub ops: u64,
+    /// Bytes that were moved.
+    pub bytes: u64,
+    /// Accesses that follow another.
+    pub sequential_ops: u64,
+    /// Bytes of those.
+    pub sequential_bytes: u64,
+    /// Writes that had to be durable before their reply, as requested.
+    pub stable_ops: u64,
+    /// Sizes as requested.
+    pub sizes: Quantiles,
+}
+
+/// Accesses in one direction.
+#[derive(Debug)]
+pub struct Accesses {
+    found: AccessDescription,
+    sizes: Histogram,
+    ends: HashMap<u64, u64>,
+}
+
+impl Default for Accesses {
+    fn default() -> Self {
+        let found = AccessDescription::default();
+        Self { found, sizes: Histogram::sparse(), ends: HashMap::new() }
+    }
+}
+
+impl Accesses {
+    /// Adds an access of a client.
+    pub fn add(&mut self, client: u32, op: &Op) {
+        // Where the reply was not seen, the request says how much it was to be.
+        let bytes = if op.status.is_none() { op.length } else { op.count };
+        if self.ends.len() >= ENDS_MAX {
+            self.ends.clear();
+        }
+        let key = u64::from(client) << 32 | u64::from(op.file);
+        let last_end = self.ends.insert(key, op.offset.saturating_add(bytes));
+        let is_sequential = last_end.unwrap_or_default() == op.offset;
+        let found = &mut self.found;
+        found.ops += 1;
+        found.bytes = found.bytes.saturating_add(bytes);
+        if is_sequential {
+            found.sequential_ops += 1;
+            found.sequential_bytes = found.sequential_bytes.saturating_add(bytes);
+        }
+        found.stable_ops += u64::from(op.how == FILE_SYNC);
+        self.sizes.record(op.length);
+    }
+
+    /// Returns the description.
+    pub fn describe(&self) -> AccessDescription {
+        AccessDescription { sizes: Quantiles::of(&self.sizes), ..self.found }
+    }
+}

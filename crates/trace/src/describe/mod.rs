@@ -1,0 +1,390 @@
+//! What a trace says about its load.
+//!
+//! [`Describer`] takes the sections of a trace in their order and makes a [`Description`]: calls by
+//! kind, client and time, how data is accessed, files and the working set, arrivals, response times
+//! and how complete the trace is. Memory is bounded whatever the length of the trace; counts are
+//! exact, distinct blocks and percentiles are estimates with a stated error.
+//!
+//! Response times are those of calls. Of a compound they count for its principal operation, the
+//! first that is more than a frame around others.
+
+mod access;
+mod arrivals;
+mod distinct;
+mod files;
+mod render;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use model::Histogram;
+use nfs_proto::nfs4::OpCode;
+use serde::Serialize;
+
+use crate::connections::Connection;
+use crate::format::{End, Header, Section};
+use crate::record::{Call, Op, Version, call_flag};
+
+pub use access::AccessDescription;
+use access::Accesses;
+pub use arrivals::{ArrivalDescription, Dispersion};
+use arrivals::{Arrivals, Depth};
+use files::Files;
+pub use files::{FileDescription, HotFile};
+pub use timeline::TimeSlice;
+use timeline::Timeline;
+
+/// The most clients that are listed; all are counted.
+const CLIENTS_MAX: usize = 1 << 16;
+
+/// A description of a trace. Times are in nanoseconds, sizes in bytes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    /// Header of the trace.
+    pub header: Header,
+    /// Time from the first packet to the last, and how complete the trace is.
+    pub end: End,
+    /// Calls of NFS and MOUNT.
+    pub calls: u64,
+    /// Calls per second over the whole trace.
+    pub calls_per_second: f64,
+    /// Operations by version and kind, the most frequent first.
+    pub kinds: Vec<KindDescription>,
+    /// Response times of all calls.
+    pub response: Quantiles,
+    /// Clients, the busiest first.
+    pub clients: Vec<ClientDescription>,
+    /// How data is read.
+    pub reads: AccessDescription,
+    /// How data is written.
+    pub writes: AccessDescription,
+    /// Files and their sizes.
+    pub files: FileDescription,
+    /// How calls arrive.
+    pub arrivals: ArrivalDescription,
+    /// Calls in flight when one starts, of all clients together.
+    pub depth: Quantiles,
+    /// Calls, bytes and the growth of the working set over time.
+    pub timeline: Vec<TimeSlice>,
+}
+
+/// Operations of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KindDescription {
+    /// Version of NFS or MOUNT.
+    pub version: &'static str,
+    /// Name of the procedure or operation.
+    pub kind: &'static str,
+    /// Operations of this kind.
+    pub ops: u64,
+    /// Those of them whose result was a failure.
+    pub errors: u64,
+    /// Those of them without a result in the trace.
+    pub without_result: u64,
+    /// Response times of the calls whose principal operation they are.
+    pub response: Quantiles,
+}
+
+/// Calls of one client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClientDescription {
+    /// Number of the client.
+    pub client: u32,
+    /// Its address, or the keyed hash of it.
+    pub address: String,
+    /// Calls that it sent.
+    pub calls: u64,
+    /// Bytes that it read.
+    pub read_bytes: u64,
+    /// Bytes that it wrote.
+    pub written_bytes: u64,
+    /// Its calls in flight when it starts one.
+    pub depth: Quantiles,
+}
+
+/// Quantiles of a distribution, each within the error of a [`Histogram`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Quantiles {
+    /// Number of values.
+    pub count: u64,
+    /// Mean of the values.
+    pub mean: u64,
+    /// Half of the values are at most this.
+    pub p50: u64,
+    /// Of ten values nine are at most this.
+    pub p90: u64,
+    /// Of a hundred values 99 are at most this.
+    pub p99: u64,
+    /// Largest of the values.
+    pub max: u64,
+}
+
+impl Quantiles {
+    /// Returns the quantiles of a histogram; zeros where it is empty.
+    pub fn of(histogram: &Histogram) -> Self {
+        if histogram.count() == 0 {
+            return Self::default();
+        }
+        Self {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(0.5),
+            p90: histogram.quantile(0.9),
+            p99: histogram.quantile(0.99),
+            max: histogram.max(),
+        }
+    }
+}
+
+/// Forms of a description for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Aligned columns.
+    Text,
+    /// Markdown tables.
+    Markdown,
+}
+
+#[derive(Debug)]
+struct Kind {
+    ops: u64,
+    errors: u64,
+    without_result: u64,
+    response: Histogram,
+}
+
+#[derive(Debug)]
+struct Client {
+    address: String,
+    calls: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    depth: Depth,
+}
+
+/// Makes a description of the sections of a trace.
+#[derive(Debug)]
+pub struct Describer {
+    header: Header,
+    end: End,
+    connections: BTreeMap<u32, u32>,
+    clients: BTreeMap<u32, Client>,
+    kinds: BTreeMap<(Version, u8), Kind>,
+    calls: u64,
+    last_ns: u64,
+    response: Histogram,
+    reads: Accesses,
+    writes: Accesses,
+    files: Files,
+    arrivals: Arrivals,
+    depth: Depth,
+    timeline: Timeline,
+}
+
+impl Describer {
+    /// Begins a description.
+    pub fn new(header: Header) -> Self {
+        Self {
+            header,
+            end: End::default(),
+            connections: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            calls: 0,
+            last_ns: 0,
+            response: Histogram::sparse(),
+            reads: Accesses::default(),
+            writes: Accesses::default(),
+            files: Files::default(),
+            arrivals: Arrivals::default(),
+            depth: Depth::default(),
+            timeline: Timeline::default(),
+        }
+    }
+
+    /// Takes a section.
+    pub fn section(&mut self, section: Section) {
+        match section {
+            Section::Connections(connections) => {
+                for connection in connections {
+                    self.connection(connection);
+                }
+            }
+            Section::Names(_) => {}
+            Section::Block { calls, entries } => {
+                for entry in &entries {
+                    self.files.list(entry);
+                }
+                for call in &calls {
+                    self.call(call);
+                }
+            }
+            Section::End(end) => self.end = end,
+        }
+    }
+
+    fn connection(&mut self, connection: Connection) {
+        self.connections.insert(connection.number, connection.client);
+        let is_listed =
+            self.clients.len() < CLIENTS_MAX || self.clients.contains_key(&connection.client);
+        if is_listed {
+            self.clients.entry(connection.client).or_insert_with(|| Client {
+                address: connection.client_address,
+                calls: 0,
+                read_bytes: 0,
+                written_bytes: 0,
+                depth: Depth::default(),
+            });
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.calls += 1;
+        self.last_ns = self.last_ns.max(call.start_ns);
+        let client = self.connections.get(&call.connection).copied().unwrap_or_default();
+        self.arrivals.add(call.start_ns);
+        let end_ns = call.response_ns.map(|response_ns| call.start_ns.saturating_add(response_ns));
+        self.depth.add(call.start_ns, end_ns);
+        if let Some(response_ns) = call.response_ns {
+            self.response.record(response_ns);
+        }
+        let (mut read_bytes, mut written_bytes) = (0_u64, 0_u64);
+        let principal = principal_op(call);
+        for (number, op) in call.ops.iter().enumerate() {
+            self.kind(call, op, number == principal);
+            self.files.access(op, call.version);
+            match direction_of(call.version, op.kind) {
+                Some(Direction::Read) => {
+                    self.reads.add(client, op);
+                    read_bytes = read_bytes.saturating_add(op.count);
+                }
+                Some(Direction::Write) => {
+                    self.writes.add(client, op);
+                    written_bytes = written_bytes.saturating_add(op.count);
+                }
+                None => continue,
+            }
+            self.timeline.access(op);
+        }
+        self.timeline.add(call.start_ns, read_bytes, written_bytes);
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.calls += 1;
+            client.read_bytes = client.read_bytes.saturating_add(read_bytes);
+            client.written_bytes = client.written_bytes.saturating_add(written_bytes);
+            client.depth.add(call.start_ns, end_ns);
+        }
+    }
+
+    fn kind(&mut self, call: &Call, op: &Op, is_principal: bool) {
+        let kind = self.kinds.entry((call.version, op.kind)).or_insert_with(|| Kind {
+            ops: 0,
+            errors: 0,
+            without_result: 0,
+            response: Histogram::sparse(),
+        });
+        kind.ops += 1;
+        let is_refused = call.flags & call_flag::REFUSED != 0;
+        kind.errors += u64::from(is_refused || op.status.is_some_and(|status| status != 0));
+        kind.without_result += u64::from(op.status.is_none() && !is_refused);
+        if let (true, Some(response_ns)) = (is_principal, call.response_ns) {
+            kind.response.record(response_ns);
+        }
+    }
+
+    /// Ends the description.
+    pub fn finish(mut self) -> Description {
+        if self.end.duration_ns == 0 {
+            self.end.duration_ns = self.last_ns;
+        }
+        let mut kinds = Vec::new();
+        for ((version, kind), found) in self.kinds {
+            kinds.push(KindDescription {
+                version: version.name(),
+                kind: version.kind_name(kind),
+                ops: found.ops,
+                errors: found.errors,
+                without_result: found.without_result,
+                response: Quantiles::of(&found.response),
+            });
+        }
+        // Kinds with equal counts keep the order of the protocol.
+        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.ops));
+        let mut clients = Vec::new();
+        for (number, found) in self.clients {
+            clients.push(ClientDescription {
+                client: number,
+                address: found.address,
+                calls: found.calls,
+                read_bytes: found.read_bytes,
+                written_bytes: found.written_bytes,
+                depth: found.depth.describe(),
+            });
+        }
+        clients.sort_by_key(|client| std::cmp::Reverse(client.calls));
+        let seconds = self.end.duration_ns as f64 / 1e9;
+        Description {
+            header: self.header,
+            end: self.end,
+            calls: self.calls,
+            calls_per_second: if seconds > 0.0 { self.calls as f64 / seconds } else { 0.0 },
+            kinds,
+            response: Quantiles::of(&self.response),
+            clients,
+            reads: self.reads.describe(),
+            writes: self.writes.describe(),
+            files: self.files.describe(),
+            arrivals: self.arrivals.describe(),
+            depth: self.depth.describe(),
+            timeline: self.timeline.describe(),
+        }
+    }
+}
+
+/// The direction of an access to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Data is read.
+    Read,
+    /// Data is written.
+    Write,
+}
+
+/// Returns the direction in which a kind of operation moves data, if it moves any.
+pub(crate) fn direction_of(version: Version, kind: u8) -> Option<Direction> {
+    match version.kind_name(kind) {
+        "READ" | "READ_PLUS" => Some(Direction::Read),
+        "WRITE" => Some(Direction::Write),
+        _ => None,
+    }
+}
+
+/// Returns the position of the operation that a compound is sent for: the first that is neither a
+/// frame nor asks about what another has reached; else the last.
+fn principal_op(call: &Call) -> usize {
+    if !call.version.is_compound() {
+        return 0;
+    }
+    let mut fallback = call.ops.len().saturating_sub(1);
+    let mut is_found = false;
+    for (number, op) in call.ops.iter().enumerate() {
+        match OpCode::from_number(op.kind.into()) {
+            Some(
+                OpCode::Sequence
+                | OpCode::Putfh
+                | OpCode::Putrootfh
+                | OpCode::Putpubfh
+                | OpCode::Savefh
+                | OpCode::Restorefh
+                | OpCode::Getfh,
+            ) => {}
+            // These stand alone, or behind the one that matters.
+            Some(OpCode::Getattr | OpCode::Access | OpCode::Verify | OpCode::Nverify) => {
+                if !is_found {
+                    (fallback, is_found) = (number, true);
+                }
+            }
+            _ => return number,
+        }
+    }
+    fallback
+}

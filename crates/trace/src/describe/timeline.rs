@@ -1,0 +1,145 @@
+//! Calls, bytes and the growth of the working set over time.
+//!
+//! How long a trace is, is known only at its end: slices begin short, and when there are too many
+//! two and two are joined. The working set is counted in blocks of [`BLOCK_BYTES`].
+
+use serde::Serialize;
+
+use super::distinct::Distinct;
+use crate::record::Op;
+
+/// The most slices, an even number.
+const SLICES_MAX: usize = 120;
+/// The length of the first slices, in nanoseconds.
+const SLICE_NS: u64 = 10_000_000;
+/// Bytes of a block of the working set.
+pub const BLOCK_BYTES: u64 = 64 << 10;
+/// The most blocks of one access that are counted.
+const BLOCKS_MAX: u64 = 256;
+
+/// A slice of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct TimeSlice {
+    /// Begin of the slice, from that of the trace on.
+    pub start_ns: u64,
+    /// Length of the slice.
+    pub duration_ns: u64,
+    /// Calls that started in it.
+    pub calls: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Files with data that was accessed since the trace begins.
+    pub files: u64,
+    /// Bytes of the blocks of 64 KiB that were accessed since the trace begins, about.
+    pub working_set_bytes: u64,
+}
+
+/// Slices of a trace.
+#[derive(Debug)]
+pub struct Timeline {
+    slices: Vec<TimeSlice>,
+    slice_ns: u64,
+    files: Distinct,
+    blocks: Distinct,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self {
+            slices: Vec::new(),
+            slice_ns: SLICE_NS,
+            files: Distinct::default(),
+            blocks: Distinct::default(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Adds an access to data to the working set.
+    pub fn access(&mut self, op: &Op) {
+        self.files.add(op.file.into());
+        let bytes = op.count.max(op.length).max(1);
+        let first = op.offset / BLOCK_BYTES;
+        let last = op.offset.saturating_add(bytes - 1) / BLOCK_BYTES;
+        for block in first..=last.min(first.saturating_add(BLOCKS_MAX)) {
+            self.blocks.add(u64::from(op.file) << 40 ^ block);
+        }
+    }
+
+    /// Adds a call.
+    pub fn add(&mut self, start_ns: u64, read_bytes: u64, written_bytes: u64) {
+        while start_ns / self.slice_ns >= SLICES_MAX as u64 {
+            self.join_pairs();
+        }
+        let number = (start_ns / self.slice_ns) as usize;
+        while self.slices.len() <= number {
+            // A slice without calls has the working set of the one before.
+            let before = self.slices.last().copied().unwrap_or_default();
+            let TimeSlice { files, working_set_bytes, .. } = before;
+            self.slices.push(TimeSlice { files, working_set_bytes, ..TimeSlice::default() });
+        }
+        let slice = &mut self.slices[number];
+        slice.calls += 1;
+        slice.read_bytes = slice.read_bytes.saturating_add(read_bytes);
+        slice.written_bytes = slice.written_bytes.saturating_add(written_bytes);
+        if read_bytes > 0 || written_bytes > 0 {
+            slice.files = self.files.count();
+            slice.working_set_bytes = self.blocks.count().saturating_mul(BLOCK_BYTES);
+        }
+    }
+
+    fn join_pairs(&mut self) {
+        let mut joined = Vec::new();
+        for pair in self.slices.chunks(2) {
+            let mut slice = pair[0];
+            if let Some(second) = pair.get(1) {
+                slice.calls += second.calls;
+                slice.read_bytes = slice.read_bytes.saturating_add(second.read_bytes);
+                slice.written_bytes = slice.written_bytes.saturating_add(second.written_bytes);
+                slice.files = second.files.max(slice.files);
+                slice.working_set_bytes = second.working_set_bytes.max(slice.working_set_bytes);
+            }
+            joined.push(slice);
+        }
+        self.slices = joined;
+        self.slice_ns = self.slice_ns.saturating_mul(2);
+    }
+
+    /// Returns the slices.
+    pub fn describe(mut self) -> Vec<TimeSlice> {
+        // A dozen to two dozen rows are what a table shows.
+        while self.slices.len() > SLICES_MAX / 5 {
+            self.join_pairs();
+        }
+        for (number, slice) in self.slices.iter_mut().enumerate() {
+            slice.start_ns = (number as u64).saturating_mul(self.slice_ns);
+            slice.duration_ns = self.slice_ns;
+        }
+        self.slices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_grow_with_the_trace_and_lose_nothing() {
+        let mut timeline = Timeline::default();
+        for number in 0..10_000_u64 {
+            let op = Op { file: 7, offset: number * 4096, count: 4096, ..Op::default() };
+            timeline.access(&op);
+            timeline.add(number * 1_000_000_000, 4096, 1);
+        }
+        let slices = timeline.describe();
+        assert!(slices.len() <= SLICES_MAX / 5);
+        let sum = |of: fn(&TimeSlice) -> u64| slices.iter().map(of).sum::<u64>();
+        assert_eq!((sum(|one| one.calls), sum(|one| one.read_bytes)), (10_000, 40_960_000));
+        let last = slices.last().unwrap();
+        assert_eq!((last.files, last.working_set_bytes), (1, 625 * BLOCK_BYTES));
+        assert!(slices[0].working_set_bytes < last.working_set_bytes / 8);
+        assert!(last.start_ns + last.duration_ns >= 10_000_000_000_000 - 1_000_000_000);
+    }
+}
