@@ -13,8 +13,12 @@ use workload::opmix::{self, PROFILES, Profile, RequestSize};
 
 /// Sizes of a read or write between which a plan's is chosen.
 const IO_BYTES: [u64; 2] = [4 << 10, 1 << 20];
-/// The largest `set_per_rate` of a plan.
-const SET_PER_RATE_MAX: u64 = 1 << 30;
+/// The largest file set of a plan: it runs on the in-memory server as it is written.
+const SET_BYTES_MAX: u64 = 1 << 30;
+/// Memory of that server beyond four times the file set.
+const MEMORY_BYTES: u64 = 512 << 20;
+/// The most kinds that are named in a line.
+const NAMED_MAX: usize = 6;
 /// The mix that lends its sizes to shares of a plan's own: the one of SPEC SFS for version 3.
 const SIZES_OF: &str = "sfs3-like-v3";
 
@@ -40,6 +44,9 @@ pub fn write(description: &Description) -> Result<String, String> {
     let rate = ((mixed as f64 / duration_s).round() as u64).max(1);
     let mut text = describe_distance(description, mixed);
     let _ = writeln!(text, "\nname = \"trace\"\n");
+    let set_bytes = description.files.bytes.min(SET_BYTES_MAX).max(rate * 1024);
+    let memory_mib = (MEMORY_BYTES + 4 * set_bytes) >> 20;
+    let _ = writeln!(text, "[server]\nmemory = \"{memory_mib}MiB\"\n");
     let _ = writeln!(text, "[[target]]\nname = \"nfs\"");
     let _ = writeln!(text, "embedded = true          # instead: url = \"nfs://server/export\"\n");
     let _ = writeln!(text, "[[workload]]\nkind = \"op_mix\"");
@@ -116,7 +123,7 @@ fn write_settings(text: &mut String, description: &Description, rate: u64) {
     let clients = description.clients.iter().filter(|client| client.calls > 0).count().max(1);
     let io_bytes = description.reads.sizes.p90.max(description.writes.sizes.p90);
     let io_bytes = io_bytes.next_power_of_two().clamp(IO_BYTES[0], IO_BYTES[1]);
-    let set_kib = (files.bytes / rate / 1024).clamp(1, SET_PER_RATE_MAX / 1024);
+    let set_kib = (files.bytes.min(SET_BYTES_MAX) / rate / 1024).max(1);
     let accessed = (files.read + files.written).min(files.sizes.count);
     let accessed_percent = (accessed * 100).div_ceil(files.sizes.count.max(1)).clamp(1, 100);
     let per_directory = (files.sizes.count / files.directories.max(1)).clamp(1, 1_000_000);
@@ -127,7 +134,7 @@ fn write_settings(text: &mut String, description: &Description, rate: u64) {
         format!("arrivals = \"{arrivals}\""),
         format!("clients = {clients}"),
         format!("io_size = \"{}KiB\"", io_bytes / 1024),
-        format!("set_per_rate = \"{set_kib}KiB\"  # files of {} together", Size(files.bytes)),
+        format!("set_per_rate = \"{set_kib}KiB\""),
         format!("accessed_percent = {accessed_percent}"),
         format!("append_percent = {}", appends.min(100)),
         format!("files_per_directory = {per_directory}"),
@@ -147,8 +154,14 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
         "A load like that of a trace, made by `dfsbench describe --as-plan`.".to_owned(),
         "Where the model lies apart from the trace:".to_owned(),
         format!(
-            "  {:.1} % of the calls have a counterpart; of the others a mix has no kind",
-            percent(mixed, *calls)
+            "  {:.1} % of the calls have a counterpart in a mix; without one are{}",
+            percent(mixed, *calls),
+            list_left_out(description)
+        ),
+        format!(
+            "  files of {} in the trace, of {} in the model",
+            Size(files.bytes),
+            Size(files.bytes.min(SET_BYTES_MAX))
         ),
         format!(
             "  mean size of a read {} in the trace, {} in the model; of a write {} and {}",
@@ -181,6 +194,21 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
         let _ = writeln!(text, "# {line}");
     }
     text
+}
+
+/// Names the most frequent operations that a mix has no kind for, with their counts.
+fn list_left_out(description: &Description) -> String {
+    let mut words = String::new();
+    let mut named = 0;
+    for kind in &description.kinds {
+        let calls = principal_calls(kind);
+        if calls > 0 && name_in_mix(kind).is_none() && named < NAMED_MAX {
+            let separator = if named == 0 { "" } else { "," };
+            let _ = write!(words, "{separator} {} {} ({calls})", kind.version, kind.kind);
+            named += 1;
+        }
+    }
+    if named == 0 { " none".to_owned() } else { words }
 }
 
 /// Returns the mean sizes of READ and WRITE requests of a mix with its own shares, in bytes.

@@ -1,4 +1,4 @@
-//! `dfsbench capture`: traces from captures, and one clear error for what is none.
+//! `dfsbench capture` and `dfsbench describe`: traces, and one clear error for what is none.
 
 use crate::rig::Rig;
 
@@ -72,4 +72,49 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stderr.contains("warning: `cut` ends within a packet"), "{end:?}");
     assert!(end.stderr.contains("missing: 1 replies"), "{end:?}");
+}
+
+#[test]
+fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let text = rig.run(&["describe", "nfs.dfst"]);
+    assert_eq!((text.code, text.stderr.as_str()), (0, ""));
+    assert!(text.stdout.contains("1 calls in 1.00 µs"), "{}", text.stdout);
+    assert!(text.stdout.contains("v3 NULL"), "{}", text.stdout);
+    let markdown = rig.run(&["describe", "nfs.dfst", "--format", "markdown"]).stdout;
+    assert!(markdown.contains("| v3 NULL | 1 | 100.0 % |"), "{markdown}");
+    let json = rig.run(&["describe", "nfs.dfst", "--format", "json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
+    let plan = rig.run(&["describe", "nfs.dfst", "--as-plan"]);
+    assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
+    assert!(plan.stdout.contains("# Where the model lies apart from the trace:"), "{plan:?}");
+    std::fs::write(rig.folder().join("load.toml"), plan.stdout).unwrap();
+    let dry = rig.run(&["run", "load.toml", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{dry:?}");
+}
+
+#[test]
+fn what_is_no_trace_is_one_error() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let whole = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    file("empty", b"");
+    file("cut", &whole[..whole.len() - 1]);
+    let mut damaged = whole;
+    damaged[40] ^= 1;
+    file("damaged", &damaged);
+    for (name, words) in [
+        ("empty", &["trace `empty` is empty"][..]),
+        ("nfs.pcap", &["trace `nfs.pcap` is no trace", "dfsbench capture"]),
+        ("cut", &["trace `cut` is cut off at byte", "after 1 calls"]),
+        ("damaged", &["trace `damaged` is damaged at byte 12", "checksum"]),
+        ("missing", &["can't read trace `missing`"]),
+    ] {
+        rig.refused(&["describe", name], 2, words);
+    }
 }

@@ -145,7 +145,7 @@ impl Description {
             ("their size p50", Size(p50).to_string()),
             ("their size p90", Size(p90).to_string()),
             ("their size max", Size(max).to_string()),
-            ("working set in blocks of 64 KiB", Size(working_set).to_string()),
+            ("working set in blocks of 4 KiB", Size(working_set).to_string()),
             ("data accesses to the busiest tenth", format!("{} %", files.hot_tenth_percent)),
         ] {
             table.rows.push(vec![name.to_owned(), value]);

@@ -13,7 +13,7 @@ const SLICES_MAX: usize = 120;
 /// The length of the first slices, in nanoseconds.
 const SLICE_NS: u64 = 10_000_000;
 /// Bytes of a block of the working set.
-pub const BLOCK_BYTES: u64 = 64 << 10;
+pub const BLOCK_BYTES: u64 = 4 << 10;
 /// The most blocks of one access that are counted.
 const BLOCKS_MAX: u64 = 256;
 
@@ -32,7 +32,7 @@ pub struct TimeSlice {
     pub written_bytes: u64,
     /// Files with data that was accessed since the trace begins.
     pub files: u64,
-    /// Bytes of the blocks of 64 KiB that were accessed since the trace begins, about.
+    /// Bytes of the blocks of 4 KiB that were accessed since the trace begins, about.
     pub working_set_bytes: u64,
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let sum = |of: fn(&TimeSlice) -> u64| slices.iter().map(of).sum::<u64>();
         assert_eq!((sum(|one| one.calls), sum(|one| one.read_bytes)), (10_000, 40_960_000));
         let last = slices.last().unwrap();
-        assert_eq!((last.files, last.working_set_bytes), (1, 625 * BLOCK_BYTES));
+        assert_eq!((last.files, last.working_set_bytes), (1, 10_000 * BLOCK_BYTES));
         assert!(slices[0].working_set_bytes < last.working_set_bytes / 8);
         assert!(last.start_ns + last.duration_ns >= 10_000_000_000_000 - 1_000_000_000);
     }
