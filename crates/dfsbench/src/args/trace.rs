@@ -57,7 +57,7 @@ pub struct DescribeArgs {
     /// Form of what is printed
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
-    /// Print a plan with an op_mix of these shares, rate, sizes and files, and how far it lies apart
+    /// Print a plan with an op_mix of this load, and how far the model lies apart
     #[arg(long, conflicts_with = "format")]
     pub as_plan: bool,
 }
@@ -65,9 +65,9 @@ pub struct DescribeArgs {
 /// Forms of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DescribeFormat {
-    /// Aligned columns
+    /// Tables with aligned columns
     Text,
-    /// Markdown tables
+    /// Tables in Markdown
     Markdown,
     /// One JSON object with all figures
     Json,

@@ -21,7 +21,7 @@ const FILE_SYNC: u8 = 3;
 /// How data is read, or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct AccessDescription {
-    /// Accesses.
+    /// Number of accesses.
     pub ops: u64,
     /// Bytes that were moved.
     pub bytes: u64,

@@ -22,7 +22,7 @@ const INTERVALS_MIN: u64 = 10;
 /// The most calls in flight that are followed.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
-/// How calls arrive.
+/// Arrivals of calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArrivalDescription {
     /// Times between the starts of calls.

@@ -54,13 +54,13 @@ pub struct Description {
     pub response: Quantiles,
     /// Clients, the busiest first.
     pub clients: Vec<ClientDescription>,
-    /// How data is read.
+    /// Reads of data.
     pub reads: AccessDescription,
-    /// How data is written.
+    /// Writes of data.
     pub writes: AccessDescription,
     /// Files and their sizes.
     pub files: FileDescription,
-    /// How calls arrive.
+    /// Arrivals of calls.
     pub arrivals: ArrivalDescription,
     /// Calls in flight when one starts, of all clients together.
     pub depth: Quantiles,
@@ -139,9 +139,9 @@ impl Quantiles {
 /// Forms of a description for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Aligned columns.
+    /// Tables with aligned columns.
     Text,
-    /// Markdown tables.
+    /// Tables in Markdown.
     Markdown,
 }
 
