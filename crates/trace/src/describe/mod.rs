@@ -109,11 +109,11 @@ pub struct Quantiles {
     pub count: u64,
     /// Mean of the values.
     pub mean: u64,
-    /// Half of the values are at most this.
+    /// Value that half of them do not exceed.
     pub p50: u64,
-    /// Of ten values nine are at most this.
+    /// Value that nine of ten do not exceed.
     pub p90: u64,
-    /// Of a hundred values 99 are at most this.
+    /// Value that 99 of a hundred do not exceed.
     pub p99: u64,
     /// Largest of the values.
     pub max: u64,
