@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct Conclusion {
     /// The sentence, as its author wrote it.
     pub text: String,
-    /// The factor that it is about: a setting, `target`, `fact.NAME` or `label.NAME`; empty where
-    /// no comparison can bear it out.
+    /// The factor that it is about: a setting, `target`, `fact.NAME` or `label.NAME`; empty for
+    /// a ranking, and where no comparison can bear it out.
     #[serde(default)]
     pub factor: String,
     /// The level that is compared with; the first one where it is empty.
@@ -54,14 +54,19 @@ pub enum Expectation {
     /// The factor explains more of the variance than any other.
     #[serde(rename = "matters most")]
     MattersMost,
+    /// Nothing: the sentence is a question, and all factors are ranked by the variance that they
+    /// explain.
+    #[serde(rename = "ranking")]
+    Ranking,
 }
 
 impl Expectation {
     /// Every expectation there is.
-    pub const ALL: [Self; 4] = [Self::Faster, Self::Slower, Self::NoDifference, Self::MattersMost];
+    pub const ALL: [Self; 5] =
+        [Self::Faster, Self::Slower, Self::NoDifference, Self::MattersMost, Self::Ranking];
 
     /// The names of all expectations.
-    pub const NAMES: &[&str] = &["faster", "slower", "no difference", "matters most"];
+    pub const NAMES: &[&str] = &["faster", "slower", "no difference", "matters most", "ranking"];
 
     /// Names it as plans do.
     pub const fn name(self) -> &'static str {
@@ -70,6 +75,7 @@ impl Expectation {
             Self::Slower => "slower",
             Self::NoDifference => "no difference",
             Self::MattersMost => "matters most",
+            Self::Ranking => "ranking",
         }
     }
 

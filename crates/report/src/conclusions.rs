@@ -41,6 +41,8 @@ pub enum Standing {
     Contradicted,
     /// No pass tells.
     Undecided,
+    /// It is a question, and the factors are ranked.
+    Answered,
 }
 
 impl Standing {
@@ -51,6 +53,7 @@ impl Standing {
             Self::Partly => "partly borne out",
             Self::Contradicted => "contradicted",
             Self::Undecided => "undecided",
+            Self::Answered => "answered",
         }
     }
 
@@ -58,6 +61,7 @@ impl Standing {
         let count = |outcome| comparisons.iter().filter(|one| one.outcome == outcome).count();
         let (borne, contradicted) = (count(Outcome::BorneOut), count(Outcome::Contradicted));
         match (borne, contradicted) {
+            _ if comparisons.iter().any(|one| one.outcome == Outcome::Answered) => Self::Answered,
             (0, 0) => Self::Undecided,
             (0, _) => Self::Contradicted,
             (all, 0) if all == comparisons.len() => Self::BorneOut,
@@ -91,7 +95,8 @@ fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
 /// Compares the levels in each kind of pass that the sentence is about.
 fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>, String> {
     let Conclusion { factor, .. } = conclusion;
-    if factor.is_empty() {
+    let is_ranking = conclusion.expect == Expectation::Ranking;
+    if factor.is_empty() && !is_ranking {
         let why =
             if conclusion.why.is_empty() { "no comparison is declared" } else { &conclusion.why };
         return Err(why.to_owned());
@@ -104,6 +109,13 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     }
     if chosen.is_empty() {
         return Err("no run was made under these conditions".to_owned());
+    }
+    if is_ranking {
+        let mut rankings = Vec::new();
+        for (name, pass, rows) in group_by_pass(&chosen) {
+            rankings.push(Comparison::rank_all(&PassFactors::of(name, pass, sheet, &rows, None)));
+        }
+        return Ok(rankings);
     }
     let levels = list_levels(sheet, &chosen, factor);
     let [from, to] = find_ends(conclusion, &levels)?;

@@ -59,6 +59,7 @@ fn a_sentence_is_borne_out_contradicted_or_undecided() {
             "fact.kernel differs between campaigns alone",
         ),
         ("factor = \"files\"\nexpect = \"faster\"", "undecided", "all runs have files 4"),
+        ("expect = \"ranking\"", "answered", "stream read: workers 100 %"),
         ("why = \"a matter of taste\"", "undecided", "a matter of taste"),
     ] {
         let found = judged(keys);

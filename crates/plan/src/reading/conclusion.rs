@@ -11,7 +11,7 @@ use model::{Conclusion, Expectation, Pass};
 
 use crate::reading::document::{Field, Table};
 use crate::reading::section::Section;
-use crate::written::error::{Fault, PlanError};
+use crate::written::error::{Fault, PlanError, value_or};
 use crate::written::limits::SENTENCE_LENGTH_MAX;
 use crate::written::near::{known_word, unknown_word};
 use crate::written::text::{list_of, quoted};
@@ -31,6 +31,11 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
     let text = table.required("text", "such as `text = \"Larger transfers are faster.\"`")?;
     let text = read_sentence(&text)?;
     let factor = table.read("factor", read_factor)?.unwrap_or_default();
+    let expect = table.read("expect", |field| field.parse("\"faster\"", expectation_named))?;
+    let is_ranking = expect.is_some_and(|expect| expect.value == Expectation::Ranking);
+    if is_ranking {
+        return read_ranking(table, text);
+    }
     if factor.is_empty() {
         refuse_without_factor(table)?;
         let why = table.read("why", read_sentence)?.unwrap_or_default();
@@ -40,7 +45,7 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
         let fault = Fault::new("the comparison of `factor` says why");
         return Err(field.error(fault.hint("leave one of the two out")));
     }
-    let expect = table.required("expect", "such as `expect = \"faster\"`")?;
+    table.required("expect", "such as `expect = \"faster\"`")?;
     let from = table.read("from", |field| read_level(&factor, field))?.unwrap_or_default();
     let to = table.read("to", |field| read_level(&factor, field))?.unwrap_or_default();
     if !to.is_empty() && to == from {
@@ -53,9 +58,24 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
         to,
         passes: table.read_each("passes", read_pass)?.unwrap_or_default(),
         only: table.read("where", read_conditions)?.unwrap_or_default(),
-        expect: expect.parse("\"faster\"", expectation_named)?.value,
+        expect: value_or(expect, Expectation::Faster),
         factor,
         why: String::new(),
+    })
+}
+
+/// Reads a question whose answer is the ranking of all factors.
+fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError> {
+    if let Some(field) = table.first_field(&["factor", "from", "to", "why"]) {
+        let fault = Fault::new("a ranking has all factors").hint("leave it out");
+        return Err(field.error(fault));
+    }
+    Ok(Conclusion {
+        text,
+        passes: table.read_each("passes", read_pass)?.unwrap_or_default(),
+        only: table.read("where", read_conditions)?.unwrap_or_default(),
+        expect: Expectation::Ranking,
+        ..Conclusion::default()
     })
 }
 
@@ -170,7 +190,7 @@ pub(crate) fn write(out: &mut String, conclusions: &[Conclusion]) {
             }
             let _ = writeln!(out, "where = {{ {} }}", conditions.join(", "));
         }
-        if !one.factor.is_empty() {
+        if !one.factor.is_empty() || one.expect == Expectation::Ranking {
             let _ = writeln!(out, "expect = {}", quoted(one.expect.name()));
         }
         if !one.why.is_empty() {

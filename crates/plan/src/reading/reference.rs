@@ -235,10 +235,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Conclusion, "where", ["table", ""], "factors with a level or a list of them", "all runs",
         "Only runs with these settings: { workers = 1, io_size = [\"64KiB\", \"1MiB\"] }."),
     key(Conclusion, "expect", ["text", ""],
-        "\"faster\", \"slower\", \"no difference\" or \"matters most\"",
+        "\"faster\", \"slower\", \"no difference\", \"matters most\" or \"ranking\"",
         "required with factor",
         "What the sentence claims of `to` against `from`: a rate higher or lower by 5 % or more, \
-         or a difference smaller than that; matters most: no factor explains more of the variance."),
+         or a difference smaller than that; matters most: no factor explains more of the variance. \
+         ranking, without factor: the sentence is a question, and all factors are ranked by that."),
     key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
         "Why no comparison can bear it out; only without `factor`."),
 ];

@@ -435,12 +435,14 @@ fn conclusions_are_written_as_they_were_read() {
          from = 1\n\
          to = \"4\"\nwhere = { queue_depth = [1, 8], \"fact.kernel\" = \"6.1\" }\n\
          passes = [\"mix\"]\nexpect = \"faster\"\n\
+         [[conclusion]]\ntext = \"What matters?\"\nexpect = \"ranking\"\npasses = \"mix\"\n\
          [[conclusion]]\ntext = \"It is not mature.\"\nwhy = \"no figure says so\"\n",
     )
     .unwrap();
     let conclusions = &plan.conclusions;
-    let [first, second] = conclusions.as_slice() else { panic!("{conclusions:?}") };
+    let [first, ranking, second] = conclusions.as_slice() else { panic!("{conclusions:?}") };
     assert_eq!((first.from.as_str(), first.only["queue_depth"].len()), ("1", 2));
+    assert_eq!((ranking.expect.name(), ranking.passes.len()), ("ranking", 1));
     assert_eq!((second.factor.as_str(), second.why.as_str()), ("", "no figure says so"));
     reads_back(&plan);
 }

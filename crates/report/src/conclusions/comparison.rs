@@ -9,6 +9,9 @@ use crate::factor_effects::PassFactors;
 use crate::sheet::{Row, Sheet};
 use crate::show::{listed, percent};
 
+/// So many times as many trials are advised at most.
+const TIMES_MAX: f64 = 20.0;
+
 /// The outcome of a comparison for its sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -18,6 +21,8 @@ pub enum Outcome {
     Contradicted,
     /// It doesn't tell.
     Undecided,
+    /// It answers the question that the sentence is.
+    Answered,
 }
 
 /// Two levels of a factor, compared in one kind of pass.
@@ -41,9 +46,27 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Judges a sentence by the factor effects in a kind of pass, of which its factor is the first.
-    pub(super) fn of(pass: &PassFactors, conclusion: &Conclusion, levels: [&str; 2]) -> Self {
-        let mut one = Self {
+    /// Ranks all factors of a kind of pass by the variance that they explain.
+    pub(super) fn rank_all(pass: &PassFactors) -> Self {
+        let mut one = Self::undecided(pass, ["", ""]);
+        match &pass.found {
+            Ok(effects) => {
+                let mut ranked = Vec::new();
+                // They are in the order of their shares.
+                for effect in &effects.factors {
+                    let name = &pass.factors[effect.factor].name;
+                    ranked.push(format!("{name} {}", percent(effect.share)));
+                }
+                one.outcome = Outcome::Answered;
+                one.notes.push(ranked.join(", "));
+            }
+            Err(why) => one.notes.push(why.sentence().to_owned()),
+        }
+        one
+    }
+
+    fn undecided(pass: &PassFactors, levels: [&str; 2]) -> Self {
+        Self {
             pass: pass.name.clone(),
             levels: levels.map(str::to_owned),
             ratio: None,
@@ -52,7 +75,12 @@ impl Comparison {
             trials: pass.trials,
             outcome: Outcome::Undecided,
             notes: Vec::new(),
-        };
+        }
+    }
+
+    /// Judges a sentence by the factor effects in a kind of pass, of which its factor is the first.
+    pub(super) fn of(pass: &PassFactors, conclusion: &Conclusion, levels: [&str; 2]) -> Self {
+        let mut one = Self::undecided(pass, levels);
         let effects = match &pass.found {
             Ok(effects) => effects,
             Err(why) => {
@@ -83,6 +111,12 @@ impl Comparison {
         (one.ratio, one.interval) = (Some(level.ratio), Some(level.interval));
         one.outcome = judge_ratio(conclusion.expect, &level);
         one.note_company(pass, effects, effect);
+        if one.outcome == Outcome::Undecided
+            && let Some(times) = trials_to_decide(conclusion.expect, &level)
+        {
+            let trials = (one.trials as f64 * times).ceil();
+            one.notes.push(format!("some {trials:.0} trials would decide"));
+        }
         one
     }
 
@@ -137,14 +171,16 @@ impl Comparison {
         }
         for level in &self.levels {
             let of_level = rows.iter().filter(|row| sheet.value(row, factor) == *level);
-            let mut why = None;
+            let mut why: Option<String> = None;
             let mut any = false;
             for row in of_level {
                 any |= row.counts();
-                if row.judged.rate.is_none() {
-                    why = why.or_else(|| Some(row.missing()));
-                } else if !row.counts() {
-                    why = why.or_else(|| Some(format!("invalid: {}", row.codes())));
+                // Of a level that some settings don't allow, the other rows say more.
+                let is_first = why.is_none() || row.judged.impossible.is_none();
+                if is_first && row.judged.rate.is_none() {
+                    why = Some(row.missing());
+                } else if is_first && !row.counts() {
+                    why = Some(format!("invalid: {}", row.codes()));
                 }
             }
             if let (false, Some(why)) = (any, why) {
@@ -189,7 +225,7 @@ fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
     let (borne, contradicted) = match expect {
         Expectation::Faster => (is_higher, hi < most),
         Expectation::Slower => (is_lower, lo > least),
-        Expectation::NoDifference | Expectation::MattersMost => {
+        Expectation::NoDifference | Expectation::MattersMost | Expectation::Ranking => {
             (lo >= least && hi <= most, is_higher || is_lower)
         }
     };
@@ -198,6 +234,30 @@ fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
         (false, true) => Outcome::Contradicted,
         (false, false) => Outcome::Undecided,
     }
+}
+
+/// How many times as many trials would decide, if they scatter as these do; `None` where that is
+/// more than people would make.
+///
+/// An interval narrows with the square root of the number of trials, on the logarithm of the ratio.
+fn trials_to_decide(expect: Expectation, effect: &LevelEffect) -> Option<f64> {
+    let (ratio, (lo, hi)) = (effect.ratio.ln(), effect.interval);
+    let limit = (1.0 + EFFECT_MIN).ln();
+    // The interval must leave out the limit at which the outcome changes.
+    let is_beyond = match expect {
+        Expectation::Faster => ratio >= limit,
+        Expectation::Slower => ratio <= -limit,
+        _ => ratio.abs() >= limit,
+    };
+    let distance = match expect {
+        _ if is_beyond => ratio.abs(),
+        Expectation::Faster => limit - ratio,
+        Expectation::Slower => ratio + limit,
+        _ => limit - ratio.abs(),
+    };
+    let width = (hi.ln() - ratio).max(ratio - lo.ln());
+    let times = (width / distance).powi(2);
+    if times > 1.0 && times <= TIMES_MAX { Some(times) } else { None }
 }
 
 #[cfg(test)]
@@ -224,6 +284,27 @@ mod tests {
         ] {
             let effect = LevelEffect { against: 0, ratio, interval };
             assert_eq!(judge_ratio(expect, &effect), outcome, "{expect:?} {ratio}");
+        }
+    }
+
+    #[test]
+    fn so_many_times_as_many_trials_would_decide() {
+        use Expectation::{Faster, NoDifference, Slower};
+        // Half of the interval is 0.2 in logarithms; 5 % is 0.0488.
+        for (expect, log, times) in [
+            // Half as wide, it shows that the ratio is above 1.
+            (Faster, 0.1_f64, Some(4.0)),
+            (Slower, -0.1, Some(4.0)),
+            (NoDifference, 0.1, Some(4.0)),
+            (NoDifference, 0.0, Some(16.8)),
+            (Faster, -0.05, Some(4.1)),
+            (NoDifference, 0.04, None),
+        ] {
+            let interval = ((log - 0.2).exp(), (log + 0.2).exp());
+            let effect = LevelEffect { against: 0, ratio: log.exp(), interval };
+            let found = trials_to_decide(expect, &effect);
+            let rounded = found.map(|times| (times * 10.0).round() / 10.0);
+            assert_eq!(rounded, times, "{expect:?} {log}");
         }
     }
 }

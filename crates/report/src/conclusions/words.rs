@@ -76,7 +76,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
         parts.push(format!("{factor} {to} is {ratio:.2}x ({lo:.2}x to {hi:.2}x) {from}"));
     }
     parts.extend(one.notes.iter().cloned());
-    if one.ratio.is_some() || one.share.is_some() {
+    if one.ratio.is_some() || one.share.is_some() || one.outcome == Outcome::Answered {
         parts.push(counted(one.trials, "trial"));
     }
     // Where the passes don't agree, each says how it stands.
@@ -86,6 +86,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
         Outcome::BorneOut => " bears it out",
         Outcome::Contradicted => " contradicts it",
         Outcome::Undecided => " doesn't tell",
+        Outcome::Answered => "",
     };
     format!("{}{stands}: {}", one.pass, parts.join(", "))
 }
@@ -98,10 +99,10 @@ pub struct ConclusionPart {
     text: String,
     /// The factor that it is about; empty where no comparison can bear it out.
     factor: String,
-    #[schemars(extend("enum" = ["faster", "slower", "no difference", "matters most"]))]
+    #[schemars(extend("enum" = ["faster", "slower", "no difference", "matters most", "ranking"]))]
     expect: &'static str,
     #[schemars(extend("enum" =
-        ["borne out", "partly borne out", "contradicted", "undecided"]))]
+        ["borne out", "partly borne out", "contradicted", "undecided", "answered"]))]
     outcome: &'static str,
     /// The data's answer in words.
     shows: String,
@@ -122,7 +123,7 @@ struct ComparisonPart {
     /// Share of the variance that the factor explains, where the sentence is about that.
     share: Option<f64>,
     trials: usize,
-    #[schemars(extend("enum" = ["borne out", "contradicted", "undecided"]))]
+    #[schemars(extend("enum" = ["borne out", "contradicted", "undecided", "answered"]))]
     outcome: &'static str,
     notes: Vec<String>,
 }
@@ -160,6 +161,7 @@ fn comparison_part(one: Comparison) -> ComparisonPart {
             Outcome::BorneOut => "borne out",
             Outcome::Contradicted => "contradicted",
             Outcome::Undecided => "undecided",
+            Outcome::Answered => "answered",
         },
         notes: one.notes,
     }
