@@ -10,7 +10,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,6 +51,7 @@ const FIELDS: [&str; 14] = [
 pub struct Capture {
     process: Background,
     folder: TempDir,
+    file: PathBuf,
     marker: UdpSocket,
     port: u16,
 }
@@ -65,11 +66,13 @@ impl Capture {
         let marker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let own = marker.local_addr()?.port();
         let mut command = Command::new("dumpcap");
-        command.args(["-q", "-i", "lo", "-B", BUFFER, "-w"]).arg(folder.path().join("wire"));
+        let file = folder.path().join("wire");
+        command.args(["-q", "-i", "lo", "-B", BUFFER, "-w"]).arg(&file);
         command.args(["-f", &format!("port {port} or udp port {own}")]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(folder.path().join("stderr"))?);
-        let capture = Self { process: Background::start(&mut command)?, folder, marker, port };
+        let capture =
+            Self { process: Background::start(&mut command)?, folder, file, marker, port };
         capture.await_marker("dfsbench-capture-begins")?;
         Ok(capture)
     }
@@ -111,8 +114,9 @@ impl Capture {
         proc::capture_text(&mut tshark)
     }
 
-    fn file(&self) -> PathBuf {
-        self.folder.path().join("wire")
+    /// Returns the path of the capture.
+    pub fn file(&self) -> &Path {
+        &self.file
     }
 
     /// Sends a datagram until it is in the file.

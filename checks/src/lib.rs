@@ -33,4 +33,5 @@ pub mod proc;
 pub mod repo;
 pub mod setup;
 pub mod strace;
+pub mod traces;
 pub mod vm;

@@ -14,6 +14,7 @@ use checks::interop::{
 };
 use checks::ours::{Ours, Serve};
 use checks::repo::Profile;
+use checks::traces::{check_counts, check_python};
 use checks::{checks, guard};
 use guard::Ticket;
 use tempfile::TempDir;
@@ -91,6 +92,12 @@ checks! {
     our_server_v4_1_under_tls: 120 s, under_tls("4.1");
     tshark_finds_only_tls_after_the_probes_of_v3: 180 s, only_tls("3");
     tshark_finds_only_tls_after_the_probes_of_v4_1: 180 s, only_tls("4.1");
+    a_trace_counts_as_tshark_v3_over_udp: 60 s, counted(protocol("3", "udp"));
+    a_trace_counts_as_tshark_v3_over_tcp: 60 s, counted(protocol("3", "tcp"));
+    a_trace_counts_as_tshark_v4_0_over_tcp: 60 s, counted(protocol("4.0", "tcp"));
+    a_trace_counts_as_tshark_v4_1_over_tcp: 60 s, counted(protocol("4.1", "tcp"));
+    a_trace_counts_as_tshark_v4_2_over_tcp: 60 s, counted(protocol("4.2", "tcp"));
+    a_trace_is_read_by_the_python_of_its_documentation: 60 s, read_by_python();
 }
 
 fn with_our_server(protocol: Protocol) -> Result<()> {
@@ -99,6 +106,14 @@ fn with_our_server(protocol: Protocol) -> Result<()> {
 
 fn dissected(protocol: Protocol) -> Result<()> {
     check_captured(protocol, &OUR_SERVER.get()?.export)
+}
+
+fn counted(protocol: Protocol) -> Result<()> {
+    check_counts(OURS, protocol, &OUR_SERVER.get()?.export)
+}
+
+fn read_by_python() -> Result<()> {
+    check_python(OURS, protocol("4.1", "tcp"), &OUR_SERVER.get()?.export)
 }
 
 /// Its READ_PLUS (4.3, FSAL VFS) answers with one piece of no bytes.

@@ -70,9 +70,10 @@ fn make_pcap(size: u32) -> (Vec<u8>, u32) {
         let connection = calls % CONNECTIONS;
         let (call, reply) = make_exchange(calls, size);
         let mut found = sequences[connection as usize];
-        let time_ns = 20_000 * u64::from(calls);
+        let random = mix(calls.into());
+        let time_ns = 20_000 * u64::from(calls) + random % 15_000;
         send(&mut pcap, connection, &mut found.client, &call, Sender { is_client: true, time_ns });
-        let time_ns = time_ns + 150_000;
+        let time_ns = time_ns + 50_000 + random % 200_000;
         send(
             &mut pcap,
             connection,
@@ -88,8 +89,9 @@ fn make_pcap(size: u32) -> (Vec<u8>, u32) {
 
 /// Makes a call and its reply with record marks: GETATTR without a size, else READ and WRITE.
 fn make_exchange(xid: u32, size: u32) -> (Vec<u8>, Vec<u8>) {
-    let file = (xid % 1000).to_be_bytes().repeat(7);
-    let offset = u64::from(xid / 1000) * u64::from(size);
+    let random = mix(u64::from(xid) << 32);
+    let file = ((random % 5000) as u32).to_be_bytes().repeat(7);
+    let offset = (random >> 20) % 10_000 * u64::from(size);
     let data = vec![xid as u8; size as usize];
     let (call, reply) = match (size, xid % 3) {
         (0, _) => {
@@ -133,6 +135,12 @@ fn make_exchange(xid: u32, size: u32) -> (Vec<u8>, Vec<u8>) {
         record[..4].copy_from_slice(&mark.to_be_bytes());
     }
     (message, answer)
+}
+
+/// Mixes the bits of a number, so that times, files and offsets don't compress to nothing.
+fn mix(number: u64) -> u64 {
+    let bits = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (bits ^ bits >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8
 }
 
 /// Who sends a record, and when.

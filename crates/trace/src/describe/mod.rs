@@ -75,6 +75,8 @@ pub struct KindDescription {
     pub version: &'static str,
     /// Name of the procedure or operation.
     pub kind: &'static str,
+    /// Number of the procedure or operation; 0 NULL, 255 undefined.
+    pub number: u8,
     /// Operations of this kind.
     pub ops: u64,
     /// Those of them whose result was a failure.
@@ -301,6 +303,7 @@ impl Describer {
             kinds.push(KindDescription {
                 version: version.name(),
                 kind: version.kind_name(kind),
+                number: kind,
                 ops: found.ops,
                 errors: found.errors,
                 without_result: found.without_result,

@@ -1,0 +1,245 @@
+//! Traces of our own traffic: `dfsbench capture` counts what tshark counts in the same capture.
+//!
+//! [`check_counts`] captures a short run of an op mix and compares the calls of each procedure of
+//! v2, v3 and MOUNT, and of each operation of v4. [`check_python`] runs the reader that
+//! `docs/trace.md` has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use crate::capture::{Capture, parse_numbers};
+use crate::interop::Protocol;
+use crate::libnfs::Export;
+use crate::ours::{Ours, Run};
+use crate::{proc, repo};
+
+/// How often a run is captured before a busy machine is given up.
+const CAPTURES_MAX: u32 = 4;
+
+const NFS: u32 = 100_003;
+const MOUNT: u32 = 100_005;
+
+/// Fields that are read of each frame.
+const FIELDS: [&str; 8] = [
+    "rpc.msgtyp",
+    "rpc.program",
+    "nfs.procedure_v2",
+    "nfs.procedure_v3",
+    "nfs.opcode",
+    "mount.procedure_v1",
+    "mount.procedure_v3",
+    "tcp.analysis.lost_segment",
+];
+
+/// The load: some thousand calls of all kinds in a second.
+const LOAD: [&str; 14] = [
+    "--workload",
+    "op_mix",
+    "--set-per-rate",
+    "8KiB",
+    "--rate",
+    "400",
+    "--duration",
+    "500ms",
+    "--trials",
+    "1",
+    "--workers",
+    "2",
+    "--quiet",
+    "--nfsvers",
+];
+
+/// Calls by protocol (`v2`, `v3`, `v4`, `mount`) and number.
+type Counts = BTreeMap<(String, u32), u64>;
+
+/// The part of a description that is compared.
+#[derive(Deserialize)]
+struct Description {
+    end: End,
+    kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct End {
+    counters: Counters,
+}
+
+#[derive(Deserialize)]
+struct Counters {
+    calls: u64,
+    calls_again: u64,
+    calls_after_reply: u64,
+    calls_without_reply: u64,
+    replies: u64,
+    replies_without_call: u64,
+    segments_lost: u64,
+    messages_malformed: u64,
+    messages_cut: u64,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    version: String,
+    number: u32,
+    ops: u64,
+}
+
+/// Captures a run over a protocol and compares the counts; a capture that lost something is made
+/// again.
+///
+/// # Errors
+/// Where the counts differ.
+pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
+    for _ in 0..CAPTURES_MAX {
+        let capture = capture_run(ours, protocol, export)?;
+        let dissected = capture.dissect("rpc", &FIELDS)?;
+        let folder = TempDir::with_prefix("dfsbench-trace-")?;
+        let trace = folder.path().join("trace.dfst");
+        let description = describe(ours, capture.file(), &trace)?;
+        let Counters { calls_again, calls_after_reply, segments_lost, .. } =
+            description.end.counters;
+        // tshark counts a call as often as it was sent.
+        let is_quiet = calls_again + calls_after_reply + segments_lost == 0;
+        let Some(want) = count_dissected(&dissected)? else { continue };
+        if is_quiet {
+            return compare(&want, &description);
+        }
+    }
+    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+}
+
+/// Captures a run, and has the reader of the documentation count the calls of its trace.
+///
+/// # Errors
+/// Where it counts other calls than dfsbench.
+pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
+    ensure!(proc::on_path("python3"), "python3 is missing");
+    let capture = capture_run(ours, protocol, export)?;
+    let folder = TempDir::with_prefix("dfsbench-trace-")?;
+    let trace = folder.path().join("trace.dfst");
+    let description = describe(ours, capture.file(), &trace)?;
+    let documentation = fs::read_to_string(repo::root().join("docs/trace.md"))?;
+    let (_, rest) = documentation.split_once("```python\n").context("no program in Python")?;
+    let (program, _) = rest.split_once("```").context("the program has no end")?;
+    let script = folder.path().join("read.py");
+    fs::write(&script, program)?;
+    let printed = proc::capture_text(Command::new("python3").arg(&script).arg(&trace))?;
+    let (mut calls, mut ops) = (0, 0);
+    for line in printed.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [count, "calls,", of_ops, "operations"] = words[..] {
+            calls += count.parse::<u64>()?;
+            ops += of_ops.parse::<u64>()?;
+        }
+    }
+    let mut want_ops = 0;
+    for kind in &description.kinds {
+        want_ops += kind.ops;
+    }
+    let want = (description.end.counters.calls, want_ops);
+    ensure!(
+        (calls, ops) == want,
+        "{calls} calls, {ops} operations instead of {want:?}:\n{printed}"
+    );
+    Ok(())
+}
+
+/// Captures a short run.
+fn capture_run(ours: Ours, protocol: Protocol, export: &Export) -> Result<Capture> {
+    let folder = TempDir::with_prefix("dfsbench-trace-")?;
+    let Export { port, mount_port, path } = export;
+    let target = format!("nfs://127.0.0.1:{port}{path}?mountport={mount_port}");
+    let mut flags = LOAD.to_vec();
+    flags.extend([protocol.version, "--proto", protocol.proto]);
+    let mut capture = Capture::start(*port)?;
+    let results = folder.path().join("results.db");
+    // Whether its figures may be quoted is of no interest here.
+    ours.try_run(&Run { target: &target, results: &results, flags: &flags })?;
+    capture.end()?;
+    Ok(capture)
+}
+
+fn describe(ours: Ours, captured: &Path, trace: &Path) -> Result<Description> {
+    let mut command = ours.command();
+    proc::capture_stdout(command.arg("capture").arg(captured).arg("--output").arg(trace))?;
+    let mut command = ours.command();
+    let json = proc::capture_stdout(command.arg("describe").arg(trace).args(["--format", "json"]))?;
+    serde_json::from_slice(&json).context("`dfsbench describe` prints other JSON")
+}
+
+/// Counts calls in what tshark printed, and replies under number 0 of `replies`; none where the
+/// capture lost a segment.
+fn count_dissected(text: &str) -> Result<Option<Counts>> {
+    let mut counts = Counts::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [kinds, programs, v2, v3, v4, mount1, mount3, gap] = fields[..] else {
+            bail!("tshark prints {line:?}");
+        };
+        if !gap.is_empty() {
+            return Ok(None);
+        }
+        let kinds = parse_numbers(kinds)?;
+        let programs = parse_numbers(programs)?;
+        let is_traced = programs.iter().all(|program| [NFS, MOUNT].contains(program));
+        if kinds.is_empty() || !is_traced {
+            continue;
+        }
+        // A frame has messages of one direction, so that they are all calls or all replies.
+        if kinds[0] != 0 {
+            *counts.entry(("replies".to_owned(), 0)).or_default() += kinds.len() as u64;
+            continue;
+        }
+        for (name, numbers) in
+            [("v2", v2), ("v3", v3), ("v4", v4), ("mount", mount1), ("mount", mount3)]
+        {
+            for number in parse_numbers(numbers)? {
+                *counts.entry((name.to_owned(), number)).or_default() += 1;
+            }
+        }
+    }
+    Ok(Some(counts))
+}
+
+/// Compares all counts of both sides.
+fn compare(want: &Counts, description: &Description) -> Result<()> {
+    let counters = &description.end.counters;
+    let mut got = Counts::new();
+    for kind in &description.kinds {
+        // tshark has no procedure of a v4 call that is NULL among its operations.
+        if kind.version.starts_with("v4") && kind.number == 0 {
+            continue;
+        }
+        let name = if kind.version.starts_with("mount") { "mount" } else { &kind.version[..2] };
+        *got.entry((name.to_owned(), kind.number)).or_default() += kind.ops;
+    }
+    got.insert(("replies".to_owned(), 0), counters.replies);
+    ensure!(*want == got, "tshark counts {want:?}\ndfsbench     {got:?}");
+    ensure!(counters.calls > 100, "only {} calls were captured", counters.calls);
+    let missing = counters.calls_without_reply + counters.replies_without_call;
+    let undecoded = counters.messages_malformed + counters.messages_cut;
+    ensure!(missing + undecoded == 0, "{missing} messages are missing, {undecoded} not decoded");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_a_dissection_are_counted_by_their_numbers() {
+        let text = "0,0\t100003,100003\t\t7,6\t\t\t\t\n1\t100003\t\t7\t\t\t\t\n\
+            0\t100003\t\t\t53,22,9\t\t\t\n0\t100005\t\t\t\t\t1\t\n0\t100000\t\t\t\t\t\t\n";
+        let counts = count_dissected(text).unwrap().unwrap();
+        let of = |name: &str, number| counts.get(&(name.to_owned(), number)).copied();
+        assert_eq!((of("v3", 7), of("v3", 6), of("v4", 53)), (Some(1), Some(1), Some(1)));
+        assert_eq!((of("mount", 1), of("replies", 0), counts.len()), (Some(1), Some(1), 7));
+        assert!(count_dissected("0\t100003\t\t7\t\t\t\t1\n").unwrap().is_none());
+    }
+}
