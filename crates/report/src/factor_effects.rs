@@ -4,6 +4,7 @@
 //! [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the page
 //! draws it as a forest plot. A sentence names what can't be separated.
 
+mod blocks;
 mod json;
 mod table;
 mod together;
@@ -45,6 +46,9 @@ pub struct PassFactors {
     pub left_out: usize,
     /// The figures are bytes per second, although those of the pass are ops.
     pub by_bytes: bool,
+    /// How many campaigns are behind the intervals of factors that differ between them alone;
+    /// `None` where trials are.
+    pub campaigns: Option<usize>,
     /// The effects, or the reason why there are none.
     pub found: Result<Effects, NoEffects>,
 }
@@ -159,14 +163,18 @@ impl PassFactors {
         }
         together::mark(sheet, &counted, &mut factors, &levels_of_rows);
         drop_single(&mut factors, &mut observations);
-        let found = match factors.len() {
+        let mut found = match factors.len() {
             0 if counted.is_empty() => Err(NoEffects::NothingCounts),
             0 if left_out > 0 => Err(NoEffects::OneCounts),
             0 => Err(NoEffects::NothingVaries),
             _ => find_effects(&factors, &observations),
         };
+        let mut campaigns = None;
+        if let Ok(effects) = &mut found {
+            campaigns = blocks::widen(sheet, &counted, metric, &factors, effects);
+        }
         let (trials, by_bytes) = (observations.len(), metric.is_other());
-        Self { name, factors, trials, left_out, by_bytes, found }
+        Self { name, factors, trials, left_out, by_bytes, campaigns, found }
     }
 
     /// Returns the effect of one level of a setting against another, whichever is the reference.
@@ -219,7 +227,7 @@ impl PassFactors {
         for interaction in &effects.interactions {
             notes.push(self.describe_interaction(interaction));
         }
-        notes.extend(together::notes(&self.factors));
+        notes.extend(together::notes(&self.factors, self.campaigns));
         notes
     }
 

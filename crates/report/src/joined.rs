@@ -118,11 +118,16 @@ impl Joined {
 
     /// The campaign that a run belongs to.
     pub fn member_of(&self, run: usize) -> Option<&Member> {
+        self.members.get(self.number_of_member(run)?)
+    }
+
+    /// The number of the campaign that a run belongs to, from 0.
+    pub fn number_of_member(&self, run: usize) -> Option<usize> {
         let mut end = 0;
-        for member in &self.members {
+        for (number, member) in self.members.iter().enumerate() {
             end += member.runs;
             if run < end {
-                return Some(member);
+                return Some(number);
             }
         }
         None

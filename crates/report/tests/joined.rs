@@ -123,6 +123,31 @@ fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
     assert_eq!(factors(&by).len(), 2);
 }
 
+/// Two campaigns of either kernel that differ by a fifth among themselves.
+#[test]
+fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
+    let of = |speed, kernel| campaign(speed, &[("kernel", kernel)]);
+    let interval = |campaigns: Vec<Campaign>| {
+        let effects = FactorEffects::of_joined(&join(campaigns, &[]));
+        let json: Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
+        let factors = json["passes"][1]["factors"].as_array().unwrap().clone();
+        let kernel = factors.iter().find(|factor| factor["name"] == "fact.kernel").unwrap();
+        let level = &kernel["levels"][1];
+        let end = |name: &str| level[name].as_f64().unwrap();
+        (end("ratio"), end("ratio_interval_lo"), end("ratio_interval_hi"))
+    };
+    let one_each = interval(vec![of(10, "a"), of(15, "b")]);
+    assert!(one_each.1 > 1.4, "{one_each:?}");
+    // ln 1.2 apart: 1.5 times or divided by exp(4.303 * 0.129), with two degrees of freedom.
+    let two_each = interval(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")]);
+    let (ratio, lo, hi) = two_each;
+    assert!((ratio - 1.5).abs() < 0.02, "{two_each:?}");
+    assert!((lo - 0.861).abs() < 0.02 && (hi - 2.61).abs() < 0.06, "{two_each:?}");
+    let joined = join(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")], &[]);
+    let text = FactorEffects::of_joined(&joined).render(Format::Markdown);
+    assert!(text.contains("each of the 4 campaigns counts as one observation"), "{text}");
+}
+
 #[test]
 fn a_repeated_campaign_is_a_factor_by_its_name_alone() {
     let joined = join(vec![campaign(10, &[]), campaign(11, &[])], &[]);

@@ -13,7 +13,7 @@ use crate::show::listed;
 const NAMES_MAX: usize = 6;
 
 /// The property that distinguishes campaigns and is no circumstance of a measurement.
-const NO_CAUSE: &str = "campaign";
+pub(super) const NO_CAUSE: &str = "campaign";
 
 /// Finds what changes together with each factor; `levels` are those of the rows.
 pub(super) fn mark(
@@ -73,7 +73,7 @@ fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
 }
 
 /// Says in sentences what can't be separated from a factor, and what may be part of its ratio.
-pub(super) fn notes(factors: &[Factor]) -> Vec<String> {
+pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut between = Vec::new();
     for factor in factors {
@@ -91,6 +91,14 @@ pub(super) fn notes(factors: &[Factor]) -> Vec<String> {
     }
     if !between.is_empty() {
         let verb = if between.len() == 1 { "differs" } else { "differ" };
+        if let Some(campaigns) = campaigns {
+            notes.push(format!(
+                "{} {verb} between campaigns alone: each of the {campaigns} campaigns counts as \
+                 one observation in the interval.",
+                listed(&between)
+            ));
+            return notes;
+        }
         let its = if between.len() == 1 { "its ratio" } else { "their ratios" };
         notes.push(format!(
             "{} {verb} between campaigns alone: whatever else changed from one campaign to the \
