@@ -29,7 +29,63 @@ fn main() -> io::Result<()> {
     write(folder, "rpc", &rpc_messages())?;
     write(folder, "nfs2", &nfs2_messages())?;
     write(folder, "nfs3", &nfs3_messages())?;
-    write(folder, "nfs4", &nfs4_messages())
+    write(folder, "nfs4", &nfs4_messages())?;
+    write(folder, "packets", &packets())?;
+    write(folder, "trace_file", &[trace_block()])
+}
+
+/// Puts the messages of v3 into packets as the target makes them: a call and its reply in one
+/// input, over TCP and over UDP.
+fn packets() -> Vec<Vec<u8>> {
+    const MADE: u8 = 1;
+    const FROM_SERVER: u8 = 1;
+    const UDP: u8 = 2;
+    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let replies = common::replies(&mut names, &mut plus);
+    let mut all = Vec::new();
+    for (call, reply) in common::calls().iter().zip(&replies) {
+        let id = ProcedureId::new(nfs3::PROGRAM, 3, call.procedure().number());
+        let ProcedureId { program, version, procedure } = id;
+        let credential = Ok(Credential::None);
+        let rpc_version = RPC_VERSION;
+        let head = CallHeader { xid: 7, rpc_version, program, version, procedure, credential };
+        let call = message(&[], |writer| {
+            head.encode(writer);
+            call.encode(writer);
+        });
+        let reply = message(&[], |writer| {
+            ReplyHeader { xid: 7, result: Ok(()) }.encode(writer);
+            reply.encode(writer);
+        });
+        for transport in [0, UDP] {
+            let mut input = vec![MADE];
+            for (flags, body) in [(0, &call), (FROM_SERVER, &reply)] {
+                let mark = (0x8000_0000 | body.len() as u32).to_be_bytes();
+                let mark = if transport == UDP { &[][..] } else { &mark };
+                for part in [mark, body].concat().chunks(255) {
+                    input.extend([part.len() as u8, 0, flags | transport, 0]);
+                    input.extend(part);
+                }
+            }
+            all.push(input);
+        }
+    }
+    all
+}
+
+/// Makes a block of a trace with one call of one operation, of the columns that it must have.
+fn trace_block() -> Vec<u8> {
+    const BLOCK: u8 = 1;
+    let columns: [(u8, u8); 5] = [(0, 0), (1, 0), (4, 30), (9, 1), (10, 6)];
+    let mut bytes = vec![BLOCK];
+    for count in [1, 1, 0, columns.len() as u32] {
+        bytes.extend(count.to_le_bytes());
+    }
+    for (id, _) in columns {
+        bytes.extend([id, 0, 0, 0, 1, 0, 0, 0]);
+    }
+    bytes.extend(columns.map(|(_, value)| value));
+    bytes
 }
 
 fn write(folder: &Path, target: &str, inputs: &[Vec<u8>]) -> io::Result<()> {

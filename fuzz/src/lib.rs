@@ -13,3 +13,4 @@ pub mod memory;
 pub mod messages;
 pub mod record;
 pub mod server;
+pub mod traces;
