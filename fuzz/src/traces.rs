@@ -60,8 +60,8 @@ fn check_read_back(file: &[u8], counters: &Counters) {
     description.render(Form::Text);
 }
 
-/// Makes packets of pieces of bytes. Before each piece stand its length, how far its sequence number
-/// is from where it should be, flags, and how much of it is cut off.
+/// Makes packets of pieces of bytes. Before each piece stand its length, how far its sequence
+/// number is from where it should be, flags, and how much of it is cut off.
 fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
     let mut sequences = [0_u32; 2];
     let mut time_ns = 0;
