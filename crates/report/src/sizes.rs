@@ -6,7 +6,7 @@
 
 mod memory;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use model::Pass;
 use model::units::Size;
@@ -21,6 +21,9 @@ use crate::show::counted;
 
 /// Settings that say how large the files are.
 const SIZES: [&str; 2] = ["file_size", "files"];
+
+/// So many sweeps are taken apart: of more, the sentences would say nothing to a reader.
+const SWEEPS_MAX: usize = 1_000;
 
 /// So many sentences are listed.
 const SENTENCES_MAX: usize = 12;
@@ -51,12 +54,17 @@ pub fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<Swept<'s, 'a>> {
             continue;
         }
         let mut parts: Vec<(String, Vec<&'s Row<'a>>)> = Vec::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
         for row in rows {
             let place = place_of(sheet, row);
-            match parts.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, rows)) => rows.push(row),
-                None => parts.push((place, vec![row])),
+            let number = *numbers.entry(place.clone()).or_insert(parts.len());
+            if number == parts.len() {
+                parts.push((place, Vec::new()));
             }
+            parts[number].1.push(row);
+        }
+        if swept.len() + parts.len() > SWEEPS_MAX {
+            break;
         }
         for (place, mut rows) in parts {
             rows.sort_by_key(|row| row.run.spec.set_bytes());

@@ -4,7 +4,7 @@
 //! trial to trial is noise or follows from a setting. Facts of targets follow from settings, too,
 //! and are properties on request alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Campaign, Fact};
 
@@ -68,6 +68,10 @@ struct Candidate {
 
 /// Finds the properties that differ; those in `by` instead, where any is named.
 pub(super) fn choose(sources: &[Source], by: &[String]) -> Result<Chosen, UnknownProperty> {
+    // One campaign differs from no other; its facts may be those of a hundred thousand trials.
+    if sources.len() == 1 && by.is_empty() {
+        return Ok(Chosen { factors: Vec::new(), others: Vec::new() });
+    }
     let candidates = list_candidates(sources);
     let mut all = name_candidates(&candidates);
     all.extend(identity(sources));
@@ -284,28 +288,31 @@ fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
 
 /// Names each fact: by its host, where hosts have different values of it.
 fn name_candidates(candidates: &[Candidate]) -> Vec<(Property, bool)> {
-    let mut named: Vec<(Property, bool)> = Vec::new();
+    let mut by_base: BTreeMap<&str, Vec<&Candidate>> = BTreeMap::new();
     for candidate in candidates {
-        let base = match candidate.base.strip_prefix(LABEL) {
+        by_base.entry(&candidate.base).or_default().push(candidate);
+    }
+    let mut named: Vec<(Property, bool)> = Vec::new();
+    for (base, of_hosts) in by_base {
+        let base = match base.strip_prefix(LABEL) {
             Some(label) => format!("{LABEL}{label}"),
-            None => format!("fact.{}", candidate.base.replace(' ', "_")),
+            None => format!("fact.{}", base.replace(' ', "_")),
         };
-        let others = || candidates.iter().filter(|other| other.base == candidate.base);
-        // Hosts that agree in every run are one factor, which the first of them names.
-        let is_repeated = others()
-            .take_while(|other| other.scope != candidate.scope)
-            .any(|other| other.values == candidate.values);
-        if is_repeated {
-            continue;
+        let are_several = of_hosts.iter().any(|other| other.values != of_hosts[0].values);
+        let mut known: BTreeSet<&[Option<String>]> = BTreeSet::new();
+        for candidate in of_hosts {
+            // Hosts that agree in every run are one factor, which the first of them names.
+            if !known.insert(&candidate.values) {
+                continue;
+            }
+            let name = match candidate.scope.as_str() {
+                OWN_HOST => base.clone(),
+                scope if are_several => format!("{base}@{scope}"),
+                _ => base.clone(),
+            };
+            let values = candidate.values.clone();
+            named.push((Property { name, values }, candidate.is_found));
         }
-        let are_several = others().any(|other| other.values != candidate.values);
-        let name = match candidate.scope.as_str() {
-            OWN_HOST => base,
-            scope if are_several => format!("{base}@{scope}"),
-            _ => base,
-        };
-        let values = candidate.values.clone();
-        named.push((Property { name, values }, candidate.is_found));
     }
     named
 }
