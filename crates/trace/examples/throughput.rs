@@ -1,14 +1,18 @@
 //! Measures how fast packets become a trace: bytes of pcap and calls in a second of one thread.
 //!
-//! The capture is made in memory: READs and WRITEs of NFS v3 of one size on many connections, and
-//! is read as often as the first argument says (default 3); the second is the size in bytes
-//! (default 0: a GETATTR). The best round counts, as others were disturbed.
+//! `throughput [ROUNDS [SIZE [CALLS FILE]]]`: the capture has READs and WRITEs of NFS v3 of a size
+//! in bytes (0, the default: GETATTRs) on many connections. It is made in memory and read so many
+//! times; the best round counts, as others were disturbed. With a number of calls it is made while
+//! it is read, of a file for each four calls, the trace is written to the file, and the memory that
+//! this took is printed.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "an example that measures time, and prints it"
 )]
 
+use std::fs::{self, File};
+use std::io::{BufWriter, Read};
 use std::time::Instant;
 
 use nfs_proto::nfs3::{self, StableHow};
@@ -34,7 +38,10 @@ fn main() {
         Some(word) => word.parse().expect("a number"),
         None => usual,
     };
-    let (rounds, size) = (next(3), next(0));
+    let (rounds, size, calls) = (next(3), next(0), next(0));
+    if calls > 0 {
+        return stream(calls, size, &numbers.next().expect("a file"));
+    }
     let (pcap, calls) = make_pcap(size);
     let mut best = f64::INFINITY;
     let mut bytes = 0;
@@ -59,38 +66,95 @@ fn main() {
     );
 }
 
+/// Makes a trace of a capture that is longer than memory, and prints what that took.
+fn stream(calls: u32, size: u32, path: &str) {
+    let begun = Instant::now();
+    let out = BufWriter::new(File::create(path).expect("a file that can be made"));
+    let mut capture = Capture::new(out, CaptureSettings::default());
+    let mut packets = PacketReader::new(Generated::new(calls, size, calls / 4));
+    while let Some(packet) = packets.next_packet().expect("a capture") {
+        capture.packet(&packet).expect("room for the trace");
+    }
+    let bytes = packets.position();
+    let (counters, written) = capture.finish().expect("room for the trace");
+    assert_eq!((counters.calls, counters.replies), (calls.into(), calls.into()));
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).expect("a line of it");
+    println!(
+        "{calls} calls of {size} bytes on {} files, {} MB of pcap in {:.0} s with its making, \
+         {:.1} bytes a call, {peak}",
+        calls / 4,
+        bytes / 1_000_000,
+        begun.elapsed().as_secs_f64(),
+        written as f64 / f64::from(calls)
+    );
+}
+
 fn make_pcap(size: u32) -> (Vec<u8>, u32) {
+    let mut generated = Generated::new(CALLS, size, 5000);
     let mut pcap = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
-        pcap.extend(word.to_le_bytes());
+    while generated.next < CALLS && pcap.len() < PCAP_BYTES_MAX {
+        generated.make_chunk();
+        pcap.append(&mut generated.chunk);
     }
-    let mut sequences = [Sequences::default(); CONNECTIONS as usize];
-    let mut calls = 0;
-    while calls < CALLS && pcap.len() < PCAP_BYTES_MAX {
-        let connection = calls % CONNECTIONS;
-        let (call, reply) = make_exchange(calls, size);
-        let mut found = sequences[connection as usize];
-        let random = mix(calls.into());
-        let time_ns = 20_000 * u64::from(calls) + random % 15_000;
-        send(&mut pcap, connection, &mut found.client, &call, Sender { is_client: true, time_ns });
+    (pcap, generated.next)
+}
+
+/// A capture that is made while it is read.
+struct Generated {
+    next: u32,
+    calls: u32,
+    size: u32,
+    files: u32,
+    sequences: [Sequences; CONNECTIONS as usize],
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+impl Generated {
+    fn new(calls: u32, size: u32, files: u32) -> Self {
+        let sequences = [Sequences::default(); CONNECTIONS as usize];
+        Self { next: 0, calls, size, files, sequences, chunk: Vec::new(), at: 0 }
+    }
+
+    /// Makes the next call and its reply; before the first, the header of the file.
+    fn make_chunk(&mut self) {
+        let Self { next, size, files, sequences, chunk, .. } = self;
+        if *next == 0 {
+            for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
+                chunk.extend(word.to_le_bytes());
+            }
+        }
+        let connection = *next % CONNECTIONS;
+        let (call, reply) = make_exchange(*next, *size, *files);
+        let found = &mut sequences[connection as usize];
+        let random = mix((*next).into());
+        let time_ns = 20_000 * u64::from(*next) + random % 15_000;
+        send(chunk, connection, &mut found.client, &call, Sender { is_client: true, time_ns });
         let time_ns = time_ns + 50_000 + random % 200_000;
-        send(
-            &mut pcap,
-            connection,
-            &mut found.server,
-            &reply,
-            Sender { is_client: false, time_ns },
-        );
-        sequences[connection as usize] = found;
-        calls += 1;
+        send(chunk, connection, &mut found.server, &reply, Sender { is_client: false, time_ns });
+        *next += 1;
     }
-    (pcap, calls)
+}
+
+impl Read for Generated {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.chunk.len() && self.next < self.calls {
+            self.chunk.clear();
+            self.at = 0;
+            self.make_chunk();
+        }
+        let len = buffer.len().min(self.chunk.len() - self.at);
+        buffer[..len].copy_from_slice(&self.chunk[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
 }
 
 /// Makes a call and its reply with record marks: GETATTR without a size, else READ and WRITE.
-fn make_exchange(xid: u32, size: u32) -> (Vec<u8>, Vec<u8>) {
+fn make_exchange(xid: u32, size: u32, files: u32) -> (Vec<u8>, Vec<u8>) {
     let random = mix(u64::from(xid) << 32);
-    let file = ((random % 5000) as u32).to_be_bytes().repeat(7);
+    let file = ((random % u64::from(files)) as u32).to_be_bytes().repeat(7);
     let offset = (random >> 20) % 10_000 * u64::from(size);
     let data = vec![xid as u8; size as usize];
     let (call, reply) = match (size, xid % 3) {

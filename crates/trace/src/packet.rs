@@ -369,3 +369,57 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A UDP datagram with two bytes of payload in an IPv4 packet.
+    const PACKET: [u8; 30] = [
+        0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 2, 188, 8, 1, 0, 10, 0,
+        0, 5, 6,
+    ];
+
+    fn payload(link: u16, before: &[u8]) -> Option<Vec<u8>> {
+        // A link layer may append bytes, such as the padding of short Ethernet frames.
+        let bytes = [before, &PACKET, &[0; 6]].concat();
+        match parse(link, &bytes, bytes.len()) {
+            Content::Udp(datagram) => Some(datagram.bytes.to_vec()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn link_layers_lead_to_the_same_packet() {
+        let ethernet = [&[2; 12][..], &[8, 0]].concat();
+        let cooked = [&[0; 14][..], &[8, 0]].concat();
+        let cooked2 = [&[8, 0][..], &[0; 18]].concat();
+        let want = Some(vec![5, 6]);
+        for (link, before) in [
+            (LINK_ETHERNET, &ethernet[..]),
+            (LINK_LINUX_SLL, &cooked),
+            (LINK_LINUX_SLL2, &cooked2),
+            (LINK_RAW, &[]),
+            (LINK_IPV4, &[]),
+            (LINK_NULL, &[2, 0, 0, 0]),
+            (LINK_LOOP, &[0, 0, 0, 2]),
+        ] {
+            assert_eq!(payload(link, before), want, "link type {link}");
+        }
+        let tagged = [&[2; 12][..], &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 8, 0]].concat();
+        assert_eq!(payload(LINK_ETHERNET, &tagged), want);
+    }
+
+    #[test]
+    fn what_is_unknown_is_passed_over_and_what_is_cut_is_unreadable() {
+        assert!(matches!(parse(147, &PACKET, 30), Content::Other));
+        let arp = [&[2; 12][..], &[8, 6], &[0; 28]].concat();
+        assert!(matches!(parse(LINK_ETHERNET, &arp, arp.len()), Content::Other));
+        for len in 0..28 {
+            assert!(matches!(parse(LINK_RAW, &PACKET[..len], 30), Content::Unreadable), "{len}");
+        }
+        // A payload that was cut off is known by its length.
+        let Content::Udp(datagram) = parse(LINK_RAW, &PACKET[..28], 30) else { panic!() };
+        assert_eq!((datagram.bytes.len(), datagram.wire_bytes), (0, 2));
+    }
+}

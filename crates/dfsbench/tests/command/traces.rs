@@ -43,6 +43,26 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
 }
 
 #[test]
+fn several_captures_and_stdin_are_one_trace() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    let whole = std::fs::read(rig.folder().join("nfs.pcap")).unwrap();
+    // The call and its reply in a file each, both with the header.
+    let call_end = 24 + 16 + 68;
+    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    file("first.pcap", &whole[..call_end]);
+    file("second.pcap", &[&whole[..24], &whole[call_end..]].concat());
+    let end = rig.run(&["capture", "first.pcap", "second.pcap", "-o", "nfs.dfst"]);
+    assert!(end.stderr.starts_with("1 calls with 1 operations, 1 replies"), "{end:?}");
+    let mut command = rig.command(&["capture", "-", "-o", "piped.dfst"]);
+    command.stdin(std::fs::File::open(rig.folder().join("nfs.pcap")).unwrap());
+    let output = command.output().unwrap();
+    assert!(output.stderr.starts_with(b"1 calls with 1 operations, 1 replies"), "{output:?}");
+    let text = rig.run(&["describe", "piped.dfst"]).stdout;
+    assert!(text.contains("v3 NULL"), "{text}");
+}
+
+#[test]
 fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
     let rig = Rig::new();
     let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
