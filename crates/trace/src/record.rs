@@ -177,6 +177,8 @@ pub struct Op {
     pub file_type: u8,
     /// Size of the same file, in bytes.
     pub size: Option<u64>,
+    /// Size of `file` before the operation, where the reply has it (WRITE and SETATTR of v3).
+    pub size_before: Option<u64>,
     /// Bits of [`op_flag`].
     pub flags: u8,
 }

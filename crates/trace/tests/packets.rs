@@ -63,6 +63,7 @@ fn a_read_and_a_write_over_tcp() {
     let op = second.ops[0];
     assert_eq!((op.kind, op.offset, op.length, op.count), (7, 65536, 3000, 3000));
     assert_eq!((op.how, op.committed, op.file), (1, 3, first.ops[0].file));
+    assert_eq!((op.size_before, op.size), (Some(66_000), None));
     assert_eq!(read.connections.len(), 1);
     assert_eq!(read.connections[0].server_port, NFS_PORT);
 }

@@ -106,7 +106,7 @@ pub fn reply(
     let is_ok = status == 0;
     match procedure {
         Procedure::Getattr if is_ok => note_attributes(op, Some(&Fattr::decode(reader)?)),
-        Procedure::Setattr => note_attributes(op, WccData::decode(reader)?.after.as_ref()),
+        Procedure::Setattr => note_change(op, &WccData::decode(reader)?),
         Procedure::Lookup if is_ok => {
             op.result = context.file(reader.opaque(HANDLE_MAX)?);
             note_attributes(op, <Option<Fattr>>::decode(reader)?.as_ref());
@@ -128,7 +128,7 @@ pub fn reply(
             }
         }
         Procedure::Write => {
-            note_attributes(op, WccData::decode(reader)?.after.as_ref());
+            note_change(op, &WccData::decode(reader)?);
             if is_ok {
                 op.count = reader.u32()?.into();
                 op.committed = 1 + small(reader.u32()?);
@@ -138,6 +138,14 @@ pub fn reply(
         _ => {}
     }
     Ok(())
+}
+
+/// Notes the file's size from before a change, and its attributes from after it.
+fn note_change(op: &mut Op, change: &WccData) {
+    if let Some(before) = &change.before {
+        op.size_before = Some(before.size);
+    }
+    note_attributes(op, change.after.as_ref());
 }
 
 /// Reads what follows the attributes of a successful reply.

@@ -117,7 +117,8 @@ impl Files {
                 file.is_read |= direction == Some(Direction::Read);
                 file.is_written |= direction == Some(Direction::Write);
                 if direction == Some(Direction::Write) && is_done {
-                    appended = file.size.is_some_and(|size| op.offset >= size);
+                    let size = op.size_before.or(file.size);
+                    appended = size.is_some_and(|size| op.offset >= size);
                     let end = op.offset.saturating_add(op.count);
                     file.size = file.size.map(|size| size.max(end));
                 }

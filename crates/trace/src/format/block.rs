@@ -32,7 +32,7 @@ const COLUMN_BYTES: usize = 8;
 /// The most rows of one table in a block that is read.
 pub const ROWS_MAX: u32 = 1 << 18;
 /// The number of columns that are known.
-pub const COLUMNS: usize = 32;
+pub const COLUMNS: usize = 33;
 
 /// The columns by their place in the arrays below, with their numbers in a file.
 mod column {
@@ -68,6 +68,7 @@ mod column {
     pub const ENTRY_FILE: usize = 29;
     pub const ENTRY_TYPE: usize = 30;
     pub const ENTRY_SIZE: usize = 31;
+    pub const SIZE_BEFORE: usize = 32;
 }
 
 /// The columns whose numbers rise slowly or lie close together.
@@ -175,6 +176,7 @@ fn push_op(columns: &mut [ColumnWriter], op: &Op) {
     columns[column::FILE_TYPE].push(op.file_type.into());
     columns[column::SIZE].push(one_above(op.size));
     columns[column::OP_FLAGS].push(op.flags.into());
+    columns[column::SIZE_BEFORE].push(one_above(op.size_before));
 }
 
 /// Returns 0 for nothing, else the number and 1. The largest number is as good as unknown.
@@ -316,6 +318,7 @@ impl<'a> Columns<'a> {
             file_type: self.next_u8(column::FILE_TYPE)?,
             size: self.next(column::SIZE)?.checked_sub(1),
             flags: self.next_u8(column::OP_FLAGS)?,
+            size_before: self.next(column::SIZE_BEFORE)?.checked_sub(1),
         })
     }
 

@@ -202,7 +202,8 @@ pub fn write3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let call = call3(xid, &nfs3::Call::Write { file: b"file", offset, stable, data: &data });
     let (committed, verifier) = (StableHow::FileSync, nfs3::Verifier::default());
     let result = Ok(nfs3::WriteOk { count: len, committed, verifier });
-    let wcc = nfs3::WccData::default();
+    let before = nfs3::WccAttr { size: 66_000, ..nfs3::WccAttr::default() };
+    let wcc = nfs3::WccData { before: Some(before), after: None };
     (call, reply3(xid, &nfs3::Reply::Write { wcc, result }))
 }
 
