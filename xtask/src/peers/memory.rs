@@ -15,7 +15,8 @@ use super::case::{Outcome, Row, Spread, Unit};
 use super::ours::OURS;
 use crate::proc::Background;
 
-const LIMIT_BYTES: f64 = 300.0 * 1_048_576.0;
+/// The server of the quick plan may hold 400 MiB of files; the rest is the program's own.
+const LIMIT_BYTES: f64 = 512.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(300);
 const INTERVAL: Duration = Duration::from_millis(20);
 
