@@ -143,6 +143,7 @@ impl<'a> Hosts<'a> {
         let answers = self.ask_each(requests);
         for (host, facts) in new.iter().zip(answers) {
             self.new_facts.extend(on_host(&host.name, facts?));
+            self.new_facts.extend(host.label_facts());
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
+use model::lab::label_facts;
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
 use plan::{Plan, Surroundings};
 use report::{Extent, Format};
@@ -367,6 +368,8 @@ fn warn_of_busy_host(means: &Means<'_>, before: Option<ProcessorTimes>) {
 /// # Errors
 /// When the agent is gone.
 pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, ControllerError> {
+    let mut facts = lab::facts::host();
+    facts.extend(label_facts("host", &walk.plan.labels));
     Ok(Campaign {
         id: 0,
         name: walk.plan.name.clone(),
@@ -377,7 +380,7 @@ pub fn header(walk: &mut Walk<'_>, question: &Question) -> Result<Campaign, Cont
         plan_toml: walk.plan.to_toml(),
         seed: walk.plan.seed,
         state: CampaignState::Running,
-        facts: lab::facts::host(),
+        facts,
         ceiling: controller::ceiling(walk)?,
         runs: Vec::new(),
     })

@@ -123,6 +123,17 @@ impl Runner {
         if output.status.success() { Ok(output.stdout) } else { Err(failed(argv, &output)) }
     }
 
+    /// Runs a program as the user of this process, and returns what it printed.
+    ///
+    /// # Errors
+    /// Where it is missing, can't be started or exceeds its time.
+    pub fn as_caller(argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
+        let mut command = command(argv, RunAs::Caller)?;
+        command.stdin(Stdio::null());
+        let mut child = spawn(&mut command, argv)?;
+        Self::default().await_end(&mut child, argv, limit)
+    }
+
     /// Writes to a file of the kernel, such as one below /proc/sys.
     ///
     /// # Errors

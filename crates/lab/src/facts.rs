@@ -9,6 +9,10 @@ use std::sync::LazyLock;
 use model::Fact;
 use model::units::Size;
 
+use crate::commands::{Runner, SOON};
+use crate::hardware;
+
+const OS_RELEASE: &str = "/etc/os-release";
 const CPUINFO: &str = "/proc/cpuinfo";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 /// Files whose whole text is a fact, with the fact's name.
@@ -31,7 +35,34 @@ pub fn host() -> Vec<Fact> {
         facts.extend(read_fact(name, path));
     }
     facts.extend(hypervisor());
+    facts.extend(hardware::facts());
+    facts.extend(distribution());
+    facts.extend(nfs_utils());
     facts
+}
+
+/// The name of the distribution. **Source:** os-release(5).
+fn distribution() -> Option<Fact> {
+    let text = fs::read_to_string(OS_RELEASE).ok()?;
+    Some(Fact::new("host", "distribution", pretty_name(&text)?, OS_RELEASE))
+}
+
+fn pretty_name(os_release: &str) -> Option<&str> {
+    let line = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(line.trim_matches(['"', '\'']))
+}
+
+/// The version of nfs-utils, of which the mounts and the exports are made.
+fn nfs_utils() -> Option<Fact> {
+    let output = Runner::as_caller(&["mount.nfs", "-V"], SOON).ok()?;
+    let version = nfs_utils_version(&output.stdout).or_else(|| nfs_utils_version(&output.stderr))?;
+    Some(Fact::new("host", "nfs-utils", version, "mount.nfs -V"))
+}
+
+/// Reads `mount.nfs: (linux nfs-utils 2.8.3)`.
+fn nfs_utils_version(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("nfs-utils ")?;
+    rest.split([')', '\n']).next()
 }
 
 fn read_fact(name: &str, path: &str) -> Option<Fact> {
@@ -42,6 +73,12 @@ fn read_fact(name: &str, path: &str) -> Option<Fact> {
 fn kernel() -> Option<Fact> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(Fact::new("host", "kernel", format!("Linux {}", text.trim()), "uname(2)"))
+}
+
+/// The kernel's own server: it is of the kernel's version.
+pub(crate) fn kernel_server() -> Option<Fact> {
+    let kernel = kernel()?;
+    Some(Fact::new("server", "server", format!("nfsd of {}", kernel.value), kernel.source))
 }
 
 fn processor() -> Option<Fact> {
@@ -132,6 +169,15 @@ mod tests {
         assert_eq!(emulator(qemu, "hpet acpi_pm\n"), Some("QEMU Virtual CPU version 2.5+"));
         assert_eq!(emulator(qemu, "kvm-clock tsc hpet\n"), None);
         assert_eq!((emulator(real, "tsc hpet\n"), emulator("", "")), (None, None));
+    }
+
+    #[test]
+    fn versions_are_read_as_programs_print_them() {
+        let text = "mount.nfs: (linux nfs-utils 2.8.3)\n";
+        assert_eq!((nfs_utils_version(text), nfs_utils_version("usage")), (Some("2.8.3"), None));
+        let text = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n";
+        assert_eq!(pretty_name(text), Some("Debian GNU/Linux 13 (trixie)"));
+        assert_eq!(pretty_name("NAME=x"), None);
     }
 
     #[test]

@@ -22,6 +22,11 @@ impl Findings {
         self.found.facts.push(Fact::new(self.scope, name, value, source));
     }
 
+    /// Notes facts that were read elsewhere.
+    pub fn extend(&mut self, facts: impl IntoIterator<Item = Fact>) {
+        self.found.facts.extend(facts);
+    }
+
     /// Notes a fact that was requested, and a difference where it isn't so.
     ///
     /// White space counts as one blank: the kernel prints lists with tabs.

@@ -6,8 +6,11 @@
 use std::path::Path;
 
 use model::Fact;
+use model::units::Size;
 use procfs::process::{MountInfo, Process};
+use rustix::fs::statvfs;
 
+use crate::disks;
 use crate::mountstats;
 
 /// The mount that a path lies on.
@@ -83,15 +86,25 @@ impl Mount {
         self.is_memory() || LOCAL.contains(&self.file_system.as_str())
     }
 
-    /// The mount as facts of the target.
+    /// The mount as facts of the target, with what it lies on.
     pub fn facts(&self) -> Vec<Fact> {
         let source = "/proc/self/mountinfo";
-        vec![
+        let mut facts = vec![
             Fact::new("target", "file system", &self.file_system, source),
             Fact::new("target", "device", &self.source, source),
             Fact::new("target", "mount point", &self.mount_point, source),
             Fact::new("target", "mount options", &self.options, source),
-        ]
+        ];
+        facts.extend(self.size());
+        facts.extend(disks::facts("target", self));
+        facts
+    }
+
+    /// The size of the file system, whichever host it lies on.
+    fn size(&self) -> Option<Fact> {
+        let volume = statvfs(self.mount_point.as_str()).ok()?;
+        let size = Size(volume.f_blocks.saturating_mul(volume.f_frsize));
+        Some(Fact::new("target", "file system size", size.to_string(), "statvfs(3)"))
     }
 }
 

@@ -4,10 +4,12 @@
 //! in the order in which they build on each other. Between two runs only what differs, and what
 //! was built on it, is undone and made again.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact::Fact;
 use crate::nfs::{NfsSettings, NfsVersion, Proto, XprtSec};
 use crate::words::words;
 
@@ -46,12 +48,28 @@ pub struct Host {
     pub address: Option<String>,
     /// Interface of the network that is measured, such as `eth0`; `None` is that of `address`.
     pub interface: Option<String>,
+    /// Words about the host that no program can read there, by their names: its facts, see
+    /// [`Host::label_facts`].
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Host {
     /// This very host, under a name.
     pub fn here(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ssh: None, ssh_config: None, address: None, interface: None }
+        Self {
+            name: name.into(),
+            ssh: None,
+            ssh_config: None,
+            address: None,
+            interface: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    /// Returns its labels as facts `label.NAME`.
+    pub fn label_facts(&self) -> Vec<Fact> {
+        label_facts(&self.name, &self.labels)
     }
 
     /// The address or name by which the other hosts reach it; `None` where the plan has none.
@@ -59,6 +77,15 @@ impl Host {
         let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
         self.address.as_deref().or_else(ssh)
     }
+}
+
+/// Returns labels as facts `label.NAME` of a scope: a host, or `host` for this very one.
+pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> {
+    let mut facts = Vec::with_capacity(labels.len());
+    for (name, value) in labels {
+        facts.push(Fact::new(scope, format!("label.{name}"), value, "the plan"));
+    }
+    facts
 }
 
 /// Puts an address of IPv6 into brackets, before a path or a port. **Source:** nfs(5).

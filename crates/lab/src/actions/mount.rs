@@ -13,6 +13,7 @@ use super::accept::{accept, check_device, check_point};
 use super::storage::Devices;
 use super::{LabAction, Layer, folder_undo};
 use crate::commands::LONG;
+use crate::disks;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
@@ -79,6 +80,7 @@ impl LabAction for Mount {
         findings.fact("mount number", mount.id.to_string(), SOURCE);
         let requested = Requested::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
+        findings.extend(disks::facts("server", &mount));
         Ok(findings.done())
     }
 

@@ -14,6 +14,7 @@ use model::options::{OptionError, check_clients, check_nfs_options, check_path};
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
 use crate::commands;
+use crate::disks;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
@@ -81,10 +82,11 @@ impl LabAction for NfsMount {
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
         let requested = Requested::nfs(&self.options);
         // Options of the mount point, such as noatime, are listed where all mounts are.
-        let of_point = match mounts::at(&self.point) {
-            Some(mount) => mount.options,
-            None => String::new(),
-        };
+        let mut of_point = String::new();
+        if let Some(mount) = mounts::at(&self.point) {
+            findings.extend(disks::facts("target", &mount));
+            of_point = mount.options;
+        }
         options::compare(&mut findings, &requested, &listed(&stats.options, &of_point), STATS);
         compare_connections(&mut findings, &requested, stats.connections);
         Ok(findings.done())

@@ -113,7 +113,9 @@ impl LabAction for Nfsd {
     }
 
     fn check(&self, _facts: &NfsdFacts) -> Result<EffectiveSettings, LabError> {
-        Ok(check_state(&settings(self), &State::now()))
+        let mut found = check_state(&settings(self), &State::now());
+        found.facts.extend(facts::kernel_server());
+        Ok(found)
     }
 
     fn layer(&self) -> Layer {

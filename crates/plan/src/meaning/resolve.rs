@@ -3,6 +3,7 @@
 //! Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls with
 //! the same arguments give equal plans.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::soak::Disturbance;
@@ -43,6 +44,8 @@ pub struct Plan {
     pub disturbances: Vec<Disturbance>,
     /// The sentences that the report judges.
     pub conclusions: Vec<Conclusion>,
+    /// Labels of this very host, where the plan names no host.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Plan {
@@ -85,6 +88,7 @@ impl Plan {
             without_effect,
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
             conclusions: raw.conclusions.clone(),
+            labels: raw.labels.clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 //! Works from the runs alone: consecutive runs that are a whole product of levels share one
 //! `[[workload]]`; where they are none, they are split at the setting that varies slowest.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,11 @@ impl Plan {
         self.write_repetition(&mut out);
         out.push('\n');
         self.server.write(&mut out);
-        for host in self.hosts() {
+        let hosts = self.hosts();
+        if hosts.is_empty() {
+            write_labels(&mut out, &self.labels);
+        }
+        for host in hosts {
             write_host(&mut out, host, self.slots_of(host));
         }
         let mut named: Vec<&str> = Vec::new();
@@ -179,6 +184,19 @@ fn write_host(out: &mut String, host: &Host, slots: u32) {
     write_text(out, "interface", host.interface.as_deref());
     if slots > 1 {
         write_key(out, "slots", &slots.to_string());
+    }
+    write_labels(out, &host.labels);
+}
+
+/// Writes the labels of the host before, or of this very one; after all its other keys.
+fn write_labels(out: &mut String, labels: &BTreeMap<String, String>) {
+    if labels.is_empty() {
+        return;
+    }
+    out.push_str("\n[host.labels]\n");
+    for (name, text) in labels {
+        // A bare key has no point in it.
+        write_key(out, &quoted(name), &quoted(text));
     }
 }
 

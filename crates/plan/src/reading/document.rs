@@ -230,6 +230,11 @@ impl<'a> Field<'a> {
         self.value.get_ref().as_bool()
     }
 
+    /// Says whether the value is a table.
+    pub fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
     /// Says whether the value is `true`.
     pub fn is_true(&self) -> bool {
         self.as_flag() == Some(true)

@@ -36,6 +36,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
     let root = Table::root(text, &root)?;
     let server = root.read("server", read_server)?.unwrap_or_default();
     let hosts = parse_hosts::read_hosts(&root)?;
+    let labels = parse_hosts::read_own_labels(&root)?;
     let factors = match root.field("factors") {
         Some(field) => settings(&field.table(Section::Settings)?)?,
         None => Settings::default(),
@@ -49,6 +50,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         targets: parse_targets::read_targets(&root, &hosts)?,
         disturbances: read_disturbances(&root, &hosts)?,
         conclusions: read_conclusions(&root)?,
+        labels,
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors,
         workloads: read_workloads(&root)?,

@@ -3,6 +3,7 @@
 //! What is read here ends up in arguments of `ssh`, so that names and addresses may only have the
 //! characters that such names are made of.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::Host;
@@ -27,10 +28,16 @@ pub(crate) const LAB_KEYS: [&str; 6] =
 /// Names that hosts can't have, for facts use them for something else.
 const TAKEN: [&str; 2] = ["host", "target"];
 
+/// What a label looks like.
+const LABEL_EXAMPLE: &str = "\"ECC DDR2\"";
+
 /// Reads every `[[host]]`.
 pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError> {
     let mut hosts: Vec<PlannedHost> = Vec::new();
     let Some(field) = root.field("host") else { return Ok(hosts) };
+    if field.is_table() {
+        return Ok(hosts);
+    }
     for table in field.tables(Section::Host)? {
         let (planned, place) = read_host(&table)?;
         for other in &hosts {
@@ -39,6 +46,39 @@ pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError
         hosts.push(planned);
     }
     Ok(hosts)
+}
+
+/// Reads the labels of this very host: `[host.labels]` in a plan without a `[[host]]`.
+pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError> {
+    let Some(field) = root.field("host") else { return Ok(BTreeMap::new()) };
+    if !field.is_table() {
+        return Ok(BTreeMap::new());
+    }
+    for entry in field.entries("such as `[host.labels]`")? {
+        if entry.key() != "labels" {
+            let fault = Fault::new("is only for a [[host]] with a name");
+            return Err(entry.error(fault.hint("put [[host]] on a line of its own, its keys below")));
+        }
+    }
+    read_labels(&field.table(Section::Host)?)
+}
+
+/// Reads the labels of a host.
+fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError> {
+    let mut labels = BTreeMap::new();
+    let Some(field) = table.field("labels") else { return Ok(labels) };
+    for label in field.entries("such as `dram = \"ECC DDR2\"` below [host.labels]")? {
+        check_name(&label, "label", label.key())?;
+        let text = label.text(LABEL_EXAMPLE)?.value;
+        let length = text.chars().count();
+        if !(1..=limits::LABEL_LENGTH_MAX).contains(&length) || text.contains(char::is_control) {
+            let what = format!("must be 1 to {} characters", limits::LABEL_LENGTH_MAX);
+            let hint = format!("a few words, such as {LABEL_EXAMPLE}");
+            return Err(label.error(Fault::new(what).hint(hint)));
+        }
+        labels.insert(label.key().to_owned(), text.to_owned());
+    }
+    Ok(labels)
 }
 
 /// Refuses a host whose name, or whose way to it, an earlier host has already.
@@ -95,7 +135,8 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
         Some(field) => bounded_u32(&field, limits::SLOTS_OF_HOST)?.value,
         None => 1,
     };
-    let host = Host { name: name.value, ssh, ssh_config, address, interface };
+    let labels = read_labels(table)?;
+    let host = Host { name: name.value, ssh, ssh_config, address, interface, labels };
     Ok((PlannedHost { host, slots }, name.place))
 }
 
@@ -124,17 +165,22 @@ fn is_destination(text: &str) -> bool {
 /// Reads a name that can be typed in filters.
 pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>, PlanError> {
     let name = field.text("\"nfs\"")?;
-    let is_plain = name.value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    let length = name.value.len();
-    if !is_plain || !(1..=limits::NAME_LENGTH_MAX).contains(&length) {
-        let what = format!("`{:.80}` can't name a {of}", name.value);
+    check_name(field, of, name.value)?;
+    Ok(Located { value: name.value.to_owned(), place: name.place })
+}
+
+/// Refuses a name that can't be typed in filters.
+fn check_name(field: &Field<'_>, of: &str, name: &str) -> Result<(), PlanError> {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if !is_plain || !(1..=limits::NAME_LENGTH_MAX).contains(&name.len()) {
+        let what = format!("`{name:.80}` can't name a {of}");
         let hint = format!(
             "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
             limits::NAME_LENGTH_MAX
         );
         return Err(field.error(Fault::new(what).hint(hint)));
     }
-    Ok(Located { value: name.value.to_owned(), place: name.place })
+    Ok(())
 }
 
 /// An address is what ssh finds a host by, without a user.

@@ -113,6 +113,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Host, "slots", ["integer", "agents"], "1 to 4096", "1",
         "Clients that it may play at one moment, each by a process of its own. Those beyond the \
          first of each host are used last."),
+    key(Host, "labels", ["table", ""], "names with texts of 1 to 200 characters", "none",
+        "Words about the host that no program reads there, such as `dram = \"ECC DDR2\"` below \
+         [host.labels]: kept with its facts as label.dram, and a factor over campaigns. Without any \
+         [[host]] they are those of this very host."),
 
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the target is called in tables and in `targets`."),

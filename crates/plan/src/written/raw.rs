@@ -3,6 +3,8 @@
 //! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
 //! (`resolve`). Each value alone is within its limits; how values go together is judged later.
 
+use std::collections::BTreeMap;
+
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Workload};
 
@@ -28,6 +30,8 @@ pub struct RawPlan {
     pub server: RawServer,
     /// Hosts that take part beside this one.
     pub hosts: Vec<Host>,
+    /// Labels of this very host, where no host is named.
+    pub labels: BTreeMap<String, String>,
     /// The targets that are measured.
     pub targets: Vec<RawTarget>,
     /// Settings of all workloads.
@@ -137,6 +141,7 @@ impl RawPlan {
             seed: None,
             server: RawServer::default(),
             hosts: Vec::new(),
+            labels: BTreeMap::new(),
             targets: vec![RawTarget::usual(what)],
             factors: Settings::default(),
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),

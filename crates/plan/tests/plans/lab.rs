@@ -116,6 +116,29 @@ fn every_setting_of_hosts_reads_back() {
 }
 
 #[test]
+fn labels_of_hosts_are_facts_and_read_back() {
+    let labels = "interface = \"eth1\"\n[host.labels]\ndram = \"ECC DDR2\"\n\"rack.a\" = \"1\"\n";
+    let with_labels = text("", "").replace("interface = \"eth1\"\n", labels);
+    let plan = plan(&with_labels).unwrap();
+    let facts = lab(&plan.runs[0]).client.label_facts();
+    let shown: Vec<_> = facts.iter().map(|fact| (&*fact.scope, &*fact.name, &*fact.value)).collect();
+    assert_eq!(shown, [("c", "label.dram", "ECC DDR2"), ("c", "label.rack.a", "1")]);
+    assert!(lab(&plan.runs[0]).server.label_facts().is_empty());
+    reads_back(&plan);
+}
+
+#[test]
+fn labels_without_a_host_are_those_of_this_one() {
+    let text = "name = \"t\"\nseed = 1\n[host.labels]\ndram = \"ECC DDR2\"\n[[target]]\nname = \"n\"\n\
+                path = \"/mnt\"\n[[workload]]\nkind = \"stream\"\n";
+    let labelled = plan(text).unwrap();
+    assert_eq!(labelled.labels.get("dram").map(String::as_str), Some("ECC DDR2"));
+    reads_back(&labelled);
+    let plain = plan(&text.replace("[host.labels]\ndram = \"ECC DDR2\"\n", "")).unwrap();
+    assert!(plain.labels.is_empty() && !plain.to_toml().contains("labels"));
+}
+
+#[test]
 fn file_systems_are_no_factor_of_a_server_that_keeps_its_files_in_memory() {
     let plan = on_hosts(
         "devices = \"/dev/vdb\"",

@@ -1,0 +1,401 @@
+//! Facts about the hardware of this host: frequency of processors, memory modules, network cards,
+//! and the machine or hypervisor that all of it belongs to.
+//!
+//! Principal function: [`facts`]. Nothing here runs a program; what only root may read is left out
+//! for others. Folders of sysfs are arguments, so that tests read planted ones.
+
+use std::fs;
+use std::path::Path;
+
+use model::Fact;
+use model::units::Size;
+
+const CPUFREQ: &str = "/sys/devices/system/cpu/cpu0/cpufreq";
+const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities";
+const NET: &str = "/sys/class/net";
+const DMI_TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+const DMI_ID: &str = "/sys/class/dmi/id";
+
+/// Captures what this host is made of.
+pub(crate) fn facts() -> Vec<Fact> {
+    let mut facts = frequencies(Path::new(CPUFREQ));
+    facts.extend(mitigations(Path::new(VULNERABILITIES)));
+    if let Ok(table) = fs::read(DMI_TABLE) {
+        facts.extend(memory_modules(&table));
+    }
+    facts.extend(machine(Path::new(DMI_ID)));
+    facts.extend(network(Path::new(NET)));
+    facts
+}
+
+/// Reads a file of one line; `None` where it is missing, unreadable or empty.
+pub(crate) fn line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    if text.is_empty() { None } else { Some(text.to_owned()) }
+}
+
+/// Returns the last part of where a link leads, such as the name of a driver.
+pub(crate) fn link_name(path: &Path) -> Option<String> {
+    let target = fs::read_link(path).ok()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Joins different values in their order; `None` where there are none.
+pub(crate) fn join_different(values: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut different: Vec<String> = Vec::new();
+    for value in values {
+        if !different.contains(&value) {
+            different.push(value);
+        }
+    }
+    if different.is_empty() { None } else { Some(different.join(", ")) }
+}
+
+/// The frequency of the first processor, now and at its limits. **Source:**
+/// Documentation/admin-guide/pm/cpufreq.rst of Linux: numbers in kHz.
+fn frequencies(folder: &Path) -> Vec<Fact> {
+    let megahertz = |file: &str| {
+        let khz: u64 = line(&folder.join(file))?.parse().ok()?;
+        Some(khz / 1_000)
+    };
+    let source = folder.display().to_string();
+    let mut facts = Vec::new();
+    if let Some(now) = megahertz("scaling_cur_freq") {
+        facts.push(Fact::new("host", "processor frequency", format!("{now} MHz"), &source));
+    }
+    if let (Some(least), Some(most)) = (megahertz("scaling_min_freq"), megahertz("scaling_max_freq"))
+    {
+        let limits = format!("{least} to {most} MHz");
+        facts.push(Fact::new("host", "frequency limits", limits, &source));
+    }
+    facts
+}
+
+/// What the kernel does against flaws of the processors, which costs system calls their time.
+fn mitigations(folder: &Path) -> Option<Fact> {
+    let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match line(&entry.path()) {
+            Some(text) if text.starts_with("Mitigation") => mitigated.push(name),
+            Some(text) if text.starts_with("Vulnerable") => vulnerable.push(name),
+            _ => {}
+        }
+    }
+    mitigated.sort();
+    vulnerable.sort();
+    let mut parts = Vec::new();
+    for (names, what) in [(mitigated, "mitigated"), (vulnerable, "vulnerable")] {
+        if !names.is_empty() {
+            parts.push(format!("{what}: {}", names.join(" ")));
+        }
+    }
+    let value = if parts.is_empty() { "not affected".to_owned() } else { parts.join("; ") };
+    Some(Fact::new("host", "mitigations", value, folder.display().to_string()))
+}
+
+/// Maker and product of this machine; of a virtual one, that is its hypervisor.
+fn machine(folder: &Path) -> Option<Fact> {
+    let mut words = Vec::new();
+    words.extend(line(&folder.join("sys_vendor")));
+    words.extend(line(&folder.join("product_name")));
+    if words.is_empty() {
+        return None;
+    }
+    Some(Fact::new("host", "machine", words.join(" "), folder.display().to_string()))
+}
+
+/// Type, speed and number of the memory modules.
+///
+/// **Source:** DMTF DSP0134 (SMBIOS 3.7), 7.17 (type 16) and 7.18 (type 17).
+fn memory_modules(table: &[u8]) -> Vec<Fact> {
+    const ARRAY: u8 = 16;
+    const MODULE: u8 = 17;
+    let (mut kinds, mut speeds, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut corrects_errors = false;
+    for structure in structures(table) {
+        match structure[0] {
+            // Error correction: 5 is of single bits, 6 of several.
+            ARRAY => corrects_errors |= matches!(structure.get(6), Some(5 | 6)),
+            MODULE => {
+                let Some(bytes) = module_bytes(structure) else { continue };
+                sizes.push(bytes);
+                kinds.push(module_kind(structure.get(0x12).copied().unwrap_or(0)).to_owned());
+                // What it is configured to, where that is known, and else what it could do.
+                let speed = word(structure, 0x20).or_else(|| word(structure, 0x15));
+                speeds.extend(speed.map(|speed| format!("{speed} MT/s")));
+            }
+            _ => {}
+        }
+    }
+    let mut facts = Vec::new();
+    if let Some(mut kind) = join_different(kinds) {
+        kind.push_str(if corrects_errors { ", ECC" } else { "" });
+        facts.push(Fact::new("host", "DRAM type", kind, DMI_TABLE));
+    }
+    if let Some(speed) = join_different(speeds) {
+        facts.push(Fact::new("host", "DRAM speed", speed, DMI_TABLE));
+    }
+    let each = join_different(sizes.iter().map(|bytes| Size(*bytes).to_string()));
+    if let Some(each) = each {
+        let modules = format!("{} x {each}", sizes.len());
+        facts.push(Fact::new("host", "DRAM modules", modules, DMI_TABLE));
+    }
+    facts
+}
+
+/// Splits a table of SMBIOS: each structure has its length in its second byte, and a set of
+/// strings after it that two zeros end.
+fn structures(table: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = table;
+    while let Some(&length) = rest.get(1) {
+        let length = usize::from(length);
+        if length < 4 || length > rest.len() {
+            break;
+        }
+        found.push(&rest[..length]);
+        let strings = &rest[length..];
+        let Some(end) = strings.windows(2).position(|two| two == [0, 0]) else { break };
+        rest = &strings[end + 2..];
+    }
+    found
+}
+
+/// A word that is neither missing nor unknown (0 or all ones).
+fn word(structure: &[u8], at: usize) -> Option<u16> {
+    let bytes = structure.get(at..at + 2)?;
+    match u16::from_le_bytes([bytes[0], bytes[1]]) {
+        0 | u16::MAX => None,
+        known => Some(known),
+    }
+}
+
+/// Size of a module in bytes; `None` where its slot is empty.
+fn module_bytes(structure: &[u8]) -> Option<u64> {
+    /// The size stands in a field of its own, since it doesn't fit into 15 bits.
+    const EXTENDED: u16 = 0x7fff;
+    let size = word(structure, 0x0c)?;
+    if size == EXTENDED {
+        let bytes = structure.get(0x1c..0x20)?;
+        let mib = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        return Some(u64::from(mib) << 20);
+    }
+    // The highest bit says that the others count KiB and not MiB.
+    let shift = if size & 0x8000 == 0 { 20 } else { 10 };
+    Some(u64::from(size & 0x7fff) << shift)
+}
+
+const fn module_kind(number: u8) -> &'static str {
+    match number {
+        0x07 => "RAM",
+        0x0f => "SDRAM",
+        0x12 => "DDR",
+        0x13 => "DDR2",
+        0x14 => "DDR2 FB-DIMM",
+        0x18 => "DDR3",
+        0x1a => "DDR4",
+        0x1b => "LPDDR",
+        0x1c => "LPDDR2",
+        0x1d => "LPDDR3",
+        0x1e => "LPDDR4",
+        0x20 => "HBM",
+        0x21 => "HBM2",
+        0x22 => "DDR5",
+        0x23 => "LPDDR5",
+        _ => "of another type",
+    }
+}
+
+/// One network interface.
+#[derive(Default)]
+struct Card {
+    name: String,
+    card: Option<String>,
+    driver: Option<String>,
+    speed: Option<String>,
+    duplex: Option<String>,
+}
+
+/// The network cards whose link is up.
+///
+/// **Source:** Documentation/ABI/testing/sysfs-class-net of Linux: speed in Mbit/s, -1 where it is
+/// unknown.
+fn network(folder: &Path) -> Vec<Fact> {
+    let cards = cards(folder);
+    let mut facts = Vec::new();
+    let mut add = |name: &str, values: Vec<String>| {
+        if let Some(value) = join_different(values) {
+            facts.push(Fact::new("host", name, value, folder.display().to_string()));
+        }
+    };
+    add("network interface", cards.iter().map(|card| card.name.clone()).collect());
+    add("network card", cards.iter().filter_map(|card| card.card.clone()).collect());
+    add("network driver", cards.iter().filter_map(|card| card.driver.clone()).collect());
+    add("network speed", cards.iter().filter_map(|card| card.speed.clone()).collect());
+    add("network duplex", cards.iter().filter_map(|card| card.duplex.clone()).collect());
+    facts
+}
+
+fn cards(folder: &Path) -> Vec<Card> {
+    let mut cards = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return cards };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let device = path.join("device");
+        // Bridges, bonds and loopback have no device: what they are made of is listed.
+        if !device.exists() || line(&path.join("operstate")).as_deref() == Some("down") {
+            continue;
+        }
+        let ids = (line(&device.join("vendor")), line(&device.join("device")));
+        let speed = line(&path.join("speed")).and_then(|text| text.parse::<i64>().ok());
+        cards.push(Card {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            card: if let (Some(vendor), Some(device)) = ids {
+                Some(format!("{vendor}:{device}"))
+            } else {
+                None
+            },
+            driver: link_name(&device.join("driver")),
+            speed: speed.filter(|speed| *speed > 0).map(|speed| format!("{speed} Mbit/s")),
+            duplex: line(&path.join("duplex")).filter(|duplex| duplex != "unknown"),
+        });
+    }
+    cards.sort_by(|a, b| a.name.cmp(&b.name));
+    cards
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn plant(folder: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn shown(facts: &[Fact]) -> Vec<String> {
+        facts.iter().map(|fact| format!("{} = {}", fact.name, fact.value)).collect()
+    }
+
+    #[test]
+    fn a_processor_has_its_frequency_and_its_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(frequencies(folder.path()).is_empty());
+        plant(
+            folder.path(),
+            &[
+                ("scaling_cur_freq", "2400000\n"),
+                ("scaling_min_freq", "800000\n"),
+                ("scaling_max_freq", "3500000\n"),
+            ],
+        );
+        assert_eq!(
+            shown(&frequencies(folder.path())),
+            ["processor frequency = 2400 MHz", "frequency limits = 800 to 3500 MHz"]
+        );
+    }
+
+    #[test]
+    fn mitigations_are_listed_by_what_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        plant(folder.path(), &[("l1tf", "Not affected\n")]);
+        assert_eq!(mitigations(folder.path()).unwrap().value, "not affected");
+        plant(
+            folder.path(),
+            &[("spectre_v1", "Mitigation: x\n"), ("mds", "Vulnerable\n"), ("meltdown", "Mitigation: PTI\n")],
+        );
+        let value = mitigations(folder.path()).unwrap().value;
+        assert_eq!(value, "mitigated: meltdown spectre_v1; vulnerable: mds");
+        assert!(mitigations(&folder.path().join("none")).is_none());
+    }
+
+    #[test]
+    fn cards_with_a_link_have_driver_speed_and_duplex() {
+        let folder = tempfile::tempdir().unwrap();
+        let net = folder.path();
+        plant(
+            net,
+            &[
+                ("lo/operstate", "unknown\n"),
+                ("eth0/operstate", "up\n"),
+                ("eth0/speed", "1000\n"),
+                ("eth0/duplex", "full\n"),
+                ("eth0/device/vendor", "0x1af4\n"),
+                ("eth0/device/device", "0x0001\n"),
+                ("eth1/operstate", "down\n"),
+                ("eth1/device/vendor", "0x8086\n"),
+                ("eth2/operstate", "up\n"),
+                ("eth2/speed", "-1\n"),
+                ("eth2/duplex", "unknown\n"),
+                ("eth2/device/none", ""),
+            ],
+        );
+        symlink("../../drivers/virtio_net", net.join("eth0/device/driver")).unwrap();
+        assert_eq!(
+            shown(&network(net)),
+            [
+                "network interface = eth0, eth2",
+                "network card = 0x1af4:0x0001",
+                "network driver = virtio_net",
+                "network speed = 1000 Mbit/s",
+                "network duplex = full"
+            ]
+        );
+        assert!(network(&net.join("none")).is_empty());
+    }
+
+    /// A structure of SMBIOS with some bytes set, and one string.
+    fn structure(kind: u8, length: u8, bytes: &[(usize, u8)]) -> Vec<u8> {
+        let mut structure = vec![0; usize::from(length)];
+        (structure[0], structure[1]) = (kind, length);
+        for (at, byte) in bytes {
+            structure[*at] = *byte;
+        }
+        structure.extend(b"DIMM 0\0\0");
+        structure
+    }
+
+    #[test]
+    fn memory_modules_have_type_speed_and_size() {
+        let array = structure(16, 23, &[(6, 6)]);
+        // 16 GiB (0x4000 MiB) of DDR4 that could do 3200 MT/s (0x0c80) and does 2400 (0x0960).
+        let module = structure(
+            17,
+            40,
+            &[(0x0d, 0x40), (0x12, 0x1a), (0x15, 0x80), (0x16, 0x0c), (0x20, 0x60), (0x21, 0x09)],
+        );
+        let empty = structure(17, 40, &[(0x12, 0x1a)]);
+        let table = [array, module.clone(), empty.clone(), module.clone()].concat();
+        assert_eq!(
+            shown(&memory_modules(&table)),
+            ["DRAM type = DDR4, ECC", "DRAM speed = 2400 MT/s", "DRAM modules = 2 x 16 GiB"]
+        );
+        assert!(memory_modules(&empty).is_empty());
+        // An extended size, as of 64 GiB; without a configured speed the other one.
+        let large = structure(
+            17,
+            40,
+            &[(0x0c, 0xff), (0x0d, 0x7f), (0x1d, 0x00), (0x1e, 0x01), (0x12, 0x22), (0x16, 0x12)],
+        );
+        assert_eq!(
+            shown(&memory_modules(&large)),
+            ["DRAM type = DDR5", "DRAM speed = 4608 MT/s", "DRAM modules = 1 x 64 GiB"]
+        );
+    }
+
+    #[test]
+    fn no_table_makes_it_fail() {
+        let table = structure(17, 40, &[(0x0d, 0x40), (0x12, 0x1a)]);
+        for end in 0..table.len() {
+            let _ = memory_modules(&table[..end]);
+        }
+        assert!(memory_modules(&[17, 3, 0, 0]).is_empty());
+    }
+}
