@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use engine::Stop;
 use fleet::Assignment;
-use model::lab::MOUNT_POINT;
 
 /// How often is looked; silence is counted in these.
 const TICK: Duration = Duration::from_millis(500);
@@ -36,8 +35,8 @@ pub type GiveUp = fn(&str);
 /// The waits that are watched while an order of a trial is executed.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
-    /// A mount of ours; `None` where the files lie on another's.
-    point: Option<PathBuf>,
+    /// The mounts of ours; none where the files lie on the mount of another.
+    points: Vec<PathBuf>,
     /// Ticks of silence that are a hang; `None` until the trial is to stop.
     silence_ticks: Option<u64>,
     stop: Stop,
@@ -49,7 +48,7 @@ impl Watched {
         let spec = &assignment.spec;
         let stop = stop.clone();
         let Some(lab) = &spec.lab else {
-            return Some(Self { point: None, silence_ticks: None, stop });
+            return Some(Self { points: Vec::new(), silence_ticks: None, stop });
         };
         if !lab.is_mounted() {
             return None;
@@ -64,16 +63,15 @@ impl Watched {
         }
         let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms);
         let ticks = silence_ms / TICK.as_millis() as u64;
-        let point = PathBuf::from(MOUNT_POINT);
-        Some(Self { point: Some(point), silence_ticks: Some(ticks), stop })
+        Some(Self { points: lab.mount_points(), silence_ticks: Some(ticks), stop })
     }
 
     /// Ticks of silence that are a hang just now.
     fn limit_ticks(&self) -> Option<u64> {
-        match (self.stop.is_set(), &self.point) {
+        match (self.stop.is_set(), self.points.is_empty()) {
             (false, _) => self.silence_ticks,
-            (true, Some(_)) => Some(STOPPED_TICKS),
-            (true, None) => Some(FOREIGN_STOPPED_TICKS),
+            (true, false) => Some(STOPPED_TICKS),
+            (true, true) => Some(FOREIGN_STOPPED_TICKS),
         }
     }
 }
@@ -165,31 +163,36 @@ fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
         }
         return;
     }
-    match &now.point {
-        Some(point) => silence.count_unanswered(waiting_threads(), lab::mounts::answers(point)),
-        None => silence.count_unmoved(waiting_threads()),
+    if now.points.is_empty() {
+        silence.count_unmoved(waiting_threads());
+    } else {
+        // Several mounts are of one server.
+        let answers = now.points.iter().map(|point| lab::mounts::answers(point)).sum();
+        silence.count_unanswered(waiting_threads(), answers);
     }
     let Some(limit) = now.limit_ticks() else { return };
     if silence.ticks < limit {
         return;
     }
     let seconds = silence.ticks * TICK.as_millis() as u64 / 1_000;
-    let why = match &now.point {
-        None => format!(
+    let mut reasons = Vec::new();
+    for point in &now.points {
+        let what = format!("no answer on the mount {} for {seconds} s", point.display());
+        reasons.push(match lab::force_off(point) {
+            Ok(()) => format!(
+                "{what}: it was unmounted by force (hint: is its server up, and do packets of \
+                 full size reach it?)"
+            ),
+            Err(error) => format!("{what}: {error}"),
+        });
+    }
+    if reasons.is_empty() {
+        reasons.push(format!(
             "file I/O has not ended for {seconds} s, and what it waits for is no mount of ours \
              (hint: `umount -f` it, or restart its server)"
-        ),
-        Some(point) => {
-            let what = format!("no answer on the mount {} for {seconds} s", point.display());
-            match lab::force_off(point) {
-                Ok(()) => format!(
-                    "{what}: it was unmounted by force (hint: is its server up, and do packets \
-                     of full size reach it?)"
-                ),
-                Err(error) => format!("{what}: {error}"),
-            }
-        }
-    };
+        ));
+    }
+    let why = reasons.join("; ");
     *shared.hung() = Some(why);
     now.stop.cancel();
     silence.removed_for = Some(0);

@@ -3,7 +3,9 @@
 //! Principal type: [`AppliedSteps`], which only keeps record; [`crate::host_setup`] applies and
 //! undoes steps. What lies on a lost host is forgotten here: its agent undoes it by itself.
 
-use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, LabStep};
+use model::{
+    Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec,
+};
 
 /// A step that is applied, with its outcome.
 pub(crate) struct Applied {
@@ -18,9 +20,29 @@ pub(crate) struct Applied {
 pub(crate) struct AppliedSteps {
     /// The steps that are not undone.
     pub(crate) steps: Vec<Applied>,
+    /// The run that they were last brought in line with.
+    last_run: Option<RunSpec>,
 }
 
 impl AppliedSteps {
+    /// Says whether a trial of a run begins with what is made again, and takes note of the run.
+    pub(crate) fn begins_fresh(&mut self, spec: &RunSpec, fresh: Fresh) -> bool {
+        let is_same = self.last_run.as_ref() == Some(spec);
+        if !is_same {
+            self.last_run = Some(spec.clone());
+        }
+        match fresh {
+            Fresh::Campaign => false,
+            Fresh::Run => !is_same,
+            Fresh::Trial | Fresh::Pass => true,
+        }
+    }
+
+    /// The steps without their outcomes.
+    pub(crate) fn bare(&self) -> Vec<LabStep> {
+        self.steps.iter().map(|applied| applied.step.clone()).collect()
+    }
+
     /// Forgets what is applied to a host, since its agent undoes it.
     pub(crate) fn forget_host(&mut self, host: &str) {
         self.steps.retain(|applied| applied.step.host != host);
@@ -65,4 +87,23 @@ pub(crate) fn on_host(host: &str, mut facts: Vec<Fact>) -> Vec<Fact> {
         host.clone_into(&mut fact.scope);
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Workload;
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_again_depends_on_the_run_before() {
+        let mut steps = AppliedSteps::default();
+        let (one, other) = (RunSpec::null(Workload::Stream), RunSpec::null(Workload::Mixed));
+        assert!(steps.begins_fresh(&one, Fresh::Run));
+        assert!(!steps.begins_fresh(&one, Fresh::Run));
+        assert!(steps.begins_fresh(&other, Fresh::Run));
+        for (fresh, is_due) in [(Fresh::Campaign, false), (Fresh::Trial, true), (Fresh::Pass, true)] {
+            assert_eq!(steps.begins_fresh(&other, fresh), is_due, "{fresh}");
+        }
+    }
 }

@@ -27,8 +27,7 @@ pub(crate) fn bring_to(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
-    let steps: Vec<LabStep> = applied.steps.iter().map(|applied| applied.step.clone()).collect();
-    let (is_kept, is_there) = reusable_steps(&steps, wanted);
+    let (is_kept, is_there) = reusable_steps(&applied.bare(), wanted);
     // On each host the kept steps lie below the others, wherever they stand among the steps of
     // other hosts: moving the others to the end leaves the order of every host as it is.
     let (mut kept, mut outdated) = (Vec::new(), Vec::new());

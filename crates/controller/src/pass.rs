@@ -56,10 +56,8 @@ impl OnePass<'_, '_> {
     ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
         self.group.ask_first(walk, |_| request::prepare(pass))?;
-        if let Some(lab) = spec.lab.as_deref()
-            && (pass.reads() || pass == Pass::GetXattr)
-        {
-            facts.extend(setting_up::before_reading(walk, spec, lab, pass)?);
+        if let Some(lab) = spec.lab.as_deref() {
+            facts.extend(setting_up::before_pass(walk, spec, lab, pass)?);
         }
         if let Some(lab) = &spec.lab {
             watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;

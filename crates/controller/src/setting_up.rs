@@ -4,8 +4,8 @@
 //! be forgotten by remounting, a tail of the applied_steps is undone and applied again.
 
 use fleet::request;
-use lab::{compose, redo_from};
-use model::{Caveat, Fact, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
+use lab::{compose, fresh_from, redo_from};
+use model::{Caveat, Fact, Fresh, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
 use crate::Walk;
 use crate::applied_steps::on_host;
@@ -17,6 +17,7 @@ use crate::host_setup::{bring_to, undo_to};
 /// When a host can't be reached or set up, or a strict run does not get what it requested.
 pub(crate) fn before_trial(
     walk: &mut Walk<'_>,
+    spec: &RunSpec,
     lab: &LabSpec,
     trial: &mut Trial,
 ) -> Result<Vec<Caveat>, String> {
@@ -24,6 +25,10 @@ pub(crate) fn before_trial(
     walk.hosts.reach(lab)?;
     let stop = walk.stop;
     walk.hosts.with_applied_steps(|applied_steps, hosts| {
+        if applied_steps.begins_fresh(spec, lab.fresh) {
+            let kept = fresh_from(&applied_steps.bare());
+            undo_to(applied_steps, hosts, kept)?;
+        }
         bring_to(applied_steps, hosts, &wanted, stop)?;
         trial.facts.extend(applied_steps.facts());
         let differences = applied_steps.differences();
@@ -34,17 +39,29 @@ pub(crate) fn before_trial(
     })
 }
 
+/// Returns the steps before a pass of a trial: those before it reads, and where each pass begins
+/// afresh those by which exports and mounts are made again. The first pass of a trial finds them
+/// so.
+pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalidation {
+    let reads = pass.reads() || pass == Pass::GetXattr;
+    let wanted = if reads { lab.invalidation } else { Invalidation::None };
+    if lab.fresh == Fresh::Pass && spec.passes().first() != Some(&pass) {
+        return wanted.max(Invalidation::ServerRemount);
+    }
+    wanted
+}
+
 /// Sees that what a pass reads comes from where it should, and returns what hosts had in memory.
 ///
 /// # Errors
 /// When a host is lost or can't forget.
-pub(crate) fn before_reading(
+pub(crate) fn before_pass(
     walk: &mut Walk<'_>,
     spec: &RunSpec,
     lab: &LabSpec,
     pass: Pass,
 ) -> Result<Vec<Fact>, String> {
-    let how = lab.invalidation;
+    let how = steps_before(spec, lab, pass);
     if how <= Invalidation::Files {
         // The agent that reads drops them by itself.
         return Ok(Vec::new());
@@ -107,5 +124,28 @@ pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial
             // What went wrong first says more.
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Host, Workload};
+
+    use super::*;
+
+    #[test]
+    fn further_passes_begin_afresh_only_where_each_shall() {
+        let spec = RunSpec::null(Workload::Stream);
+        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        lab.invalidation = Invalidation::Caches;
+        let before = |lab: &LabSpec, pass| steps_before(&spec, lab, pass);
+        assert_eq!(before(&lab, Pass::Write), Invalidation::None);
+        assert_eq!(before(&lab, Pass::Read), Invalidation::Caches);
+        lab.fresh = Fresh::Pass;
+        assert_eq!(before(&lab, Pass::Write), Invalidation::None);
+        assert_eq!(before(&lab, Pass::Rewrite), Invalidation::ServerRemount);
+        assert_eq!(before(&lab, Pass::Read), Invalidation::ServerRemount);
+        lab.invalidation = Invalidation::ServerRestart;
+        assert_eq!(before(&lab, Pass::Read), Invalidation::ServerRestart);
     }
 }

@@ -217,7 +217,7 @@ fn begin_to_end<'s>(
     let TrialOf { spec, is_observed } = run;
     await_lost(walk, spec);
     let caveats = match &spec.lab {
-        Some(lab) => setting_up::before_trial(walk, lab, trial)?,
+        Some(lab) => setting_up::before_trial(walk, spec, lab, trial)?,
         None => Vec::new(),
     };
     let work_name = walk.directory_name(trial.position);

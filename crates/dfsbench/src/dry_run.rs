@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lab::{commands, compose, redo_from, reusable_steps};
+use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
-use model::{Host, Invalidation, LabSpec, LabStep, RunSpec};
+use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
 use plan::{Estimate, Pace, Plan, Rates, estimate_at, estimate_by};
 
 use crate::args::RunArgs;
@@ -161,6 +161,7 @@ fn describe_hosts(plan: &Plan) -> String {
             Ok(steps) => {
                 write_transition(&mut text, &applied, &steps);
                 write_invalidation(&mut text, lab, &steps);
+                write_fresh(&mut text, lab, &steps);
                 applied = steps;
             }
             Err(error) => {
@@ -294,6 +295,18 @@ fn write_invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
             _ => writeln!(text, "  before a pass reads: {how}, the last {again} steps again"),
         },
     };
+}
+
+/// Describes which steps are made again though the next trial wants the same.
+fn write_fresh(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
+    let again = steps.len() - fresh_from(steps);
+    let when = match lab.fresh {
+        Fresh::Campaign => return,
+        Fresh::Run => "before another run than the last",
+        Fresh::Trial => "before each trial",
+        Fresh::Pass => "before each trial, and exports and mounts before each further pass",
+    };
+    let _ = writeln!(text, "  made again {when}: the last {again} steps");
 }
 
 fn describe_changes(plan: &Plan, changes: usize) -> String {

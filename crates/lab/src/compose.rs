@@ -6,9 +6,7 @@
 //! [`redo_from`]: that is why the kernel's server starts before the file system is mounted, but not
 //! before memory is, which a remount would empty.
 
-use std::path::PathBuf;
-
-use model::lab::{MOUNT_POINT, NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
+use model::lab::{NFS_PORT, OWN_PORT, TUNNEL_MOUNT_PORT, TUNNEL_PORT, bracketed};
 use model::soak::FaultKind;
 use model::{
     Action, DataPath, Device, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Peer,
@@ -49,6 +47,9 @@ pub enum ComposeError {
     /// It isn't known how other hosts reach this one.
     #[error("host `{0}` has no address for the other hosts: give its `address`")]
     NoAddress(String),
+    /// Only the kernel's server is given several directories.
+    #[error("{0} serves one directory only, and there are {1}: server_kind knfsd serves several")]
+    OneExport(ServerKind, usize),
     /// The options are those of exports(5).
     #[error("`export_options` are those of the kernel's server, and {0} knows none of them")]
     NoExportOptions(ServerKind),
@@ -65,19 +66,19 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mut steps = Vec::new();
     tune(spec, &mut steps)?;
     let mut actions = Vec::new();
-    let device = prepare_devices(spec, &mut actions)?;
-    let mount = mount(spec, device);
+    let devices = prepare_devices(spec, &mut actions)?;
+    let mounts = mounts(spec, devices);
     let serves = spec.is_served();
     let has_nfsd = serves && spec.serving.kind == ServerKind::Knfsd;
     let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
     // A restart of the server redoes all from its start on. A file system on devices is remounted
     // by that, as it shall be; one in memory would be empty, and so is mounted before.
     if spec.storage.file_system == FileSystem::Tmpfs {
-        actions.extend(mount);
+        actions.extend(mounts);
         actions.extend(nfsd);
     } else {
         actions.extend(nfsd);
-        actions.extend(mount);
+        actions.extend(mounts);
     }
     if serves {
         actions.extend(serve(spec)?);
@@ -120,6 +121,20 @@ pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
         }
     }
     steps.len()
+}
+
+/// Returns the first of the applied steps that is undone so that file systems, exports and mounts
+/// are made again, see [`model::Fresh`]; arrays and mappings below them are kept.
+pub fn fresh_from(steps: &[LabStep]) -> usize {
+    let is_made_again = |step: &LabStep| match &step.action {
+        // Servers of ours that hold the export themselves: they are started with it.
+        Action::Ganesha(_) | Action::Unfs3(_) | Action::OwnServer(_) => true,
+        action => matches!(
+            layer(action),
+            Layer::FileSystem | Layer::Storage | Layer::Memory | Layer::Export | Layer::Client
+        ),
+    };
+    steps.iter().position(is_made_again).unwrap_or(steps.len())
 }
 
 fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
@@ -256,19 +271,19 @@ fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
     }
 }
 
-/// Adds the actions that make what the file system lies on, and the file system; returns its
-/// device, `None` where there is none.
+/// Adds the actions that make what file systems lie on, and the file systems; returns the device of
+/// each, none where there is none.
 ///
 /// Each layer is made of the one below: loop devices of files, an array of devices, a mapping of
 /// the array. Undone in reverse, none is taken apart while another holds it.
 fn prepare_devices(
     spec: &LabSpec,
     actions: &mut Vec<Action>,
-) -> Result<Option<Device>, ComposeError> {
+) -> Result<Vec<Device>, ComposeError> {
     let storage = &spec.storage;
     let file_system = storage.file_system;
     if !storage.is_formatted() || !spec.has_storage() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let mut devices = Vec::new();
     for path in storage.used() {
@@ -282,20 +297,31 @@ fn prepare_devices(
     }
     if storage.raid != Raid::None {
         check_device_count(storage.raid, devices.len())?;
-        let (name, level) = (NAME.to_owned(), storage.raid);
-        actions.push(Action::Raid(action::Raid { name: name.clone(), level, devices }));
+        let (name, level, chunk_bytes) = (NAME.to_owned(), storage.raid, storage.chunk_bytes);
+        let raid = action::Raid { name: name.clone(), level, chunk_bytes, devices };
+        actions.push(Action::Raid(raid));
         devices = vec![Device::Array(name)];
     }
-    let Some(mut device) = devices.into_iter().next() else {
+    if devices.is_empty() {
         return Err(ComposeError::NoDevice(file_system));
-    };
-    if storage.crypt {
-        actions.push(Action::Crypt(action::Crypt { name: NAME.to_owned(), device }));
-        device = Device::Mapped(NAME.to_owned());
     }
-    let options = storage.format_options.clone();
-    actions.push(Action::Format(action::Format { device: device.clone(), file_system, options }));
-    Ok(Some(device))
+    if storage.crypt {
+        for (index, device) in devices.iter_mut().enumerate() {
+            let name = if index == 0 { NAME.to_owned() } else { format!("{NAME}-{}", index + 1) };
+            let below = std::mem::replace(device, Device::Mapped(name.clone()));
+            actions.push(Action::Crypt(action::Crypt {
+                name,
+                device: below,
+                cipher: storage.cipher.clone(),
+                key_bits: storage.key_bits,
+            }));
+        }
+    }
+    for device in &devices {
+        let (device, options) = (device.clone(), storage.format_options.clone());
+        actions.push(Action::Format(action::Format { device, file_system, options }));
+    }
+    Ok(devices)
 }
 
 /// Checks that an array has enough devices. **Source:** md(4).
@@ -312,24 +338,25 @@ const fn check_device_count(level: Raid, given: usize) -> Result<(), ComposeErro
     Ok(())
 }
 
-fn mount(spec: &LabSpec, device: Option<Device>) -> Option<Action> {
+/// Mounts each file system at a place of its own, or memory.
+fn mounts(spec: &LabSpec, devices: Vec<Device>) -> Vec<Action> {
     let storage = &spec.storage;
-    let mut options = storage.mount_options.clone();
     let file_system = storage.file_system;
-    match file_system {
-        _ if !spec.has_storage() => return None,
-        FileSystem::Existing => return None,
-        FileSystem::Tmpfs if storage.size_bytes != 0 => {
-            options.push(format!("size={}", storage.size_bytes));
-        }
-        _ => {}
+    if !spec.has_storage() || file_system == FileSystem::Existing {
+        return Vec::new();
     }
-    Some(Action::Mount(action::Mount {
-        device,
-        file_system,
-        point: storage.place().to_owned(),
-        options,
-    }))
+    let mut options = storage.mount_options.clone();
+    if file_system == FileSystem::Tmpfs && storage.size_bytes != 0 {
+        options.push(format!("size={}", storage.size_bytes));
+    }
+    let mut devices = devices.into_iter();
+    let mut mounts = Vec::new();
+    for point in storage.places() {
+        // Memory has no device.
+        let (device, options) = (devices.next(), options.clone());
+        mounts.push(Action::Mount(action::Mount { device, file_system, point, options }));
+    }
+    mounts
 }
 
 fn nfsd(spec: &LabSpec) -> Action {
@@ -342,33 +369,42 @@ fn nfsd(spec: &LabSpec) -> Action {
     })
 }
 
-/// Exports the directory, by the kernel's server or one of its own.
-fn serve(spec: &LabSpec) -> Result<Option<Action>, ComposeError> {
+/// Exports each directory, by the kernel's server, or one by a server of its own.
+fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
     let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
-    let exports = matches!(serving.kind, ServerKind::Knfsd | ServerKind::Running);
-    if !exports && !serving.export_options.is_empty() {
+    let takes_options = matches!(serving.kind, ServerKind::Knfsd | ServerKind::Running);
+    if !takes_options && !serving.export_options.is_empty() {
         return Err(ComposeError::NoExportOptions(serving.kind));
     }
+    let exports = spec.exports();
+    if !takes_options && exports.len() > 1 {
+        return Err(ComposeError::OneExport(serving.kind, exports.len()));
+    }
     Ok(match serving.kind {
-        ServerKind::Running => None,
+        ServerKind::Running => Vec::new(),
         ServerKind::Ganesha => {
             let versions = serving.versions.clone();
-            Some(Action::Ganesha(action::Ganesha { directory, threads: serving.threads, versions }))
+            let threads = serving.threads;
+            vec![Action::Ganesha(action::Ganesha { directory, threads, versions })]
         }
         ServerKind::Unfs3 => {
-            Some(Action::Unfs3(action::Unfs3 { directory, clients: clients(spec)? }))
+            vec![Action::Unfs3(action::Unfs3 { directory, clients: clients(spec)? })]
         }
         ServerKind::Own => {
             let memory_bytes = spec.storage.size_bytes;
-            Some(Action::OwnServer(action::OwnServer {
+            vec![Action::OwnServer(action::OwnServer {
                 clients: clients(spec)?,
                 memory_bytes,
                 udp: serving.udp,
-            }))
+            })]
         }
         ServerKind::Knfsd => {
-            let options = export_options(spec);
-            Some(Action::Export(action::Export { directory, clients: clients(spec)?, options }))
+            let mut actions = Vec::with_capacity(exports.len());
+            for directory in exports {
+                let (clients, options) = (clients(spec)?, export_options(spec));
+                actions.push(Action::Export(action::Export { directory, clients, options }));
+            }
+            actions
         }
     })
 }
@@ -458,16 +494,20 @@ fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeEr
         DataPath::Network => address_of(&spec.server)?,
         _ => LOOPBACK.to_owned(),
     };
-    let source = format!("{}:{}", bracketed(&address), spec.export().display());
-    let point = PathBuf::from(MOUNT_POINT);
-    for client in spec.clients() {
-        let (source, point, options) = (source.clone(), point.clone(), options.clone());
-        steps.push(step(client, Action::NfsMount(action::NfsMount { source, point, options })));
+    let points = spec.mount_points();
+    for (export, point) in std::iter::zip(spec.exports(), &points) {
+        let source = format!("{}:{}", bracketed(&address), export.display());
+        for client in spec.clients() {
+            let (source, point, options) = (source.clone(), point.clone(), options.clone());
+            steps.push(step(client, Action::NfsMount(action::NfsMount { source, point, options })));
+        }
     }
     if let Some(kib) = mounting.read_ahead_kib {
-        for client in spec.clients() {
-            let point = point.clone();
-            steps.push(step(client, Action::ReadAhead(action::ReadAhead { point, kib })));
+        for point in points {
+            for client in spec.clients() {
+                let point = point.clone();
+                steps.push(step(client, Action::ReadAhead(action::ReadAhead { point, kib })));
+            }
         }
     }
     Ok(())

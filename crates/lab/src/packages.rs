@@ -5,7 +5,7 @@
 
 use crate::error::LabError;
 
-const PACKAGES: [(&str, &str); 32] = [
+const PACKAGES: [(&str, &str); 34] = [
     ("blkid", "util-linux"),
     ("blockdev", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
@@ -19,6 +19,8 @@ const PACKAGES: [(&str, &str); 32] = [
     ("mdadm", "mdadm"),
     ("mkdir", "coreutils"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext2", "e2fsprogs"),
+    ("mkfs.ext3", "e2fsprogs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
     ("modprobe", "kmod"),

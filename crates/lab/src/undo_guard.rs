@@ -37,7 +37,7 @@ pub fn check(undo: &Undo) -> Result<(), LabError> {
             if file_system == "nfsd" && point == Path::new(NFSD_FOLDER) {
                 return Ok(());
             }
-            let known = ["ext4", "xfs", "btrfs", "tmpfs", "nfs"];
+            let known = ["ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "nfs"];
             if !known.contains(&file_system.as_str()) {
                 return Err(refuse(point, "dfsbench mounts no such file system"));
             }

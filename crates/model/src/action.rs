@@ -98,6 +98,9 @@ pub struct Raid {
     pub name: String,
     /// Level of the array.
     pub level: RaidLevel,
+    /// Bytes of a chunk; `None` is what mdadm chooses.
+    #[serde(default)]
+    pub chunk_bytes: Option<u32>,
     /// Devices of the array.
     pub devices: Vec<Device>,
 }
@@ -109,6 +112,12 @@ pub struct Crypt {
     pub name: String,
     /// The encrypted device.
     pub device: Device,
+    /// Its cipher; `None` is the usual one.
+    #[serde(default)]
+    pub cipher: Option<String>,
+    /// Bits of its key; `None` is the usual number.
+    #[serde(default)]
+    pub key_bits: Option<u32>,
 }
 
 /// Makes a file system. What is on the device is lost.

@@ -157,6 +157,10 @@ words! {
     FileSystem {
         /// The file system ext4.
         Ext4 = "ext4",
+        /// The file system ext3: ext2 with a journal.
+        Ext3 = "ext3",
+        /// The file system ext2, without a journal.
+        Ext2 = "ext2",
         /// The file system XFS.
         Xfs = "xfs",
         /// The file system Btrfs.
@@ -205,6 +209,23 @@ words! {
     }
 }
 
+words! {
+    /// When file systems, exports and mounts are made again though nothing of them has changed;
+    /// each includes those before it.
+    #[derive(Default)]
+    Fresh {
+        /// Never: they are kept as long as they are as wanted.
+        #[default]
+        Campaign = "campaign",
+        /// Before another run than the last.
+        Run = "run",
+        /// Before each trial.
+        Trial = "trial",
+        /// And before each further pass of a trial exports and mounts, since it needs the files.
+        Pass = "pass",
+    }
+}
+
 /// Layers that the server keeps files on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Storage {
@@ -228,6 +249,21 @@ pub struct Storage {
     pub size_bytes: u64,
     /// Path of a directory that exists already on the server.
     pub directory: PathBuf,
+    /// Directories beside it, each exported and mounted on its own.
+    #[serde(default)]
+    pub more_directories: Vec<PathBuf>,
+    /// Each device has a file system of its own, and all of them are exported and mounted.
+    #[serde(default)]
+    pub is_spread: bool,
+    /// Bytes of a chunk of the array; `None` is what mdadm chooses.
+    #[serde(default)]
+    pub chunk_bytes: Option<u32>,
+    /// Cipher of dm-crypt, such as `aes-xts-plain64`; `None` is that.
+    #[serde(default)]
+    pub cipher: Option<String>,
+    /// Bits of its key; `None` is 512.
+    #[serde(default)]
+    pub key_bits: Option<u32>,
 }
 
 impl Default for Storage {
@@ -243,6 +279,11 @@ impl Default for Storage {
             mount_options: Vec::new(),
             size_bytes: 0,
             directory: PathBuf::new(),
+            more_directories: Vec::new(),
+            is_spread: false,
+            chunk_bytes: None,
+            cipher: None,
+            key_bits: None,
         }
     }
 }
@@ -250,13 +291,14 @@ impl Default for Storage {
 impl Storage {
     /// Says whether a file system is made on devices.
     pub const fn is_formatted(&self) -> bool {
-        matches!(self.file_system, FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Btrfs)
+        !matches!(self.file_system, FileSystem::Tmpfs | FileSystem::Existing)
     }
 
     /// The devices, or files of loop devices, that are formatted.
     pub fn used(&self) -> &[PathBuf] {
         match (self.is_formatted(), self.raid) {
             (false, _) => &[],
+            (true, Raid::None) if self.is_spread => &self.devices,
             // Without raid there is nothing to combine further devices by; they are left alone, and
             // what is on them is safe.
             (true, Raid::None) => &self.devices[..self.devices.len().min(1)],
@@ -264,13 +306,33 @@ impl Storage {
         }
     }
 
-    /// Returns the directory that is exported, as the server sees it.
+    /// Returns the directory that is exported, as the server sees it; of several the first.
     pub fn place(&self) -> &Path {
         match self.file_system {
             FileSystem::Existing => &self.directory,
             _ => Path::new(STORAGE_POINT),
         }
     }
+
+    /// Returns all directories that are exported: one of each file system.
+    pub fn places(&self) -> Vec<PathBuf> {
+        if self.file_system == FileSystem::Existing {
+            let mut places = vec![self.directory.clone()];
+            places.extend_from_slice(&self.more_directories);
+            return places;
+        }
+        let count = if self.raid == Raid::None { self.used().len() } else { 1 };
+        numbered(STORAGE_POINT, count.max(1))
+    }
+}
+
+/// Returns so many names, the first without a number: `mount`, `mount-2`.
+fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
+    let mut names = vec![PathBuf::from(first)];
+    for number in 2..=count {
+        names.push(PathBuf::from(format!("{first}-{number}")));
+    }
+    names
 }
 
 /// How it is served.
@@ -402,6 +464,9 @@ pub struct LabSpec {
     pub tuning: Tuning,
     /// Steps before a pass reads.
     pub invalidation: Invalidation,
+    /// When file systems, exports and mounts are made again.
+    #[serde(default)]
+    pub fresh: Fresh,
     /// A setting that is not effective fails the run, and is not a mere caveat.
     pub strict: bool,
 }
@@ -421,6 +486,7 @@ impl LabSpec {
             tunnelling: Tunnelling::default(),
             tuning: Tuning::default(),
             invalidation: Invalidation::None,
+            fresh: Fresh::Campaign,
             strict: false,
         }
     }
@@ -463,9 +529,19 @@ impl LabSpec {
         !self.is_served() || self.serving.kind != ServerKind::Own
     }
 
-    /// Returns the path of the export that clients mount.
+    /// Returns the path of the export that clients mount; of several the first.
     pub fn export(&self) -> &Path {
         if self.has_storage() { self.storage.place() } else { Path::new(OWN_EXPORT) }
+    }
+
+    /// Returns the paths of all exports that clients mount.
+    pub fn exports(&self) -> Vec<PathBuf> {
+        if self.has_storage() { self.storage.places() } else { vec![PathBuf::from(OWN_EXPORT)] }
+    }
+
+    /// Returns where a client mounts each of the exports.
+    pub fn mount_points(&self) -> Vec<PathBuf> {
+        numbered(MOUNT_POINT, self.exports().len())
     }
 
     /// Ports of NFS and of MOUNT as clients reach them; `None` where they are the usual ones.

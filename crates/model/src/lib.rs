@@ -51,7 +51,7 @@ pub use fact::Fact;
 pub use histogram::Histogram;
 pub use impossible::Impossible;
 pub use lab::{
-    DataPath, FileSystem, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Mounting, Protocol, Raid, ServerKind,
     Serving, Storage, Tuning, Tunnelling,
 };
 pub use nfs::{

@@ -18,8 +18,9 @@ use thiserror::Error;
 pub use mkfs::{MkfsOption, parse_mkfs_options};
 pub use mount::{check_export_options, check_mount_options, check_nfs_options};
 pub use names::{
-    check_address, check_clients, check_congestion, check_interface, check_object_name, check_path,
-    check_quotable_path, check_ssh_destination, check_sysctl, check_tunnel_cipher,
+    check_address, check_clients, check_congestion, check_crypt_cipher, check_interface,
+    check_object_name, check_path, check_quotable_path, check_ssh_destination, check_sysctl,
+    check_tunnel_cipher,
 };
 
 /// Longest text that is quoted in an error, in characters.

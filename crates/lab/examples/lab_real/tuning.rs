@@ -106,6 +106,7 @@ fn what_the_host_cannot_do_is_one_clear_error() {
         let raid = Action::Raid(action::Raid {
             name: "dfsbench".to_owned(),
             level: model::Raid::Raid0,
+            chunk_bytes: None,
             devices,
         });
         let error = lab.apply(&raid).unwrap_err().to_string();

@@ -85,9 +85,21 @@ mod tests {
             Action::Raid(action::Raid {
                 name: text.into(),
                 level: Raid::Raid0,
+                chunk_bytes: None,
                 devices: vec![node.clone()],
             }),
-            Action::Crypt(action::Crypt { name: text.into(), device: node.clone() }),
+            Action::Crypt(action::Crypt {
+                name: text.into(),
+                device: node.clone(),
+                cipher: None,
+                key_bits: None,
+            }),
+            Action::Crypt(action::Crypt {
+                name: "dfsbench".into(),
+                device: node.clone(),
+                cipher: Some(text.into()),
+                key_bits: None,
+            }),
             Action::Format(action::Format {
                 device: node.clone(),
                 file_system,

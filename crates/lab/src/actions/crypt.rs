@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::action::Crypt;
-use model::options::check_object_name;
+use model::options::{check_crypt_cipher, check_object_name};
 use model::{Device, EffectiveSettings};
 
 use super::LabAction;
@@ -20,28 +20,21 @@ use crate::undo::Undo;
 /// known to the kernel alone.
 //
 // A type with a header (luks2) would derive its key from a passphrase, on purpose slowly, and leave
-// a signature to wipe. The cipher, and so what is measured, is luks2's default; XTS takes two keys
-// of 256 bits.
-const OPEN_PLAIN: [&str; 12] = [
-    "cryptsetup",
-    "open",
-    "--type",
-    "plain",
-    "--cipher",
-    "aes-xts-plain64",
-    "--key-size",
-    "512",
-    "--key-file",
-    "/dev/urandom",
-    "--batch-mode",
-    "--",
-];
+// a signature to wipe.
+const OPEN_PLAIN: [&str; 4] = ["cryptsetup", "open", "--type", "plain"];
+/// The usual cipher, and so what is measured, is luks2's default.
+const CIPHER: &str = "aes-xts-plain64";
+/// Bits of its key: XTS takes two keys of 256 bits.
+const KEY_BITS: u32 = 512;
 
 impl LabAction for Crypt {
     type Facts = Devices;
 
     fn accept(&self) -> Result<(), LabError> {
         accept("mapping", check_object_name(&self.name))?;
+        if let Some(cipher) = &self.cipher {
+            accept("crypt_cipher", check_crypt_cipher(cipher))?;
+        }
         check_device(&self.device)
     }
 
@@ -55,6 +48,10 @@ impl LabAction for Crypt {
 
     fn steps(&self, facts: &Devices) -> Vec<Step> {
         let mut argv = OPEN_PLAIN.map(str::to_owned).to_vec();
+        let cipher = self.cipher.as_deref().unwrap_or(CIPHER);
+        let key_bits = self.key_bits.unwrap_or(KEY_BITS).to_string();
+        argv.extend(["--cipher", cipher, "--key-size", &key_bits].map(str::to_owned));
+        argv.extend(["--key-file", "/dev/urandom", "--batch-mode", "--"].map(str::to_owned));
         argv.extend([facts.first_node(), self.name.clone()]);
         vec![Step::run(["modprobe", "dm-crypt"]), Step::overwrite(argv, facts.overwritten.clone())]
     }
@@ -80,5 +77,25 @@ impl LabAction for Crypt {
         let requested = format!("CRYPT-PLAIN-{}", self.name);
         findings.compare("mapping", &requested, &text, &path.display().to_string());
         Ok(findings.done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(cipher: Option<&str>, key_bits: Option<u32>) -> String {
+        let (name, device) = ("dfsbench".to_owned(), Device::Node("/dev/vdb".into()));
+        let crypt = Crypt { name, device, cipher: cipher.map(str::to_owned), key_bits };
+        crypt.steps(&crypt.assume())[1].to_string()
+    }
+
+    #[test]
+    fn a_mapping_gets_the_cipher_and_the_key_that_were_requested() {
+        let rest = "--key-file /dev/urandom --batch-mode -- /dev/vdb dfsbench";
+        let usual = "cryptsetup open --type plain --cipher aes-xts-plain64 --key-size 512";
+        assert_eq!(open(None, None), format!("{usual} {rest}"));
+        let other = "cryptsetup open --type plain --cipher aes-cbc-essiv:sha256 --key-size 256";
+        assert_eq!(open(Some("aes-cbc-essiv:sha256"), Some(256)), format!("{other} {rest}"));
     }
 }

@@ -7,9 +7,9 @@ use model::action::Format;
 use model::options::{MkfsOption, parse_mkfs_options};
 use model::{EffectiveSettings, FileSystem};
 
-use super::LabAction;
 use super::accept::{accept, check_device};
 use super::storage::Devices;
+use super::{LabAction, Layer};
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::findings::Findings;
@@ -45,6 +45,8 @@ impl LabAction for Format {
     fn steps(&self, facts: &FormatFacts) -> Vec<Step> {
         let program = match self.file_system {
             FileSystem::Ext4 => "mkfs.ext4",
+            FileSystem::Ext3 => "mkfs.ext3",
+            FileSystem::Ext2 => "mkfs.ext2",
             FileSystem::Xfs => "mkfs.xfs",
             FileSystem::Btrfs => "mkfs.btrfs",
             FileSystem::Tmpfs | FileSystem::Existing => return Vec::new(),
@@ -77,6 +79,10 @@ impl LabAction for Format {
         Ok(undo)
     }
 
+    fn layer(&self) -> Layer {
+        Layer::FileSystem
+    }
+
     fn check(&self, facts: &FormatFacts) -> Result<EffectiveSettings, LabError> {
         let mut findings = Findings::new("server");
         for node in &facts.devices.nodes {
@@ -99,7 +105,7 @@ fn new_uuid() -> String {
 /// while something is measured: of several `-E` mkfs.ext4 uses the last alone. Of two suboptions
 /// of one name the last counts, so that the plan's wins.
 fn merge_extended(file_system: FileSystem, options: Vec<MkfsOption>) -> Vec<MkfsOption> {
-    if file_system != FileSystem::Ext4 {
+    if matches!(file_system, FileSystem::Xfs | FileSystem::Btrfs) {
         return options;
     }
     let mut extended = "lazy_itable_init=0,lazy_journal_init=0".to_owned();
@@ -140,6 +146,8 @@ mod tests {
         let expected = "mkfs.ext4 -q -U u -E lazy_itable_init=0,lazy_journal_init=0,stride=16 -b \
                         4096 -- /dev/vdb";
         assert_eq!(shown, expected);
+        assert!(step(FileSystem::Ext2, "").to_string().starts_with("mkfs.ext2 -q -U u -E lazy_"));
+        assert!(step(FileSystem::Ext3, "-b 1024").to_string().starts_with("mkfs.ext3 -q -U u -E"));
         assert!(step(FileSystem::Xfs, "-d su=64k,sw=4").to_string().ends_with(" -- /dev/vdb"));
         // A text that wasn't checked before becomes no argument either.
         let refused = step(FileSystem::Btrfs, "-f /dev/loop4");

@@ -47,6 +47,8 @@ mod unfs3;
 pub enum Layer {
     /// A setting, a device or a service that is never redone to invalidate caches.
     Base,
+    /// A file system that is made anew where runs ask for that; never to invalidate caches.
+    FileSystem,
     /// The mount of a file system that the server keeps files on.
     Storage,
     /// The same in memory, which a remount would empty.

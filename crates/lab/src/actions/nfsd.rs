@@ -12,6 +12,7 @@ use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
 use crate::commands::{RunAs, Runner, find};
 use crate::error::LabError;
+use crate::facts;
 use crate::findings::Findings;
 use crate::host::grace;
 use crate::host::nfsd::{self, Host, MOUNT_PORT, ServerSettings, State, TransportWords, file};

@@ -42,6 +42,10 @@ impl LabAction for Raid {
             ["mdadm", "--create", &format!("/dev/md/{name}"), "--run"].map(str::to_owned).to_vec();
         argv.extend(["--quiet".to_owned(), format!("--name={name}"), "--metadata=1.2".to_owned()]);
         argv.push(format!("--level={}", self.level.name()));
+        if let Some(bytes) = self.chunk_bytes {
+            // In KiB, where nothing else is said.
+            argv.push(format!("--chunk={}", bytes / 1024));
+        }
         // The members of a level without redundancy have nothing to agree on.
         if self.level != RaidLevel::Raid0 {
             argv.push("--assume-clean".to_owned());
@@ -91,6 +95,30 @@ impl LabAction for Raid {
                 findings.compare(name, requested, &found, &path.display().to_string());
             }
         }
+        if let Some(bytes) = self.chunk_bytes {
+            let path = folder.join("chunk_size");
+            let found = fs::read_to_string(&path).unwrap_or_default();
+            let source = path.display().to_string();
+            findings.compare("array chunk in bytes", &bytes.to_string(), &found, &source);
+        }
         Ok(findings.done())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(chunk_bytes: Option<u32>) -> String {
+        let devices = ["/dev/vdb", "/dev/vdc", "/dev/vdd"].map(|node| Device::Node(node.into()));
+        let (name, level) = ("dfsbench".to_owned(), RaidLevel::Raid5);
+        let raid = Raid { name, level, chunk_bytes, devices: devices.to_vec() };
+        raid.steps(&raid.assume())[1].to_string()
+    }
+
+    #[test]
+    fn an_array_gets_the_chunk_that_was_requested() {
+        assert!(create(Some(64 << 10)).contains(" --level=5 --chunk=64 --assume-clean "));
+        assert!(!create(None).contains("--chunk"));
     }
 }

@@ -222,3 +222,79 @@ fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
     });
     assert_eq!(requested, "ro,root_squash,secure,async,subtree_check");
 }
+
+#[test]
+fn several_disks_are_formatted_exported_and_mounted_each_on_its_own() {
+    let mut spec = spec();
+    spec.storage.devices = vec!["/dev/vdb".into(), "/dev/vdc".into()];
+    // Without being spread over them the second is left alone.
+    assert!(!shape(&spec).contains(&"server Crypt".to_owned()));
+    assert_eq!(spec.mount_points().len(), 1);
+    (spec.storage.is_spread, spec.storage.crypt) = (true, true);
+    let expected = [
+        "server Crypt",
+        "server Crypt",
+        "server Format",
+        "server Format",
+        "server Nfsd",
+        "server Mount",
+        "server Mount",
+        "server Export",
+        "server Export",
+        "client NfsMount",
+        "client NfsMount",
+        "client ReadAhead",
+        "client ReadAhead",
+    ];
+    assert_eq!(shape(&spec), expected);
+    let sources = compose(&spec).unwrap().into_iter().filter_map(|step| match step.action {
+        Action::NfsMount(mount) => Some(format!("{} {}", mount.source, mount.point.display())),
+        _ => None,
+    });
+    assert_eq!(
+        sources.collect::<Vec<_>>(),
+        [
+            "10.0.0.1:/run/dfsbench/storage /run/dfsbench/mount",
+            "10.0.0.1:/run/dfsbench/storage-2 /run/dfsbench/mount-2"
+        ]
+    );
+    let steps = compose(&spec).unwrap();
+    assert_eq!(shape(&spec)[redo_from(&steps, Invalidation::ServerRemount)], "server Mount");
+    spec.serving.kind = ServerKind::Ganesha;
+    assert_eq!(compose(&spec), Err(ComposeError::OneExport(ServerKind::Ganesha, 2)));
+}
+
+#[test]
+fn several_directories_of_the_server_are_exported_and_mounted() {
+    let mut spec = spec();
+    let (directory, more) = ("/srv/1".into(), vec!["/srv/2".into()]);
+    let file_system = FileSystem::Existing;
+    spec.storage =
+        Storage { directory, more_directories: more, file_system, ..Storage::default() };
+    spec.mounting.read_ahead_kib = None;
+    let expected = [
+        "server Nfsd",
+        "server Export",
+        "server Export",
+        "client NfsMount",
+        "client NfsMount",
+    ];
+    assert_eq!(shape(&spec), expected);
+}
+
+#[test]
+fn what_is_made_again_keeps_arrays_and_mappings() {
+    let mut spec = spec();
+    spec.tuning.mtu_bytes = Some(9_000);
+    spec.storage.crypt = true;
+    let first = |spec: &LabSpec| shape(spec)[fresh_from(&compose(spec).unwrap())].clone();
+    assert_eq!(first(&spec), "server Format");
+    // A directory that exists is exported and mounted again.
+    spec.storage.file_system = FileSystem::Existing;
+    assert_eq!(first(&spec), "server Export");
+    spec.storage.file_system = FileSystem::Tmpfs;
+    assert_eq!(first(&spec), "server Mount");
+    spec.serving.kind = ServerKind::Own;
+    assert_eq!(first(&spec), "server OwnServer");
+    assert_eq!(fresh_from(&[]), 0);
+}

@@ -200,7 +200,8 @@ pub fn parse_mkfs_options(
     words: &[String],
 ) -> Result<Vec<MkfsOption>, OptionError> {
     let table = match file_system {
-        FileSystem::Ext4 => &EXT4,
+        // One program makes all three.
+        FileSystem::Ext4 | FileSystem::Ext3 | FileSystem::Ext2 => &EXT4,
         FileSystem::Xfs => &XFS,
         FileSystem::Btrfs => &BTRFS,
         FileSystem::Tmpfs | FileSystem::Existing => {

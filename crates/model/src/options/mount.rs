@@ -183,7 +183,8 @@ const EXPORT: Table = Table {
 /// Where one isn't in the list of that file system, or its value has another form.
 pub fn check_mount_options(file_system: FileSystem, options: &[String]) -> Result<(), OptionError> {
     let table = match file_system {
-        FileSystem::Ext4 => &EXT4,
+        // Kernels of today mount all three with one module, which refuses what one of them lacks.
+        FileSystem::Ext4 | FileSystem::Ext3 | FileSystem::Ext2 => &EXT4,
         FileSystem::Xfs => &XFS,
         FileSystem::Btrfs => &BTRFS,
         FileSystem::Tmpfs => &TMPFS,

@@ -191,6 +191,18 @@ pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
+/// Checks the cipher of a mapping, as dm-crypt names it: cipher, mode and initial vector.
+///
+/// # Errors
+/// Where cryptsetup could take it for something else.
+pub fn check_crypt_cipher(name: &str) -> Result<(), OptionError> {
+    if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "_-:") {
+        let what = format!("`{}` is no name of a cipher", shorten(name));
+        return Err(OptionError::new(what, "such as `aes-xts-plain64`, see cryptsetup(8)"));
+    }
+    Ok(())
+}
+
 /// Checks the name of a congestion control.
 ///
 /// # Errors

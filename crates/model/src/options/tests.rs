@@ -203,6 +203,7 @@ fn names_and_paths_are_of_one_word_and_whole() {
         assert!(check_interface(text).is_err(), "{text:?}");
         assert!(check_object_name(text).is_err(), "{text:?}");
         assert!(check_tunnel_cipher(text).is_err(), "{text:?}");
+        assert!(check_crypt_cipher(text).is_err(), "{text:?}");
         assert!(check_congestion(text).is_err(), "{text:?}");
         assert!(check_clients(text).is_err(), "{text:?}");
     }
@@ -273,6 +274,7 @@ proptest! {
         let passed = check_ssh_destination(&text).is_ok()
             || check_interface(&text).is_ok()
             || check_object_name(&text).is_ok()
+            || check_crypt_cipher(&text).is_ok()
             || check_tunnel_cipher(&text).is_ok();
         let is_plain = !text.contains(['/', ' ', ',', '\'', '"', '`', '$', '\n', '\0', '=']);
         prop_assert!(!passed || (is_plain && !text.starts_with('-')));

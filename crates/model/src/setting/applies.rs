@@ -3,7 +3,7 @@
 //! The rows of the table name these functions, so each reads as a sentence there: a setting
 //! applies `when(leaves_server)`. They see a run whose earlier settings are known.
 
-use crate::lab::{DataPath, FileSystem, LabSpec, ServerKind};
+use crate::lab::{DataPath, FileSystem, LabSpec, Raid, ServerKind};
 use crate::nfs::{NfsVersion, Proto};
 use crate::pass::Pass;
 use crate::spec::RunSpec;
@@ -112,6 +112,15 @@ pub(super) fn has_storage(run: &RunSpec) -> bool {
 
 pub(super) fn is_formatted(run: &RunSpec) -> bool {
     is_lab(run, |lab| lab.has_storage() && lab.storage.is_formatted())
+}
+
+/// A mirror has no chunks.
+pub(super) fn has_chunks(run: &RunSpec) -> bool {
+    is_formatted(run) && is_lab(run, |lab| !matches!(lab.storage.raid, Raid::None | Raid::Raid1))
+}
+
+pub(super) fn is_encrypted(run: &RunSpec) -> bool {
+    is_formatted(run) && is_lab(run, |lab| lab.storage.crypt)
 }
 
 pub(super) fn is_new_file_system(run: &RunSpec) -> bool {

@@ -5,7 +5,7 @@
 //! their fields, because a run has only one of them.
 
 use super::Value;
-use crate::lab::{DataPath, FileSystem, Host, Invalidation, LabSpec, Raid, ServerKind};
+use crate::lab::{DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind};
 use crate::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::pass::Pass;
 use crate::spec::{Durability, RunSpec};
@@ -206,6 +206,6 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals DataPath Durability FileSystem Fill Invalidation NfsVersion Proto Raid ServerKind
+    Arrivals DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto Raid ServerKind
     Sharing Stable UdpWindow XprtSec
 }

@@ -13,7 +13,7 @@ use super::applies::*;
 use super::field::{Place, lab, nfs, run};
 use super::row::Stated::{Flag, Number, Text, Word};
 use super::row::*;
-use crate::lab::{DataPath, FileSystem, Invalidation, Raid, ServerKind};
+use crate::lab::{DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind};
 use crate::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 use crate::spec::Durability;
 use crate::work::{Arrivals, Fill, Sharing};
@@ -91,11 +91,23 @@ settings! {
     FileSystem => word("file_system", lab!(storage.file_system), FileSystem::NAMES)
         .default_rule("existing with a directory, ext4 with devices, else tmpfs")
         .when(has_storage).always_shown();
-    /// How the devices are combined (md). Only for ext4, xfs and btrfs.
+    /// How the devices are combined (md). Only for file systems on devices.
     Raid => word("raid", lab!(storage.raid), Raid::NAMES).when(is_formatted);
-    /// Encrypt the device with a key that is thrown away (dm-crypt). Only for ext4, xfs and btrfs.
+    /// Chunk of the array: what is on one device before the next one's begins. Only for raid 0, 5,
+    /// 6 and 10.
+    // md(4): a multiple of 4 KiB.
+    RaidChunk => size("raid_chunk", lab!(storage.chunk_bytes))
+        .range(4 * KIB, 64 * MIB, "beyond it one device does all the work").open("usual")
+        .when(has_chunks);
+    /// Encrypt the device with a key that is thrown away (dm-crypt). Only for file systems on
+    /// devices.
     Crypt => flag("crypt", lab!(storage.crypt)).when(is_formatted);
-    /// Further arguments of mkfs. Only for ext4, xfs and btrfs.
+    /// Cipher of dm-crypt, such as aes-cbc-essiv:sha256; usual is aes-xts-plain64. Only with crypt.
+    CryptCipher => text("crypt_cipher", lab!(storage.cipher)).open("usual").when(is_encrypted);
+    /// Bits of its key; usual is 512, which XTS halves. Only with crypt.
+    CryptKey => count("crypt_key", lab!(storage.key_bits)).unit("bits")
+        .range(64, 1_024, "no cipher takes a longer one").open("usual").when(is_encrypted);
+    /// Further arguments of mkfs. Only for file systems on devices.
     FormatOptions => words("format_options", lab!(storage.format_options)).separator(' ')
         .when(is_formatted);
     /// Options of the server's mount of its file system, such as noatime. Not for existing.
@@ -128,6 +140,11 @@ settings! {
     /// before it. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
+    /// When file systems, exports and mounts are made again though nothing of them has changed.
+    /// campaign: never. run: before another run than the last. trial: before each trial. pass:
+    /// also before each further pass of a trial, exports and mounts alone, since it needs the
+    /// files. Arrays and mappings are kept. Only for targets with `server`.
+    Fresh => word("fresh", lab!(fresh), Fresh::NAMES);
     /// A setting that is not effective fails the run; otherwise it is reported as a caveat. Only
     /// for targets with `server`.
     Strict => flag("strict", lab!(strict));

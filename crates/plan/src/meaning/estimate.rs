@@ -6,7 +6,7 @@
 //! run allows: a cap of the load, or of the link between hosts.
 
 use model::units::{Nanos, Size, parse_size, parse_time_ns};
-use model::{Pass, RunSpec, Target, Workload};
+use model::{Fresh, Invalidation, Pass, RunSpec, Target, Workload};
 use workload::pass_size;
 
 use crate::meaning::resolve::Plan;
@@ -24,6 +24,12 @@ pub(super) const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
+
+/// Assumed time for file systems, exports and mounts that are made again, in milliseconds.
+pub const FRESH_MS: u64 = 2_000;
+
+/// The same where they are mounted again only.
+pub const REMOUNT_MS: u64 = 500;
 
 /// The speeds that an estimate assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +245,21 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     }
     let warmup_ms = run.warmup_ns() / NS_PER_MS * passes.len() as u64;
     let overhead = rates.trial_ms.saturating_add(removed_ms).saturating_add(warmup_ms);
+    let overhead = overhead.saturating_add(making_again_ms(run));
     RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
+}
+
+/// The time of a trial in which hosts make again what they had.
+fn making_again_ms(run: &RunSpec) -> u64 {
+    let Some(lab) = &run.lab else { return 0 };
+    let mut all_ms = if lab.fresh >= Fresh::Trial { FRESH_MS } else { 0 };
+    for (index, pass) in run.passes().iter().enumerate() {
+        let is_invalidated = pass.reads() && lab.invalidation >= Invalidation::Remount;
+        if is_invalidated || (lab.fresh == Fresh::Pass && index > 0) {
+            all_ms += REMOUNT_MS;
+        }
+    }
+    all_ms
 }
 
 impl RunEstimate {

@@ -3,9 +3,6 @@
 //! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
 //! while settings are put into it. Nothing here acts on a host.
 
-use std::path::{Path, PathBuf};
-
-use model::lab::MOUNT_POINT;
 use model::setting::{Family, Setting, Value};
 use model::{
     BackendKind, DataPath, FileSystem, Invalidation, LabSpec, Proto, RunSpec, Storage, Target,
@@ -24,8 +21,10 @@ impl LabArg {
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
         spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
+        let mut directories = value_or(self.directories.clone(), Vec::new()).into_iter();
+        let directory = directories.next().unwrap_or_default();
         spec.storage = Storage {
-            file_system: match (&self.directory, devices.is_empty()) {
+            file_system: match (&self.directories, devices.is_empty()) {
                 (Some(_), _) => FileSystem::Existing,
                 (None, false) => FileSystem::Ext4,
                 (None, true) => FileSystem::Tmpfs,
@@ -33,7 +32,9 @@ impl LabArg {
             devices,
             loop_bytes: self.loop_bytes,
             size_bytes: self.tmpfs_bytes,
-            directory: value_or(self.directory.clone(), PathBuf::new()),
+            directory,
+            more_directories: directories.collect(),
+            is_spread: self.is_spread,
             ..Storage::default()
         };
         spec
@@ -67,8 +68,12 @@ pub(crate) fn aim(run: &mut RunSpec) {
             tcp.port = ports.map(|(port, _)| port);
         }
         _ => {
-            let place = if lab.is_mounted() { Path::new(MOUNT_POINT) } else { lab.storage.place() };
-            run.target = Target::Directory { path: place.to_owned() };
+            let mut paths =
+                if lab.is_mounted() { lab.mount_points() } else { lab.storage.places() };
+            run.target = match paths.len() {
+                1 => Target::Directory { path: paths.remove(0) },
+                _ => Target::Directories { paths },
+            };
         }
     }
 }

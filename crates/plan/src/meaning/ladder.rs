@@ -395,7 +395,8 @@ fn word_level(word: &'static str) -> Vec<Located<Value>> {
 fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
     let mut target = RawTarget { backends: vec![backend], ..own.clone() };
     if let TargetArg::Lab(lab) = &mut target.what {
-        (lab.devices, lab.loop_bytes, lab.directory) = (None, 0, None);
+        (lab.devices, lab.loop_bytes, lab.directories) = (None, 0, None);
+        lab.is_spread = false;
         lab.settings.insert(Setting::DataPath, word_level(path.name()));
         lab.settings.insert(Setting::ServerKind, word_level(ServerKind::Own.name()));
         // A server of ours has no certificate there; a layer above it shows what TLS takes.

@@ -213,7 +213,16 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
         write_key(out, "devices", &list_of_paths(&storage.devices));
     }
     write_size(out, "loop_size", storage.loop_bytes);
-    write_path(out, "directory", &storage.directory);
+    if storage.is_spread {
+        write_key(out, "spread", &quoted("together"));
+    }
+    match storage.more_directories.as_slice() {
+        [] => write_path(out, "directory", &storage.directory),
+        more => {
+            let all = [std::slice::from_ref(&storage.directory), more].concat();
+            write_key(out, "directory", &list_of_paths(&all));
+        }
+    }
     write_size(out, "tmpfs_size", storage.size_bytes);
 }
 

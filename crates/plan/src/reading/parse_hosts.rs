@@ -201,9 +201,10 @@ pub(crate) fn read_lab(
     let lab = LabArg {
         server,
         client,
-        devices: table.read("devices", read_devices)?,
+        devices: table.read("devices", |field| read_files(field, "device"))?,
         loop_bytes,
-        directory: table.read("directory", read_file)?,
+        directories: read_directories(table)?,
+        is_spread: false,
         tmpfs_bytes: read_size(table, "tmpfs_size", limits::TMPFS_SIZE)?,
         settings: Settings::default(),
     };
@@ -242,17 +243,30 @@ fn read_clients(
     Ok((Some(first), if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
 }
 
-fn read_devices(field: &Field<'_>) -> Result<Located<Vec<PathBuf>>, PlanError> {
-    let mut devices = Vec::new();
+/// Reads one path on another host, or a list of them, none of which stands twice.
+fn read_files(field: &Field<'_>, each: &str) -> Result<Located<Vec<PathBuf>>, PlanError> {
+    let mut files = Vec::new();
     for item in field.items()? {
-        let device = read_file(&item)?.value;
-        if devices.contains(&device) {
-            let what = format!("`{}` stands in the list twice", device.display());
-            return Err(item.error(Fault::new(what).hint("each device is used once")));
+        let file = read_file(&item)?.value;
+        if files.contains(&file) {
+            let what = format!("`{}` stands in the list twice", file.display());
+            return Err(item.error(Fault::new(what).hint(format!("each {each} is used once"))));
         }
-        devices.push(device);
+        files.push(file);
     }
-    Ok(field.located(devices))
+    Ok(field.located(files))
+}
+
+/// Reads the directories of the server, by whichever of the two keys.
+fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, PlanError> {
+    match (table.field("directory"), table.field("path")) {
+        (None, None) => Ok(None),
+        (Some(_), Some(field)) => {
+            let fault = Fault::new("stands beside `directory`");
+            Err(field.error(fault.hint("write one of the two: directories of the server")))
+        }
+        (Some(field), None) | (None, Some(field)) => read_files(&field, "directory").map(Some),
+    }
 }
 
 /// Reads a path on another host: a whole one, since no working directory of this host is there.

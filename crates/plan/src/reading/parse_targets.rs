@@ -14,8 +14,9 @@ use crate::reading::section::Section;
 use crate::reading::target;
 use crate::reading::values::{backend, bounded_u32, settings_among};
 use crate::written::address::User;
-use crate::written::error::{Fault, PlanError};
+use crate::written::error::{Fault, Located, PlanError};
 use crate::written::hosts::{PlannedHost, UsedFrom};
+use crate::written::lab::LabArg;
 use crate::written::near::unknown_word;
 use crate::written::raw::RawTarget;
 use crate::written::target::TargetArg;
@@ -50,32 +51,66 @@ pub(crate) fn read_targets(
     Ok(targets)
 }
 
-/// Makes of a target with several directories one with all of them, one with each, or both.
+/// Makes of a target with several directories or devices one with all of them, one with each, or
+/// both.
 fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
     const WORDS: [&str; 3] = ["together", "alone", "both"];
     let Some(field) = table.field("spread") else { return Ok(vec![target]) };
-    let TargetArg::Ready(Target::Directories { paths }) = &target.what else {
+    let (parts, whole) = match &target.what {
+        TargetArg::Ready(Target::Directories { paths }) => {
+            let parts = paths.iter().cloned().map(TargetArg::directory).collect();
+            (parts, target.what.clone())
+        }
+        TargetArg::Lab(lab) => (each_alone(lab), all_together(lab)),
+        _ => (Vec::new(), target.what.clone()),
+    };
+    if parts.len() < 2 {
         let fault = Fault::new("is only for a list of paths").hint("write `path = [.., ..]`");
         return Err(field.error(fault));
-    };
+    }
     let word = field.text("\"both\"")?.value;
     let mut spread = Vec::new();
     if word != "together" {
-        for (index, path) in paths.iter().enumerate() {
+        for (index, what) in parts.into_iter().enumerate() {
             let mut alone = target.clone();
             alone.name.value = format!("{}.{}", target.name.value, index + 1);
-            alone.what = TargetArg::directory(path.clone());
+            alone.what = what;
             spread.push(alone);
         }
     }
     if word != "alone" {
-        spread.push(target);
+        spread.push(RawTarget { what: whole, ..target });
     }
     if WORDS.contains(&word) {
         Ok(spread)
     } else {
         Err(field.error(unknown_word("way to spread", word, &WORDS)))
     }
+}
+
+/// Each device, or each directory of a server, as all that a target has.
+fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
+    let mut parts = Vec::new();
+    if let Some(devices) = &lab.devices {
+        for device in &devices.value {
+            let devices = Located { value: vec![device.clone()], place: devices.place };
+            let alone = LabArg { devices: Some(devices), ..lab.clone() };
+            parts.push(TargetArg::Lab(Box::new(alone)));
+        }
+    } else if let Some(directories) = &lab.directories {
+        for directory in &directories.value {
+            let place = directories.place;
+            let directories = Some(Located { value: vec![directory.clone()], place });
+            parts.push(TargetArg::Lab(Box::new(LabArg { directories, ..lab.clone() })));
+        }
+    }
+    parts
+}
+
+/// All of them, each device with a file system of its own.
+fn all_together(lab: &LabArg) -> TargetArg {
+    let is_spread = lab.devices.is_some();
+    TargetArg::Lab(Box::new(LabArg { is_spread, ..lab.clone() }))
 }
 
 /// Reads one directory, or a list of them, none of which stands twice.
@@ -164,9 +199,12 @@ fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
     let keys = [&TARGET_KEYS[..], &Target::PLAIN.map(|target| target.row().usual_name)].concat();
     let mut written = Vec::new();
     for key in &keys {
-        // A key that is `false` counts as left out.
+        // A key that is `false` counts as left out, and the paths of a server's target are its
+        // directories.
+        let is_of_server = *key == "path" && table.field("server").is_some();
         if let Some(field) = table.field(key)
             && field.as_flag() != Some(false)
+            && !is_of_server
         {
             written.push(field);
         }

@@ -127,9 +127,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          groups, resvport, mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and tls_server_name."),
     key(Target, "path", ["text or list", ""], "a directory, or several", "none",
         "A directory of this host; a relative one starts where the program was called. The files of \
-         a run are dealt out to several in turn."),
+         a run are dealt out to several in turn. With `server`: as `directory`."),
     key(Target, "spread", ["text", ""], "together, alone or both", "together",
-        "Several directories as one target, as one each (name.1, name.2 ...), or both."),
+        "Several directories as one target, as one each (name.1, name.2 ...), or both. With `server` \
+         also several devices, each with a file system of its own that is exported and mounted."),
     key(Target, "temporary", ["true", ""], "true", "none",
         "A directory of our own under the system's temporary folder; under /var/tmp where that is in memory."),
     key(Target, "embedded", ["true", ""], "true", "none",
@@ -152,11 +153,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          stands for those of a job that a launcher found. docs/fleet.md says more."),
     key(Target, "devices", ["text or list", ""], "whole paths on the server", "none",
         "Devices that file systems are made on: what is on them is lost, and --allow-destroy must \
-         repeat each. Without raid the first alone is used."),
+         repeat each. Without raid and spread the first alone is used."),
     key(Target, "loop_size", ["size", "bytes"], "16 MiB to 1 TiB", "none",
         "Make the devices as files of this size, which must not exist yet; nothing is lost."),
-    key(Target, "directory", ["text", ""], "a whole path on the server", "none",
-        "What is there already, for file_system existing."),
+    key(Target, "directory", ["text or list", ""], "whole paths on the server", "none",
+        "What is there already, for file_system existing; several are exported and mounted each on \
+         its own."),
     key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",
         "Most bytes of file_system tmpfs."),
     key(Target, "backend", ["text or list", ""],

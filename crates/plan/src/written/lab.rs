@@ -21,8 +21,10 @@ pub struct LabArg {
     pub devices: Option<Located<Vec<PathBuf>>>,
     /// Make the devices as files of so many bytes; 0 takes them as they are.
     pub loop_bytes: u64,
-    /// A directory of the server that exists already.
-    pub directory: Option<Located<PathBuf>>,
+    /// Directories of the server that exist already; several are exported each on its own.
+    pub directories: Option<Located<Vec<PathBuf>>>,
+    /// Each device has a file system of its own, and all are used at once.
+    pub is_spread: bool,
     /// Most bytes of a tmpfs; 0 leaves it to the kernel.
     pub tmpfs_bytes: u64,
     /// How NFS is spoken, as far as the target contains it.

@@ -89,12 +89,13 @@ fn every_setting_of_hosts_reads_back() {
          client_sysctl = \"vm.x=1\"\nmtu = [\"unchanged\", 9000]\nrate_limit = \"100mbit\"\n\
          delay = \"500us\"\ncongestion = \"bbr\"\ntcp_buffer = \"4MiB\"\nslots = 128\n\
          file_system = [\"xfs\", \"tmpfs\", \"existing\"]\n\
-         raid = [\"none\", 0]\ncrypt = [true, false]\n\
+         raid = [\"none\", 0]\nraid_chunk = \"64KiB\"\ncrypt = [true, false]\n\
+         crypt_cipher = \"aes-cbc-essiv:sha256\"\ncrypt_key = 256\n\
          format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
          nfsd_threads = 64\ntunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
-         invalidation = [\"none\", \"remount\"]\nstrict = true\n",
+         invalidation = [\"none\", \"remount\"]\nfresh = [\"trial\", \"pass\"]\nstrict = true\n",
     );
     assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
     reads_back(&plan);
@@ -112,6 +113,39 @@ fn every_setting_of_hosts_reads_back() {
         assert!(is_shown, "{setting:?} is not shown");
         let idle = !shown(&quiet.runs[0], setting.key());
         assert!(idle || always.contains(&setting), "{setting:?} is shown by itself");
+    }
+}
+
+#[test]
+fn several_disks_of_a_server_are_targets_alone_and_together() {
+    let devices = "devices = [\"/dev/b\", \"/dev/c\"]\n";
+    let plan = on_hosts(&format!("{devices}spread = \"both\"\n"), "file_system = \"ext2\"\n");
+    let names: Vec<_> = plan.runs.iter().map(|run| run.target_name.as_str()).collect();
+    assert_eq!(names, ["n.1", "n.2", "n"]);
+    let points: Vec<_> = plan.runs.iter().map(|run| run.target.paths().len()).collect();
+    assert_eq!(points, [1, 1, 2]);
+    assert_eq!(plan.runs[2].target.paths()[1], Path::new("/run/dfsbench/mount-2"));
+    let lost: Vec<_> = plan.destroys().into_iter().map(|(_, device)| device).collect();
+    assert_eq!(lost, [Path::new("/dev/b"), Path::new("/dev/c")]);
+    reads_back(&plan);
+    // Without it the second device is left alone.
+    let plan = on_hosts(devices, "");
+    assert_eq!((plan.runs.len(), plan.runs[0].target.paths().len()), (1, 1));
+    assert_eq!(plan.destroys().len(), 1);
+    reads_back(&plan);
+}
+
+#[test]
+fn several_directories_of_a_server_are_mounted_each_on_its_own() {
+    for key in ["path", "directory"] {
+        let both = format!("{key} = [\"/srv/1\", \"/srv/2\"]\nspread = \"both\"\n");
+        let plan = on_hosts(&both, "data_path = [\"disk\", \"network\"]\n");
+        let shown: Vec<_> = plan.runs.iter().map(|run| run.target.paths().to_vec()).collect();
+        assert_eq!(shown.len(), 6);
+        assert_eq!(shown[0], [PathBuf::from("/srv/1")]);
+        assert_eq!(shown[4], ["/srv/1", "/srv/2"].map(PathBuf::from));
+        assert_eq!(shown[5], [MOUNT_POINT, "/run/dfsbench/mount-2"].map(PathBuf::from));
+        reads_back(&plan);
     }
 }
 

@@ -57,6 +57,19 @@ fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         let hint = "file_system existing with the `directory` that it exports, or knfsd";
         return Some(Problem::new(&[Setting::ServerKind, Setting::FileSystem], what, hint));
     }
+    let exports = lab.exports().len();
+    if lab.is_served() && exports > 1 {
+        if !matches!(kind, ServerKind::Knfsd | ServerKind::Running) {
+            let what = format!("{kind} serves one directory, not {exports}");
+            let hint = "server_kind knfsd, or spread alone";
+            return Some(Problem::new(&[Setting::ServerKind], what, hint));
+        }
+        if lab.own_client {
+            let what = format!("backend {} works on one export, not on {exports}", run.backend);
+            let hint = "backend posix or uring, or spread alone";
+            return Some(Problem::new(&[Setting::ServerKind], what, hint));
+        }
+    }
     if run.backend == BackendKind::Tcp && kind != ServerKind::Own {
         let what = format!("{kind} answers no TCP without RPC");
         let hint = "server_kind dfsbench, or another backend";
@@ -134,6 +147,11 @@ fn storage_problem(lab: &LabSpec) -> Option<Problem> {
             hint,
         ));
     }
+    if storage.is_formatted() && storage.is_spread && storage.raid != Raid::None {
+        let what = format!("raid {} makes one disk of those that spread keeps apart", storage.raid);
+        let hint = "leave `spread` out of the [[target]], or name one without it for raid";
+        return Some(Problem::new(&settings, what, hint));
+    }
     let (has, needs) = (storage.devices.len(), devices_min(storage.raid));
     if !storage.is_formatted() || has >= needs {
         return None;
@@ -184,7 +202,7 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
         if !has_runs {
             continue;
         }
-        if let Some(directory) = &lab.directory
+        if let Some(directory) = &lab.directories
             && !uses_directory
         {
             let hint = "leave it out, or ask for file_system existing";

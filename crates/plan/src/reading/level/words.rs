@@ -28,12 +28,14 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
 /// Reads a name that another program knows, such as that of a cipher.
 pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
     // A leading `-` would make it an option of the program that gets it.
-    if text.is_empty() || text.starts_with('-') || !is_made_of(text, "@._-") {
+    let others = if setting == Setting::CryptCipher { "@._-:" } else { "@._-" };
+    if text.is_empty() || text.starts_with('-') || !is_made_of(text, others) {
         return Err(Fault::new(format!("`{text}` is no name"))
             .hint("letters, digits, `@`, `.`, `_` and `-`, not at the beginning"));
     }
     match setting {
         Setting::TunnelCipher => options::check_tunnel_cipher(text)?,
+        Setting::CryptCipher => options::check_crypt_cipher(text)?,
         _ => options::check_congestion(text)?,
     }
     Ok(text.to_owned())
@@ -138,9 +140,11 @@ mod tests {
         }
         for name in ["", "-oX", "a b", "a;b"] {
             assert!(read_name(Setting::TunnelCipher, name).is_err(), "{name}");
+            assert!(read_name(Setting::CryptCipher, name).is_err(), "{name}");
             assert!(read_name(Setting::Congestion, name).is_err(), "{name}");
         }
         read_name(Setting::TunnelCipher, "aes128-gcm@openssh.com").unwrap();
+        read_name(Setting::CryptCipher, "aes-cbc-essiv:sha256").unwrap();
         read_name(Setting::Congestion, "bbr").unwrap();
     }
 }
