@@ -1,7 +1,7 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
 //!
-//! The presets `data-paths` and `client-scaling` are run with the machines in place of their hosts
-//! and smaller files. The program is installed on them once, because a copy for each campaign takes
+//! The presets `seed-001` and `seed-000` (of that the scaling of clients) are run with the machines
+//! in place of their hosts, scaled. The program is installed on them once, because a copy for each campaign takes
 //! emulated machines most of its time; only one plan lets it copy itself. Their C library is
 //! younger than ours.
 
@@ -22,8 +22,8 @@ use checks::repo::{self, Profile};
 use checks::vm::lab::Lab;
 
 /// The presets with machines for hosts.
-const DATA_PATHS: &str = "data-paths.toml";
-const SCALING: &str = "client-scaling.toml";
+const DATA_PATHS: &str = "seed-001.toml";
+const SCALING: &str = "seed-000.toml";
 /// A plan that is made here.
 const KERNELS: &str = "kernels.toml";
 const PLAN_OF_KERNELS: &str = r#"
@@ -40,6 +40,9 @@ target = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.2, verify = true }
 "#;
+/// Flags of a part of `seed-001`: files of 4 GiB become 1 MiB.
+const SCALED_PATHS: [&str; 6] =
+    ["--nfsvers", "2,4.2", "--tunnel-compression", "true", "--scale", "0.000244"];
 /// Folder where the presets keep their files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
 /// Where the program is installed on them.
@@ -70,11 +73,11 @@ impl<'a> Plans<'a> {
         let config = lab.ssh_config();
         let server = ("server", "server", "10.77.0.1");
         let preset = |name, hosts: &[_]| with_machines(name, hosts, &config);
-        let plan = preset("data-paths", &[server, ("client", NEW, "10.77.0.11")])?;
+        let plan = preset("seed-001", &[server, ("client", NEW, "10.77.0.11")])?;
         fs::write(folder.path().join(DATA_PATHS), plan)?;
         let clients = [("client1", NEW, "10.77.0.11"), ("client2", OLD, "10.77.0.12")];
-        let plan = preset("client-scaling", &[server, clients[0], clients[1]])?;
-        fs::write(folder.path().join(SCALING), plan)?;
+        let plan = preset("seed-000", &[server, clients[0], clients[1]])?;
+        fs::write(folder.path().join(SCALING), only_scaling(&plan)?)?;
         // For the tunnel: the client logs in to the server as the tests do.
         let mut copy = Command::new("scp");
         copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
@@ -117,7 +120,10 @@ impl<'a> Plans<'a> {
     fn command(&self, plan: &str, flags: &[&str]) -> Command {
         let mut command = self.program();
         command.arg("run").arg(self.at(plan));
-        command.args(["--proto", "tcp", "--file-size", "1MiB", "--quiet"]);
+        command.args(["--proto", "tcp", "--quiet"]);
+        if !flags.contains(&"--scale") {
+            command.args(["--file-size", "1MiB"]);
+        }
         if !flags.contains(&"--trials") {
             command.args(["--trials", "1"]);
         }
@@ -136,7 +142,7 @@ impl<'a> Plans<'a> {
 
     /// Every data path gives figures, and what a kernel does not speak is a row.
     pub fn data_paths(&self) -> Result<()> {
-        let (output, json) = self.result(DATA_PATHS, &["--nfsvers", "2,4.2"])?;
+        let (output, json) = self.result(DATA_PATHS, &SCALED_PATHS)?;
         ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
         let runs = json["runs"].as_array().context("no runs")?;
         ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
@@ -151,6 +157,7 @@ impl<'a> Plans<'a> {
             }
             ensure!(state.contains("done"), "{path}, v{version}: {state}");
             for pass in trial["passes"].as_array().context("no passes")? {
+                // 4 GiB, scaled.
                 ensure!(pass["bytes"] == 1_048_576, "{path}: {}", pass["bytes"]);
                 let codes = codes(pass);
                 let wrong_codes =
@@ -353,6 +360,20 @@ fn with_machines(name: &str, hosts: &[(&str, &str, &str)], config: &Path) -> Res
         plan = plan.replace(&reached, &ours);
     }
     Ok(plan)
+}
+
+/// Of `seed-000` the scaling of clients, on the kernel that the machines have and in a directory of
+/// theirs.
+fn only_scaling(plan: &str) -> Result<String> {
+    let marker = "client_hosts = [1, 2, 5, 10]";
+    let mut parts = plan.split("[[workload]]");
+    let head = parts.next().unwrap_or_default();
+    let scaling = parts.find(|part| part.contains(marker)).context("no scaling of clients")?;
+    let devices = "devices = [\"/dev/vdb\"] ";
+    ensure!(head.contains(devices), "the targets have no {devices}");
+    let directory = format!("directory = \"{DIRECTORY}\"\n#");
+    let head = head.replace(devices, &directory).replace("file_system = \"ext2\"\n", "");
+    Ok(format!("{head}[[workload]]\ntargets = [\"nfs\"]\n{scaling}"))
 }
 
 /// The codes of a pass' caveats, as JSON.

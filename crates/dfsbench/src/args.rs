@@ -54,9 +54,10 @@ Examples:
                                               two factors: every combination is a run
   dfsbench run nfs://server/export --nfsvers 3,4.1 --xprtsec none,tls
                                               versions and protection as factors, too
-  dfsbench run throughput-factors             NFS v2 and v3, UDP and TCP, transfer sizes and
-                                              read-ahead, side by side; `dfsbench preset` lists
-                                              such plans
+  dfsbench run seed-003.toml --scale 0.05     NFS v2 and v3, UDP and TCP, transfer sizes and
+                                              read-ahead, side by side, on a twentieth of the data;
+                                              `dfsbench preset seed-003` prints the plan, for your
+                                              hosts
   dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
   dfsbench report --format markdown           the last campaign again, from the results file
   dfsbench factors                            which settings changed the figures most

@@ -13,7 +13,7 @@ use crate::args::RunArgs;
 use crate::calendar::token;
 use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
-use crate::{input_file, job, target};
+use crate::{input_file, job, output, target};
 
 /// Returns this process's surroundings of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {
@@ -57,7 +57,12 @@ pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
 /// When it can't be read.
 pub fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
-        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
+        Some(preset) => {
+            if let Some(renamed) = Preset::renamed(text) {
+                output::message(&renamed);
+            }
+            Ok(RawPlan::parse(preset.text, preset.name)?)
+        }
         None if is_plan_file(text) => read_plan(Path::new(text)),
         None => {
             check_spelling(text)?;

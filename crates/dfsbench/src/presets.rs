@@ -18,9 +18,14 @@ macro_rules! preset {
 /// The plan that runs when none is named.
 pub const QUICK: Preset = preset!("quick");
 
-const THROUGHPUT_FACTORS: Preset = preset!("throughput-factors");
-
-const TRIMMED_OPTIONS: Preset = preset!("trimmed-options");
+/// Names that presets had before, which still find them.
+const FORMER: [(&str, &str); 5] = [
+    ("client-scaling", "seed-000"),
+    ("data-paths", "seed-001"),
+    ("trimmed-options", "seed-002"),
+    ("throughput-factors", "seed-003"),
+    ("raid-matrix", "seed-004"),
+];
 
 /// A plan that is built in.
 #[derive(Clone, Copy, Debug)]
@@ -35,29 +40,41 @@ impl Preset {
     /// All of them.
     pub const ALL: [Self; 13] = [
         QUICK,
-        THROUGHPUT_FACTORS,
-        TRIMMED_OPTIONS,
+        preset!("seed-000"),
+        preset!("seed-001"),
+        preset!("seed-002"),
+        preset!("seed-003"),
+        preset!("seed-004"),
         preset!("app"),
         preset!("bonnie"),
-        preset!("client-scaling"),
         preset!("copies"),
-        preset!("data-paths"),
         preset!("iozone"),
         preset!("metadata"),
         preset!("op-mix"),
-        preset!("raid-matrix"),
         preset!("transactions"),
     ];
 
-    /// Finds a preset by its name, or by its path in this repository; a file or directory of that
-    /// name here is meant first.
+    /// Finds a preset by its name, by one that it had before, or by its path in this repository; a
+    /// file or directory of that name here is meant first.
     pub fn named(text: &str) -> Option<Self> {
         if Path::new(text).exists() {
             return None;
         }
-        let name = text.strip_prefix("presets/").unwrap_or(text);
-        let name = name.strip_suffix(".toml").unwrap_or(name);
+        let name = bare_name(text);
+        let name = name_now(name).unwrap_or(name);
         Self::ALL.into_iter().find(|preset| preset.name == name)
+    }
+
+    /// Says under which name a preset is found now that is called by its former one.
+    pub fn renamed(text: &str) -> Option<String> {
+        let former = bare_name(text);
+        let now = name_now(former)?;
+        Some(format!("the preset `{former}` is called `{now}` now"))
+    }
+
+    /// Returns the names that presets had before.
+    pub fn former_names() -> impl Iterator<Item = &'static str> {
+        FORMER.into_iter().map(|(former, _)| former)
     }
 
     /// Returns the first sentence of its comment, without its name.
@@ -76,17 +93,34 @@ impl Preset {
     }
 }
 
+/// The name of a preset without its folder and its ending.
+fn bare_name(text: &str) -> &str {
+    let name = text.strip_prefix("presets/").unwrap_or(text);
+    name.strip_suffix(".toml").unwrap_or(name)
+}
+
+/// The name that a preset has now which had this one before.
+fn name_now(former: &str) -> Option<&'static str> {
+    let found = FORMER.into_iter().find(|(known, _)| *known == former);
+    found.map(|(_, now)| now)
+}
+
 /// Lists the presets, or prints the plan of one.
 ///
 /// # Errors
 /// When stdout can't be written.
 pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
-    for preset in Preset::ALL {
-        if name == Some(preset.name) {
-            output::data(preset.text.as_bytes())?;
+    if let Some(name) = name {
+        if let Some(renamed) = Preset::renamed(name) {
+            output::message(&renamed);
         }
-    }
-    if name.is_none() {
+        let now = name_now(name).unwrap_or(name);
+        for preset in Preset::ALL {
+            if now == preset.name {
+                output::data(preset.text.as_bytes())?;
+            }
+        }
+    } else {
         let mut rows = Vec::new();
         for preset in Preset::ALL {
             rows.push(vec![preset.name.to_owned(), preset.title()]);
@@ -100,22 +134,26 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::{Plan, RawPlan, Surroundings};
+    use model::{BackendKind, DataPath, FileSystem, LabSpec, NfsVersion, Proto, RunSpec, Workload};
+    use plan::{Overrides, Plan, RawPlan, Surroundings};
+
+    fn around() -> Surroundings {
+        Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None }
+    }
 
     #[test]
     fn every_preset_is_a_plan_without_idle_settings() {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
         for preset in Preset::ALL {
-            let raw = RawPlan::parse(preset.text, preset.name).unwrap();
-            let plan = Plan::resolve(&raw, &around).unwrap();
+            let plan = scaled(preset.name, None);
             assert_eq!(plan.name, preset.name);
             assert_eq!(plan.without_effect, [], "{}", preset.name);
             let impossible = plan.runs.iter().filter(|run| run.impossible().is_some()).count();
-            // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file each.
-            // Of v2 every file of 4 GiB, of v4 and of the tunnel what goes over UDP.
             let expected = match preset.name {
-                name if name == TRIMMED_OPTIONS.name => 2 * (2 + 2),
-                "data-paths" => 2 * (2 + 2) + 5,
+                // Of v2 every file of 4 GiB, of v4 and of the tunnel what goes over UDP.
+                "seed-001" => 2 * (2 + 2) + 2 * 5,
+                // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file, two
+                // kinds of export.
+                "seed-002" => 2 * 2 * (2 + 3),
                 _ => 0,
             };
             assert_eq!(impossible, expected, "{}", preset.name);
@@ -130,58 +168,254 @@ mod tests {
             assert!(!title.contains(preset.name) || title.contains(' '), "{title}");
             let path = format!("presets/{}.toml", preset.name);
             assert_eq!(Preset::named(&path).unwrap().name, preset.name);
+            assert_eq!(Preset::renamed(&path), None);
         }
         assert!(Preset::named("presets/none.toml").is_none());
     }
 
-    fn runs(name: &str) -> Plan {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
+    #[test]
+    fn former_names_find_the_presets_of_today() {
+        for (former, now) in FORMER {
+            assert_eq!(Preset::named(former).unwrap().name, now);
+            assert_eq!(Preset::named(&format!("presets/{former}.toml")).unwrap().name, now);
+            let renamed = format!("the preset `{former}` is called `{now}` now");
+            assert_eq!(Preset::renamed(former), Some(renamed));
+        }
+    }
+
+    /// The plan of a preset, scaled where a factor is given.
+    fn scaled(name: &str, scale: Option<&str>) -> Plan {
         let preset = Preset::ALL.into_iter().find(|preset| preset.name == name).unwrap();
-        Plan::resolve(&RawPlan::parse(preset.text, name).unwrap(), &around).unwrap()
+        let mut raw = RawPlan::parse(preset.text, name).unwrap();
+        let scale = scale.map(str::to_owned);
+        raw.apply(&Overrides { scale, ..Overrides::default() }).unwrap();
+        Plan::resolve(&raw, &around()).unwrap()
+    }
+
+    fn runs(name: &str) -> Plan {
+        scaled(name, None)
+    }
+
+    fn lab(run: &RunSpec) -> &LabSpec {
+        run.lab.as_deref().unwrap()
+    }
+
+    /// How many runs are so.
+    fn count(plan: &Plan, is_so: impl Fn(&RunSpec) -> bool) -> usize {
+        plan.runs.iter().filter(|run| is_so(run)).count()
+    }
+
+    fn mib(run: &RunSpec) -> u64 {
+        run.file_size_bytes >> 20
+    }
+
+    /// Rows of stream or bonnie over NFS, of a size of file and a version.
+    fn is_nfs(run: &RunSpec, workload: Workload, size: u64, version: NfsVersion) -> bool {
+        let over_nfs = lab(run).path == DataPath::Network && run.nfs().version == version;
+        run.workload == workload && over_nfs && mib(run) == size
     }
 
     #[test]
-    fn the_raid_matrix_is_whole() {
-        let plan = runs("raid-matrix");
-        // Reads x random x threads x blocks, on five disks.
-        assert_eq!(plan.runs.len(), 3 * 2 * 2 * 9 * 5);
-        assert!(plan.runs.iter().all(|run| run.direct && run.duration_ms == 30_000));
-        assert_eq!(
-            plan.varying(),
-            ["target", "workers", "io_size", "read_percent", "random_percent"]
-        );
-        let hours = plan::estimate(&plan).duration_ms / 3_600_000;
-        assert_eq!(hours, 5, "its first lines say so");
-    }
-
-    #[test]
-    fn the_scaling_of_clients_has_all_its_tables() {
-        let plan = runs("client-scaling");
-        // Clients x sizes x versions x threads x packets.
-        assert_eq!(plan.runs.len(), 4 * 3 * 2 * 2 * 2);
-        let varying = ["mtu", "nfsd_threads", "client_hosts", "files", "file_size", "nfsvers"];
-        assert_eq!(plan.varying(), varying);
-        assert!(plan.runs.iter().all(|run| run.files == run.agents()));
+    fn each_row_of_seed_000_is_present() {
+        let plan = runs("seed-000");
+        let (v2, v3) = (NfsVersion::V2, NfsVersion::V3);
+        let on_disk = |run: &RunSpec, workload, size| {
+            lab(run).path == DataPath::Disk && run.workload == workload && mib(run) == size
+        };
+        for size in [100, 1_000, 2_000] {
+            for file_system in [FileSystem::Ext2, FileSystem::Ext3, FileSystem::Ext4, FileSystem::Xfs]
+            {
+                let rows = count(&plan, |run| {
+                    on_disk(run, Workload::Stream, size)
+                        && lab(run).storage.file_system == file_system
+                });
+                assert_eq!(rows, 1, "local baseline, {file_system}, {size} MB");
+            }
+            for version in [v2, v3] {
+                for clients in [1, 2, 5, 10] {
+                    let rows = count(&plan, |run| {
+                        is_nfs(run, Workload::Stream, size, version)
+                            && run.agents() == clients
+                            && lab(run).serving.threads == 8
+                    });
+                    assert_eq!(rows, 2, "{clients} clients, v{version}, {size} MB, two kernels");
+                }
+            }
+            for threads in [8, 16] {
+                let rows = count(&plan, |run| {
+                    is_nfs(run, Workload::Stream, size, v2)
+                        && run.agents() == 2
+                        && lab(run).serving.threads == threads
+                        && run.target_name == "nfs"
+                });
+                assert_eq!(rows, 1, "{threads} nfsd, {size} MB");
+            }
+        }
+        for size in [100, 500, 1_000, 2_000] {
+            let rows = count(&plan, |run| on_disk(run, Workload::Bonnie, size));
+            assert_eq!(rows, 1, "local baseline, bonnie, {size} MB");
+        }
+        for size in [10, 100, 250, 500, 1_000, 2_000] {
+            for (version, mtu) in [(v2, 1_500), (v2, 9_000), (v3, 9_000)] {
+                let rows = count(&plan, |run| {
+                    is_nfs(run, Workload::Bonnie, size, version)
+                        && lab(run).tuning.mtu_bytes == Some(mtu)
+                });
+                assert_eq!(rows, 1, "bonnie, v{version}, MTU {mtu}, {size} MB");
+            }
+        }
+        let postmark = count(&plan, |run| run.workload == Workload::Transactions);
+        // The disk, v2 and v3.
+        assert_eq!(postmark, 3);
+        // The tables, and none twice: nfsd with 8 threads is one of two clients.
+        assert_eq!(plan.runs.len(), 4 * 3 + 4 + 6 * 2 * 2 + 3 + 2 * 4 * 2 * 3 + 3);
+        assert!(plan.runs.iter().all(|run| lab(run).fresh == model::Fresh::Pass));
         // Each file fits into v2.
         assert!(plan.runs.iter().all(|run| run.file_size_bytes < 1 << 31));
-        let bytes = plan::estimate(&plan).bytes_written / u64::from(plan.trials);
-        assert_eq!(bytes >> 20, 8 * 3_100 * 18, "its first lines say so");
+    }
+
+    #[test]
+    fn each_row_of_seed_001_is_present() {
+        let plan = runs("seed-001");
+        assert!(plan.runs.iter().all(|run| mib(run) == 4_096 && run.io_size_bytes == 4_096));
+        let rows = |path, version, proto| {
+            count(&plan, |run| {
+                lab(run).path == path && run.nfs().version == version && run.nfs().proto == proto
+            })
+        };
+        assert_eq!(count(&plan, |run| lab(run).path == DataPath::Disk), 1);
+        for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_2] {
+            for proto in [Proto::Udp, Proto::Tcp] {
+                assert_eq!(rows(DataPath::Loopback, version, proto), 1);
+                assert_eq!(rows(DataPath::Network, version, proto), 1);
+                // With ssh -C and without.
+                assert_eq!(rows(DataPath::Tunnel, version, proto), 2);
+            }
+        }
+        assert_eq!(plan.runs.len(), 1 + 8 + 8 + 2 * 8);
+    }
+
+    #[test]
+    fn each_row_of_seed_002_is_present() {
+        let plan = runs("seed-002");
+        assert_eq!((plan.trials, plan.repetition.discard), (7, model::Discard::Extremes));
+        assert!(plan.runs.iter().all(|run| run.io_size_bytes == 1_024));
+        for (version, proto) in [(NfsVersion::V2, Proto::Udp), (NfsVersion::V3, Proto::Tcp)] {
+            for transfer in [None, Some(8 << 10), Some(32 << 10)] {
+                for size in [1, 100] {
+                    let rows = count(&plan, |run| {
+                        let nfs = run.nfs();
+                        (nfs.version, nfs.proto) == (version, proto)
+                            && run.transfer_size_bytes == transfer
+                            && mib(run) == size
+                    });
+                    // Synchronous exports, and asynchronous ones.
+                    assert_eq!(rows, 2, "v{version} {proto} {transfer:?} {size} MB");
+                }
+            }
+        }
+        assert_eq!(plan.runs.len(), 3 * 2 * 3 * 2 * 2);
+    }
+
+    #[test]
+    fn each_row_of_seed_003_is_present() {
+        let plan = runs("seed-003");
+        assert_eq!(plan.trials, 11);
+        let streams = |run: &RunSpec| run.workload == Workload::Stream;
+        assert!(plan.runs.iter().filter(|run| streams(run)).all(|run| mib(run) == 20));
+        assert!(plan.runs.iter().all(|run| lab(run).tuning.rate_bits_per_s == Some(100_000_000)));
+        let kinds = [(NfsVersion::V2, 8), (NfsVersion::V3, 8), (NfsVersion::V3, 32)];
+        for (version, transfer) in kinds {
+            for proto in [Proto::Udp, Proto::Tcp] {
+                let is_row = |run: &RunSpec, backend| {
+                    let nfs = run.nfs();
+                    streams(run)
+                        && run.backend == backend
+                        && (nfs.version, nfs.proto) == (version, proto)
+                        && run.transfer_size_bytes == Some(transfer << 10)
+                };
+                for mtu in [1_500, 4_352] {
+                    for read_ahead in [1, 5] {
+                        let of_link = |run: &RunSpec| lab(run).tuning.mtu_bytes == Some(mtu);
+                        let ours = count(&plan, |run| {
+                            is_row(run, BackendKind::Nfs)
+                                && of_link(run)
+                                && run.nfs().read_ahead == read_ahead
+                        });
+                        let kernels = count(&plan, |run| {
+                            let kib = lab(run).mounting.read_ahead_kib;
+                            is_row(run, BackendKind::Posix)
+                                && of_link(run)
+                                && kib == Some(read_ahead * transfer)
+                        });
+                        // The kernel's server and ours.
+                        assert_eq!([ours, kernels], [2, 2], "v{version} {transfer} KiB {proto} {mtu}");
+                    }
+                }
+                for read_ahead in 0..=8 {
+                    let rows = count(&plan, |run| {
+                        is_row(run, BackendKind::Nfs)
+                            && lab(run).tuning.mtu_bytes == Some(1_500)
+                            && lab(run).serving.kind == model::ServerKind::Own
+                            && run.nfs().read_ahead == read_ahead
+                    });
+                    assert_eq!(rows, 1, "v{version} {transfer} KiB {proto}, read-ahead {read_ahead}");
+                }
+            }
+        }
+        assert_eq!(count(&plan, |run| run.workload == Workload::OpMix), 2 * 5);
+        // Of the read-ahead of 1 and 5 the rows are there already.
+        assert_eq!(plan.runs.len(), 3 * 2 * 2 * 2 * 2 * 2 + 3 * 2 * 7 + 10);
+    }
+
+    #[test]
+    fn each_row_of_seed_004_is_present() {
+        let plan = runs("seed-004");
+        assert!(plan.runs.iter().all(|run| run.direct && run.duration_ms == 30_000));
+        let mix = 3 * 2 * 2 * 9;
+        for disk in ["disk.1", "disk.2", "disk.3", "disk.4", "disk.5", "disk"] {
+            assert_eq!(count(&plan, |run| run.target_name == disk), mix, "{disk}");
+        }
+        let at_once = plan.runs.iter().find(|run| run.target_name == "disk").unwrap();
+        assert_eq!((at_once.target.paths().len(), at_once.files), (5, 5));
+        for khz in [1_800_000, 2_400_000] {
+            for transfer in [32 << 10, 1 << 20] {
+                let rows = count(&plan, |run| {
+                    lab(run).tuning.cpu_khz == Some(khz)
+                        && run.transfer_size_bytes == Some(transfer)
+                        && lab(run).storage.crypt
+                        && lab(run).storage.raid == model::Raid::Raid5
+                });
+                assert_eq!(rows, mix, "{khz} kHz, {transfer}");
+            }
+        }
+        let levels = count(&plan, |run| lab(run).storage.chunk_bytes.is_some());
+        assert_eq!(levels, 4 * 2 * 2 * (3 * 2 * 2 * 2));
+        assert_eq!(plan.runs.len(), 6 * mix + 4 * mix + levels, "its first lines say so");
+        assert_eq!(plan.destroys().len(), 5);
+        let hours = plan::estimate(&plan).duration_ms / 3_600_000;
+        assert_eq!(hours, 12, "its first lines say so");
+    }
+
+    #[test]
+    fn a_scaled_seed_keeps_its_rows_and_costs_a_hundredth() {
+        for name in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
+            let (whole, small) = (runs(name), scaled(name, Some("0.01")));
+            // Files of 10 and 100 MB are one size of a hundredth: 1 MiB of 8 KiB each.
+            assert_eq!(small.without_effect, [], "{name}");
+            let (whole_cost, small_cost) = (plan::estimate(&whole), plan::estimate(&small));
+            assert!(small_cost.duration_ms < whole_cost.duration_ms, "{name}");
+            let rows = [whole.runs.len(), small.runs.len()];
+            assert_eq!(rows[0], rows[1], "{name}");
+        }
+        let bytes = |plan: &Plan| plan::estimate(plan).bytes_written;
+        let share = bytes(&runs("seed-000")) / bytes(&scaled("seed-000", Some("1%")));
+        assert!((90..=101).contains(&share), "{share}");
     }
 
     #[test]
     fn the_sizes_of_bonnie_are_those_of_its_tables() {
         let sizes: Vec<_> = runs("bonnie").runs.iter().map(|run| run.set_bytes() >> 20).collect();
         assert_eq!(sizes, [10, 100, 250, 500, 1_000]);
-    }
-
-    #[test]
-    fn the_table_of_throughputs_has_all_its_rows() {
-        let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
-        let raw = RawPlan::parse(THROUGHPUT_FACTORS.text, "t").unwrap();
-        let plan = Plan::resolve(&raw, &around).unwrap();
-        assert_eq!((plan.trials, plan.runs.len()), (11, 3 * 2 * 2));
-        assert!(plan.runs.iter().all(|run| run.set_bytes() == 20 << 20));
-        assert!(plan.runs.iter().all(|run| run.transfer_size_bytes == Some(run.io_size_bytes)));
-        assert_eq!(plan.varying(), ["io_size", "nfsvers", "proto", "transfer_size", "read_ahead"]);
     }
 }

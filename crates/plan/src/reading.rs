@@ -19,6 +19,7 @@ pub(crate) mod parse_targets;
 pub(crate) mod placement;
 pub(crate) mod reference;
 pub(crate) mod repetition;
+pub(crate) mod scale;
 pub(crate) mod section;
 pub(crate) mod server;
 pub(crate) mod target;

@@ -13,7 +13,7 @@ Examples:
                                                     emulated clients: 1, 2, 4 ... 5000
   dfsbench ramp 'nfs://server/export' --workload mixed --raise rate --from 1000 --max 1000000
                                                     an offered load instead
-  dfsbench ramp client-scaling.toml --recovery 2m   client hosts; two minutes to recover
+  dfsbench ramp fleet.toml --recovery 2m            client hosts; two minutes to recover
   dfsbench report                                   the answer again, from the results file
 
 Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be used,

@@ -31,8 +31,8 @@ Examples:
 pub struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
-    /// preset: quick, throughput-factors, trimmed-options, bonnie, client-scaling, copies,
-    /// data-paths, iozone, metadata, op-mix, raid-matrix, transactions or app
+    /// preset: quick, seed-000 to seed-004, bonnie, copies, iozone, metadata, op-mix, transactions
+    /// or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone, dd,
@@ -48,6 +48,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         help_heading = "Factors of NFS")]
     tls_ca: Option<PathBuf>,
+    /// Multiply the plan's file sizes, durations and numbers of ops, transactions and small files by
+    /// this factor, such as 0.01 or 1%; sizes of ops, threads, clients and flags stay as they are
+    #[arg(long, value_name = "FACTOR", help_heading = "Factors")]
+    scale: Option<String>,
     /// 3 trials of 1 s each, for a first look [default: 5 trials]
     #[arg(long, conflicts_with = "thorough", help_heading = "Trials")]
     quick: bool,
@@ -136,6 +140,7 @@ impl RunArgs {
     pub fn overrides(&self) -> Overrides {
         Overrides {
             name: self.name.clone(),
+            scale: self.scale.clone(),
             trials: self.trials.clone(),
             discard: self.discard.clone(),
             until: self.until.clone(),

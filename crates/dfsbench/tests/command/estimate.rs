@@ -61,7 +61,7 @@ fn a_probe_leaves_nothing_in_a_directory() {
 #[test]
 fn a_probe_is_refused_where_hosts_would_be_set_up() {
     let rig = Rig::new();
-    let refused = ["run", "data-paths", "--dry-run", "--probe"];
+    let refused = ["run", "seed-001", "--dry-run", "--probe"];
     rig.refused(&refused, 2, &["--probe: run 1", "a dry run doesn't set up", "--assume-rates"]);
     rig.refused(&["run", "null", "--probe"], 2, &["--dry-run"]);
     let curve = ["curve", "embedded", "--dry-run", "--probe"];

@@ -9,7 +9,7 @@ fn every_command_explains_itself() {
         (&["--help"][..], &["Examples:", "Exit codes", "run", "report", "serve"][..]),
         (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host", "--raid"]),
         (&["run", "-h"], &["--io-size", "--quick", "--direct [<BOOL>]", "--dry-run", "--help"]),
-        (&["preset", "--help"], &["data-paths", "Examples:"]),
+        (&["preset", "--help"], &["seed-001", "Examples:"]),
         (&["curve", "--help"], &["Draws a load curve", "--bound", "--max-load", "LADDIS-like"]),
         (&["report", "--help"], &["--format", "--results"]),
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
@@ -79,9 +79,11 @@ fn presets_are_listed_printed_and_found_by_their_documented_paths() {
     std::fs::write(rig.folder().join("mine.toml"), &printed.stdout).unwrap();
     assert_eq!(rig.run(&["run", "mine.toml", "--dry-run"]).code, 0);
     rig.refused(&["preset", "metadat"], 2, &["a similar value exists: 'metadata'"]);
-    for path in ["presets/data-paths.toml", "data-paths.toml", "data-paths"] {
+    for path in ["presets/seed-001.toml", "data-paths.toml", "data-paths"] {
         let end = rig.run(&["run", path, "--dry-run"]);
         assert!(end.code == 0 && end.stdout.contains("hosts:"), "{path}: {end:?}");
+        let renamed = end.stderr.contains("the preset `data-paths` is called `seed-001` now");
+        assert_eq!(renamed, path.starts_with("data-paths"), "{path}: {end:?}");
     }
     // The plan is read, and has targets of one host only.
     let job = ["slurm", "presets/metadata.toml", "--nodes", "2"];
@@ -132,7 +134,7 @@ fn completions_and_manual_come_from_the_same_source() {
             assert!(end.stdout.contains(word), "{shell}: {word}");
         }
         // fish completes no words of arguments without a flag.
-        assert!(end.stdout.contains("throughput-factors") || shell == "fish", "{shell}");
+        assert!(end.stdout.contains("seed-003") || shell == "fish", "{shell}");
     }
     let end = rig.run(&["man"]);
     assert!(end.code == 0 && end.stdout.contains(".TH dfsbench 1"), "{end:?}");

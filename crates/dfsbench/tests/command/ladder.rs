@@ -136,7 +136,7 @@ fn what_is_no_ladder_is_refused() {
     rig.refused(&["ladder", "null"], 2, &["one layer is no ladder", "nfs://host/export"]);
     let words = ["--io-size", "one level of each"];
     rig.refused(&["ladder", "--io-size", "4KiB,8KiB"], 2, &words);
-    rig.refused(&["ladder", "throughput-factors"], 2, &["ladder"]);
+    rig.refused(&["ladder", "seed-003"], 2, &["ladder"]);
     let own = ["ladder", "embedded", "--own-server", "/tmp"];
     rig.refused(&own, 2, &["--own-server", "nfs://host:port/export"]);
     for idle in [["--own-server", "nfs://127.0.0.1:1/x"], ["--server-disk", "/tmp"]] {

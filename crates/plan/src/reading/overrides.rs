@@ -12,6 +12,7 @@ use model::{BackendKind, Workload};
 use crate::reading::level::{self, in_range, read_integer};
 use crate::reading::parse::check_plan_name;
 use crate::reading::repetition;
+use crate::reading::scale::Scale;
 use crate::reading::server::read_memory;
 use crate::reading::values::{backend_named, workload_named};
 use crate::written::error::{Fault, Located, Place, PlanError};
@@ -26,6 +27,9 @@ use crate::written::text::either;
 pub struct Overrides {
     /// Value of `--name`.
     pub name: Option<String>,
+    /// Value of `--scale`: by how much the sizes, times and counts of the plan are multiplied; those
+    /// of flags are not.
+    pub scale: Option<String>,
     /// Value of `--trials`.
     pub trials: Option<String>,
     /// Value of `--discard`.
@@ -76,6 +80,9 @@ impl RawPlan {
         if let Some(name) = &flags.name {
             Place::Flag("--name").accept(check_plan_name(name))?;
             self.name.clone_from(name);
+        }
+        if let Some(scale) = read_one(flags.scale.as_ref(), "--scale", Scale::parse)? {
+            self.scale(scale.value);
         }
         self.apply_repetition(flags)?;
         self.apply_numbers(flags)?;

@@ -121,6 +121,11 @@ fn a_bad_flag_is_named() {
         "--workers: must be 1 to 1024, not `2000` (hint: each worker is a thread of its own)",
     );
     refused(
+        &Overrides { scale: Some("0".into()), ..none() },
+        "--scale: must be a factor of 0.0001 to 100, not `0` (hint: 0.01 or 1% makes files, times and \
+         counts a hundredth)",
+    );
+    refused(
         &Overrides { trials: Some("0".into()), ..none() },
         "--trials: must be 1 to 1000, not `0`",
     );
