@@ -3,9 +3,7 @@
 //! Principal type: [`AppliedSteps`], which only keeps record; [`crate::host_setup`] applies and
 //! undoes steps. What lies on a lost host is forgotten here: its agent undoes it by itself.
 
-use model::{
-    Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec,
-};
+use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec};
 
 /// A step that is applied, with its outcome.
 pub(crate) struct Applied {
@@ -102,7 +100,8 @@ mod tests {
         assert!(steps.begins_fresh(&one, Fresh::Run));
         assert!(!steps.begins_fresh(&one, Fresh::Run));
         assert!(steps.begins_fresh(&other, Fresh::Run));
-        for (fresh, is_due) in [(Fresh::Campaign, false), (Fresh::Trial, true), (Fresh::Pass, true)] {
+        for (fresh, is_due) in [(Fresh::Campaign, false), (Fresh::Trial, true), (Fresh::Pass, true)]
+        {
             assert_eq!(steps.begins_fresh(&other, fresh), is_due, "{fresh}");
         }
     }

@@ -223,7 +223,8 @@ mod tests {
             lab(run).path == DataPath::Disk && run.workload == workload && mib(run) == size
         };
         for size in [100, 1_000, 2_000] {
-            for file_system in [FileSystem::Ext2, FileSystem::Ext3, FileSystem::Ext4, FileSystem::Xfs]
+            for file_system in
+                [FileSystem::Ext2, FileSystem::Ext3, FileSystem::Ext4, FileSystem::Xfs]
             {
                 let rows = count(&plan, |run| {
                     on_disk(run, Workload::Stream, size)
@@ -349,7 +350,11 @@ mod tests {
                                 && kib == Some(read_ahead * transfer)
                         });
                         // The kernel's server and ours.
-                        assert_eq!([ours, kernels], [2, 2], "v{version} {transfer} KiB {proto} {mtu}");
+                        assert_eq!(
+                            [ours, kernels],
+                            [2, 2],
+                            "v{version} {transfer} KiB {proto} {mtu}"
+                        );
                     }
                 }
                 for read_ahead in 0..=8 {
@@ -359,7 +364,10 @@ mod tests {
                             && lab(run).serving.kind == model::ServerKind::Own
                             && run.nfs().read_ahead == read_ahead
                     });
-                    assert_eq!(rows, 1, "v{version} {transfer} KiB {proto}, read-ahead {read_ahead}");
+                    assert_eq!(
+                        rows, 1,
+                        "v{version} {transfer} KiB {proto}, read-ahead {read_ahead}"
+                    );
                 }
             }
         }

@@ -276,10 +276,7 @@ fn interface(spec: &LabSpec, host: &Host) -> Result<String, ComposeError> {
 ///
 /// Each layer is made of the one below: loop devices of files, an array of devices, a mapping of
 /// the array. Undone in reverse, none is taken apart while another holds it.
-fn prepare_devices(
-    spec: &LabSpec,
-    actions: &mut Vec<Action>,
-) -> Result<Vec<Device>, ComposeError> {
+fn prepare_devices(spec: &LabSpec, actions: &mut Vec<Action>) -> Result<Vec<Device>, ComposeError> {
     let storage = &spec.storage;
     let file_system = storage.file_system;
     if !storage.is_formatted() || !spec.has_storage() {

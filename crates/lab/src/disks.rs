@@ -23,7 +23,10 @@ pub(crate) fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
     if mount.is_nfs() {
         let text = fs::read_to_string(VOLUMES).unwrap_or_default();
         let volume = volume(&text, &mount.device);
-        return volume.map(|volume| Fact::new(scope, "volume", volume, VOLUMES)).into_iter().collect();
+        return volume
+            .map(|volume| Fact::new(scope, "volume", volume, VOLUMES))
+            .into_iter()
+            .collect();
     }
     let node = Path::new(&mount.source);
     if !mount.source.starts_with("/dev/") || !node.exists() {

@@ -55,7 +55,8 @@ fn pretty_name(os_release: &str) -> Option<&str> {
 /// The version of nfs-utils, of which the mounts and the exports are made.
 fn nfs_utils() -> Option<Fact> {
     let output = Runner::as_caller(&["mount.nfs", "-V"], SOON).ok()?;
-    let version = nfs_utils_version(&output.stdout).or_else(|| nfs_utils_version(&output.stderr))?;
+    let version =
+        nfs_utils_version(&output.stdout).or_else(|| nfs_utils_version(&output.stderr))?;
     Some(Fact::new("host", "nfs-utils", version, "mount.nfs -V"))
 }
 

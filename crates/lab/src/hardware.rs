@@ -64,7 +64,8 @@ fn frequencies(folder: &Path) -> Vec<Fact> {
     if let Some(now) = megahertz("scaling_cur_freq") {
         facts.push(Fact::new("host", "processor frequency", format!("{now} MHz"), &source));
     }
-    if let (Some(least), Some(most)) = (megahertz("scaling_min_freq"), megahertz("scaling_max_freq"))
+    if let (Some(least), Some(most)) =
+        (megahertz("scaling_min_freq"), megahertz("scaling_max_freq"))
     {
         let limits = format!("{least} to {most} MHz");
         facts.push(Fact::new("host", "frequency limits", limits, &source));
@@ -309,7 +310,11 @@ mod tests {
         assert_eq!(mitigations(folder.path()).unwrap().value, "not affected");
         plant(
             folder.path(),
-            &[("spectre_v1", "Mitigation: x\n"), ("mds", "Vulnerable\n"), ("meltdown", "Mitigation: PTI\n")],
+            &[
+                ("spectre_v1", "Mitigation: x\n"),
+                ("mds", "Vulnerable\n"),
+                ("meltdown", "Mitigation: PTI\n"),
+            ],
         );
         let value = mitigations(folder.path()).unwrap().value;
         assert_eq!(value, "mitigated: meltdown spectre_v1; vulnerable: mds");

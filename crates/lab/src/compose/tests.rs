@@ -269,16 +269,10 @@ fn several_directories_of_the_server_are_exported_and_mounted() {
     let mut spec = spec();
     let (directory, more) = ("/srv/1".into(), vec!["/srv/2".into()]);
     let file_system = FileSystem::Existing;
-    spec.storage =
-        Storage { directory, more_directories: more, file_system, ..Storage::default() };
+    spec.storage = Storage { directory, more_directories: more, file_system, ..Storage::default() };
     spec.mounting.read_ahead_kib = None;
-    let expected = [
-        "server Nfsd",
-        "server Export",
-        "server Export",
-        "client NfsMount",
-        "client NfsMount",
-    ];
+    let expected =
+        ["server Nfsd", "server Export", "server Export", "client NfsMount", "client NfsMount"];
     assert_eq!(shape(&spec), expected);
 }
 

@@ -57,7 +57,9 @@ pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, Strin
     for entry in field.entries("such as `[host.labels]`")? {
         if entry.key() != "labels" {
             let fault = Fault::new("is only for a [[host]] with a name");
-            return Err(entry.error(fault.hint("put [[host]] on a line of its own, its keys below")));
+            return Err(
+                entry.error(fault.hint("put [[host]] on a line of its own, its keys below"))
+            );
         }
     }
     read_labels(&field.table(Section::Host)?)

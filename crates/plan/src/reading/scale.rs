@@ -15,12 +15,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Times of passes, in milliseconds; the number is the shortest that is worth measuring.
-const TIMES: [(Setting, u64); 4] = [
-    (Setting::Duration, 100),
-    (Setting::Warmup, 10),
-    (Setting::Ramp, 10),
-    (Setting::TimeMax, 100),
-];
+const TIMES: [(Setting, u64); 4] =
+    [(Setting::Duration, 100), (Setting::Warmup, 10), (Setting::Ramp, 10), (Setting::TimeMax, 100)];
 
 /// Counts, with the smallest number; a count that is smaller already stays as it is.
 const COUNTS: [(Setting, u64); 5] = [
@@ -133,7 +129,10 @@ mod tests {
     #[test]
     fn a_factor_is_a_number_or_a_share() {
         let read = |text| Scale::parse(text).map(|scale| scale.millionths).ok();
-        assert_eq!([read("0.01"), read("1%"), read(" 2 ")], [Some(10_000), Some(10_000), Some(2_000_000)]);
+        assert_eq!(
+            [read("0.01"), read("1%"), read(" 2 ")],
+            [Some(10_000), Some(10_000), Some(2_000_000)]
+        );
         assert_eq!([read("0"), read("-1"), read("x"), read("101"), read("")], [None; 5]);
     }
 

@@ -155,7 +155,8 @@ fn labels_of_hosts_are_facts_and_read_back() {
     let with_labels = text("", "").replace("interface = \"eth1\"\n", labels);
     let plan = plan(&with_labels).unwrap();
     let facts = lab(&plan.runs[0]).client.label_facts();
-    let shown: Vec<_> = facts.iter().map(|fact| (&*fact.scope, &*fact.name, &*fact.value)).collect();
+    let shown: Vec<_> =
+        facts.iter().map(|fact| (&*fact.scope, &*fact.name, &*fact.value)).collect();
     assert_eq!(shown, [("c", "label.dram", "ECC DDR2"), ("c", "label.rack.a", "1")]);
     assert!(lab(&plan.runs[0]).server.label_facts().is_empty());
     reads_back(&plan);
