@@ -47,8 +47,10 @@ fn shortened_raid_matrix(flags: &[&str]) -> usize {
         plan.push_str(if is_of_hosts { "" } else { line });
         plan.push('\n');
     }
-    for disk in 1..=5 {
-        plan.push_str(&format!("[[target]]\nname = \"disk.{disk}\"\ntemporary = true\n"));
+    for disk in 1_u32..=5 {
+        plan.push_str("[[target]]\nname = \"disk.");
+        plan.push_str(&disk.to_string());
+        plan.push_str("\"\ntemporary = true\n");
     }
     plan.push_str("[[workload]]\nkind = \"mixed\"\n");
     std::fs::write(rig.folder().join("matrix.toml"), plan).unwrap();

@@ -87,13 +87,11 @@ pub const DIRECTORIES_MAX: u64 = 1_000_000;
 /// Characters of a name: it must fit the first column of a table.
 pub const NAME_LENGTH_MAX: usize = 64;
 
-<<<<<<< HEAD
 /// Characters of a sentence of a plan.
 pub const SENTENCE_LENGTH_MAX: usize = 400;
-=======
+
 /// Characters of a label: a few words.
 pub const LABEL_LENGTH_MAX: usize = 200;
->>>>>>> 692559c1 (Keep facts of hardware and labels of hosts)
 
 /// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
 pub fn legal(setting: Setting) -> String {
