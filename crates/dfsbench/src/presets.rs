@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(plan.runs.len(), 6 * mix + 4 * mix + levels, "its first lines say so");
         assert_eq!(plan.destroys().len(), 5);
         let hours = plan::estimate(&plan).duration_ms / 3_600_000;
-        assert_eq!(hours, 12, "its first lines say so");
+        assert_eq!(hours, 23, "its first lines say so");
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert_eq!(rows("none: file too large for v2"), 2 * 2 + 2);
     assert_eq!(rows("write, read"), 1 + 2 * (2 + 2) + 2 * 3);
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
-    assert!(end.stdout.contains("order grouped: hosts are set up 12 times"), "{}", end.stdout);
+    assert!(end.stdout.contains("order grouped: hosts are set up 15 times"), "{}", end.stdout);
 }
 
 /// An ssh that says what a host would: its argument is the words for the host's shell.
