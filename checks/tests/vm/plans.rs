@@ -1,9 +1,9 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
 //!
 //! The presets `seed-001` and `seed-000` (of that the scaling of clients) are run with the machines
-//! in place of their hosts, scaled. The program is installed on them once, because a copy for each campaign takes
-//! emulated machines most of its time; only one plan lets it copy itself. Their C library is
-//! younger than ours.
+//! in place of their hosts, scaled. The program is installed on them once, because a copy for each
+//! campaign takes emulated machines most of its time; only one plan lets it copy itself. Their C
+//! library is younger than ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -183,6 +183,7 @@ impl<'a> Trial<'a> {
         let mut facts = self.target.facts();
         if let Some(mount) = &self.mount {
             facts.extend(mount.facts());
+            facts.extend(lab::disks::facts("target", mount));
         }
         if let Some(external) = &self.external {
             facts.extend_from_slice(external.facts());

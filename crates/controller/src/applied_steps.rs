@@ -100,9 +100,10 @@ mod tests {
         assert!(steps.begins_fresh(&one, Fresh::Run));
         assert!(!steps.begins_fresh(&one, Fresh::Run));
         assert!(steps.begins_fresh(&other, Fresh::Run));
-        for (fresh, is_due) in [(Fresh::Campaign, false), (Fresh::Trial, true), (Fresh::Pass, true)]
+        for (fresh, is_fresh) in
+            [(Fresh::Campaign, false), (Fresh::Trial, true), (Fresh::Pass, true)]
         {
-            assert_eq!(steps.begins_fresh(&other, fresh), is_due, "{fresh}");
+            assert_eq!(steps.begins_fresh(&other, fresh), is_fresh, "{fresh}");
         }
     }
 }

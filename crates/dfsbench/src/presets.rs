@@ -151,8 +151,8 @@ mod tests {
             let expected = match preset.name {
                 // Of v2 every file of 4 GiB, of v4 and of the tunnel what goes over UDP.
                 "seed-001" => 2 * (2 + 2) + 2 * 5,
-                // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file, two
-                // kinds of export.
+                // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file,
+                // two kinds of export.
                 "seed-002" => 2 * 2 * (2 + 3),
                 _ => 0,
             };

@@ -19,7 +19,7 @@ const VOLUMES: &str = "/proc/fs/nfsfs/volumes";
 const BLOCK: &str = "/sys/class/block";
 
 /// Captures what a mount lies on.
-pub(crate) fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
+pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
     if mount.is_nfs() {
         let text = fs::read_to_string(VOLUMES).unwrap_or_default();
         let volume = volume(&text, &mount.device);
@@ -56,7 +56,7 @@ fn volume(text: &str, device: &str) -> Option<String> {
     None
 }
 
-/// What was found on the way down.
+/// Findings on the way down.
 struct Found<'a> {
     /// The folder of all block devices in sysfs.
     block: &'a Path,

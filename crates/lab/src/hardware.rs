@@ -73,7 +73,7 @@ fn frequencies(folder: &Path) -> Vec<Fact> {
     facts
 }
 
-/// What the kernel does against flaws of the processors, which costs system calls their time.
+/// Measures of the kernel against flaws of the processors, which costs system calls their time.
 fn mitigations(folder: &Path) -> Option<Fact> {
     let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).ok()?.flatten() {

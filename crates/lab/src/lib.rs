@@ -10,7 +10,7 @@ mod clean;
 mod commands;
 mod compose;
 pub mod counters;
-mod disks;
+pub mod disks;
 mod error;
 pub mod facts;
 mod findings;

@@ -10,7 +10,6 @@ use model::units::Size;
 use procfs::process::{MountInfo, Process};
 use rustix::fs::statvfs;
 
-use crate::disks;
 use crate::mountstats;
 
 /// The mount that a path lies on.
@@ -86,7 +85,7 @@ impl Mount {
         self.is_memory() || LOCAL.contains(&self.file_system.as_str())
     }
 
-    /// The mount as facts of the target, with what it lies on.
+    /// The mount as facts of the target.
     pub fn facts(&self) -> Vec<Fact> {
         let source = "/proc/self/mountinfo";
         let mut facts = vec![
@@ -96,7 +95,6 @@ impl Mount {
             Fact::new("target", "mount options", &self.options, source),
         ];
         facts.extend(self.size());
-        facts.extend(disks::facts("target", self));
         facts
     }
 

@@ -48,8 +48,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         help_heading = "Factors of NFS")]
     tls_ca: Option<PathBuf>,
-    /// Multiply the plan's file sizes, durations and numbers of ops, transactions and small files by
-    /// this factor, such as 0.01 or 1%; sizes of ops, threads, clients and flags stay as they are
+    /// Multiply the plan's file sizes, durations and numbers of ops, transactions and small files
+    /// by this factor, such as 0.01 or 1%; sizes of ops, threads, clients and flags stay
     #[arg(long, value_name = "FACTOR", help_heading = "Factors")]
     scale: Option<String>,
     /// 3 trials of 1 s each, for a first look [default: 5 trials]

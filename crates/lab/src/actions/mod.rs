@@ -47,7 +47,7 @@ mod unfs3;
 pub enum Layer {
     /// A setting, a device or a service that is never redone to invalidate caches.
     Base,
-    /// A file system that is made anew where runs ask for that; never to invalidate caches.
+    /// A file system that is made again where runs ask for that; never to invalidate caches.
     FileSystem,
     /// The mount of a file system that the server keeps files on.
     Storage,

@@ -43,7 +43,7 @@ impl LabAction for Raid {
         argv.extend(["--quiet".to_owned(), format!("--name={name}"), "--metadata=1.2".to_owned()]);
         argv.push(format!("--level={}", self.level.name()));
         if let Some(bytes) = self.chunk_bytes {
-            // In KiB, where nothing else is said.
+            // In KiB, where the number has no unit.
             argv.push(format!("--chunk={}", bytes / 1024));
         }
         // The members of a level without redundancy have nothing to agree on.

@@ -27,8 +27,8 @@ use crate::written::text::either;
 pub struct Overrides {
     /// Value of `--name`.
     pub name: Option<String>,
-    /// Value of `--scale`: by how much the sizes, times and counts of the plan are multiplied; those
-    /// of flags are not.
+    /// Value of `--scale`: by how much the sizes, times and counts of the plan are multiplied;
+    /// those of flags are not.
     pub scale: Option<String>,
     /// Value of `--trials`.
     pub trials: Option<String>,

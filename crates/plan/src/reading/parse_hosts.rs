@@ -28,7 +28,7 @@ pub(crate) const LAB_KEYS: [&str; 6] =
 /// Names that hosts can't have, for facts use them for something else.
 const TAKEN: [&str; 2] = ["host", "target"];
 
-/// What a label looks like.
+/// Example of a label.
 const LABEL_EXAMPLE: &str = "\"ECC DDR2\"";
 
 /// Reads every `[[host]]`.

@@ -115,8 +115,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          first of each host are used last."),
     key(Host, "labels", ["table", ""], "names with texts of 1 to 200 characters", "none",
         "Words about the host that no program reads there, such as `dram = \"ECC DDR2\"` below \
-         [host.labels]: kept with its facts as label.dram, and a factor over campaigns. Without any \
-         [[host]] they are those of this very host."),
+         [host.labels]: kept with its facts as label.dram, and a factor over campaigns. Without \
+         any [[host]] they are those of this very host."),
 
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "What the target is called in tables and in `targets`."),
