@@ -5,8 +5,8 @@ mod campaigns;
 use campaigns::{made, spec};
 use model::setting::{Kind, Setting, Value};
 use model::{
-    Arrivals, BackendKind, Campaign, FileSystem, Host, LabSpec, Pass, Proto, RunSpec, Sharing,
-    Target, Workload,
+    Arrivals, BackendKind, Campaign, FileSystem, Host, LabSpec, Pass, Proto, Raid, RunSpec,
+    Sharing, Target, Workload,
 };
 use report::{Format, render};
 
@@ -42,6 +42,11 @@ fn bases() -> Vec<RunSpec> {
         run.lab = Some(Box::new(lab.clone()));
         bases.push(run);
     }
+    // An array that is encrypted has chunks and a cipher.
+    let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
+    (lab.storage.raid, lab.storage.crypt) = (Raid::Raid5, true);
+    run.lab = Some(Box::new(lab));
+    bases.push(run);
     bases
 }
 
