@@ -1,5 +1,5 @@
 //! Makes a test of each check of the crate `lab`: the rows of `checks!` for `tests/lab.rs` and for
-//! `tests/vm`, from the lists `checks![ .. ]` in `crates/lab/examples/lab_real`.
+//! `tests/vm_lab.rs`, from the lists `checks![ .. ]` in `crates/lab/examples/lab_real`.
 //!
 //! A new check of the lab is a named test without a second list; a test compares the list with that
 //! of the program.

@@ -23,6 +23,7 @@ pub mod check;
 pub mod cluster;
 pub mod ganesha;
 pub mod guard;
+pub mod hosts;
 pub mod interop;
 pub mod lab_real;
 pub mod libnfs;

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::checks;
 use checks::proc::Background;
-use checks::vm;
 use checks::vm::guest::Mount;
-use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::lab::{Ended, Wanted};
 use checks::vm::machine::Suite;
 use checks::vm::peer::{self, SERVER};
+use checks::vm::{self, saved};
 
 const CLIENT: &str = "client1";
 
@@ -19,7 +19,8 @@ static MACHINES: Fixture<Ended> = Fixture::new(|| {
     vm::prepare()?;
     let suite = Suite::Bullseye;
     let wanted = Wanted { server: suite, clients: vec![suite], mtu: 1500, shared_mib: None };
-    let lab = Ended::new(Lab::up(&vm::lab_folder("test-v2"), &wanted)?);
+    let lab = Ended::new(saved::copy_booted(&vm::lab_folder("test-v2"), &wanted, 2)?);
+    lab.rewind()?;
     let line = "lab-nfsd 8 -V 2 && lab-export ext4 && cat /proc/fs/nfsd/versions";
     let versions = lab.ssh("server", line)?;
     ensure!(versions.contains("+2"), "the server speaks {versions:?}");

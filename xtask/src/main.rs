@@ -67,7 +67,8 @@ enum Task {
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser, lab, ladder, loss, vm, vm_v2, hosts, cluster, fuzz.
+        /// browser, lab, ladder, loss, vm, vm_lab, vm_plans, vm_v2, hosts,
+        /// agent_group, cluster, fuzz.
         group: Option<String>,
         /// Runs only the tests of these groups whose name contains this.
         test: Option<String>,

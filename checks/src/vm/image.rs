@@ -54,7 +54,8 @@ pub fn find_or_make(suite: Suite) -> Result<Image> {
     Ok(Image { folder })
 }
 
-fn cache_folder() -> PathBuf {
+/// Returns the folder that images are kept in.
+pub(super) fn cache_folder() -> PathBuf {
     match env::var_os("XDG_CACHE_HOME") {
         Some(shared) if !shared.is_empty() => PathBuf::from(shared).join("dfsbench/vm"),
         _ => repo::target_folder().join("vm/images"),

@@ -78,6 +78,26 @@ impl Lab {
         Ok(lab)
     }
 
+    /// Copies the first `count` of these machines, which were saved, into a folder of their own,
+    /// from where [`Lab::restore`] resumes them.
+    ///
+    /// # Errors
+    /// Where they were never saved, or some run in that folder.
+    pub fn copy_to(&self, folder: &Path, count: usize) -> Result<Self> {
+        let folder = make_folder(folder)?;
+        refuse_running(&folder)?;
+        let mut plan = self.plan.clone();
+        plan.machines.truncate(count);
+        for machine in &plan.machines {
+            self.emulator(machine).copy_disks(&folder)?;
+        }
+        ssh::copy_key(&self.folder, &folder)?;
+        let copy = Self { space: Space::of(&folder), folder, plan };
+        ssh::write_config(&copy.folder, &copy.space, &copy.plan.machines)?;
+        copy.plan.save(&copy.folder)?;
+        Ok(copy)
+    }
+
     /// Takes the laboratory of a folder.
     ///
     /// # Errors
@@ -235,6 +255,27 @@ impl Lab {
         self.space.set_mtu(&self.plan.machines, mtu)
     }
 
+    /// Takes a guest off the network, without its notice: nothing is answered and nothing refused.
+    ///
+    /// # Errors
+    /// Where there is no such guest, or the laboratory is down.
+    pub fn unplug(&self, host: &str) -> Result<()> {
+        self.space.unplug(self.machine(host)?)
+    }
+
+    /// Puts a guest back on the network.
+    ///
+    /// # Errors
+    /// As [`Lab::unplug`].
+    pub fn plug_in(&self, host: &str) -> Result<()> {
+        self.space.plug_in(self.machine(host)?)
+    }
+
+    fn machine(&self, host: &str) -> Result<&Machine> {
+        let found = self.plan.machines.iter().find(|machine| machine.name == host);
+        found.with_context(|| format!("there is no machine {host}"))
+    }
+
     /// Returns the names of the machines, the server first.
     pub fn names(&self) -> Vec<&str> {
         self.plan.machines.iter().map(|machine| machine.name.as_str()).collect()
@@ -254,6 +295,17 @@ impl Lab {
              ip netns delete {} 2>/dev/null; true",
             self.space.name()
         )
+    }
+
+    /// Returns the command that resumes each machine, and the disk of its image.
+    pub fn describe_machines(&self) -> Vec<(String, PathBuf)> {
+        let mut described = Vec::new();
+        for machine in &self.plan.machines {
+            let emulator = self.emulator(machine);
+            let command = emulator.start_command(&self.space, &self.plan, &Start::Snapshot);
+            described.push((proc::command_line(&command), emulator.image_disk()));
+        }
+        described
     }
 
     fn emulator<'a>(&'a self, machine: &'a Machine) -> Emulator<'a> {

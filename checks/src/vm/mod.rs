@@ -20,7 +20,9 @@ pub mod net;
 pub mod peer;
 pub mod qemu;
 pub mod qmp;
+pub mod saved;
 pub mod ssh;
+pub mod stages;
 
 /// Returns the folder of a laboratory of this name, in this clone.
 pub fn lab_folder(name: &str) -> PathBuf {

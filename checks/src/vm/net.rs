@@ -70,6 +70,22 @@ impl Space {
         self.run_ip(&["link", "set", BRIDGE, "mtu", &mtu])
     }
 
+    /// Takes a machine off the bridge: what it sends is lost, and so is what is sent to it.
+    ///
+    /// # Errors
+    /// Where there is no such network.
+    pub fn unplug(&self, machine: &Machine) -> Result<()> {
+        self.run_ip(&["link", "set", &machine.tap(), "nomaster"])
+    }
+
+    /// Puts a machine back on the bridge.
+    ///
+    /// # Errors
+    /// Where there is no such network.
+    pub fn plug_in(&self, machine: &Machine) -> Result<()> {
+        self.run_ip(&["link", "set", &machine.tap(), "master", BRIDGE])
+    }
+
     /// Removes it, where it is there, with all that is in it.
     ///
     /// # Errors

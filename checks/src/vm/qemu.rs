@@ -28,8 +28,11 @@ const READY: &str = " ready at ";
 const POLL: Duration = Duration::from_millis(50);
 /// How long a killed process may take to be gone.
 const DEATH_MAX: Duration = Duration::from_secs(10);
+/// Names of a machine's disks; only servers have one for data.
+const ROOT_DISK: &str = "root.qcow2";
+const DATA_DISK: &str = "data.qcow2";
 /// Size of the server's data disk; the file grows as it is written.
-const DATA_DISK: &str = "2G";
+const DATA_DISK_SIZE: &str = "2G";
 /// Size of a packet that the network card can do, in bytes; the guest may use less.
 const CARD_MTU: u16 = 9000;
 
@@ -64,14 +67,13 @@ impl<'a> Emulator<'a> {
     /// # Errors
     /// Where `qemu-img` fails.
     pub fn make_disks(&self) -> Result<()> {
-        let base = self.machine.image.join("root.img");
         let mut root = Command::new("qemu-img");
-        root.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(base);
-        proc::capture_stdout(root.arg(self.file_path("root.qcow2")))?;
+        root.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(self.image_disk());
+        proc::capture_stdout(root.arg(self.file_path(ROOT_DISK)))?;
         if self.machine.role == Role::Server {
             let mut data = Command::new("qemu-img");
-            data.args(["create", "-q", "-f", "qcow2"]).arg(self.file_path("data.qcow2"));
-            proc::capture_stdout(data.arg(DATA_DISK))?;
+            data.args(["create", "-q", "-f", "qcow2"]).arg(self.file_path(DATA_DISK));
+            proc::capture_stdout(data.arg(DATA_DISK_SIZE))?;
         }
         Ok(())
     }
@@ -81,6 +83,11 @@ impl<'a> Emulator<'a> {
     /// # Errors
     /// Where the emulator refuses.
     pub fn start(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Result<()> {
+        proc::capture_stdout(&mut self.start_command(space, plan, start)).map(|_| ())
+    }
+
+    /// Returns the command that starts it.
+    pub fn start_command(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Command {
         let mut command = space.inside("qemu-system-x86_64");
         command.args(HARDWARE).arg("-m").arg(self.machine.role.memory_mib().to_string());
         command.arg("-kernel").arg(self.machine.image.join("vmlinuz"));
@@ -99,7 +106,20 @@ impl<'a> Emulator<'a> {
         let socket = self.file_path("qmp");
         command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", socket.display()));
         command.arg("-pidfile").arg(self.file_path("pid")).arg("-daemonize");
-        proc::capture_stdout(&mut command).map(|_| ())
+        command
+    }
+
+    /// Copies its disks, with what was saved in them, to the machine of another folder.
+    ///
+    /// # Errors
+    /// Where it was not saved, or there is no space.
+    pub fn copy_disks(&self, folder: &Path) -> Result<()> {
+        let copy = Emulator::new(folder, self.machine);
+        for disk in self.disks() {
+            let (from, to) = (self.file_path(disk), copy.file_path(disk));
+            fs::copy(&from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        Ok(())
     }
 
     fn kernel_line(&self, mtu: u16, key: &str) -> String {
@@ -118,9 +138,9 @@ impl<'a> Emulator<'a> {
             command.arg("-device").arg(format!("virtio-blk-pci,drive={id},serial={id}{more}"));
         };
         let own = "format=qcow2,cache=unsafe,discard=unmap";
-        add(self.file_path("root.qcow2"), "root", own, "");
+        add(self.file_path(ROOT_DISK), "root", own, "");
         if self.machine.role == Role::Server {
-            add(self.file_path("data.qcow2"), "data", own, "");
+            add(self.file_path(DATA_DISK), "data", own, "");
         }
         if plan.has_shared_disk {
             let raw = "format=raw,cache=writeback,file.locking=off";
@@ -194,6 +214,19 @@ impl<'a> Emulator<'a> {
         let line = fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let mut words = line.split(|byte| *byte == 0);
         words.any(|word| word == path.as_os_str().as_encoded_bytes()).then_some(number)
+    }
+
+    /// Returns the disk of its image, which its own root disk differs from.
+    pub fn image_disk(&self) -> PathBuf {
+        self.machine.image.join("root.img")
+    }
+
+    /// Returns the names of its disks that are no other machine's.
+    const fn disks(&self) -> &'static [&'static str] {
+        match self.machine.role {
+            Role::Server => &[ROOT_DISK, DATA_DISK],
+            Role::Client => &[ROOT_DISK],
+        }
     }
 
     fn file_path(&self, what: &str) -> PathBuf {

@@ -42,6 +42,18 @@ pub fn key(folder: &Path) -> Result<String> {
     public.split_whitespace().nth(1).map(str::to_owned).context("the public key is empty")
 }
 
+/// Copies the key of a laboratory into the folder of another, whose machines accept it too.
+///
+/// # Errors
+/// Where there is none, or it can't be written.
+pub fn copy_key(from: &Path, to: &Path) -> Result<()> {
+    for name in [KEY.to_owned(), format!("{KEY}.pub")] {
+        fs::copy(from.join(&name), to.join(&name))
+            .with_context(|| format!("cannot copy the key {name} of {}", from.display()))?;
+    }
+    Ok(())
+}
+
 /// Writes the ssh_config of these machines.
 ///
 /// # Errors

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
+use checks::hosts::{LEAVING, Lab, OURS};
 use checks::ours::exit;
 use checks::proc;
 use serde_json::Value;
-
-use super::lab::{LEAVING, Lab, OURS};
 
 /// Only the start of a program is changed, where the names of loader and libraries stand.
 const NAMES_WITHIN: usize = 1 << 17;

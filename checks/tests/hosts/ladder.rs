@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use checks::check::wait_until;
+use checks::hosts::{LEAVING, Lab, OURS, PATIENCE};
 use checks::ours::exit;
-use serde_json::Value;
-
 use checks::proc::{self, Background};
-
-use super::lab::{LEAVING, Lab, OURS, PATIENCE};
+use serde_json::Value;
 
 /// The server's host and the client's.
 const HOSTS: [usize; 2] = [0, 1];

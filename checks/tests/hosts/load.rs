@@ -10,11 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use checks::check::wait_until;
-use serde_json::Value;
-
+use checks::hosts::{LEAVING, Lab, OURS, ip};
 use checks::proc::{self, Background};
-
-use super::lab::{LEAVING, Lab, OURS, ip};
+use serde_json::Value;
 
 /// Hosts of the lab that take part: the first ones.
 const HOSTS: usize = 2;
@@ -74,15 +72,17 @@ pub fn soaked(lab: &Lab) -> Result<()> {
     let out = |name: &str| fs::File::create(lab.folder.path().join(name));
     soak.stdout(out("stdout")?).stderr(out("stderr")?);
     let mut soak = Background::start(&mut soak)?;
-    wait_until(super::PATIENCE, "an agent", || {
+    wait_until(checks::hosts::PATIENCE, "an agent", || {
         lab.agents(1).is_ok_and(|agents| !agents.is_empty())
     })?;
-    wait_until(super::PATIENCE, "its end", || lab.agents(1).is_ok_and(|agents| agents.is_empty()))?;
+    wait_until(checks::hosts::PATIENCE, "its end", || {
+        lab.agents(1).is_ok_and(|agents| agents.is_empty())
+    })?;
     let link = |state| ip(&["-n", &lab.bridge, "link", "set", "v1", state]);
     link("down")?;
     thread::sleep(CUT);
     link("up")?;
-    let code = soak.await_end(super::PATIENCE)?;
+    let code = soak.await_end(checks::hosts::PATIENCE)?;
     let json: Value = serde_json::from_str(&lab.output_text()?)?;
     let found = &json["found"];
     let figures = &found["figures"];

@@ -1,12 +1,10 @@
-//! Agents on ten hosts over real sshd: pushed, used, lost in every way, and nothing left behind.
+//! Agents on hosts over real sshd: pushed, used, lost in every way, and nothing left behind.
 //!
-//! The hosts are those of [`lab::Lab`]. Two of them are set up by plans; what all ten do together
-//! is in `agent_group`.
+//! Two hosts are set up by plans; what ten of them do together is in `agent_group`, which runs at
+//! the same time on hosts of its own.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
-mod agent_group;
 mod copied;
-mod lab;
 mod ladder;
 mod load;
 mod network;
@@ -17,15 +15,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use checks::check::Fixture;
+use checks::hosts::{LEAVING, LONG, Lab, OURS, PATIENCE, SHORT, ip};
 use checks::ours::exit;
 use checks::{checks, proc};
 
-use agent_group::AgentGroup;
-use lab::{LEAVING, LONG, Lab, OURS, PATIENCE, SHORT, ip};
-
-static LAB: Fixture<Lab> = Fixture::new(Lab::start);
-static AGENT_GROUP: Fixture<AgentGroup<'static>> =
-    Fixture::new(|| AgentGroup::of_all_hosts(LAB.get()?));
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(2));
 
 checks! {
     two_hosts_are_measured_and_left_as_they_were: 200 s, measured(LAB.get()?);
@@ -51,15 +45,6 @@ checks! {
     };
     two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
     two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
-    ten_hosts_start_together_trial_after_trial: 300 s, agent_group::together(AGENT_GROUP.get()?);
-    agents_send_little_while_they_measure: 300 s, agent_group::quiet(AGENT_GROUP.get()?);
-    nine_of_ten_go_on_when_one_is_cut_off: 300 s, agent_group::cut(AGENT_GROUP.get()?);
-    hosts_without_the_mount_are_named_before_anything_is_measured: 200 s, {
-        agent_group::unmounted(AGENT_GROUP.get()?)
-    };
-    a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, {
-        agent_group::no_space(AGENT_GROUP.get()?)
-    };
 }
 
 fn measured(lab: &Lab) -> Result<()> {

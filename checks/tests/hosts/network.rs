@@ -6,11 +6,9 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use checks::hosts::{LEAVING, Lab, OURS};
 use checks::ours::exit;
-
 use checks::proc;
-
-use super::lab::{LEAVING, Lab, OURS};
 
 /// A run over both hosts, with packets that the bridge drops.
 fn command(lab: &Lab) -> Result<Command> {

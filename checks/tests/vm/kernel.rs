@@ -8,8 +8,7 @@ use checks::checks;
 use checks::vm::guest::Mount;
 use checks::vm::lab::Lab;
 
-use super::stages::{Stage, run_in};
-use super::{NEW, OLD};
+use super::{NEW, OLD, SERVERS, run_in};
 
 const SOURCE: &str = "server:/export";
 const OLD_SOURCE: &str = "client2:/export";
@@ -27,15 +26,15 @@ checks! {
     kernel_6_12_mounts_6_1_v4_0: 200 s, data(NEW, OLD_SOURCE, "4.0");
     kernel_6_12_mounts_6_1_v4_1: 200 s, data(NEW, OLD_SOURCE, "4.1");
     kernel_6_12_mounts_6_1_v4_2: 200 s, data(NEW, OLD_SOURCE, "4.2");
-    the_server_runs_16_threads_and_8: 100 s, run_in(Stage::Exports, threads);
-    packets_of_9000_bytes: 200 s, run_in(Stage::Exports, large_packets);
-    an_export_of_xfs: 200 s, run_in(Stage::Exports, |lab| exported(lab, "xfs"));
-    an_export_of_tmpfs: 200 s, run_in(Stage::Exports, |lab| exported(lab, "tmpfs"));
+    the_server_runs_16_threads_and_8: 100 s, run_in(&SERVERS, threads);
+    packets_of_9000_bytes: 200 s, run_in(&SERVERS, large_packets);
+    an_export_of_xfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "xfs"));
+    an_export_of_tmpfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "tmpfs"));
 }
 
 fn data(client: &str, source: &str, version: &str) -> Result<()> {
     let options = format!("vers={version},proto=tcp");
-    run_in(Stage::Exports, |lab| {
+    run_in(&SERVERS, |lab| {
         Mount { lab, client, source, options: &options }.check_data_and_options()
     })
 }

@@ -1,62 +1,80 @@
 //! The Linux kernel's NFS server and clients, in virtual machines: with each other, and with ours.
 //!
-//! Kernels 6.12 and 6.1; `vm_v2` has 5.10 for NFSv2. The machines are emulated, so nothing here is
+//! Kernels 6.12 and 6.1; `vm_v2` has 5.10 for NFSv2, `vm_lab` the lab's changes to a server, and
+//! `vm_plans` plans with such machines for hosts. The machines are emulated, so nothing here is
 //! held to a speed: what is checked is behaviour, and the kernel's own counters.
-#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
+#![allow(clippy::disallowed_methods, reason = "tests wait")]
 
 mod delegations;
-mod hung;
 mod kernel;
-mod lab_checks;
 mod options;
 mod our_client;
-mod plans;
-mod questions;
 mod secured;
-mod stages;
 mod xattrs;
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use checks::check::Fixture;
 use checks::checks;
-use checks::vm;
+use checks::proc::Background;
 use checks::vm::lab::Lab;
+use checks::vm::stages::{FRESH_EXPORT, Machines, NEW, OLD, Stage};
+use checks::vm::{self, peer};
 
-use stages::{Stage, run_in, run_plan};
-
-/// Client of kernel 6.12.
-const NEW: &str = "client1";
-/// Client of kernel 6.1.
-const OLD: &str = "client2";
-/// A server that is started again forgets what clients of v4 still have open: a run of ours that
-/// keeps its files ends without closing them, and the file system would stay busy.
-const FRESH_EXPORT: &str = "lab-nfsd 8 && lab-export ext4";
+/// Name of the laboratory of these machines.
+const LAB: &str = "test";
 /// For how long clocks are compared.
 const CLOCK_SPAN: Duration = Duration::from_secs(4);
 /// How far a guest's clock may be off, as a share: far less than a wrong calibration is.
 const CLOCK_ERROR_MAX: f64 = 0.2;
 
+/// Our server, where a stage has it.
+type Kept = Option<Background>;
+
+static MACHINES: Fixture<Machines<Kept>> = Fixture::new(|| Machines::copy(LAB, 2));
+
+/// The machines as they were booted.
+static BOOTED: Stage<Kept> = Stage { name: "booted", set_up: |_| Ok(None) };
+/// The server and the client of kernel 6.1 export, over UDP too, and our server listens to all.
+static SERVERS: Stage<Kept> = Stage { name: "servers", set_up: start_servers };
+/// Server and client have TLS.
+static TLS: Stage<Kept> = Stage { name: "TLS", set_up: |lab| join_server(lab, "lab-tls") };
+/// Server and client have Kerberos.
+static KERBEROS: Stage<Kept> =
+    Stage { name: "Kerberos", set_up: |lab| join_server(lab, "lab-krb5") };
+
 checks! {
-    clocks_of_guests_run_like_ours: 200 s, run_in(Stage::Booted, clocks);
-    machines_are_saved_resumed_and_rewound: 400 s, run_in(Stage::Booted, saved);
-    plan_of_data_paths: 900 s, run_plan(plans::Plans::data_paths);
-    plan_with_caches_that_are_reported_unless_remounted: 900 s, run_plan(plans::Plans::cached);
-    plan_whose_mount_option_is_not_effective_fails_the_run: 900 s, {
-        run_plan(plans::Plans::effective)
-    };
-    plan_of_two_clients_of_one_server_at_one_moment: 900 s, run_plan(plans::Plans::scaling);
-    plan_whose_factor_is_the_kernel_of_the_client: 900 s, run_plan(plans::Plans::kernels);
-    plan_of_a_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
-    plan_of_a_soak_injects_and_removes_faults: 900 s, run_plan(questions::soak);
-    plan_whose_mount_does_not_answer_is_ended_by_a_signal: 600 s, run_plan(hung::signalled);
-    plan_whose_controller_is_killed_restores_the_machines: 600 s, run_plan(plans::Plans::killed);
+    booted_machines_are_saved_resumed_and_rewound: 400 s, run_in(&BOOTED, saved);
+    clocks_of_guests_run_like_ours: 200 s, run_in(&BOOTED, clocks);
+}
+
+fn run_in(stage: &Stage<Kept>, check: impl FnOnce(&'static Lab) -> Result<()>) -> Result<()> {
+    MACHINES.get()?.run_in(stage, |lab, _| check(lab))
+}
+
+/// Starts the kernel's servers, both at once, and ours.
+fn start_servers(lab: &'static Lab) -> Result<Kept> {
+    thread::scope(|scope| {
+        let old = scope.spawn(|| lab.ssh(OLD, "lab-nfsd 4 -u && lab-export tmpfs"));
+        lab.ssh("server", "lab-export ext4 && lab-nfsd 8 -u")?;
+        old.join().expect("a command does not panic")
+    })?;
+    peer::start_server(lab).map(Some)
+}
+
+/// Has a script of the image secure a fresh export, and the client join it.
+fn join_server(lab: &'static Lab, script: &str) -> Result<Kept> {
+    lab.ssh("server", &format!("{FRESH_EXPORT} && {script} serve"))?;
+    lab.ssh(NEW, &format!("{script} join"))?;
+    Ok(None)
 }
 
 /// Compares the guests' clocks with ours, over a span that is known to lie between two others.
 fn clocks(lab: &Lab) -> Result<()> {
     let first = read_clocks(lab)?;
-    std::thread::sleep(CLOCK_SPAN);
+    thread::sleep(CLOCK_SPAN);
     for ((host, first), second) in lab.names().into_iter().zip(first).zip(read_clocks(lab)?) {
         let shortest = (second.before - first.after).as_secs_f64() * (1.0 - CLOCK_ERROR_MAX);
         let longest = (second.after - first.before).as_secs_f64() * (1.0 + CLOCK_ERROR_MAX);
@@ -90,7 +108,7 @@ fn read_clocks(lab: &Lab) -> Result<Vec<Reading>> {
 fn saved(lab: &Lab) -> Result<()> {
     lab.ssh("server", "lab-export ext4 && echo before >/export/saved")?;
     lab.save()?;
-    Lab::restore(&vm::lab_folder(stages::FOLDER))?;
+    Lab::restore(&vm::lab_folder(LAB))?;
     lab.ssh("server", "echo after >/export/saved && sync")?;
     lab.rewind()?;
     let text = lab.ssh("server", "cat /export/saved")?;

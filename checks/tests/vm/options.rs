@@ -11,8 +11,7 @@ use checks::checks;
 use checks::vm::guest::Mount;
 use checks::vm::lab::Lab;
 
-use super::stages::{Stage, run_in};
-use super::{NEW, OLD};
+use super::{NEW, OLD, SERVERS, run_in};
 
 /// Options, and what of them mountstats shows, where it shows them under other names.
 const CASES: [(&str, &[&str]); 12] = [
@@ -33,10 +32,10 @@ const CASES: [(&str, &[&str]); 12] = [
 const CONNECTIONS: usize = 4;
 
 checks! {
-    all_sets_of_options_on_kernel_6_12: 300 s, run_in(Stage::Exports, |lab| effective(lab, NEW));
-    all_sets_of_options_on_kernel_6_1: 300 s, run_in(Stage::Exports, |lab| effective(lab, OLD));
-    four_connections_v3: 200 s, run_in(Stage::Exports, |lab| connections(lab, "3"));
-    four_connections_v4_2: 200 s, run_in(Stage::Exports, |lab| connections(lab, "4.2"));
+    all_sets_of_options_on_kernel_6_12: 300 s, run_in(&SERVERS, |lab| effective(lab, NEW));
+    all_sets_of_options_on_kernel_6_1: 300 s, run_in(&SERVERS, |lab| effective(lab, OLD));
+    four_connections_v3: 200 s, run_in(&SERVERS, |lab| connections(lab, "3"));
+    four_connections_v4_2: 200 s, run_in(&SERVERS, |lab| connections(lab, "4.2"));
 }
 
 /// Mounts with one set after the other, all in one script.

@@ -7,8 +7,7 @@ use anyhow::Result;
 use checks::checks;
 use checks::vm::peer::{self, OLD_SERVER, SERVER};
 
-use super::stages::{Stage, run_in};
-use super::{NEW, OLD, delegations, xattrs};
+use super::{NEW, OLD, SERVERS, delegations, run_in, xattrs};
 
 const UDP: &str = "version=3&proto=udp";
 
@@ -20,19 +19,19 @@ checks! {
     kernel_6_1_mounts_our_server_v4_1: 200 s, mounted(OLD, "4.1");
     kernel_6_1_mounts_our_server_v4_2: 200 s, mounted(OLD, "4.2");
     kernel_6_12_sets_extended_attributes_at_our_server: 200 s, {
-        run_in(Stage::OurServer, |lab| xattrs::check(lab, NEW))
+        run_in(&SERVERS, |lab| xattrs::check(lab, NEW))
     };
     kernel_6_1_sets_extended_attributes_at_our_server: 200 s, {
-        run_in(Stage::OurServer, |lab| xattrs::check(lab, OLD))
+        run_in(&SERVERS, |lab| xattrs::check(lab, OLD))
     };
     delegation_of_our_server_v4_1_is_recalled: 200 s, {
-        run_in(Stage::OurServer, |lab| delegations::check(lab, "4.1"))
+        run_in(&SERVERS, |lab| delegations::check(lab, "4.1"))
     };
     delegation_of_our_server_v4_2_is_recalled: 200 s, {
-        run_in(Stage::OurServer, |lab| delegations::check(lab, "4.2"))
+        run_in(&SERVERS, |lab| delegations::check(lab, "4.2"))
     };
     our_probe_finds_the_versions: 100 s, {
-        run_in(Stage::Udp, |lab| peer::check_probe(lab, &["3", "4.0", "4.1", "4.2"]))
+        run_in(&SERVERS, |lab| peer::check_probe(lab, &["3", "4.0", "4.1", "4.2"]))
     };
     interop_list_with_kernel_6_12_v3: 300 s, listed("version=3");
     run_of_ours_with_kernel_6_12_v3: 200 s, measured("version=3");
@@ -44,21 +43,21 @@ checks! {
     run_of_ours_with_kernel_6_12_v4_2: 200 s, measured("version=4.2");
     run_of_ours_with_kernel_6_12_over_udp: 200 s, measured(UDP);
     interop_list_with_kernel_6_1_over_udp: 300 s, {
-        run_in(Stage::Udp, |lab| peer::check_list(lab, OLD_SERVER, UDP))
+        run_in(&SERVERS, |lab| peer::check_list(lab, OLD_SERVER, UDP))
     };
     run_of_ours_with_kernel_6_1_over_udp: 200 s, {
-        run_in(Stage::Udp, |lab| peer::check_run(lab, OLD_SERVER, UDP))
+        run_in(&SERVERS, |lab| peer::check_run(lab, OLD_SERVER, UDP))
     };
 }
 
 fn mounted(client: &str, version: &str) -> Result<()> {
-    run_in(Stage::OurServer, |lab| peer::check_mount(lab, client, version))
+    run_in(&SERVERS, |lab| peer::check_mount(lab, client, version))
 }
 
 fn listed(query: &str) -> Result<()> {
-    run_in(Stage::Udp, |lab| peer::check_list(lab, SERVER, query))
+    run_in(&SERVERS, |lab| peer::check_list(lab, SERVER, query))
 }
 
 fn measured(query: &str) -> Result<()> {
-    run_in(Stage::Udp, |lab| peer::check_run(lab, SERVER, query))
+    run_in(&SERVERS, |lab| peer::check_run(lab, SERVER, query))
 }

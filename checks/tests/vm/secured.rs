@@ -10,18 +10,17 @@ use checks::vm::guest::Mount;
 use checks::vm::lab::Lab;
 use checks::vm::peer;
 
-use super::NEW;
-use super::stages::{Stage, run_in};
+use super::{KERBEROS, NEW, TLS, run_in};
 
 checks! {
-    a_mount_with_tls: 200 s, run_in(Stage::Tls, |lab| under_tls(lab, "xprtsec=tls"));
-    a_mount_with_mutual_tls: 200 s, run_in(Stage::Tls, |lab| under_tls(lab, "xprtsec=mtls"));
+    a_mount_with_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=tls"));
+    a_mount_with_mutual_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=mtls"));
     our_client_with_the_kernels_server_under_tls: 200 s, {
-        run_in(Stage::Tls, peer::check_run_under_tls)
+        run_in(&TLS, peer::check_run_under_tls)
     };
-    a_mount_with_krb5: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5"));
-    a_mount_with_krb5i: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5i"));
-    a_mount_with_krb5p: 200 s, run_in(Stage::Kerberos, |lab| effective(lab, "sec=krb5p"));
+    a_mount_with_krb5: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5"));
+    a_mount_with_krb5i: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5i"));
+    a_mount_with_krb5p: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5p"));
 }
 
 /// A mount under TLS; the kernel's counters of TLS show that it was.

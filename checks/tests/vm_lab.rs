@@ -9,14 +9,15 @@ use std::process::Command;
 use anyhow::Result;
 use checks::check::Fixture;
 use checks::vm::lab::Lab;
+use checks::vm::stages::{FRESH_EXPORT, Machines, Stage};
 use checks::{checks, lab_real, proc};
 use tempfile::TempDir;
-
-use super::stages::{Stage, run_in};
 
 /// How long a check may take, in seconds: up to 60 s on a machine that does nothing else.
 const CHECK_MAX_S: u32 = 280;
 
+static MACHINES: Fixture<Machines<()>> = Fixture::new(|| Machines::copy("test-lab", 0));
+static STAGE: Stage<()> = Stage { name: "lab", set_up: copy_program };
 static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::build);
 
 include!(concat!(env!("OUT_DIR"), "/lab_kernel.rs"));
@@ -28,13 +29,13 @@ checks! {
 }
 
 fn run_one(name: &str) -> Result<()> {
-    run_in(Stage::LabChecks, |lab| {
+    MACHINES.get()?.run_in(&STAGE, |lab, ()| {
         lab.ssh_within("server", &format!("/root/lab_real {name}"), CHECK_MAX_S).map(drop)
     })
 }
 
 /// Copies the program of the lab's checks to the server; this machine's C library is the older one.
-pub fn copy_program(machines: &Lab) -> Result<()> {
+fn copy_program(machines: &'static Lab) -> Result<()> {
     let (config, folder) = (machines.ssh_config(), TempDir::new()?);
     let small = folder.path().join("lab_real");
     proc::run_command(Command::new("strip").arg("-o").arg(&small).arg(PROGRAM.get()?))?;
@@ -45,7 +46,7 @@ pub fn copy_program(machines: &Lab) -> Result<()> {
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
     proc::run_command(copy.arg("server:/root/lab_key"))?;
-    machines.ssh("server", super::FRESH_EXPORT)?;
+    machines.ssh("server", FRESH_EXPORT)?;
     // libmount and mdadm make these at the first mount and the first array, and keep them.
     let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
                 mount/utab.event mount/utab.lock";

@@ -1,7 +1,7 @@
 //! A kernel's mount whose server is gone: I/O on it ends, and a signal ends the campaign.
 //!
-//! The server's card is taken down for a while, so that nothing is answered and nothing refused:
-//! threads of the agent sleep in the kernel where no thread can join them.
+//! The server is taken off the network until the campaign has ended, so that nothing is answered
+//! and nothing refused: threads of the agent sleep in the kernel where no thread can join them.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,26 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::plans::Plans;
 use checks::ours::exit;
+use checks::proc::Background;
 
-/// Takes the server off the network in a second, and brings it back after 50.
-const OFF: &str = "nohup sh -c 'sleep 1; ip link set eth0 down; sleep 50; ip link set eth0 up' \
-                   > /dev/null 2>&1 &";
 /// How long a campaign may take to end after a signal: 15 s, and what a busy machine adds.
 const END_WITHIN: Duration = Duration::from_secs(30);
 
 /// A signal ends a campaign whose mount doesn't answer, and its client is as before.
 pub fn signalled(plans: &Plans<'_>) -> Result<()> {
     let mut controller = plans.start_long_campaign()?;
-    plans.lab().ssh("server", OFF)?;
+    plans.lab().unplug("server")?;
     // A connection that was cut off for long sends again only much later.
     plans.lab().close_connection("server");
+    let ended = end_by_signal(&mut controller);
+    plans.lab().plug_in("server")?;
+    ended?;
+    plans.await_server()?;
+    plans.await_restored()
+}
+
+/// Ends a campaign by a signal once its workers wait for the server.
+fn end_by_signal(controller: &mut Background) -> Result<()> {
     // It is off when nothing has come from it for a while, and workers wait then.
     std::thread::sleep(Duration::from_secs(5));
     let begun = Instant::now();
@@ -30,6 +37,5 @@ pub fn signalled(plans: &Plans<'_>) -> Result<()> {
     kill_process(Pid::from_raw(id).context("a number above 0")?, Signal::TERM)?;
     let code = controller.await_end(END_WITHIN)?;
     ensure!(code == Some(exit::INVALID), "{code:?} after {:?}", begun.elapsed());
-    plans.await_server()?;
-    plans.await_restored()
+    Ok(())
 }

@@ -4,6 +4,8 @@
 //! Figures are medians of many passes, printed with the check. Their bounds are loose, since ten
 //! hosts share the few processors of one machine that does other things, too.
 
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +14,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use checks::check::wait_until;
+use checks::check::{Fixture, wait_until};
+use checks::checks;
+use checks::hosts::{HOSTS_MAX as HOSTS, LEAVING, Lab, OURS, PATIENCE, ip};
 use checks::ours::exit;
+use checks::proc::{self, Background};
 use serde_json::Value;
 
-use checks::proc::{self, Background};
+static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(HOSTS));
+static AGENT_GROUP: Fixture<AgentGroup<'static>> =
+    Fixture::new(|| AgentGroup::of_all_hosts(LAB.get()?));
 
-use super::lab::{HOSTS, LEAVING, Lab, OURS, PATIENCE, ip};
+checks! {
+    ten_hosts_start_together_trial_after_trial: 300 s, together(AGENT_GROUP.get()?);
+    agents_send_little_while_they_measure: 300 s, quiet(AGENT_GROUP.get()?);
+    nine_of_ten_go_on_when_one_is_cut_off: 300 s, cut(AGENT_GROUP.get()?);
+    hosts_without_the_mount_are_named_before_anything_is_measured: 200 s, {
+        unmounted(AGENT_GROUP.get()?)
+    };
+    a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, no_space(AGENT_GROUP.get()?);
+}
 
 /// Time within which hosts that share no processor start, in nanoseconds; here it is printed.
 const SKEW_NS: u64 = 1_000_000;
@@ -43,14 +58,14 @@ const WATCHED: Duration = Duration::from_secs(4);
 const NOTICED: Duration = Duration::from_secs(6);
 
 /// A folder that all hosts of a lab have, and what they need to work in it.
-pub struct AgentGroup<'l> {
+struct AgentGroup<'l> {
     lab: &'l Lab,
     shared: PathBuf,
 }
 
 impl<'l> AgentGroup<'l> {
     /// Makes agents of all hosts of a lab.
-    pub fn of_all_hosts(lab: &'l Lab) -> Result<Self> {
+    fn of_all_hosts(lab: &'l Lab) -> Result<Self> {
         let shared = lab.shared.path().join("data");
         fs::create_dir_all(&shared)?;
         Ok(Self { lab, shared })
@@ -132,7 +147,7 @@ fn mix(file_size: &str, duration: &str) -> String {
 }
 
 /// Many short trials of ten hosts.
-pub fn together(group: &AgentGroup<'_>) -> Result<()> {
+fn together(group: &AgentGroup<'_>) -> Result<()> {
     let begun = Instant::now();
     let output = proc::capture_output(&mut group.campaign(
         &group.shared,
@@ -175,7 +190,7 @@ pub fn together(group: &AgentGroup<'_>) -> Result<()> {
 }
 
 /// Counts the bytes on the wire of each host while a pass is measured.
-pub fn quiet(group: &AgentGroup<'_>) -> Result<()> {
+fn quiet(group: &AgentGroup<'_>) -> Result<()> {
     let mut campaign = group.started(&group.shared, 1, &mix("64KiB", "10s"))?;
     let all = u64::from(HOSTS) << 16;
     wait_until(PATIENCE, "preparing", || group.written() >= all)?;
@@ -197,7 +212,7 @@ pub fn quiet(group: &AgentGroup<'_>) -> Result<()> {
 
 /// The network of the last host is cut while it is measured: the run ends, and the one without it
 /// is made. Other phases are those of agents in processes of their own (`dfsbench/tests/fleet`).
-pub fn cut(group: &AgentGroup<'_>) -> Result<()> {
+fn cut(group: &AgentGroup<'_>) -> Result<()> {
     let fewer = HOSTS - 1;
     let work = format!("[factors]\nclient_hosts = [{HOSTS}, {fewer}]\n{}", mix("64KiB", "4s"));
     let mut campaign = group.started(&group.shared, 1, &work)?;
@@ -231,7 +246,7 @@ pub fn cut(group: &AgentGroup<'_>) -> Result<()> {
 
 /// Hosts without the mount find another directory under its path, here memory of their own: they
 /// are named before anything is measured, and what was made is removed.
-pub fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
+fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
     let work = "[factors]\nclient_hosts = 3\n[[workload]]\nkind = \"stream\"\n\
                 file_size = \"1MiB\"\n";
     let output = group.campaign(Path::new("/srv/data"), 1, work)?.output()?;
@@ -250,7 +265,7 @@ pub fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
 
 /// The disk of one host fills up all of a sudden while it works: its sentence is the reason, and
 /// all are cleaned.
-pub fn no_space(group: &AgentGroup<'_>) -> Result<()> {
+fn no_space(group: &AgentGroup<'_>) -> Result<()> {
     let (own, host) = (Path::new("/srv/data"), 4);
     let size = |size: &str| {
         group.lab.run_on(host, &["mount", "-o", &format!("remount,size={size}"), "/srv"])

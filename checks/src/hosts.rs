@@ -1,4 +1,4 @@
-//! Ten hosts on this machine: network and mount namespaces with an sshd each, on a bridge.
+//! Hosts on this machine: network and mount namespaces with an sshd each, on a bridge.
 //!
 //! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
 //! that what is left there can be seen. Needs root. Ends with the value, or with the process.
@@ -11,16 +11,18 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use checks::check::wait_until;
-use checks::guard::{self, Ticket};
-use checks::ours::Ours;
-use checks::proc::{self, Background};
-use checks::repo::Profile;
 use tempfile::TempDir;
 
-/// Hosts of the lab.
-pub const HOSTS: u32 = 10;
+use crate::check::wait_until;
+use crate::guard::{self, Ticket};
+use crate::ours::Ours;
+use crate::proc::{self, Background};
+use crate::repo::Profile;
 
+/// The most hosts of a lab; [`Lab`]'s configuration files for ssh name so many.
+pub const HOSTS_MAX: u32 = 10;
+
+/// The program that controls the hosts, and that is put on them.
 pub const OURS: Ours = Ours::new(Profile::Debug);
 
 /// How long anything may take on a busy machine.
@@ -31,9 +33,11 @@ pub const LEAVING: Duration = Duration::from_secs(40);
 
 /// Some hosts and a bridge.
 pub struct Lab {
+    /// Keys, configuration files for ssh, plans and results.
     pub folder: TempDir,
     /// The folder that all hosts see.
     pub shared: TempDir,
+    /// Name of the namespace that has the bridge; its other end is the controller's.
     pub bridge: String,
     hosts: Vec<Host>,
     _tickets: Vec<Ticket>,
@@ -47,7 +51,11 @@ struct Host {
 }
 
 impl Lab {
-    pub fn start() -> Result<Self> {
+    /// Starts so many hosts, and waits until ssh reaches all of them.
+    ///
+    /// # Errors
+    /// Where one can't be started, or we aren't root.
+    pub fn start(hosts: u32) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-hosts-")?;
         let bridge = format!("dfsbench-br-{}", std::process::id());
         for key in ["id", "other", "hostkey"] {
@@ -78,7 +86,7 @@ impl Lab {
         ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
         ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
         ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
-        for number in 1..=HOSTS {
+        for number in 1..=hosts {
             let host = lab.start_host(number)?;
             lab.hosts.push(host);
         }
@@ -118,7 +126,7 @@ impl Lab {
         wait_until(PATIENCE, "sshd", || {
             let answers = |host: &str| self.near("ssh").args(self.ssh(host, "true")).output();
             let works = |host: String| answers(&host).is_ok_and(|output| output.status.success());
-            (1..=HOSTS).map(|number| format!("h{number}")).all(works)
+            (1..=self.hosts.len()).map(|number| format!("h{number}")).all(works)
         })
     }
 
@@ -137,6 +145,9 @@ impl Lab {
     }
 
     /// Runs a program on a host and returns what it prints.
+    ///
+    /// # Errors
+    /// Where it fails.
     pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
         let id = self.hosts[host].sshd.id().to_string();
         proc::capture_text(
@@ -144,7 +155,10 @@ impl Lab {
         )
     }
 
-    /// A run of a plan over both hosts.
+    /// Returns the command of a run over the first two hosts; `work` are factors and workloads.
+    ///
+    /// # Errors
+    /// Where the plan can't be written.
     pub fn campaign(&self, config: &str, work: &str) -> Result<Command> {
         let plan = self.folder.path().join("plan.toml");
         let config = self.folder.path().join(config).display().to_string();
@@ -157,11 +171,18 @@ impl Lab {
         Ok(command)
     }
 
+    /// Makes a run as [`Lab::campaign`] describes it, and returns its output.
+    ///
+    /// # Errors
+    /// Where it can't be started.
     pub fn finish_campaign(&self, config: &str, work: &str) -> Result<Output> {
         proc::capture_output(&mut self.campaign(config, work)?)
     }
 
     /// Starts a campaign that works for long, and waits until the first host does.
+    ///
+    /// # Errors
+    /// Where no host works in time.
     pub fn start_long_campaign(&self, work: &str) -> Result<Background> {
         let mut command = self.campaign("config", work)?;
         let out = |name: &str| fs::File::create(self.folder.path().join(name));
@@ -171,18 +192,25 @@ impl Lab {
         Ok(campaign)
     }
 
-    /// Tells whether a mix runs on a host: its working directory has the file.
+    /// Returns whether a mix runs on a host: its working directory has the file.
     pub fn works(&self, host: usize) -> bool {
         let line = "find /srv/data /run/dfsbench -type f 2>/dev/null || true";
         let found = self.run_on(host, &["sh", "-c", line]);
         found.is_ok_and(|text| !text.is_empty())
     }
 
+    /// Returns what the campaign that was started last has printed on stdout.
+    ///
+    /// # Errors
+    /// Where none was started.
     pub fn output_text(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder.path().join("stdout"))?)
     }
 
-    /// Agents that run on a host.
+    /// Returns the agents that run on a host.
+    ///
+    /// # Errors
+    /// Where there is no `/proc`.
     pub fn agents(&self, host: usize) -> Result<Vec<i32>> {
         let net = |id: &str| fs::read_link(format!("/proc/{id}/ns/net")).ok();
         let ours = net(&self.hosts[host].sshd.id().to_string());
@@ -201,6 +229,9 @@ impl Lab {
     }
 
     /// Waits until a host has no agent, program, working directory or mount of ours.
+    ///
+    /// # Errors
+    /// Where it has within the limit.
     pub fn await_nothing(&self, host: usize, limit: Duration) -> Result<()> {
         let left = || -> Result<String> {
             let find = ["find", "/tmp", "/srv/data", "-mindepth", "1"];
@@ -230,13 +261,17 @@ impl Drop for Lab {
     }
 }
 
+/// Runs ip(8).
+///
+/// # Errors
+/// Where it fails.
 pub fn ip(words: &[&str]) -> Result<()> {
     proc::capture_stdout(Command::new("ip").args(words)).map(|_| ())
 }
 
 fn client_config(key: &Path, known: &str) -> String {
     let host = |number| format!("Host h{number}\n HostName 10.79.0.{number}\n");
-    let hosts: String = (1..=HOSTS).map(host).collect();
+    let hosts: String = (1..=HOSTS_MAX).map(host).collect();
     format!(
         "{hosts}Host *\n User root\n IdentityFile {}\n IdentitiesOnly yes\n UserKnownHostsFile \
          /dev/null\n StrictHostKeyChecking {known}\n LogLevel ERROR\n",

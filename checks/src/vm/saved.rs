@@ -1,0 +1,106 @@
+//! Machines as they were after booting: booted and saved once, and copied for each laboratory.
+//!
+//! Principal function: [`copy_booted`]. Booting takes emulated machines most of a minute, and
+//! several laboratories that boot at once take each other's processors; a copy takes seconds. The
+//! saved machines lie beside the images. They are booted again where anything has changed that
+//! they consist of: an image, the emulator or its flags.
+//!
+//! A second process waits for the first to finish, and copies only what nothing writes to.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::image;
+use super::lab::{Ended, Lab, Wanted};
+use crate::proc;
+
+/// Name of the file that describes what saved machines consist of.
+const DESCRIPTION: &str = "description";
+
+/// Makes a laboratory in a folder of the first `count` of these machines, as they were after
+/// booting: [`Lab::rewind`] resumes them, as often as wanted.
+///
+/// # Errors
+/// Where they can't be booted, saved or copied, or some run in the folder already.
+pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> {
+    let cache = image::cache_folder();
+    fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    let mut name = format!("booted-{}", wanted.server.name());
+    for client in &wanted.clients {
+        write!(name, "-{}", client.name())?;
+    }
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
+    lock.lock().context("cannot lock the saved machines")?;
+    let saved = cache.join(name);
+    let emulator = proc::capture_text(Command::new("qemu-system-x86_64").arg("--version"))?;
+    let lab = match find_saved(&saved, &emulator) {
+        Some(lab) => lab,
+        None => boot_and_save(&saved, &emulator, wanted)?,
+    };
+    lab.copy_to(folder, count)
+}
+
+/// Returns the machines that were saved in a folder, if they are as they would be made today.
+fn find_saved(folder: &Path, emulator: &str) -> Option<Lab> {
+    let lab = Lab::open(folder).ok()?;
+    let description = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
+    (description == describe(&lab, emulator).ok()?).then_some(lab)
+}
+
+fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> {
+    eprintln!("vm: booting {}", folder.display());
+    // The lock is ours: what runs there was left by a process that is gone.
+    Lab::down(folder)?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    let lab = Ended::new(Lab::up(folder, wanted)?);
+    lab.save()?;
+    fs::write(folder.join(DESCRIPTION), describe(&lab, emulator)?)?;
+    Lab::open(folder)
+}
+
+/// Describes what machines consist of: the emulator, how it is started, and their images.
+///
+/// The disks of a saved machine hold only what differs from its image, so an image that was made
+/// again, even at the same path, makes them worthless.
+fn describe(lab: &Lab, emulator: &str) -> Result<String> {
+    let mut text = format!("{emulator}\n");
+    for (command, disk) in lab.describe_machines() {
+        let facts = fs::metadata(&disk).with_context(|| format!("no {}", disk.display()))?;
+        writeln!(text, "{command}\nimage {}.{:09}", facts.mtime(), facts.mtime_nsec())?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::vm::machine::{Machine, Plan};
+
+    #[test]
+    fn machines_are_booted_again_where_their_image_or_the_emulator_has_changed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (image, saved) = (folder.path().join("image"), folder.path().join("saved"));
+        for folder in [&image, &saved] {
+            fs::create_dir(folder).unwrap();
+        }
+        let disk = File::create(image.join("root.img")).unwrap();
+        let machines = vec![Machine::server(image)];
+        Plan { machines, mtu: 1500, has_shared_disk: false }.save(&saved).unwrap();
+        let is_found = |emulator: &str| find_saved(&saved, emulator).is_some();
+        assert!(!is_found("8.2"), "nothing describes them");
+        let description = describe(&Lab::open(&saved).unwrap(), "8.2").unwrap();
+        fs::write(saved.join(DESCRIPTION), &description).unwrap();
+        assert!(is_found("8.2") && !is_found("8.3"), "{description}");
+        disk.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
+        assert!(!is_found("8.2"), "{description}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The machines of a program of tests, and the states that its tests need.
+//!
+//! Principal type: [`Machines`]. They are a copy of machines that were booted and saved. A test
+//! names the [`Stage`] that it needs; if the machines are in another one, or a test has failed in
+//! it, they are resumed as they were saved and the stage is set up. So tests depend neither on
+//! their order nor on each other.
+//!
+//! Each program has machines, a network and a folder of its own, so that several run at once.
+
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+
+use super::lab::{Ended, Lab, Wanted};
+use super::machine::Suite;
+use super::{lab_folder, prepare, saved};
+use crate::check;
+
+/// Client of kernel 6.12.
+pub const NEW: &str = "client1";
+/// Client of kernel 6.1.
+pub const OLD: &str = "client2";
+/// A server that is started again forgets what clients of v4 still have open: a run of ours that
+/// keeps its files ends without closing them, and the file system would stay busy.
+pub const FRESH_EXPORT: &str = "lab-nfsd 8 && lab-export ext4";
+/// Shows the state of a machine: its programs, what hangs in its kernel and where, what is mounted
+/// and served, and the last messages of the kernel.
+const STATE_OF_A_MACHINE: &str = "\
+    cat /proc/uptime; ps -e -o pid= -o stat= -o wchan:30= -o args= | grep -v '\\[.*\\]$'; \
+    for id in $(ps -e -o pid= -o stat= -o comm= | \
+        awk '$2 ~ /D/ || $3 ~ /nfs|lockd|mount|lab_real/ { print $1 }'); do \
+        echo \"-- $id $(cat /proc/$id/comm)\"; cat /proc/$id/stack; done; \
+    grep -E 'nfs|dfsbench|export' /proc/mounts; cd /proc/fs/nfsd && \
+    grep . threads versions v4_end_grace nfsv4gracetime clients/*/info clients/*/states; \
+    exportfs -s; dmesg | tail -n 20; true";
+
+/// A state of the machines; `K` is what lasts as long as it does, such as a server beside them.
+pub struct Stage<K> {
+    /// Tells it from the others of its program.
+    pub name: &'static str,
+    /// Brings the machines into it from the state that they were saved in.
+    pub set_up: fn(&'static Lab) -> Result<K>,
+}
+
+/// The stage that the machines are in.
+struct Current<K> {
+    name: &'static str,
+    kept: K,
+}
+
+/// The machines of a program; without a current stage they must be resumed first.
+pub struct Machines<K> {
+    lab: Ended,
+    current: Mutex<Option<Current<K>>>,
+}
+
+impl<K> Machines<K> {
+    /// Copies the server of kernel 6.12 and so many of its clients, [`NEW`] and [`OLD`], into the
+    /// laboratory of this name.
+    ///
+    /// # Errors
+    /// Where machines can't be made, booted or copied.
+    pub fn copy(name: &str, clients: usize) -> Result<Self> {
+        prepare()?;
+        let wanted = Wanted {
+            server: Suite::Trixie,
+            clients: vec![Suite::Trixie, Suite::Bookworm],
+            mtu: 1500,
+            shared_mib: None,
+        };
+        let lab = saved::copy_booted(&lab_folder(name), &wanted, 1 + clients)?;
+        Ok(Self { lab: Ended::new(lab), current: Mutex::new(None) })
+    }
+
+    /// Runs a check in a stage.
+    ///
+    /// # Errors
+    /// As the check, or where the stage can't be set up.
+    pub fn run_in(
+        &'static self,
+        stage: &Stage<K>,
+        check: impl FnOnce(&'static Lab, &K) -> Result<()>,
+    ) -> Result<()> {
+        let mut guarded = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever ends the check early, a panic too, the next one finds no stage.
+        let current = match guarded.take() {
+            Some(current) if current.name == stage.name => current,
+            earlier => {
+                // What lasted as long as the earlier stage ends before its machines do.
+                drop(earlier);
+                check::set_up(|| self.enter(stage))?
+            }
+        };
+        let outcome = check(&self.lab, &current.kept);
+        if outcome.is_ok() {
+            *guarded = Some(current);
+        } else {
+            print_states(&self.lab);
+        }
+        outcome
+    }
+
+    /// Resumes the machines as they were saved, and sets a stage up.
+    fn enter(&'static self, stage: &Stage<K>) -> Result<Current<K>> {
+        self.lab.rewind()?;
+        Ok(Current { name: stage.name, kept: (stage.set_up)(&self.lab)? })
+    }
+}
+
+fn print_states(lab: &Lab) {
+    for host in lab.names() {
+        let state = lab.ssh(host, STATE_OF_A_MACHINE);
+        println!("{host}:\n{}", state.unwrap_or_else(|error| format!("{error:#}")));
+    }
+}

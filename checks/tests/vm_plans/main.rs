@@ -1,0 +1,37 @@
+//! Plans with virtual machines for hosts: dfsbench sets them up, measures on them and restores them.
+//!
+//! The server has kernel 6.12, the clients 6.12 and 6.1. The machines are emulated, so nothing here
+//! is held to a speed.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
+
+mod hung;
+mod plans;
+mod questions;
+
+use anyhow::Result;
+use checks::check::Fixture;
+use checks::checks;
+use checks::vm::stages::{FRESH_EXPORT, Machines, NEW, OLD, Stage};
+
+use plans::Plans;
+
+static MACHINES: Fixture<Machines<Plans<'static>>> =
+    Fixture::new(|| Machines::copy("test-plans", 2));
+static STAGE: Stage<Plans<'static>> = Stage { name: "plans", set_up: Plans::new };
+
+checks! {
+    plan_of_data_paths: 900 s, run_plan(Plans::data_paths);
+    plan_with_caches_that_are_reported_unless_remounted: 900 s, run_plan(Plans::cached);
+    plan_whose_mount_option_is_not_effective_fails_the_run: 900 s, run_plan(Plans::effective);
+    plan_of_two_clients_of_one_server_at_one_moment: 900 s, run_plan(Plans::scaling);
+    plan_whose_factor_is_the_kernel_of_the_client: 900 s, run_plan(Plans::kernels);
+    plan_of_a_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
+    plan_of_a_soak_injects_and_removes_faults: 900 s, run_plan(questions::soak);
+    plan_whose_mount_does_not_answer_is_ended_by_a_signal: 600 s, run_plan(hung::signalled);
+    plan_whose_controller_is_killed_restores_the_machines: 600 s, run_plan(Plans::killed);
+}
+
+/// Runs a check with the plans.
+fn run_plan(check: impl FnOnce(&Plans<'static>) -> Result<()>) -> Result<()> {
+    MACHINES.get()?.run_in(&STAGE, |_, plans| check(plans))
+}
