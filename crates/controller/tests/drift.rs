@@ -48,7 +48,7 @@ fn a_drift_looks_like_an_effect_in_sequence_and_not_in_blocks() {
 
 /// A server on this port, or on any, that takes so long for each call.
 fn server(port: u16, time_ns: u64) -> Server {
-    let service_time = ServiceTime::Fixed { time_ns };
+    let service_time = Some(ServiceTime::Fixed { time_ns });
     let faults = FaultPlan { service_time, ..FaultPlan::default() };
     Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
 }

@@ -9,12 +9,11 @@ use nfs_proto::nfs3::StableHow;
 use nfs_proto::nfs4::OpCode;
 use nfs_proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
-    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, DelayFault, Delegations,
-    EndlessListing, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Permissions,
-    ScheduledEvent, ServerConfig, ServerEvent, ServiceTime, StoreMode, Versions,
+    BandwidthCap, CallServiceTime, DelayFault, Delegations, ErrorFault, FaultPlan, FaultedCalls,
+    Permissions, ScheduledEvent, ServerConfig, ServerEvent, StoreMode, Versions,
 };
 use plan::ServerPlan;
-use plan::fault::{Calls, ClaimedStability, Endless, PlannedFault, Share, Times, VerifierChange};
+use plan::fault::{Calls, ClaimedStability, PlannedFault};
 
 use crate::exit::Failure;
 
@@ -65,25 +64,21 @@ fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
 /// Adds a fault to a plan; `None` where a word has no number.
 fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
     match fault {
-        PlannedFault::ServiceTime { times, calls: Calls::All } => {
-            plan.service_time = service_time(times);
-        }
-        PlannedFault::ServiceTime { times, calls } => {
-            let time = service_time(times);
+        PlannedFault::ServiceTime { time, calls: Calls::All } => plan.service_time = Some(time),
+        PlannedFault::ServiceTime { time, calls } => {
             for calls in faulted_calls(calls)? {
                 plan.service_times.push(CallServiceTime { calls, time });
             }
         }
-        PlannedFault::Bandwidth { bytes_per_s, wire } => {
-            let counts = if wire { CappedBytes::Wire } else { CappedBytes::Payload };
+        PlannedFault::Bandwidth { bytes_per_s, counts } => {
             plan.bandwidth = Some(BandwidthCap { bytes_per_s, counts });
         }
-        PlannedFault::Drop(share) => plan.drop_reply = parts_per_million(share),
+        PlannedFault::Drop(share) => plan.drop_reply = share,
         PlannedFault::Delay { share, time_ns } => {
-            plan.delay_reply = DelayFault { share: parts_per_million(share), delay_ns: time_ns };
+            plan.delay_reply = DelayFault { share, delay_ns: time_ns };
         }
-        PlannedFault::Duplicate(share) => plan.duplicate_reply = parts_per_million(share),
-        PlannedFault::ShortWrites(share) => plan.short_write = parts_per_million(share),
+        PlannedFault::Duplicate(share) => plan.duplicate_reply = share,
+        PlannedFault::ShortWrites(share) => plan.short_write = share,
         PlannedFault::WriteStability(ClaimedStability::Unstable) => {
             plan.write_stability = Some(StableHow::Unstable);
         }
@@ -91,7 +86,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
             plan.write_stability = Some(StableHow::FileSync);
         }
         PlannedFault::Error { calls, error, share } => {
-            let (status, share) = (parse_status(error)?, parts_per_million(share));
+            let status = parse_status(error)?;
             for calls in faulted_calls(calls)? {
                 plan.errors.push(ErrorFault { calls, status, share });
             }
@@ -114,43 +109,21 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::ReservedPorts => plan.reserved_ports_only = true,
         PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
         PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
-        PlannedFault::EndlessReaddir(Endless::Cookies) => {
-            plan.quirks.endless_listing = EndlessListing::RepeatedCookies;
-        }
-        PlannedFault::EndlessReaddir(Endless::Names) => {
-            plan.quirks.endless_listing = EndlessListing::InventedNames;
-        }
+        PlannedFault::EndlessReaddir(listing) => plan.quirks.endless_listing = Some(listing),
         PlannedFault::Trickle(bytes_per_s) => plan.trickle_bytes_per_s = Some(bytes_per_s),
-        PlannedFault::ChangingVerifier(VerifierChange::Commit) => {
-            plan.changing_verifier = ChangingVerifier::EveryCommit;
-        }
-        PlannedFault::ChangingVerifier(VerifierChange::Write) => {
-            plan.changing_verifier = ChangingVerifier::EveryWrite;
-        }
+        PlannedFault::ChangingVerifier(calls) => plan.changing_verifier = Some(calls),
         PlannedFault::SessionSlots(slots) => plan.session_slots_max = Some(slots),
-        PlannedFault::WrongXid(share) => plan.damage.wrong_xid = parts_per_million(share),
+        PlannedFault::WrongXid(share) => plan.damage.wrong_xid = share,
         PlannedFault::CutReplies { share, close } => {
-            plan.damage.cut = parts_per_million(share);
+            plan.damage.cut = share;
             plan.damage.cut_closes = close;
         }
-        PlannedFault::OversizedRecords(share) => plan.damage.oversized = parts_per_million(share),
+        PlannedFault::OversizedRecords(share) => plan.damage.oversized = share,
         PlannedFault::DirectoryLoops => plan.quirks.directory_loops = true,
         PlannedFault::SymlinkLoops => plan.quirks.symlink_loops = true,
         PlannedFault::ChangingHandles(calls) => plan.quirks.handle_calls = Some(calls),
     }
     Some(())
-}
-
-const fn service_time(times: Times) -> ServiceTime {
-    match times {
-        Times::Fixed(time_ns) => ServiceTime::Fixed { time_ns },
-        Times::Uniform(min_ns, max_ns) => ServiceTime::Uniform { min_ns, max_ns },
-        Times::Exponential(mean_ns) => ServiceTime::Exponential { mean_ns },
-    }
-}
-
-const fn parts_per_million(share: Share) -> PartsPerMillion {
-    PartsPerMillion(share.0)
 }
 
 /// The numbers of a call in the requested versions; `None` where none has it.
@@ -199,7 +172,7 @@ fn parse_status(error: &str) -> Option<Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::fault::{CALLS, ERRORS, parse_fault};
+    use plan::fault::{CALLS, ERRORS, PartsPerMillion, ServiceTime, parse_fault};
 
     #[test]
     fn every_word_of_a_fault_has_its_number() {
@@ -245,7 +218,7 @@ mod tests {
         assert_eq!(config.versions, Versions { v3: true, v4_1: true, ..Versions::NONE });
         let faults = config.faults;
         assert_eq!(faults.seed, 9);
-        assert_eq!(faults.service_time, ServiceTime::Fixed { time_ns: 1_000_000 });
+        assert_eq!(faults.service_time, Some(ServiceTime::Fixed { time_ns: 1_000_000 }));
         let time = ServiceTime::Exponential { mean_ns: 2_000_000 };
         let calls = FaultedCalls::V3(7);
         assert_eq!(faults.service_times, [CallServiceTime { calls, time }]);

@@ -124,7 +124,7 @@ fn reap_until(backend: &mut dyn Backend, count: usize, ended: &mut Vec<Completio
 }
 
 fn slow(time_ns: u64) -> FaultPlan {
-    FaultPlan { service_time: ServiceTime::Fixed { time_ns }, ..FaultPlan::default() }
+    FaultPlan { service_time: Some(ServiceTime::Fixed { time_ns }), ..FaultPlan::default() }
 }
 
 #[test]

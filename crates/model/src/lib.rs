@@ -26,6 +26,7 @@ pub mod random;
 pub mod repetition;
 pub mod sampling;
 pub mod scope;
+pub mod server_fault;
 pub mod setting;
 pub mod share;
 pub mod soak;

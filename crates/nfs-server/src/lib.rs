@@ -49,9 +49,10 @@ pub use crate::config::{Delegations, Portmap, ServerConfig, Versions};
 pub use crate::counters::ServerCounters;
 pub use crate::error::ServerError;
 pub use crate::fault::{
-    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault, ErrorFault,
-    FaultKind, FaultPlan, FaultedCalls, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault,
+    EndlessListing, ErrorFault, FaultKind, FaultPlan, FaultedCalls, PartsPerMillion,
+    ScheduledEvent, ServerEvent, ServiceTime,
 };
-pub use crate::fs::{EndlessListing, Permissions, Quirks, StoreMode};
+pub use crate::fs::{Permissions, Quirks, StoreMode};
 pub use crate::server::Server;
 pub use crate::tls::{Certificate, TlsConfig};

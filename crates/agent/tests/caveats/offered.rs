@@ -15,7 +15,7 @@ fn faulty(faults: FaultPlan) -> Server {
 
 /// A server that answers each call so much later, as one that is far away or slow.
 fn slow(time_ns: u64) -> Server {
-    let service_time = ServiceTime::Fixed { time_ns };
+    let service_time = Some(ServiceTime::Fixed { time_ns });
     faulty(FaultPlan { service_time, ..FaultPlan::default() })
 }
 

@@ -128,7 +128,7 @@ fn who_has_nothing_to_do_or_syncs_does_not_stall() {
 #[test]
 fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
     let faults = FaultPlan {
-        service_time: ServiceTime::Fixed { time_ns: 2_000_000 },
+        service_time: Some(ServiceTime::Fixed { time_ns: 2_000_000 }),
         ..FaultPlan::default()
     };
     let config = ServerConfig { faults, ..ServerConfig::default() };

@@ -17,15 +17,14 @@ use nfs_proto::nfs3::StableHow;
 
 use crate::fs::Quirks;
 
+pub use model::server_fault::{
+    CappedBytes, ChangingVerifier, EndlessListing, PartsPerMillion, ServiceTime,
+};
+
 pub(crate) use self::bandwidth::Pipe;
 pub use self::damage::Damage;
 pub(crate) use self::damage::{Damaged, damage};
-pub use self::service_time::ServiceTime;
 pub(crate) use self::state::{CallOutcome, CallPart, FaultState};
-
-/// A probability in parts per million: 1,000,000 is certainty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PartsPerMillion(pub u32);
 
 /// The calls that a fault befalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,16 +68,6 @@ pub struct DelayFault {
     pub delay_ns: u64,
 }
 
-/// The bytes that a bandwidth cap counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CappedBytes {
-    /// Payload of READ and WRITE.
-    #[default]
-    Payload,
-    /// Everything: calls and replies with their record marks.
-    Wire,
-}
-
 /// A rate that all clients share. Calls are carried out at once, and their replies wait as if
 /// they left through a pipe of this rate, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,18 +76,6 @@ pub struct BandwidthCap {
     pub bytes_per_s: u64,
     /// The bytes that are counted.
     pub counts: CappedBytes,
-}
-
-/// The calls that give the server another write verifier; each includes what stands before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChangingVerifier {
-    /// None: only a restart does.
-    #[default]
-    Never,
-    /// Every COMMIT changes it.
-    EveryCommit,
-    /// Every WRITE, too.
-    EveryWrite,
 }
 
 /// An event that concerns the whole server.
@@ -130,7 +107,7 @@ pub struct FaultPlan {
     /// Seed of all random choices.
     pub seed: u64,
     /// Time that each reply of NFS is held back; the call is carried out at once.
-    pub service_time: ServiceTime,
+    pub service_time: Option<ServiceTime>,
     /// Service times of some calls, instead of the general one; the first that fits counts.
     pub service_times: Vec<CallServiceTime>,
     /// Rate that all clients share.
@@ -179,7 +156,7 @@ pub struct FaultPlan {
     /// How replies are damaged on their way out.
     pub damage: Damage,
     /// The calls that change the write verifier.
-    pub changing_verifier: ChangingVerifier,
+    pub changing_verifier: Option<ChangingVerifier>,
     /// Most slots granted to a session of v4.1 and later.
     pub session_slots_max: Option<u32>,
     /// Faults of the file system.
@@ -257,7 +234,7 @@ impl FaultKind {
 impl FaultPlan {
     /// Whether calls have to be looked at one by one.
     fn touches_calls(&self) -> bool {
-        !self.service_time.is_none()
+        self.service_time.is_some()
             || !self.service_times.is_empty()
             || self.bandwidth.is_some()
             || !self.errors.is_empty()

@@ -1,6 +1,8 @@
-//! How long a reply is held back: a model and its draws.
+//! How long a reply is held back: draws from the models of service times.
 //!
 //! Whole numbers only, so that a seed gives the same nanoseconds on every machine.
+
+use model::server_fault::ServiceTime;
 
 use crate::clock::mix;
 
@@ -8,51 +10,18 @@ use crate::clock::mix;
 const LN_2: u128 = 2_977_044_472;
 const LOG_BITS: u32 = 24;
 
-/// A model of service times, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ServiceTime {
-    /// Replies leave at once.
-    #[default]
-    None,
-    /// Always the same.
-    Fixed {
-        /// The time in nanoseconds.
-        time_ns: u64,
-    },
-    /// Each time within the range is equally likely.
-    Uniform {
-        /// Shortest, in nanoseconds.
-        min_ns: u64,
-        /// Longest, in nanoseconds; where below `min_ns`, that counts.
-        max_ns: u64,
-    },
-    /// Memoryless, as of a queue's server.
-    Exponential {
-        /// Mean, in nanoseconds.
-        mean_ns: u64,
-    },
-}
-
-impl ServiceTime {
-    /// Whether it holds nothing back.
-    pub const fn is_none(self) -> bool {
-        matches!(self, Self::None)
-    }
-
-    /// Draws the next time in nanoseconds; `random` advances where the model is random.
-    pub(super) fn draw(self, random: &mut u64) -> u64 {
-        match self {
-            Self::None => 0,
-            Self::Fixed { time_ns } => time_ns,
-            Self::Uniform { min_ns, max_ns } => {
-                *random = mix(*random);
-                let span = u128::from(max_ns.saturating_sub(min_ns)) + 1;
-                min_ns + ((u128::from(*random) * span) >> 64) as u64
-            }
-            Self::Exponential { mean_ns } => {
-                *random = mix(*random);
-                exponential(*random, mean_ns)
-            }
+/// Draws a time in nanoseconds; `random` advances where the model is random.
+pub(super) fn draw_time(time: ServiceTime, random: &mut u64) -> u64 {
+    match time {
+        ServiceTime::Fixed { time_ns } => time_ns,
+        ServiceTime::Uniform { min_ns, max_ns } => {
+            *random = mix(*random);
+            let span = u128::from(max_ns.saturating_sub(min_ns)) + 1;
+            min_ns + ((u128::from(*random) * span) >> 64) as u64
+        }
+        ServiceTime::Exponential { mean_ns } => {
+            *random = mix(*random);
+            exponential(*random, mean_ns)
         }
     }
 }
@@ -81,14 +50,14 @@ mod tests {
 
     fn draws(time: ServiceTime, count: usize) -> Vec<u64> {
         let mut random = 7;
-        (0..count).map(|_| time.draw(&mut random)).collect()
+        (0..count).map(|_| draw_time(time, &mut random)).collect()
     }
 
     #[test]
     fn fixed_times_ask_no_chance() {
         let mut random = 7;
-        assert_eq!(ServiceTime::Fixed { time_ns: 5 }.draw(&mut random), 5);
-        assert_eq!((ServiceTime::None.draw(&mut random), random), (0, 7));
+        let time_ns = draw_time(ServiceTime::Fixed { time_ns: 5 }, &mut random);
+        assert_eq!((time_ns, random), (5, 7));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use nfs_proto::Status;
 
+use super::service_time::draw_time;
 use super::{FaultPlan, FaultedCalls, PartsPerMillion};
 use crate::clock::mix;
 
@@ -84,10 +85,13 @@ impl FaultState {
         let is_named = plan.service_times.iter().any(|special| special.calls == called);
         if is_first || is_named {
             let time = match special {
-                Some(special) => special.time,
+                Some(special) => Some(special.time),
                 None => plan.service_time,
             };
-            self.service_time_ns = self.service_time_ns.max(time.draw(&mut self.random));
+            if let Some(time) = time {
+                let time_ns = draw_time(time, &mut self.random);
+                self.service_time_ns = self.service_time_ns.max(time_ns);
+            }
         }
         for fault in &plan.errors {
             let meant = fault.calls == called || (is_first && fits(fault.calls, called));
@@ -206,7 +210,7 @@ mod tests {
         let special =
             |op, time_ns| CallServiceTime { calls: FaultedCalls::V4(op), time: fixed(time_ns) };
         let plan = FaultPlan {
-            service_time: fixed(5),
+            service_time: Some(fixed(5)),
             service_times: vec![special(25, 70), special(9, 1)],
             ..FaultPlan::default()
         };

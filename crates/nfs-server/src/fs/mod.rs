@@ -50,7 +50,7 @@ pub use self::permission::{
     Caller, DataAccess, EXECUTE, Permissions, Protection, READ, Rights, WRITE,
 };
 pub use self::pin::Pin;
-pub use self::quirks::{EndlessListing, Quirks};
+pub use self::quirks::Quirks;
 pub use self::rename::{Named, Renamed};
 pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{

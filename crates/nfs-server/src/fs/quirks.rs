@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use model::server_fault::EndlessListing;
+
 use super::directory::Name;
 use super::handle::InodeId;
 use super::listing::{ListedEntry, Listing};
@@ -13,23 +15,11 @@ use super::types::{FileKind, FsError};
 use super::{Context, FileSystem, NewObject, SetAttributes};
 use crate::clock::mix;
 
-/// The entries that a directory without end lists after its last name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EndlessListing {
-    /// Nothing: directories end.
-    #[default]
-    Off,
-    /// Its names again, under the cookies that they have already had.
-    RepeatedCookies,
-    /// Names that were never made, each under a cookie of its own.
-    InventedNames,
-}
-
 /// Faults of the file system; the default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// READDIR never comes to an end.
-    pub endless_listing: EndlessListing,
+    pub endless_listing: Option<EndlessListing>,
     /// LOOKUP of a directory below an export leads back to where it was looked up.
     pub directory_loops: bool,
     /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
@@ -95,16 +85,16 @@ impl FileSystem {
         fits: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<(), FsError> {
         match self.quirks.quirks.endless_listing {
-            EndlessListing::Off => {}
+            None => {}
             _ if !listing.eof => {}
-            EndlessListing::RepeatedCookies => {
+            Some(EndlessListing::RepeatedCookies) => {
                 if listing.entries.is_empty() {
                     listing.entries = self.list_stored(directory, 0, fits)?.entries;
                 }
                 // One that is empty but for `.` and `..`, which v4 does not list, has to end.
                 listing.eof = listing.entries.is_empty();
             }
-            EndlessListing::InventedNames => {
+            Some(EndlessListing::InventedNames) => {
                 let last = listing.entries.last().map_or(cookie, |entry| entry.cookie);
                 listing.eof = false;
                 for cookie in last + 1.. {

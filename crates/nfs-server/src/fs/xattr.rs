@@ -167,19 +167,13 @@ impl FileSystem {
         mode: XattrMode,
         context: &Context,
     ) -> Result<Change, FsError> {
-        check_xattr_name(name)?;
-        let inode = self.table.get(id)?;
-        let (change, ()) = inode.change(|state| {
-            context.caller.check_xattrs(inode.kind, state.protection(), WRITE)?;
+        self.change_xattrs(id, name, context, |xattrs| {
             if value.len() > XATTR_VALUE_BYTES_MAX {
                 return Err(FsError::XattrTooBig);
             }
-            let xattrs = state.xattrs.get_or_insert_with(|| Box::new(Xattrs::new(&self.budget)));
-            xattrs.set(name, value, mode)?;
-            state.touch(context.now);
-            Ok(())
-        })?;
-        Ok(change)
+            let xattrs = xattrs.get_or_insert_with(|| Box::new(Xattrs::new(&self.budget)));
+            xattrs.set(name, value, mode)
+        })
     }
 
     /// Removes an attribute.
@@ -193,12 +187,25 @@ impl FileSystem {
         name: &[u8],
         context: &Context,
     ) -> Result<Change, FsError> {
+        self.change_xattrs(id, name, context, |xattrs| match xattrs {
+            Some(xattrs) => xattrs.remove(name),
+            None => Err(FsError::NoXattr),
+        })
+    }
+
+    /// Changes the attributes of an inode, where the caller may; `None` is an inode that has none.
+    fn change_xattrs(
+        &self,
+        id: InodeId,
+        name: &[u8],
+        context: &Context,
+        change: impl FnOnce(&mut Option<Box<Xattrs>>) -> Result<(), FsError>,
+    ) -> Result<Change, FsError> {
         check_xattr_name(name)?;
         let inode = self.table.get(id)?;
         let (change, ()) = inode.change(|state| {
             context.caller.check_xattrs(inode.kind, state.protection(), WRITE)?;
-            let Some(xattrs) = &mut state.xattrs else { return Err(FsError::NoXattr) };
-            xattrs.remove(name)?;
+            change(&mut state.xattrs)?;
             state.touch(context.now);
             Ok(())
         })?;

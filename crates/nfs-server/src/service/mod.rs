@@ -123,7 +123,7 @@ impl Shared {
     /// Takes another verifier, where that is planned for a call that `changes` it, and says
     /// whether it did.
     fn change_verifier(&self, changes: ChangingVerifier) -> bool {
-        let is_planned = self.faults.changing_verifier >= changes;
+        let is_planned = self.faults.changing_verifier >= Some(changes);
         if is_planned {
             self.verifier_changes.fetch_add(1, Ordering::AcqRel);
         }

@@ -29,7 +29,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 #[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
 fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
     let delay = Duration::from_millis(50);
-    let service_time = ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 };
+    let service_time = Some(ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 });
     let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
     let started = Instant::now();
     client.nfs(Call::Getattr { file: &file });
@@ -163,7 +163,7 @@ fn a_connection_closes_after_its_calls() {
 #[test]
 fn faults_combine() {
     let (_server, mut client, root) = faulty(FaultPlan {
-        service_time: ServiceTime::Fixed { time_ns: 1_000_000 },
+        service_time: Some(ServiceTime::Fixed { time_ns: 1_000_000 }),
         close_after_calls: Some(2),
         ..FaultPlan::default()
     });

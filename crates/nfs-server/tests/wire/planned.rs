@@ -44,7 +44,7 @@ fn drawn_service_times_repeat_with_their_seed() {
     let order = |seed| {
         let (_server, mut client, root) = faulty(FaultPlan {
             seed,
-            service_time: ServiceTime::Uniform { min_ns: 0, max_ns: 300 * MILLISECOND_NS },
+            service_time: Some(ServiceTime::Uniform { min_ns: 0, max_ns: 300 * MILLISECOND_NS }),
             ..FaultPlan::default()
         });
         let first = client.xid + 1;

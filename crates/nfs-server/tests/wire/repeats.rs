@@ -125,7 +125,7 @@ fn pad(handle: &[u8]) -> [u8; 32] {
 #[test]
 fn a_repeat_is_ignored_while_the_reply_is_held_back() {
     let faults = FaultPlan {
-        service_time: ServiceTime::Fixed { time_ns: 200_000_000 },
+        service_time: Some(ServiceTime::Fixed { time_ns: 200_000_000 }),
         ..FaultPlan::default()
     };
     let (server, mut client, dir) = pair(ServerConfig { faults, ..ServerConfig::default() });

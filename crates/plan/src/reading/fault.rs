@@ -7,8 +7,8 @@ use model::units::{parse_size, parse_time_ns};
 use crate::reading::level::read_integer;
 use crate::written::error::{Fault, Place, PlanError};
 use crate::written::fault::{
-    CALLS, Calls, ClaimedStability, ERRORS, Endless, KINDS, PlannedFault, Share, Times,
-    VerifierChange,
+    CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, ERRORS, EndlessListing, KINDS,
+    PartsPerMillion, PlannedFault, ServiceTime,
 };
 use crate::written::near::{known_word, unknown_word};
 
@@ -59,17 +59,19 @@ impl PlannedFault {
 fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
     Ok(Some(match (kind, words) {
-        ("service_time", [times @ .., "on", name]) => match read_times(times)? {
-            Some(times) => F::ServiceTime { times, calls: calls(name)? },
+        ("service_time", [time @ .., "on", name]) => match read_service_time(time)? {
+            Some(time) => F::ServiceTime { time, calls: calls(name)? },
             None => return Ok(None),
         },
-        ("service_time", times) => match read_times(times)? {
-            Some(times) => F::ServiceTime { times, calls: Calls::All },
+        ("service_time", time) => match read_service_time(time)? {
+            Some(time) => F::ServiceTime { time, calls: Calls::All },
             None => return Ok(None),
         },
-        ("bandwidth", [rate, wire @ ..]) if matches!(wire, [] | ["wire"]) => {
+        ("bandwidth", [rate, counted @ ..]) if matches!(counted, [] | ["wire"]) => {
+            let is_wire = !counted.is_empty();
+            let counts = if is_wire { CappedBytes::Wire } else { CappedBytes::Payload };
             match bytes_per_s(rate)? {
-                Some(bytes_per_s) => F::Bandwidth { bytes_per_s, wire: !wire.is_empty() },
+                Some(bytes_per_s) => F::Bandwidth { bytes_per_s, counts },
                 None => return Ok(None),
             }
         }
@@ -103,17 +105,17 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
 fn read_hostile_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
     Ok(Some(match (kind, words) {
-        ("endless_readdir", ["cookies"]) => F::EndlessReaddir(Endless::Cookies),
-        ("endless_readdir", ["names"]) => F::EndlessReaddir(Endless::Names),
+        ("endless_readdir", ["cookies"]) => F::EndlessReaddir(EndlessListing::RepeatedCookies),
+        ("endless_readdir", ["names"]) => F::EndlessReaddir(EndlessListing::InventedNames),
         ("trickle", [rate]) => match bytes_per_s(rate)? {
             Some(rate) => F::Trickle(rate),
             None => return Ok(None),
         },
         ("changing_verifier", [call]) if call.eq_ignore_ascii_case("COMMIT") => {
-            F::ChangingVerifier(VerifierChange::Commit)
+            F::ChangingVerifier(ChangingVerifier::EveryCommit)
         }
         ("changing_verifier", [call]) if call.eq_ignore_ascii_case("WRITE") => {
-            F::ChangingVerifier(VerifierChange::Write)
+            F::ChangingVerifier(ChangingVerifier::EveryWrite)
         }
         ("session_slots", [number]) => F::SessionSlots(slots(number)?),
         ("wrong_xid", [rate]) => F::WrongXid(share(rate)?),
@@ -127,17 +129,17 @@ fn read_hostile_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>
     }))
 }
 
-fn read_times(words: &[&str]) -> Result<Option<Times>, Fault> {
+fn read_service_time(words: &[&str]) -> Result<Option<ServiceTime>, Fault> {
     Ok(Some(match words {
-        [fixed] => Times::Fixed(time(fixed)?),
+        [fixed] => ServiceTime::Fixed { time_ns: time(fixed)? },
         ["uniform", least, most] => {
-            let (least, most) = (time(least)?, time(most)?);
-            if least > most {
+            let (min_ns, max_ns) = (time(least)?, time(most)?);
+            if min_ns > max_ns {
                 return Err(Fault::new(format!("`{}` is no range", words.join(" "))));
             }
-            Times::Uniform(least, most)
+            ServiceTime::Uniform { min_ns, max_ns }
         }
-        ["exponential", mean] => Times::Exponential(time(mean)?),
+        ["exponential", mean] => ServiceTime::Exponential { mean_ns: time(mean)? },
         _ => return Ok(None),
     }))
 }
@@ -161,7 +163,7 @@ fn bytes_per_s(text: &str) -> Result<Option<u64>, Fault> {
 }
 
 /// Reads `0.1%` into parts per million.
-fn share(text: &str) -> Result<Share, Fault> {
+fn share(text: &str) -> Result<PartsPerMillion, Fault> {
     let number = text.strip_suffix('%').unwrap_or_default();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     // A percent is ten thousand parts per million, so four digits behind the point make the
@@ -170,7 +172,7 @@ fn share(text: &str) -> Result<Share, Fault> {
     let is_plain = digits.len() <= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
     match digits.parse() {
         Ok(parts) if is_plain && !whole.is_empty() && fraction.len() <= 4 && parts <= CERTAIN => {
-            Ok(Share(parts))
+            Ok(PartsPerMillion(parts))
         }
         _ => Err(Fault::new(format!("`{text}` is no share"))
             .hint("0% to 100%, to the millionth: `0.1%`")),

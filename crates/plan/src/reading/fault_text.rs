@@ -5,7 +5,8 @@
 use std::fmt;
 
 use crate::written::fault::{
-    Calls, ClaimedStability, Endless, PlannedFault, Share, Times, VerifierChange,
+    Calls, CappedBytes, ChangingVerifier, ClaimedStability, EndlessListing, PartsPerMillion,
+    PlannedFault, ServiceTime,
 };
 use crate::written::text::{size, time_ns};
 
@@ -13,20 +14,27 @@ impl PlannedFault {
     /// The value as it stands in a plan; empty where the kind says all.
     pub fn value(self) -> String {
         match self {
-            Self::ServiceTime { times, calls: Calls::All } => times.to_string(),
-            Self::ServiceTime { times, calls } => format!("{times} on {calls}"),
-            Self::Bandwidth { bytes_per_s, wire } => {
-                format!("{}/s{}", size(bytes_per_s), if wire { " wire" } else { "" })
+            Self::ServiceTime { time, calls: Calls::All } => service_time(time),
+            Self::ServiceTime { time, calls } => format!("{} on {calls}", service_time(time)),
+            Self::Bandwidth { bytes_per_s, counts: CappedBytes::Payload } => {
+                format!("{}/s", size(bytes_per_s))
+            }
+            Self::Bandwidth { bytes_per_s, counts: CappedBytes::Wire } => {
+                format!("{}/s wire", size(bytes_per_s))
             }
             Self::Drop(share)
             | Self::Duplicate(share)
             | Self::ShortWrites(share)
             | Self::WrongXid(share)
-            | Self::OversizedRecords(share) => share.to_string(),
-            Self::Delay { share, time_ns: late } => format!("{share} {}", time_ns(late)),
+            | Self::OversizedRecords(share) => percent(share),
+            Self::Delay { share, time_ns: late } => {
+                format!("{} {}", percent(share), time_ns(late))
+            }
             Self::WriteStability(ClaimedStability::Unstable) => "UNSTABLE".to_owned(),
             Self::WriteStability(ClaimedStability::FileSync) => "FILE_SYNC".to_owned(),
-            Self::Error { calls, error, share } => format!("{calls} {error} {share}"),
+            Self::Error { calls, error, share } => {
+                format!("{calls} {error} {}", percent(share))
+            }
             Self::Stall { lasts_ns, at_ns } => {
                 format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
             }
@@ -41,14 +49,14 @@ impl PlannedFault {
             | Self::HangAfter(n)
             | Self::CloseAfter(n)
             | Self::ChangingHandles(n) => n.to_string(),
-            Self::EndlessReaddir(Endless::Cookies) => "cookies".to_owned(),
-            Self::EndlessReaddir(Endless::Names) => "names".to_owned(),
+            Self::EndlessReaddir(EndlessListing::RepeatedCookies) => "cookies".to_owned(),
+            Self::EndlessReaddir(EndlessListing::InventedNames) => "names".to_owned(),
             Self::Trickle(bytes_per_s) => format!("{}/s", size(bytes_per_s)),
-            Self::ChangingVerifier(VerifierChange::Commit) => "COMMIT".to_owned(),
-            Self::ChangingVerifier(VerifierChange::Write) => "WRITE".to_owned(),
+            Self::ChangingVerifier(ChangingVerifier::EveryCommit) => "COMMIT".to_owned(),
+            Self::ChangingVerifier(ChangingVerifier::EveryWrite) => "WRITE".to_owned(),
             Self::SessionSlots(slots) => slots.to_string(),
             Self::CutReplies { share, close } => {
-                format!("{share}{}", if close { " close" } else { "" })
+                format!("{}{}", percent(share), if close { " close" } else { "" })
             }
             Self::IdleClose(time) | Self::Grace(time) => time_ns(time),
             Self::ReadSize(bytes) | Self::WriteSize(bytes) => size(bytes.into()),
@@ -62,15 +70,13 @@ impl PlannedFault {
     }
 }
 
-impl fmt::Display for Times {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Fixed(time) => f.write_str(&time_ns(time)),
-            Self::Uniform(least, most) => {
-                write!(f, "uniform {} {}", time_ns(least), time_ns(most))
-            }
-            Self::Exponential(mean) => write!(f, "exponential {}", time_ns(mean)),
+fn service_time(time: ServiceTime) -> String {
+    match time {
+        ServiceTime::Fixed { time_ns: fixed } => time_ns(fixed),
+        ServiceTime::Uniform { min_ns, max_ns } => {
+            format!("uniform {} {}", time_ns(min_ns), time_ns(max_ns))
         }
+        ServiceTime::Exponential { mean_ns } => format!("exponential {}", time_ns(mean_ns)),
     }
 }
 
@@ -84,15 +90,13 @@ impl fmt::Display for Calls {
     }
 }
 
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, rest) = (self.0 / 10_000, self.0 % 10_000);
-        if rest == 0 {
-            return write!(f, "{whole}%");
-        }
-        let fraction = format!("{rest:04}");
-        write!(f, "{whole}.{}%", fraction.trim_end_matches('0'))
+fn percent(share: PartsPerMillion) -> String {
+    let (whole, rest) = (share.0 / 10_000, share.0 % 10_000);
+    if rest == 0 {
+        return format!("{whole}%");
     }
+    let fraction = format!("{rest:04}");
+    format!("{whole}.{}%", fraction.trim_end_matches('0'))
 }
 
 #[cfg(test)]

@@ -7,22 +7,10 @@
 
 mod words;
 
+pub use model::server_fault::{
+    CappedBytes, ChangingVerifier, EndlessListing, PartsPerMillion, ServiceTime,
+};
 pub use words::{CALLS, ERRORS};
-
-/// A share of all cases, in parts per million.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Share(pub u32);
-
-/// How long the server takes for a call, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Times {
-    /// Always the same.
-    Fixed(u64),
-    /// Anything from the first to the second, equally likely.
-    Uniform(u64, u64),
-    /// Memoryless, with this mean.
-    Exponential(u64),
-}
 
 /// The calls that a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,24 +24,6 @@ pub enum Calls {
         /// Name of the procedure or operation.
         name: &'static str,
     },
-}
-
-/// The entries that a directory without end lists after its last name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Endless {
-    /// Its names again, under the cookies that they have already had.
-    Cookies,
-    /// Names of no file, each under a cookie of its own.
-    Names,
-}
-
-/// The calls that change the write verifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VerifierChange {
-    /// Every COMMIT changes it.
-    Commit,
-    /// Every WRITE and every COMMIT.
-    Write,
 }
 
 /// The stability that WRITE replies claim, whatever was requested.
@@ -71,7 +41,7 @@ pub enum PlannedFault {
     /// Answers are held back.
     ServiceTime {
         /// For how long.
-        times: Times,
+        time: ServiceTime,
         /// The calls that are affected.
         calls: Calls,
     },
@@ -79,22 +49,22 @@ pub enum PlannedFault {
     Bandwidth {
         /// Bytes per second.
         bytes_per_s: u64,
-        /// Counts everything on the wire; else only the payload of READ and WRITE.
-        wire: bool,
+        /// The bytes that are counted.
+        counts: CappedBytes,
     },
     /// A call is carried out and not answered.
-    Drop(Share),
+    Drop(PartsPerMillion),
     /// An answer is late.
     Delay {
         /// Share of the calls that are affected.
-        share: Share,
+        share: PartsPerMillion,
         /// Delay of the reply.
         time_ns: u64,
     },
     /// An answer is sent twice.
-    Duplicate(Share),
+    Duplicate(PartsPerMillion),
     /// A WRITE takes the first half of its data.
-    ShortWrites(Share),
+    ShortWrites(PartsPerMillion),
     /// WRITE replies claim a stability whatever was requested.
     WriteStability(ClaimedStability),
     /// A call is answered with an error.
@@ -104,7 +74,7 @@ pub enum PlannedFault {
         /// The error: one of [`ERRORS`].
         error: &'static str,
         /// Share of the calls that are affected.
-        share: Share,
+        share: PartsPerMillion,
     },
     /// Nothing is read or answered for a time.
     Stall {
@@ -141,25 +111,25 @@ pub enum PlannedFault {
     /// The largest WRITE that is granted, in bytes.
     WriteSize(u32),
     /// READDIR never comes to the end of a directory.
-    EndlessReaddir(Endless),
+    EndlessReaddir(EndlessListing),
     /// Replies of a stream leave at so many bytes per second and connection.
     Trickle(u64),
     /// The write verifier is another one after each of some calls.
-    ChangingVerifier(VerifierChange),
+    ChangingVerifier(ChangingVerifier),
     /// Slots that a session of v4.1 and later is granted at most.
     SessionSlots(u32),
     /// A reply bears the xid of no call.
-    WrongXid(Share),
+    WrongXid(PartsPerMillion),
     /// The second half of a reply is missing.
     CutReplies {
         /// Share of the calls that are affected.
-        share: Share,
+        share: PartsPerMillion,
         /// Closes the connection in the middle of the reply; else the reply is a whole record that
         /// is too short.
         close: bool,
     },
     /// The mark of a reply announces a record of 2 GiB.
-    OversizedRecords(Share),
+    OversizedRecords(PartsPerMillion),
     /// LOOKUP of a directory below an export leads back to where it was looked up.
     DirectoryLoops,
     /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
