@@ -85,7 +85,7 @@ pub fn about_figures(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
     }
     caveats.extend(processors::about_processors(spec, result));
     caveats.extend(timeline::stalled(spec, result));
-    caveats.extend(processors::shared_host(spec, result));
+    caveats.extend(processors::shared_host(&spec.target, result));
     caveats.extend(not_durable(spec, result.pass));
     caveats
 }

@@ -38,17 +38,17 @@ const THIS_HOST: &str = "client";
 /// How often telemetry is read.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long others have at least to remove what they made on this host before it takes its exports
-/// back.
+/// The least time that clients have to remove their files on this host before its exports are
+/// withdrawn.
 const OTHERS_LEAVE_NS: u64 = 10_000_000_000;
 
-/// How long they have at most while they are connected: what they wrote may have to be sent first.
+/// The most time that they have while they are connected: dirty pages may have to be sent first.
 const OTHERS_WRITE_NS: u64 = 60_000_000_000;
 
-/// How often is looked whether they are.
+/// How often their connections are checked.
 const LOOK_NS: u64 = 500_000_000;
 
-/// An agent, with what it is given when it starts.
+/// The parts that an agent is given when it starts.
 pub struct Agent {
     /// The clock of every worker.
     pub clock: Arc<dyn Clock>,
@@ -69,7 +69,7 @@ impl Agent {
         Report::Clock(read(&*self.clock))
     }
 
-    /// Watches this host from now on.
+    /// Starts to read the telemetry of this host.
     fn watch(&self) -> Watch {
         let clock = Arc::clone(&self.clock);
         Watch::start(WATCH_INTERVAL, move || clock.now_ns())

@@ -20,7 +20,7 @@ use rounds::Rounds;
 /// The agents of one trial, in the order of their workers.
 pub(crate) struct AgentGroup<'s> {
     members: Vec<Member>,
-    /// Those that were killed as a soak wants it, each with its place; another agent takes it.
+    /// Agents that a soak has killed, each with its index, which another agent takes over.
     killed: Vec<(usize, Member)>,
     /// The hosts that are set up for it.
     lab: Option<&'s LabSpec>,
@@ -36,21 +36,21 @@ struct Member {
     is_maker: bool,
 }
 
-/// How it stands with one agent.
+/// The state of one agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It has no trial, or is lost.
+    /// The agent has no trial, or is lost.
     Away,
-    /// It has a trial, and nothing to do.
+    /// The agent has a trial, and no order to execute.
     Free,
-    /// It has an order and has not answered; its workers may wait to start meanwhile.
+    /// The agent has not answered its order yet; its workers may be waiting for the start.
     Busy {
-        /// They do, and go on waiting when it has answered.
+        /// The workers wait for the start, and still do when the agent has answered.
         is_armed: bool,
     },
-    /// Its workers wait to start.
+    /// The workers wait for the start.
     Armed,
-    /// It was killed, as was planned.
+    /// The agent was killed as planned.
     Killed,
 }
 
@@ -100,7 +100,7 @@ impl<'s> AgentGroup<'s> {
         self.members.iter().filter_map(|member| member.host.as_deref()).collect()
     }
 
-    /// Returns the workers of the agent that stands so many places further.
+    /// Returns the workers of the agent at an index.
     pub(crate) fn neighbour(&self, index: usize, places: u32) -> Share {
         self.members[(index + places as usize) % self.len()].share
     }
@@ -273,7 +273,7 @@ impl<'s> AgentGroup<'s> {
         Ok(answers)
     }
 
-    /// Says whether an agent that is gone was to be killed; it is not waited for then.
+    /// Says whether an agent that is gone was killed as planned, so that it is not waited for.
     fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
         let Some(host) = &member.host else { return false };
@@ -428,7 +428,7 @@ impl<'s> AgentGroup<'s> {
         Ok(samples)
     }
 
-    /// Looks whether all hosts are there, those that serve, too.
+    /// Checks that all hosts are reachable, the servers included.
     fn check_hosts(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
             let Some(host) = &member.host else { continue };
@@ -444,7 +444,7 @@ impl<'s> AgentGroup<'s> {
         self.check_server(walk)
     }
 
-    /// Checks whether the host that serves is there, if there is one.
+    /// Checks that the server's host is reachable, where the run has one.
     fn check_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
         match walk.hosts.check_alive(&lab.server.name) {
@@ -457,7 +457,7 @@ impl<'s> AgentGroup<'s> {
         }
     }
 
-    /// Leaves the agents that work for ever: they clean up by themselves.
+    /// Disconnects for good from the agents that work: they clean up by themselves.
     pub(crate) fn leave(&mut self, walk: &mut Walk<'_>) {
         for member in &mut self.members {
             if let Some(host) = &member.host {

@@ -1,9 +1,9 @@
 //! Compares the clocks of other hosts with this one's.
 //!
-//! A host is requested several times, and the answer with the shortest round trip counts: its clock
-//! was read somewhere within, so the middle is wrong by half of it at most. An answer that took
-//! about as little as ever is enough. Two such samples give the rate of its clock. Pure: clocks are
-//! read elsewhere.
+//! A host's clock is read several times, and the answer with the shortest round trip counts: its
+//! clock was read somewhere within, so the middle is wrong by half of it at most. An answer that
+//! took about as little as ever is enough. Two such samples give the rate of its clock. Pure:
+//! clocks are read elsewhere.
 //!
 //! **Source:** RFC 5905, section 8 (offset and delay), and its clock filter.
 
@@ -13,7 +13,7 @@ use fleet::ClockReading;
 use model::units::Nanos;
 use model::{Caveat, CaveatCode, Evidence, Fact};
 
-/// How often a host is requested one sample, at most.
+/// The most exchanges with a host for one sample.
 pub const EXCHANGES: u32 = 8;
 
 /// How much longer than the shortest so far a round trip may take that is good enough, in percent.
@@ -33,9 +33,9 @@ pub struct Sample {
     here_ns: u64,
     /// Reading of its clock.
     there_ns: u64,
-    /// Its calendar before this host's.
+    /// How far its wall clock is ahead of this host's.
     ahead_ns: i64,
-    /// How wrong the others may be.
+    /// The error bound of the other fields.
     pub(crate) error_ns: u64,
 }
 

@@ -49,18 +49,18 @@ struct Open {
     phase: Phase,
 }
 
-/// How far a fault is, and on which host.
+/// The progress of a fault, and its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// The server in this process ends it by itself.
     EndsByItself,
-    /// It is there on a host that does not work, and reverted by an order.
+    /// It is injected on a host without workers, and an order reverts it.
     Applied(String),
-    /// It was sent to a host that works, which has not answered.
+    /// It was sent to a host with workers, which has not answered.
     Sent(String),
-    /// It is there on a host that works.
+    /// It is injected on a host with workers.
     Begun(String),
-    /// A host that works was sent the order to revert it, and has not answered.
+    /// The order to revert it was sent to a host with workers, which has not answered.
     Reverting(String),
     /// The agent of a host was killed, which ends with the pass.
     Killed(String),
@@ -220,7 +220,7 @@ impl FaultSchedule {
         Ok(Phase::Applied(host))
     }
 
-    /// Takes the answers that have come of hosts that work.
+    /// Handles the answers that hosts with workers have sent.
     fn take_answers(&mut self, walk: &mut Walk<'_>) {
         while let Some(answer) = walk.hosts.take_disturbed() {
             self.take_answer(answer);

@@ -1,4 +1,4 @@
-//! Agents by the name of their host, started when a run first wants them.
+//! Agents by the name of their host, started when a run first needs them.
 //!
 //! A host that can't be reached, or whose agent was lost, remains lost until the campaign's end:
 //! each run that wants it fails with the same sentence. What was applied there is undone by the
@@ -31,7 +31,7 @@ pub struct Hosts<'a> {
     opened: BTreeSet<String>,
     clocks: BTreeMap<String, Drift>,
     wakeup: Wakeup,
-    /// Under which number each host rings.
+    /// The number by which each host notifies this process.
     numbers: BTreeMap<String, u32>,
     /// Settings of hosts that were reached since a trial last took note of them.
     new_facts: Vec<Fact>,
@@ -77,7 +77,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Sees that the hosts that a run sets up have agents that are ready to change them.
+    /// Starts agents on the hosts that a run sets up, where they have none that can change them.
     ///
     /// # Errors
     /// When one can't be reached or used; in a sentence that names it.

@@ -191,13 +191,13 @@ pub fn preflight_all(walk: &mut Walk<'_>) -> Result<(), ControllerError> {
 /// A run for each way in which a target is used from this host.
 fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
     // Where some runs move data, the others are left out: they require less of a target.
-    let any_moves_data = plan.runs.iter().any(moves_data);
+    let any_moves_data = plan.runs.iter().any(|spec| moves_data(spec.workload));
     let mut uses: Vec<&RunSpec> = Vec::new();
     for spec in &plan.runs {
         if spec.impossible().is_some() || spec.lab.is_some() {
             continue;
         }
-        if any_moves_data && !moves_data(spec) {
+        if any_moves_data && !moves_data(spec.workload) {
             continue;
         }
         if !uses.iter().any(|other| has_same_use(other, spec)) {
@@ -207,8 +207,8 @@ fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
     uses
 }
 
-fn moves_data(spec: &RunSpec) -> bool {
-    spec.workload != Workload::Metadata
+fn moves_data(workload: Workload) -> bool {
+    workload != Workload::Metadata
 }
 
 /// Says whether a run uses its target as another one does.

@@ -32,7 +32,7 @@ pub(crate) struct OnePass<'p, 's> {
     pub(crate) group: &'p mut AgentGroup<'s>,
     /// Its progress is passed on to the observer.
     pub(crate) is_observed: bool,
-    /// The disturbances meanwhile.
+    /// Faults that are injected during the pass.
     pub(crate) fault_schedule: FaultSchedule,
 }
 

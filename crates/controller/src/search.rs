@@ -29,7 +29,7 @@ pub struct Keeping<'a> {
 }
 
 impl<'a> Keeping<'a> {
-    /// Nothing was made yet.
+    /// Starts without any runs.
     pub const fn new(store: &'a mut Store, campaign: i64) -> Self {
         Self { store, campaign, runs: 0, trials: 0, tried: BTreeMap::new() }
     }

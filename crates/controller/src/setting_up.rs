@@ -1,7 +1,7 @@
 //! Sets up the hosts of a run around its trial and its passes.
 //!
-//! Settings that are not effective become caveats of every pass, or fail a trial that is strict. To
-//! be forgotten by remounting, a tail of the applied_steps is undone and applied again.
+//! Settings that are not effective become caveats of every pass, or fail a trial that is strict.
+//! Caches are dropped by remounting: the last of the applied steps are undone and applied again.
 
 use fleet::request;
 use lab::{compose, fresh_from, redo_from};
@@ -51,7 +51,7 @@ pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalid
     wanted
 }
 
-/// Sees that what a pass reads comes from where it should, and returns what hosts had in memory.
+/// Drops the caches that a pass must not read from, and returns what hosts had in memory.
 ///
 /// # Errors
 /// When a host is lost or can't forget.
@@ -105,8 +105,8 @@ pub(crate) fn before_pass(
     })
 }
 
-/// Holds the clocks of the hosts that worked against ours: a caveat of each pass, where there is
-/// one.
+/// Compares the clocks of the hosts that worked with ours; raises a caveat of each pass, where
+/// there is one.
 pub(crate) fn after_trial(walk: &mut Walk<'_>, spec: &RunSpec, trial: &mut Trial) {
     for host in spec.client_hosts() {
         let worker = host.name.as_str();

@@ -113,7 +113,7 @@ pub(crate) fn check(
     }
 }
 
-/// Sees that the hosts that work have agents.
+/// Starts agents on the hosts that work, where they have none.
 fn reach_clients(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
     walk.agent.set_wakeup(walk.hosts.wakeup());
     walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
@@ -310,7 +310,7 @@ fn make_passes<'s>(
     Ok(())
 }
 
-/// How a trial ended that could not be made; a trial that was stopped did not fail.
+/// Returns how a trial ended that could not be made; a trial that was stopped did not fail.
 fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
     if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
 }

@@ -9,7 +9,7 @@ use model::{Caveat, CaveatCode, Evidence, FileSystem, LabSpec, PassResult, Telem
 
 use crate::Walk;
 
-/// Below this share of what it served, the server's memory had its hand in the figure.
+/// Where the server's disk read less than this share of what was served, its memory served some.
 pub const DISK_SHARE_MIN: f64 = 0.9;
 
 /// Begins to watch the host that serves, where another one works.
@@ -47,7 +47,7 @@ fn bystander(lab: &LabSpec) -> Option<&str> {
     if lab.leaves_server() { Some(&lab.server.name) } else { None }
 }
 
-/// Caveats about where the server had from what the kernel's server sent.
+/// Raises caveats about the source of what the kernel's server sent: its disk or its memory.
 pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     let served = server.risen("nfsd.read_bytes");
     let mut from_disk = 0_u64;
@@ -74,7 +74,7 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     Some(CaveatCode::ServerCached.because(evidence).with_data(data))
 }
 
-/// Says whether a metric is what a disk read that is no part, and not made, of another one.
+/// Says whether a metric is what a whole disk read: no partition, and no array or mapping.
 fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
     let Some(name) = disk_of(metric) else { return false };
     // These are made of other disks, whose reads would be counted twice.

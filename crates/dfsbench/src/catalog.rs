@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::report::{Extent, Listed, Remark, Verdicts};
+use ::report::{Extent, ListedCampaign, Remark, Verdicts};
 use model::{Campaign, CampaignLine};
 use results::{Gained, Merged, Note, Store};
 
@@ -174,9 +174,9 @@ fn list_campaign(
     store: &Store,
     line: CampaignLine,
     campaign: &Campaign,
-) -> Result<Listed, Failure> {
+) -> Result<ListedCampaign, Failure> {
     let size_bytes = store.size_bytes(line.id)?;
-    Ok(Listed { size_bytes, verdicts: Verdicts::of(campaign), line })
+    Ok(ListedCampaign { size_bytes, verdicts: Verdicts::of(campaign), line })
 }
 
 /// `3 runs with 12 trials`.

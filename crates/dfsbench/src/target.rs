@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use engine::FileSystemType;
 use model::NfsTarget;
 use model::units::parse_size;
 use nfs_client::{Mount, MountOptions};
@@ -18,9 +19,6 @@ use crate::output;
 
 /// Bytes that are written at a time.
 const STEP: u32 = 1 << 20;
-
-/// Type of tmpfs in `statfs(2)`.
-const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
 /// The user and group of this process.
 fn caller_ids() -> (u32, u32) {
@@ -50,10 +48,7 @@ fn on_storage(usual: PathBuf, other: &Path) -> PathBuf {
 }
 
 fn is_tmpfs(path: &Path) -> bool {
-    match rustix::fs::statfs(path) {
-        Ok(found) => found.f_type == TMPFS_MAGIC,
-        Err(_) => false,
-    }
+    FileSystemType::of_path(path) == FileSystemType::Tmpfs
 }
 
 /// The server of an address, used as the calling user where it names none.

@@ -170,7 +170,7 @@ impl External {
                         if spec.workload == Workload::Iozone { iozone::run } else { bonnie::run };
                     match run(bench, spec) {
                         Ok(made) => self.made = made,
-                        Err(failed) => return failed.outside(spec, pass),
+                        Err(failed) => return failed.outside(pass),
                     }
                 }
                 let known = self.made.iter().position(|(known, _)| *known == pass);
@@ -184,7 +184,7 @@ impl External {
         };
         match made {
             Ok(figures) => Ok(figures.outside(pass)),
-            Err(failed) => failed.outside(spec, pass),
+            Err(failed) => failed.outside(pass),
         }
     }
 

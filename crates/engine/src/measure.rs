@@ -146,7 +146,7 @@ pub fn measure(
         drop(gates);
         let (reports, watched) = collect_reports(&reports, progress.len(), watch, monitor, &shared);
         let reports = sort_reports(reports)?;
-        Ok(assemble_pass(reports, spec, pass, watched))
+        Ok(assemble_pass(reports, spec.load.rate_per_s, pass, watched))
     })
 }
 
@@ -382,10 +382,10 @@ const fn error_rank(error: &TargetError) -> u8 {
     }
 }
 
-/// Puts the reports of all workers together.
+/// Puts the reports of all workers together; without a rate of ops it was a closed loop.
 fn assemble_pass(
     reports: Vec<WorkerReport>,
-    spec: &RunSpec,
+    rate_per_s: u64,
     pass: Pass,
     watched: Watched,
 ) -> Measured {
@@ -409,7 +409,7 @@ fn assemble_pass(
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
             intervals: watched.intervals,
-            scope: initial_scope(spec.load.rate_per_s, &reports, watched.stalls),
+            scope: initial_scope(rate_per_s, &reports, watched.stalls),
             ..PassResult::new(pass)
         },
         ending: Ending::Complete,

@@ -26,7 +26,7 @@ use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
-use access::{NullAccess, TargetAccess};
+use access::{NullAccess, TargetAccess, WorkerPass};
 use content::content_of;
 use directory::DirectoryAccess;
 use fixtures::PreparedFixtures;
@@ -296,7 +296,8 @@ impl TrialTarget {
     /// # Errors
     /// When files can't be opened or a connection can't be made.
     pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
-        let mut opened = self.access.open(spec, pass, worker, &self.config)?;
+        let work = WorkerPass { spec, pass, worker, config: &self.config };
+        let mut opened = self.access.open(work)?;
         // A transaction works on what those before it made: two at once would meet on one file.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
             let evidence = format!(

@@ -27,17 +27,17 @@ const READ_BYTES: usize = 4 << 10;
 
 /// An event from the other side.
 pub(crate) enum Event<In> {
-    /// It is the dfsbench that this is.
+    /// It greeted, and is of the same version.
     Greeted,
-    /// It wants what is in progress, and what would follow, to end.
+    /// It requests the end of the current work and of everything after it.
     Stop,
-    /// It wants what is in progress to end.
+    /// It requests the end of the current work.
     Cancel,
     /// It sent an order or a report.
     Payload(In),
     /// It ended the stream.
     Closed,
-    /// It is not understood, or the stream failed.
+    /// It sent something that can't be decoded, or the stream failed.
     Failed(WireError),
 }
 

@@ -285,6 +285,8 @@ impl Connection {
         if next_ns > now_ns {
             return Ok(());
         }
+        // The renewal comes last: where the connection was just made again, it leaves over the new
+        // socket, and calls that are sent again have their slots before it.
         self.link.session.handle_timeout(now_ns);
         if has_passed(self.attempt_ns(), now_ns) {
             self.reconnect(clock())?;
@@ -427,6 +429,8 @@ impl Target {
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(user) = &self.session_user {
+            // A slot whose call had no reply is left out: whether the server has carried the call
+            // out, and so which sequence number it expects next, is not known.
             user.return_slots(self.link.session.settled_slots());
         }
     }

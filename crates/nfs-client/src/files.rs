@@ -9,7 +9,7 @@ use nfs_proto::nfs3::{CreateHow, Fsinfo, Sattr, StableHow, Verifier};
 use nfs_proto::version::ProtocolVersion;
 
 use crate::error::CallFailure;
-use crate::listing::{DirEntry, LISTED_ENTRIES_MAX, Listed};
+use crate::listing::{DirEntry, DirListing, LISTED_ENTRIES_MAX};
 use crate::mount::Mount;
 
 const READDIR_BYTES: u32 = 32 * 1024;
@@ -130,7 +130,7 @@ impl Mount {
         max_entries: u64,
     ) -> Result<Vec<DirEntry>, CallFailure> {
         let mut cursor = Cursor::default();
-        let mut listed = Listed::begin(max_entries);
+        let mut listing = DirListing::begin(max_entries);
         loop {
             let page = Operation::Readdir { dir: &dir, cursor, bytes: READDIR_BYTES };
             let eof = self.control.operate(&page, |event| {
@@ -140,23 +140,23 @@ impl Mount {
                 // verifier that has changed makes the server refuse the cookie (BAD_COOKIE).
                 for entry in &page {
                     (cursor.cookie, empty) = (entry.cookie, false);
-                    listed.push(entry.fileid, entry.name);
+                    listing.push(entry.fileid, entry.name);
                 }
                 cursor.verifier = page.verifier;
                 // A page with nothing on it would be requested again for ever.
                 Ok(page.eof || empty)
             })?;
             if eof {
-                return Ok(listed.entries);
+                return Ok(listing.entries);
             }
             let server = self.control.server();
-            if let Err(why) = listed.end_page(cursor.cookie) {
+            if let Err(why) = listing.end_page(cursor.cookie) {
                 return Err(CallFailure::Unlistable { server, why });
             }
         }
     }
 
-    /// Says whether the server lists names with their attributes, by asking for a page of `dir`.
+    /// Returns whether the server lists names with their attributes; requests a page of `dir`.
     /// Servers of version 3 may lack READDIRPLUS, which RFC 1813 (3.3.17) leaves open.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ impl Mount {
         })
     }
 
-    /// Asks for the file system's limits again.
+    /// Requests the file system's limits again.
     ///
     /// # Errors
     /// [`CallFailure`].

@@ -44,7 +44,7 @@ const PROGRESS_BYTES: usize = 4 * 1024;
 /// Why a socket is of no more use.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// It was closed, by whomever.
+    /// It was closed, by either side.
     Lost(io::Error),
     /// The received bytes are not RPC.
     Garbage(StreamError),
@@ -83,7 +83,7 @@ impl Link {
             match self.send_some(pool) {
                 Ok(len) => {
                     self.session.sent(now_ns, len);
-                    // A datagram leaves whether or not anybody is there to take it.
+                    // A datagram leaves whether or not a server receives it.
                     if !self.transport.is_datagram() {
                         self.note_moved(now_ns, len);
                     }

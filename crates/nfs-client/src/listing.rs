@@ -1,13 +1,13 @@
-//! Listing a directory page by page, for as long as a server can be believed.
+//! Lists a directory page by page, and detects listings that would never end.
 //!
 //! A listing ends where the server says so. One that repeats a cookie would be listed for ever, and
-//! one that only makes up names, too: [`Listed`] names the first and bounds the second, in names
-//! and in bytes. **Source:** RFC 1813 section 3.3.16, RFC 7530 section 16.24 (cookies are opaque,
-//! and unique within a directory).
+//! one that only makes up names, too: [`DirListing`] reports the first and bounds the second, in
+//! names and in bytes. **Source:** RFC 1813 section 3.3.16, RFC 7530 section 16.24 (cookies are
+//! opaque, and unique within a directory).
 
 use std::collections::HashSet;
 
-/// Most names of one directory that are listed.
+/// Most names of one directory that are listing.
 pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
 /// Most bytes of names of one directory.
 pub const LISTED_BYTES_MAX: u64 = 1 << 30;
@@ -49,7 +49,7 @@ pub enum Unlistable {
 
 /// The names of one directory that were listed so far.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct DirListing {
     pub(crate) entries: Vec<DirEntry>,
     max_entries: u64,
     /// `.` and `..` count, too: a server could send nothing else.
@@ -59,7 +59,7 @@ pub(crate) struct Listed {
     page_ends: HashSet<u64>,
 }
 
-impl Listed {
+impl DirListing {
     /// Begins a listing of so many names at most, and never more than the limit of this crate.
     pub(crate) fn begin(max_entries: u64) -> Self {
         let max_entries = max_entries.min(LISTED_ENTRIES_MAX);
@@ -102,30 +102,30 @@ mod tests {
 
     #[test]
     fn a_cookie_that_ended_a_page_before_ends_the_listing() {
-        let mut listed = Listed::begin(100);
-        listed.push(1, b"a");
-        assert_eq!(listed.end_page(7), Ok(()));
-        assert_eq!(listed.end_page(9), Ok(()));
-        listed.push(2, b"b");
+        let mut listing = DirListing::begin(100);
+        listing.push(1, b"a");
+        assert_eq!(listing.end_page(7), Ok(()));
+        assert_eq!(listing.end_page(9), Ok(()));
+        listing.push(2, b"b");
         let again = Unlistable::RepeatedCookie { cookie: 7, entries: 2 };
-        assert_eq!(listed.end_page(7), Err(again));
+        assert_eq!(listing.end_page(7), Err(again));
         // It would begin again from the start.
-        assert!(Listed::begin(100).end_page(0).is_err());
+        assert!(DirListing::begin(100).end_page(0).is_err());
     }
 
     #[test]
     fn names_and_bytes_are_bounded() {
-        let mut listed = Listed::begin(2);
+        let mut listing = DirListing::begin(2);
         for name in [&b"."[..], b"a", b"b"] {
-            listed.push(1, name);
+            listing.push(1, name);
         }
         let too_long = Unlistable::TooLong { entries: 3, bytes: 3, max_entries: 2 };
-        assert_eq!(listed.end_page(5), Err(too_long));
-        assert_eq!(listed.entries.len(), 1, "what is beyond the limit is not kept");
-        let mut listed = Listed::begin(u64::MAX);
+        assert_eq!(listing.end_page(5), Err(too_long));
+        assert_eq!(listing.entries.len(), 1, "what is beyond the limit is not kept");
+        let mut listing = DirListing::begin(u64::MAX);
         let name = vec![b'x'; 1 << 24];
-        listed.bytes = LISTED_BYTES_MAX - (1 << 25);
-        (0..3).for_each(|_| listed.push(1, &name));
-        assert!(matches!(listed.end_page(5), Err(Unlistable::TooLong { .. })));
+        listing.bytes = LISTED_BYTES_MAX - (1 << 25);
+        (0..3).for_each(|_| listing.push(1, &name));
+        assert!(matches!(listing.end_page(5), Err(Unlistable::TooLong { .. })));
     }
 }

@@ -52,6 +52,8 @@ impl Mount {
         if options.version.is_stateful() && options.proto == Proto::Udp {
             return Err(MountError::NoUdp { version: options.version });
         }
+        // Version 4 needs no MOUNT: its exports hang in one tree below the server's own root, which
+        // PUTROOTFH names. Versions 2 and 3 get the root handle from the MOUNT service.
         let mut control = connect_nfs(options)?;
         let server = control.server();
         let (mut root, source) = if options.version.is_stateful() {
@@ -153,7 +155,7 @@ impl Mount {
     }
 }
 
-/// Says that NFS has other versions, where that is why MOUNT has no door for this one.
+/// Reports that NFS has other versions, where that is why MOUNT is missing for this one.
 fn blame_version(control: &mut Control, options: &MountOptions, error: MountError) -> MountError {
     let no_door = matches!(error, MountError::NotOffered { .. } | MountError::Version { .. });
     if !no_door {

@@ -1,6 +1,6 @@
 //! Shows the contents of a results file: a line for each campaign, or all details of one.
 //!
-//! [`Listed`] is the principal type. Verdicts are computed from the trials each time, as in
+//! [`ListedCampaign`] is the principal type. Verdicts are computed from the trials each time, as in
 //! every report; nothing of them is stored. Names, notes and tags are a user's words: they are
 //! cleaned for terminals and defused for spreadsheets.
 
@@ -37,7 +37,7 @@ const NAME_WIDTH_MIN: usize = 12;
 
 /// A campaign as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct ListedCampaign {
     /// The campaign's line as stored in its file.
     #[serde(flatten)]
     pub line: CampaignLine,
@@ -86,7 +86,7 @@ pub struct Remark {
 
 /// Writes a line for each campaign in one of the forms of [`Format::LIST`]; a table is made for a
 /// screen. The text ends with a newline.
-pub fn list(campaigns: &[Listed], format: Format, screen: Screen) -> String {
+pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> String {
     match format {
         Format::Csv => campaign_lines(campaigns),
         Format::Json => to_json(&ListDocument { schema: SCHEMA, campaigns }),
@@ -95,9 +95,9 @@ pub fn list(campaigns: &[Listed], format: Format, screen: Screen) -> String {
 }
 
 /// Writes what is known about one campaign for a terminal; ends with a newline.
-pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
+pub fn about(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
     let sheet = Sheet::of(campaign);
-    let Listed { line, verdicts, .. } = listed;
+    let ListedCampaign { line, verdicts, .. } = listed;
     let mut lines = vec![
         ("campaign", format!("{} {}", line.id, line.name)),
         ("uuid", line.uuid.clone()),
@@ -145,7 +145,7 @@ pub fn about(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String
 }
 
 /// The same for programs.
-pub fn about_json(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> String {
+pub fn about_json(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
     to_json(&AboutDocument {
         schema: SCHEMA,
         campaign: listed,
@@ -160,13 +160,13 @@ pub fn about_json(listed: &Listed, remarks: &[Remark], campaign: &Campaign) -> S
 #[derive(Serialize)]
 struct ListDocument<'a> {
     schema: u32,
-    campaigns: &'a [Listed],
+    campaigns: &'a [ListedCampaign],
 }
 
 #[derive(Serialize)]
 struct AboutDocument<'a> {
     schema: u32,
-    campaign: &'a Listed,
+    campaign: &'a ListedCampaign,
     notes: &'a [Remark],
     tool_version: &'a str,
     command: &'a str,
@@ -178,7 +178,7 @@ fn to_json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("text and numbers can be written") + "\n"
 }
 
-fn campaign_table(campaigns: &[Listed], width_max: usize) -> String {
+fn campaign_table(campaigns: &[ListedCampaign], width_max: usize) -> String {
     if campaigns.is_empty() {
         return "no campaign\n".to_owned();
     }
@@ -218,7 +218,7 @@ fn campaign_table(campaigns: &[Listed], width_max: usize) -> String {
 }
 
 /// Makes the table without some columns, and with names broken into lines.
-fn campaign_grid(campaigns: &[Listed], without: &[&str], name_width_max: usize) -> Grid {
+fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max: usize) -> Grid {
     let all = [
         ("id", Align::Right),
         (NAME, Align::Left),
@@ -238,7 +238,7 @@ fn campaign_grid(campaigns: &[Listed], without: &[&str], name_width_max: usize) 
     }
     let mut grid = Grid::new(&shown);
     for listed in campaigns {
-        let Listed { line, verdicts, .. } = listed;
+        let ListedCampaign { line, verdicts, .. } = listed;
         let cells = [
             line.id.to_string(),
             break_text(&one_line(&line.name), name_width_max),
@@ -269,12 +269,12 @@ fn format_minute(unix_ms: u64) -> String {
     show::utc(unix_ms).chars().take("2026-11-21 19:17".len()).collect()
 }
 
-fn campaign_lines(campaigns: &[Listed]) -> String {
+fn campaign_lines(campaigns: &[ListedCampaign]) -> String {
     let mut out = "campaign,campaign_name,uuid,state,started_unix_ms,runs,trials,trials_failed,\
                    rows_valid,rows_degraded,rows_invalid,size_bytes,tags\n"
         .to_owned();
     for listed in campaigns {
-        let Listed { line, verdicts, .. } = listed;
+        let ListedCampaign { line, verdicts, .. } = listed;
         let cells = [
             line.id.to_string(),
             line.name.clone(),

@@ -46,7 +46,7 @@ use model::Campaign;
 
 use crate::document::Form;
 
-pub use catalog::{Listed, Remark, Verdicts, about, about_json, list};
+pub use catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
 pub use compared::{
     Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
     setting_names, setting_values,

@@ -6,7 +6,9 @@ mod parsers;
 
 use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, Workload};
 use parsers::{check, open_metrics};
-use report::{Extent, Format, Listed, Remark, Screen, Verdicts, about, about_json, list, render};
+use report::{
+    Extent, Format, ListedCampaign, Remark, Screen, Verdicts, about, about_json, list, render,
+};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/results.schema.json");
@@ -171,7 +173,7 @@ fn a_table_of_old_times_needs_files_that_are_written_or_read() {
     assert!(text.starts_with("No run of this campaign writes or reads files"), "{text}");
 }
 
-fn listed(campaign: &Campaign) -> Listed {
+fn listed(campaign: &Campaign) -> ListedCampaign {
     let line = CampaignLine {
         id: campaign.id,
         uuid: "0".repeat(36),
@@ -183,7 +185,7 @@ fn listed(campaign: &Campaign) -> Listed {
         trials_failed: 5,
         tags: vec!["nightly".into()],
     };
-    Listed { line, verdicts: Verdicts::of(campaign), size_bytes: 3_333_333 }
+    ListedCampaign { line, verdicts: Verdicts::of(campaign), size_bytes: 3_333_333 }
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn columns_leave_a_list_in_a_fixed_order_until_it_fits() {
     let long = listed(&campaign);
     campaign.name = "nightly".to_owned();
     let short = listed(&campaign);
-    let heads = |line: &Listed, columns| {
+    let heads = |line: &ListedCampaign, columns| {
         let screen = Screen::new(columns, Extent::Main);
         let table = list(std::slice::from_ref(line), Format::Table, screen);
         for row in table.lines() {

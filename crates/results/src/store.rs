@@ -1,4 +1,4 @@
-//! Opening a results file: whose it is, which version it has, and who holds it.
+//! Opens a results file: checks its application id, its schema version and its locks.
 //!
 //! [`Store`] is the principal type. Opening for reading never creates or changes a file, with one
 //! exception: a transaction that a crash cut off is rolled back, without which SQLite can't
@@ -46,7 +46,7 @@ struct FileHead {
     tables: i64,
 }
 
-/// Whose file it is.
+/// The kind of an SQLite file.
 enum Owner {
     /// Ours, in the schema that we know.
     Ours,
@@ -256,7 +256,7 @@ fn commit_work<T>(
     Ok(value)
 }
 
-/// The handling of a file that is missing or empty.
+/// How a missing or empty file is handled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     /// It is made.

@@ -1,8 +1,8 @@
-//! Mismatches: content that was read and never written there, and a log of the first few.
+//! Mismatches between content that was read and content that was written, and a log of the first.
 //!
-//! A [`Mismatch`] names the file and the byte and says what stood there; it is a small `Copy` type,
-//! so that the measured loop can note it without allocating. [`Mismatches`] counts all and keeps
-//! the first [`KEPT`]: an altered target alters much, and the first ones say where to look.
+//! A [`Mismatch`] names the file, the byte and the content that was read; it is a small `Copy`
+//! type, so that the measured loop can note it without allocating. [`Mismatches`] counts all and
+//! keeps the first [`KEPT`]: where content is wrong, much of it is, and the first ones show where.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::names::Name;
 /// Mismatches that a log keeps; the others are only counted.
 pub const KEPT: usize = 4;
 
-/// The content that stood where something else had been written.
+/// The content that was read in place of what had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Another byte than was written.
@@ -110,12 +110,12 @@ impl Mismatches {
         self.count = known + other.count;
     }
 
-    /// How many were noted.
+    /// Returns how many there were.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The first of them.
+    /// Returns the first mismatches, in full.
     pub fn first(&self) -> impl Iterator<Item = &Mismatch> {
         self.first.iter().flatten()
     }

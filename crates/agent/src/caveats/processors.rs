@@ -32,18 +32,18 @@ pub(super) fn about_processors(spec: &RunSpec, result: &PassResult) -> Option<Ca
         return None;
     }
     // The clearest reason first: one caveat is enough, and a saturated client also waits.
-    if let Some(caveat) = check_saturated(spec, result) {
+    if let Some(caveat) = check_saturated(&spec.target, spec.workers, result) {
         return Some(caveat);
     }
     if let Some(caveat) = check_quota(result) {
         return Some(caveat);
     }
-    check_contention(spec, result)
+    check_contention(&spec.target, result)
 }
 
 /// Notes that a server shares this host, with what that cost where workers waited for it.
-pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
-    let nfs = spec.target.nfs()?;
+pub(super) fn shared_host(target: &Target, result: &PassResult) -> Option<Caveat> {
+    let nfs = target.nfs()?;
     if !nfs.is_loopback() {
         return None;
     }
@@ -55,12 +55,12 @@ pub(super) fn shared_host(spec: &RunSpec, result: &PassResult) -> Option<Caveat>
 }
 
 /// Raises a caveat where the client's threads had all processor time that they could use.
-fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+fn check_saturated(target: &Target, workers: u32, result: &PassResult) -> Option<Caveat> {
     // On a directory the workers' time is the file system's own, on the null target all there is.
-    spec.target.nfs()?;
+    target.nfs()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // A worker is one thread, so it can't use more than one processor.
-    let busy_max = (spec.workers as usize).min(cores);
+    let busy_max = (workers as usize).min(cores);
     let available = result.window_ns as f64 * busy_max as f64;
     let share = result.client_cpu_ns as f64 / available.max(1.0);
     if share <= CLIENT_CPU_SHARE_MAX {
@@ -70,7 +70,7 @@ fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
         Nanos(result.client_cpu_ns),
         Nanos(result.window_ns),
-        spec.workers,
+        workers,
         three_digits(share * 100.0),
     );
     let source = "CLOCK_PROCESS_CPUTIME_ID, of the time that the workers have";
@@ -99,10 +99,10 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
 
 /// Raises a caveat where ready workers waited: for each other where the client had all processors,
 /// else for other processes or machines.
-fn check_contention(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+fn check_contention(target: &Target, result: &PassResult) -> Option<Caveat> {
     let wait = long_wait(result)?;
     let usage = ProcessorUsage::of(result);
-    let shares_host = match spec.target.nfs() {
+    let shares_host = match target.nfs() {
         Some(nfs) => nfs.is_loopback(),
         None => false,
     };
@@ -282,7 +282,7 @@ mod tests {
         let near = nfs("127.0.0.1", 1);
         let shared = waiting(0.40, Some(0.45), 0.88, 0.0);
         assert_eq!(code(&near, &shared), None);
-        let note = shared_host(&near, &shared).unwrap();
+        let note = shared_host(&near.target, &shared).unwrap();
         assert_eq!(note.code, CaveatCode::SharedHost);
         let words = "the client had 40 %, the server in this process 45 %, other processes 3 %";
         assert!(note.evidence.contains(words), "{}", note.evidence);
@@ -293,7 +293,7 @@ mod tests {
         // A foreign server on this host is among the other processes.
         let theirs = waiting(0.40, None, 0.95, 0.0);
         assert_eq!(code(&near, &theirs), None);
-        assert_eq!(shared_host(&nfs("192.0.2.1", 1), &shared), None);
+        assert_eq!(shared_host(&nfs("192.0.2.1", 1).target, &shared), None);
     }
 
     #[test]

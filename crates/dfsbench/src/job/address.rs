@@ -1,7 +1,7 @@
 //! The address on which a controller listens, and the one that its agents connect to.
 //!
-//! A name is resolved here for listening, and passed on as it is: it may mean another address
-//! there.
+//! A name is resolved here for listening, and passed on unresolved: on the hosts of agents it may
+//! resolve to another address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 

@@ -1,4 +1,4 @@
-//! Ops that are executed one after the other, for backends whose calls block.
+//! Executes ops one after the other, for backends whose calls block.
 //!
 //! Principal type: [`InTurn`], what was accepted and not yet executed. An op is sent when the one
 //! before it is done, so that each instant is read once.
@@ -9,7 +9,7 @@ use model::{Completion, Op, Outcome};
 
 use crate::clock::Clock;
 
-/// A queue of what waits for its turn, and how many ops had theirs.
+/// A queue of ops that are not executed yet, and the number of those that were.
 pub struct InTurn {
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,
@@ -17,19 +17,19 @@ pub struct InTurn {
 }
 
 impl InTurn {
-    /// Nothing waits; so many ops may.
+    /// Makes an empty queue for so many ops.
     pub fn new(clock: Arc<dyn Clock>, depth: usize) -> Self {
         Self { clock, waiting: Vec::with_capacity(depth), executed: 0 }
     }
 
-    /// Takes ops from the front of the batch and says how many.
+    /// Accepts ops from the front of the batch, and returns how many.
     pub fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = batch.len().min(self.waiting.capacity() - self.waiting.len());
         self.waiting.extend_from_slice(&batch[..accepted]);
         accepted
     }
 
-    /// Executes all that waits.
+    /// Executes all ops that were accepted.
     pub fn reap(&mut self, out: &mut Vec<Completion>, mut execute: impl FnMut(&Op) -> Outcome) {
         let mut sent_ns = self.clock.now_ns();
         self.executed += self.waiting.len() as u64;
@@ -41,7 +41,7 @@ impl InTurn {
         }
     }
 
-    /// How many ops were executed.
+    /// Returns how many ops were executed.
     pub const fn executed(&self) -> u64 {
         self.executed
     }

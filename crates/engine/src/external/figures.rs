@@ -6,7 +6,7 @@
 
 use model::{
     Caveat, Durability, Fact, Histogram, IntervalSample, KindResult, OpError, OpKind, Pass,
-    PassResult, ProgramUse, RunSpec, Scope, Span, Workload,
+    PassResult, ProgramUse, Scope, Span, Workload,
 };
 
 use super::process::{Finished, How, Usage};
@@ -104,7 +104,7 @@ impl Failed {
     ///
     /// # Errors
     /// When there is no figure at all.
-    pub fn outside(self, spec: &RunSpec, pass: Pass) -> Result<Outside, TargetError> {
+    pub fn outside(self, pass: Pass) -> Result<Outside, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
@@ -123,7 +123,6 @@ impl Failed {
             How::Stopped => Ending::Stopped,
             _ => Ending::Lost(why),
         };
-        debug_assert!(spec.workload.is_external());
         Ok(outside)
     }
 }

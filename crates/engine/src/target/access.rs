@@ -12,6 +12,16 @@ use super::fixtures::Preparation;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::backend::null::Null;
 
+/// A pass of one worker, for which files and connections are opened.
+#[derive(Clone, Copy)]
+pub(super) struct WorkerPass<'a> {
+    pub spec: &'a RunSpec,
+    pub pass: Pass,
+    /// Number of the worker, from 0 on.
+    pub worker: u32,
+    pub config: &'a TargetConfig,
+}
+
 /// The place where one trial works, on one kind of target.
 pub(super) trait TargetAccess: Send + Sync {
     /// Makes what of its share a pass expects to find, as far as it is to do.
@@ -26,13 +36,7 @@ pub(super) trait TargetAccess: Send + Sync {
     }
 
     /// Opens the backend of one worker for one pass.
-    fn open(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError>;
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError>;
 
     /// Counts what is in the working directory; `None` where there are no files.
     fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
@@ -102,13 +106,8 @@ pub(super) struct NullAccess {
 }
 
 impl TargetAccess for NullAccess {
-    fn open(
-        &self,
-        spec: &RunSpec,
-        _pass: Pass,
-        _worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        let WorkerPass { spec, config, .. } = work;
         let mut null = Null::new(Arc::clone(&config.clock), spec.queue_depth as usize);
         if let Some(nth) = self.loses_every {
             null = null.losing_every(nth);

@@ -15,15 +15,15 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::units::Size;
-use model::{Fact, Pass, RunSpec};
+use model::{Fact, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::{FileSet, Name, Places};
 
-use super::access::{TargetAccess, is_mark, mark_of};
+use super::access::{TargetAccess, WorkerPass, is_mark, mark_of};
 use super::fixtures::Preparation;
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
 use crate::clock::Clock;
@@ -124,17 +124,17 @@ impl TargetAccess for DirectoryAccess {
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        self.prepare_files(todo, set, spec, config)
+        // Files that were removed and made again are others.
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if todo.wipe {
+            self.wipe()?;
+        }
+        self.make_places(config)?;
+        self.write_fixtures(todo.make, set, spec, config)
     }
 
-    fn open(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
-        self.open_backend(spec, pass, worker, config)
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        self.open_backend(work)
     }
 
     fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {

@@ -4,23 +4,16 @@
 
 use std::sync::Arc;
 
-use model::{Pass, RunSpec};
-
-use super::access::TargetAccess;
-use super::{Opened, TargetConfig, TargetError};
+use super::access::{TargetAccess, WorkerPass};
+use super::{Opened, TargetError};
 use crate::backend::memory::Memory;
 
 /// Copies within memory.
 pub(super) struct MemoryAccess;
 
 impl TargetAccess for MemoryAccess {
-    fn open(
-        &self,
-        spec: &RunSpec,
-        _pass: Pass,
-        _worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        let WorkerPass { spec, config, .. } = work;
         let clock = Arc::clone(&config.clock);
         let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());

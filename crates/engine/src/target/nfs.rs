@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::units::Size;
-use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Workload};
+use model::{Caveat, CaveatCode, Fact, NfsTarget, RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::{CallFailure, Identity, Mount, MountError, MountOptions};
 use workload::{FileSet, Places};
 
-use super::access::{TargetAccess, mark_of};
+use super::access::{TargetAccess, WorkerPass, mark_of};
 use super::fixtures::Preparation;
 use super::job_timer::{Job, JobTimer};
 use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
@@ -81,7 +81,7 @@ impl NfsAccess {
         let work_name = config.work_name.clone();
         let root = mount.root();
         timer.begin(Job::SetUp);
-        let work = make_or_join(&mut mount, root, &work_name, spec);
+        let work = make_or_join(&mut mount, root, &work_name, spec.nfs().client_uids);
         let (work, is_ours) = work.map_err(|failure| {
             // Without an answer it is unknown whether the directory was made.
             let left = if failure.answered().is_some() { "" } else { &work_name };
@@ -196,17 +196,16 @@ impl TargetAccess for NfsAccess {
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        self.prepare_files(todo, set, spec, config)
+        self.timer.begin(Job::SetUp);
+        *self.lock_shared() = None;
+        if todo.wipe {
+            self.wipe()?;
+        }
+        self.write_fixtures(todo.make, set, spec, config)
     }
 
-    fn open(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
-        self.open_backend(spec, pass, worker, config)
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        self.open_backend(work)
     }
 
     fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {

@@ -5,23 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Pass, RunSpec, TcpTarget};
+use model::TcpTarget;
 
-use super::access::TargetAccess;
-use super::{Opened, TargetConfig, TargetError};
+use super::access::{TargetAccess, WorkerPass};
+use super::{Opened, TargetError};
 use crate::backend::tcp::{self, Tcp};
 
 /// The server that is connected to.
 pub(super) struct TcpAccess(pub TcpTarget);
 
 impl TargetAccess for TcpAccess {
-    fn open(
-        &self,
-        spec: &RunSpec,
-        _pass: Pass,
-        _worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        let WorkerPass { spec, config, .. } = work;
         let timeout = Duration::from_millis(spec.timeout_ms);
         let stream = tcp::connect(&self.0, timeout).map_err(|error| TargetError::Io {
             what: "connect to",

@@ -112,6 +112,9 @@ impl Client4 {
         } else {
             (set_client_id(control, owner)?, 0)
         };
+        // EXCHANGE_ID returns the number that the first CREATE_SESSION of this client must bear. A
+        // client that is new to the server may reclaim until it sends RECLAIM_COMPLETE, so that
+        // has to be sent again, too.
         (record.client, record.sequence, record.complete) = (client, sequence, false);
         // A server that has forgotten the client has none of its sessions, and may give their ids
         // to others.
@@ -129,16 +132,25 @@ impl Client4 {
         former: ClientId,
         session: SessionId,
     ) -> Result<(), CallFailure> {
+        // The lock is held over the calls below: after a restart of the server all connections
+        // arrive here at once, and only the first of them is to make another client and session.
         let mut record = self.lock_record();
         let forgotten = if self.version.has_sessions() {
+            // Only the session that refused this connection is dropped. Another connection may
+            // have made its successor already, and that one is joined.
             if record.shared.as_ref().is_some_and(|shared| shared.id == session) {
                 record.shared = None;
             }
+            // BADSESSION alone says that the session is gone and the client is not: a session can
+            // be destroyed by an administrator. Only CREATE_SESSION shows whether the client is
+            // still known; STALE_CLIENTID is the server's answer where it has restarted.
             match self.join_as(control, &mut record) {
                 Err(failure) if failure.status() == Some(Status::StaleClientId) => true,
                 result => return result.map(drop),
             }
         } else {
+            // In v4.0 the refusal itself says that the client id is stale. Where the id has changed
+            // since, another connection has introduced the client again, and this one only joins.
             record.client == former
         };
         if forgotten {
@@ -225,7 +237,7 @@ impl Client4 {
         self.lock_record().lease / 3
     }
 
-    /// Adds a client whose end is a matter of this one, the mount's.
+    /// Adds a client that is destroyed together with this one, the mount's.
     pub(crate) fn add_other(&self, client: &Arc<Self>) {
         if self.version.has_sessions() {
             self.lock_record().others.push(Arc::clone(client));
@@ -259,8 +271,8 @@ impl Client4 {
         Ok(true)
     }
 
-    /// Takes leave of the server, which forgets the client then. Where connections are in use yet
-    /// it would refuse to; it forgets all of it with the lease.
+    /// Destroys the client at the server. While connections are in use the server would refuse
+    /// (CLIENTID_BUSY); it drops the client when its lease has expired.
     pub(crate) fn leave(&self, control: &mut Control) -> Result<(), CallFailure> {
         if !self.version.has_sessions() {
             return Ok(());
@@ -402,6 +414,8 @@ fn create_session(
     record: &mut Record,
     slots: u32,
 ) -> Result<(SessionId, ChannelAttributes), CallFailure> {
+    // The fore channel carries our calls. `cached_bytes_max` bounds the replies that the server has
+    // to keep for a retry: those of READ are never requested to be kept, so they may be larger.
     let fore = ChannelAttributes {
         header_pad_bytes: 0,
         request_bytes_max: CHANNEL_BYTES,
@@ -411,6 +425,8 @@ fn create_session(
         requests_max: slots,
         rdma_ird: None,
     };
+    // The back channel carries recalls of delegations, one at a time. OPEN requests none, but a
+    // server may grant one all the same, and its recall has to be answered.
     let back = ChannelAttributes {
         request_bytes_max: CACHED_BYTES,
         response_bytes_max: CACHED_BYTES,
@@ -435,6 +451,8 @@ fn create_session(
     // CREATE_SESSION has a sequence number of its own for each client, so that a retry makes no
     // second session: RFC 8881 section 18.36.4.
     record.sequence += 1;
+    // The number of slots is the server's decision: it may grant fewer than were requested, and one
+    // that grants more gets no more calls in flight than were planned for.
     granted.requests_max = granted.requests_max.clamp(1, slots);
     Ok((session, granted))
 }
@@ -452,7 +470,7 @@ fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
     Ok(Duration::from_secs(u64::from(seconds.unwrap_or(90).max(3))))
 }
 
-/// Checks that an operation with nothing to tell succeeded.
+/// Checks that an operation whose result has no fields succeeded.
 fn check_result(event: &Event<'_>, code: OpCode) -> Result<(), CallError> {
     event.result_of(code).map(drop)
 }

@@ -1,7 +1,7 @@
-//! How a connection goes on: connected again, in another session, with its lease renewed.
+//! Recovery of a connection: reconnects, binds it to another session, renews its lease.
 //!
-//! Nothing here is in the way of a call that goes well. What is lost is looked for again with
-//! growing pauses, within the mount's timeout; a server that forgot its client gets another one.
+//! Calls that succeed never pass through here. A lost connection is made again with growing
+//! pauses, within the mount's timeout; to a server that forgot its client, it is introduced again.
 //! **Source:** RFC 7530 section 9.6, RFC 8881 sections 8.3, 8.4 and 2.10.
 
 use std::io::{self, ErrorKind};
@@ -49,7 +49,7 @@ struct Renewed {
 }
 
 impl Renewed {
-    /// Takes an event that is the end of a renewal, and tells whether it is one.
+    /// Handles an event that ends a renewal, and returns whether it was one.
     fn take_renewal(&mut self, event: &Event<'_>) -> bool {
         if event.tag != RENEWAL {
             return false;
@@ -106,7 +106,7 @@ impl Connection {
         self.renewal.last_ns = now_ns;
     }
 
-    /// Receives, and keeps what is not the caller's to itself.
+    /// Receives, and passes on all events but those of renewals.
     pub(super) fn receive_stateful(
         &mut self,
         scratch: &mut Scratch,
@@ -120,6 +120,8 @@ impl Connection {
             }
         });
         self.note_renewed(&renewed);
+        // The session holds operations back that the server refused with BADSESSION or
+        // STALE_CLIENTID: nothing more may be sent before there is another binding.
         self.forgotten |= self.link.session.is_unbound();
         // Calls that are out will be refused too; their replies are worth waiting for.
         if self.forgotten && self.link.session.awaited_calls() == 0 {
@@ -170,17 +172,21 @@ impl Connection {
             .join_again(&mut control, former, former_session)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
         let mut fresh = control.into_connection();
+        // The counters of the old socket are read before it goes; they belong to this connection.
         self.tcp.note_replaced(&self.link.transport);
         std::mem::swap(&mut self.link.transport, &mut fresh.link.transport);
         // Slots of the former session are of no use, and those of the present one are ours now:
         // neither is returned when `fresh` goes.
         self.session_user = fresh.session_user.take();
+        // Calls that the server refused or never got are sent again under the new session. One that
+        // may have been carried out, and is not idempotent, is reported as lost: the reply cache
+        // that would have recognized its retry went with the old session.
         self.link.session.resume(now_ns, &fresh.link.session);
         self.forgotten = false;
         Ok(())
     }
 
-    /// Deals with the end of a socket: reconnects, or says why not.
+    /// Handles the end of a socket: reconnects, or returns why it can't.
     pub(super) fn handle_loss(
         &mut self,
         broken: Broken,
@@ -214,6 +220,8 @@ impl Connection {
     /// Goes on with an attempt to connect, or makes one, and tells whether it has succeeded. It
     /// does not wait, but for TLS.
     fn advance_attempt(&mut self, now_ns: u64) -> Result<bool, MountError> {
+        // TCP would repeat a lost SYN after 1, 3 and 7 seconds. An attempt that begins again after
+        // a second reaches a server sooner that has just come back.
         let limit = self.target.options.timeout.min(ATTEMPT);
         let opening = self.target.opening_within(limit);
         let attempt = if let Some(fd) = self.connecting.take() {
@@ -224,6 +232,9 @@ impl Connection {
         };
         match attempt {
             Attempt::Open(transport) => {
+                // The server still knows the client and its session: only the socket is new. In a
+                // session calls are sent again with their slot and sequence number, and the server
+                // answers from its reply cache what it has carried out already.
                 drop(self.replace_transport(transport));
                 self.link.session.reconnected(now_ns);
                 Ok(true)
@@ -254,6 +265,9 @@ impl Connection {
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
         match opened {
             Ok(true) => {
+                // A socket that connects proves little: a server whose NFS service fails accepts
+                // and closes at once. So the pause grows here as well, and only a reply ends the
+                // trouble (see `Connection::receive`).
                 trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
                 trouble.next_ns = None;
                 self.link.progress_ns = now_ns;
@@ -272,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// Tells whether there was no reply for too long.
+    /// Returns whether there was no reply for longer than the mount's timeout.
     fn is_over(&self, now_ns: u64) -> bool {
         let limit_ns = self.target.options.timeout.as_nanos() as u64;
         let Some(trouble) = self.trouble else { return false };

@@ -108,6 +108,8 @@ impl SharedSession {
     /// fewer than were requested, each connection the same number. `None` where so many are not
     /// left.
     pub(super) fn take_slots(&self, wanted: u32, size: SessionSize) -> Option<Vec<SessionSlot>> {
+        // Where the server granted fewer slots than the plan needs, the first connections would
+        // take all and the last would have none. Each gets the same share instead, at least one.
         let mut count = wanted;
         if self.slots < size.slots {
             let share = self.slots.saturating_sub(size.reserved) / size.connections;
@@ -115,6 +117,9 @@ impl SharedSession {
         }
         let mut pool = lock_pool(&self.pool);
         let kept = pool.free.len().checked_sub(count as usize)?;
+        // The pool is a stack that begins with the lowest slot on top. Low slots are used first,
+        // because a server that lowers its limit (`sr_target_highest_slotid`) retires the high
+        // ones: RFC 8881 section 2.10.6.1. Those of a connection ascend, as its table does.
         let mut slots = pool.free.split_off(kept);
         slots.reverse();
         Some(slots)
@@ -122,6 +127,8 @@ impl SharedSession {
 
     /// Returns slots as a connection is bound to them.
     pub(super) fn share<'a>(&self, slots: &'a [SessionSlot]) -> SlotShare<'a> {
+        // SEQUENCE states the highest slot of the whole session, not that of this share: a server
+        // may free the reply cache of slots above the number that a client states.
         SlotShare { slots, highest_slot: self.slots - 1 }
     }
 }
@@ -139,9 +146,11 @@ impl SessionUser {
         Self { shared: None }
     }
 
-    /// Gives slots back, for the next connection that is opened.
+    /// Returns slots to the session, for the next connection that is opened.
     pub(super) fn return_slots(&self, slots: impl Iterator<Item = SessionSlot>) {
         if let Some(pool) = &self.shared {
+            // Each slot comes with its sequence number: the next connection continues from there,
+            // or the server would take its first call for a retry of the last one.
             lock_pool(pool).free.extend(slots);
         }
     }

@@ -6,7 +6,7 @@
 
 use model::Histogram;
 use model::units::{Nanos, Size, three_digits};
-use stats::{Cpu, HostsCompared, Summary};
+use stats::{HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
@@ -136,11 +136,13 @@ pub const COLUMNS: &[Column] = &[
     ),
     nested_column("rate_bytes_per_s", |r| Value::median(r.judged.bytes_per_s.as_ref())),
     nested_column("rate_ops_per_s", |r| Value::median(r.judged.ops_per_s.as_ref())),
-    nested_column("rate_mean", |r| rate_figure(r, |rate| rate.mean)),
+    nested_column("rate_mean", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.mean)))),
     nested_column("rate_trimmed_mean", |r| Value::rate(r.judged.rate.and_then(|s| s.trimmed_mean))),
-    nested_column("rate_standard_deviation", |r| rate_figure(r, |rate| rate.standard_deviation)),
-    nested_column("rate_min", |r| rate_figure(r, |rate| rate.min)),
-    nested_column("rate_max", |r| rate_figure(r, |rate| rate.max)),
+    nested_column("rate_standard_deviation", |r| {
+        value_of(&r.judged.rate, |rate| Value::rate(Some(rate.standard_deviation)))
+    }),
+    nested_column("rate_min", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.min)))),
+    nested_column("rate_max", |r| value_of(&r.judged.rate, |rate| Value::rate(Some(rate.max)))),
     nested_column("rate_interval_lo", |r| interval_end(r, |ends| ends.0)),
     nested_column("rate_interval_hi", |r| interval_end(r, |ends| ends.1)),
     nested_column("rate_first_done", |r| Value::median(r.judged.first_done.as_ref())),
@@ -166,13 +168,17 @@ pub const COLUMNS: &[Column] = &[
         |r, _| time_cell(&maximum_value(&r.judged.response_time)),
     ),
     people_column("slowest", Programs, |r, _| time_cell(&maximum_value(&r.judged.response_time))),
-    nullable_column("cpu_unit", Text, |r| cpu_value(r, |cpu| Value::text(cpu.unit.name()))),
-    nullable_column("cpu_client", Number, |r| cpu_value(r, |cpu| Value::share(Some(cpu.client))))
-        .shown("CPU", Rates, |r, _| Cell::of_two(show::cpu(&r.judged), show::server_cpu(&r.judged)))
-        .read(
-            "CPU: processor time of the client per GiB moved or per op; + that of the server, \
+    nullable_column("cpu_unit", Text, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::text(cpu.unit.name()))
+    }),
+    nullable_column("cpu_client", Number, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::share(Some(cpu.client)))
+    })
+    .shown("CPU", Rates, |r, _| Cell::of_two(show::cpu(&r.judged), show::server_cpu(&r.judged)))
+    .read(
+        "CPU: processor time of the client per GiB moved or per op; + that of the server, \
              where known.",
-        ),
+    ),
     nullable_column("cpu_client_percent", Number, |r| Value::number(r.judged.cpu_percent, 2)),
     nullable_column("rate_offered_ops_per_s", Count, |r| match r.run.spec.load.rate_per_s {
         // A closed loop offers no load.
@@ -182,32 +188,39 @@ pub const COLUMNS: &[Column] = &[
     .member_where_known("offered_ops_per_s"),
     nullable_column("rate_due_ops_per_s", Number, |r| Value::rate(r.judged.offered_per_s))
         .member_where_known("due_ops_per_s"),
-    nested_column("working_set_files", |r| working_set(r, |set| set.files)),
-    nested_column("working_set_bytes", |r| working_set(r, |set| set.bytes)),
+    nested_column("working_set_files", |r| {
+        value_of(&r.judged.working_set, |set| Value::Count(set.files))
+    }),
+    nested_column("working_set_bytes", |r| {
+        value_of(&r.judged.working_set, |set| Value::Count(set.bytes))
+    }),
     nested_column("wall_ns", |r| Value::count(wall_ns(r))),
-    nested_column("user_ns", |r| program_use(r, |program| program.user_ns))
-        .shown("user", Programs, |r, _| time_cell(&program_use(r, |program| program.user_ns)))
+    nested_column("user_ns", user_value)
+        .shown("user", Programs, |r, _| time_cell(&user_value(r)))
         .read(
             "user, sys: its processor time in user mode and in the kernel, with that of the \
              processes it waited for; medians.",
         ),
-    nested_column("system_ns", |r| program_use(r, |program| program.system_ns)).shown(
-        "sys",
-        Programs,
-        |r, _| time_cell(&program_use(r, |program| program.system_ns)),
-    ),
-    nested_column("rss_max_bytes", |r| program_use(r, |program| program.rss_max_bytes))
-        .shown("max RSS", Programs, |r, _| memory_cell(&program_use(r, |p| p.rss_max_bytes)))
+    nested_column("system_ns", system_value)
+        .shown("sys", Programs, |r, _| time_cell(&system_value(r))),
+    nested_column("rss_max_bytes", memory_value)
+        .shown("max RSS", Programs, |r, _| memory_cell(&memory_value(r)))
         .read("max RSS: largest resident memory of any one of them, in any trial."),
     nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
-    nullable_column("cpu_server", Number, |r| cpu_value(r, |cpu| Value::share(cpu.server))),
-    nested_column("hosts_measured", |r| {
-        hosts_value(r, |hosts| Value::Count(hosts.hosts.len() as u64))
+    nullable_column("cpu_server", Number, |r| {
+        value_of(&r.judged.cpu, |cpu| Value::share(cpu.server))
     }),
-    nested_column("hosts_fairness_index", |r| hosts_value(r, |hosts| Value::share(hosts.index))),
-    nested_column("hosts_start_skew_ns", |r| hosts_value(r, |hosts| Value::Count(hosts.skew_ns))),
-    nested_column("hosts_stragglers", |r| hosts_value(r, list_stragglers)),
-    nested_column("host_rates", |r| hosts_value(r, list_host_rates)),
+    nested_column("hosts_measured", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.hosts.len() as u64))
+    }),
+    nested_column("hosts_fairness_index", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::share(hosts.index))
+    }),
+    nested_column("hosts_start_skew_ns", |r| {
+        value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew_ns))
+    }),
+    nested_column("hosts_stragglers", |r| value_of(&r.judged.hosts, list_stragglers)),
+    nested_column("host_rates", |r| value_of(&r.judged.hosts, list_host_rates)),
     trials_shown(Rates)
         .read("n: trials behind the figure, and how many were made where it is fewer."),
     trials_shown(Programs)
@@ -288,33 +301,25 @@ fn wall_ns(row: &Row<'_>) -> Option<u64> {
     if row.is_program() && rate.median > 0.0 { Some((1e9 / rate.median) as u64) } else { None }
 }
 
-fn program_use(row: &Row<'_>, figure: fn(&model::ProgramUse) -> u64) -> Value {
-    match &row.judged.program {
-        Some(program) => Value::Count(figure(program)),
+/// Returns the value of a part of a row's figures, which not every row has.
+#[expect(clippy::ref_option, reason = "the columns name a field, and have a line each")]
+fn value_of<T>(part: &Option<T>, value: fn(&T) -> Value) -> Value {
+    match part {
+        Some(part) => value(part),
         None => Value::Unknown,
     }
 }
 
-fn cpu_value(row: &Row<'_>, value: fn(&Cpu) -> Value) -> Value {
-    match &row.judged.cpu {
-        Some(cpu) => value(cpu),
-        None => Value::Unknown,
-    }
+fn user_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.user_ns))
 }
 
-fn working_set(row: &Row<'_>, amount: fn(&model::WorkingSet) -> u64) -> Value {
-    match &row.judged.working_set {
-        Some(set) => Value::Count(amount(set)),
-        None => Value::Unknown,
-    }
+fn system_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.system_ns))
 }
 
-/// A value of the comparison of client hosts, which a pass of one host has not.
-fn hosts_value(row: &Row<'_>, value: fn(&HostsCompared) -> Value) -> Value {
-    match &row.judged.hosts {
-        Some(hosts) => value(hosts),
-        None => Value::Unknown,
-    }
+fn memory_value(row: &Row<'_>) -> Value {
+    value_of(&row.judged.program, |program| Value::Count(program.rss_max_bytes))
 }
 
 fn list_stragglers(hosts: &HostsCompared) -> Value {
@@ -331,13 +336,6 @@ fn list_host_rates(hosts: &HostsCompared) -> Value {
         rates.push(format!("{}={:.3}", host.host, host.rate.per_s()));
     }
     Value::text(rates.join(";"))
-}
-
-fn rate_figure(row: &Row<'_>, figure: fn(&Summary) -> f64) -> Value {
-    match &row.judged.rate {
-        Some(rate) => Value::rate(Some(figure(rate))),
-        None => Value::Unknown,
-    }
 }
 
 /// One end of the 95 % confidence interval, which fewer than three trials don't have.

@@ -6,36 +6,19 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use model::RunSpec;
 use workload::names::Sort;
 use workload::{FileSet, Name};
 
-use super::super::fixtures::{Fixtures, Preparation};
+use super::super::fixtures::Fixtures;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::{DirectoryAccess, io_error};
 use crate::limits::PREPARE_IO;
 
 impl DirectoryAccess {
-    /// Removes and makes what has to be.
-    pub(super) fn prepare_files(
-        &self,
-        todo: Preparation,
-        set: &FileSet,
-        spec: &RunSpec,
-        config: &TargetConfig,
-    ) -> Result<(), TargetError> {
-        // Files that were removed and made again are others.
-        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if todo.wipe {
-            self.wipe()?;
-        }
-        self.make_places(config)?;
-        self.write_fixtures(todo.make, set, spec, config)
-    }
-
-    fn wipe(&self) -> Result<(), TargetError> {
+    /// Empties the working directories that are ours.
+    pub(super) fn wipe(&self) -> Result<(), TargetError> {
         for work in self.works.iter().filter(|work| work.is_ours) {
             empty_directory(&work.path).map_err(|error| io_error("empty", &work.path, &error))?;
         }
@@ -43,7 +26,7 @@ impl DirectoryAccess {
     }
 
     /// Makes the directories that everything stands in, where they are not there yet.
-    fn make_places(&self, config: &TargetConfig) -> Result<(), TargetError> {
+    pub(super) fn make_places(&self, config: &TargetConfig) -> Result<(), TargetError> {
         for work in &self.works {
             for place in 0..self.places.count() {
                 if self.places.is_root(place) {
@@ -62,7 +45,7 @@ impl DirectoryAccess {
         Ok(())
     }
 
-    fn write_fixtures(
+    pub(super) fn write_fixtures(
         &self,
         fixtures: Fixtures,
         set: &FileSet,

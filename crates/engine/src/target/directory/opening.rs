@@ -14,7 +14,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use workload::FileSet;
 use workload::names::Sort;
 
-use super::super::{Opened, TargetConfig, TargetError, largest_op, opened_files};
+use super::super::access::WorkerPass;
+use super::super::{Opened, TargetError, largest_op, opened_files};
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
@@ -29,16 +30,11 @@ pub(super) fn raise_descriptors() {
 }
 
 impl DirectoryAccess {
-    pub(super) fn open_backend(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
+    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        let WorkerPass { spec, pass, config, .. } = work;
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
-        let mut set = self.open_files(spec, pass, worker, config)?;
+        let mut set = self.open_files(work)?;
         // The kernel counts what calls move for the thread that makes them; what a ring or a page
         // fault moves it counts elsewhere.
         let kernel_counts = set.maps.is_empty();
@@ -54,7 +50,7 @@ impl DirectoryAccess {
                     let reason = format!("io_uring_setup: {error}; posix did the work");
                     caveats.push(CaveatCode::BackendFallback.because(reason));
                     // The ring took the set with it, so the files are opened again.
-                    set = self.open_files(spec, pass, worker, config)?;
+                    set = self.open_files(work)?;
                 }
             }
         } else {
@@ -64,13 +60,8 @@ impl DirectoryAccess {
         Ok(Opened { backend, caveats, kernel_counts, queue_depth })
     }
 
-    fn open_files(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Files, TargetError> {
+    fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {
+        let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
         let set = FileSet::of(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };

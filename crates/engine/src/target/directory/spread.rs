@@ -19,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, IFlags, Mode, OFlags, RenameFlags};
 
+use crate::file_system::FileSystemType;
+
 /// Inodes of the groups that ext4 takes as one when it looks for a place: by default 16 block
 /// groups of 8,192 inodes (`mke2fs(8)`, `flex_bg`).
 const GROUP_INODES: u64 = 1 << 17;
@@ -32,12 +34,10 @@ const NAMES_MAX: u32 = 32;
 /// Groups that trials of this process have used; a file system of 256 GiB has 128.
 static USED_GROUPS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
-/// Type of ext2, ext3 and ext4 in `statfs(2)`.
-const EXT4_MAGIC: rustix::fs::FsWord = 0xef53;
-
 /// Makes a directory of this name, apart from others where the file system needs that.
 pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
-    if is_ext4(target) && create_apart(target, name).is_ok() {
+    let is_ext4 = FileSystemType::of_path(target) == FileSystemType::Ext4;
+    if is_ext4 && create_apart(target, name).is_ok() {
         return Ok(());
     }
     // A name that is taken, or a target that may not be written to, is refused here.
@@ -104,13 +104,6 @@ pub(in crate::target) fn empty_top(top: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn is_ext4(target: &Path) -> bool {
-    match rustix::fs::statfs(target) {
-        Ok(found) => found.f_type == EXT4_MAGIC,
-        Err(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +126,8 @@ mod tests {
         let inodes: BTreeSet<u64> =
             (0..8).map(|trial| inode_after(folder.path(), &format!("trial-{trial}"))).collect();
         let is_large = rustix::fs::statvfs(folder.path()).unwrap().f_files >= INODES_MIN;
-        if is_ext4(folder.path()) && is_large {
+        let kind = FileSystemType::of_path(folder.path());
+        if kind == FileSystemType::Ext4 && is_large {
             // Made the usual way, all of them would have the inode of the first one again.
             let apart = inodes.last().unwrap() - inodes.first().unwrap();
             assert!(apart >= 1 << 13, "{inodes:?} are not in different groups");

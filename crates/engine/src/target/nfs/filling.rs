@@ -11,35 +11,35 @@ use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
-use super::super::fixtures::{Fixtures, Preparation};
+use super::super::fixtures::Fixtures;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
-use crate::target::job_timer::Job;
 
 impl NfsAccess {
-    /// Removes and makes what has to be.
-    pub(super) fn prepare_files(
+    /// Empties the working directory where it is ours, and forgets what stood in it.
+    pub(super) fn wipe(&self) -> Result<(), TargetError> {
+        if self.is_ours
+            && let Err(failure) = self.with_mount(|mount| self.empty(mount))
+        {
+            return Err(self.failed("empty", "", &failure));
+        }
+        self.set_places(Vec::new());
+        Ok(())
+    }
+
+    /// Makes the files, directories and links of a share.
+    pub(super) fn write_fixtures(
         &self,
-        todo: Preparation,
+        make: Fixtures,
         set: &FileSet,
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        self.timer.begin(Job::SetUp);
-        *self.lock_shared() = None;
-        if todo.wipe {
-            if self.is_ours
-                && let Err(failure) = self.with_mount(|mount| self.empty(mount))
-            {
-                return Err(self.failed("empty", "", &failure));
-            }
-            self.set_places(Vec::new());
-        }
-        if self.places().is_empty() {
-            self.set_places(self.make_places(&Places::of(spec), spec, config)?);
-        }
         let places = Places::of(spec);
-        let Fixtures { files, directories, links } = todo.make;
+        if self.places().is_empty() {
+            self.set_places(self.make_places(&places, spec, config)?);
+        }
+        let Fixtures { files, directories, links } = make;
         for number in 0..files {
             if let Some(bytes) = set.size(number)
                 && config.share.owns(number, spec.workers)
@@ -51,7 +51,7 @@ impl NfsAccess {
             for number in 0..count {
                 if config.share.owns(number, spec.workers) {
                     check_stop(config)?;
-                    self.make_entry(sort, number, &places, spec)?;
+                    self.make_entry(sort, number, &places, spec.nfs().client_uids)?;
                 }
             }
         }
@@ -75,7 +75,7 @@ impl NfsAccess {
             // Parents have lower numbers than what stands in them, so theirs are made by now.
             let parent = places.parent(place).map_or(self.work, |parent| made[parent as usize]);
             let name = places.name(place);
-            match make_or_join(&mut self.mount(), parent, name.as_str(), spec) {
+            match make_or_join(&mut self.mount(), parent, name.as_str(), spec.nfs().client_uids) {
                 Ok((directory, _)) => made.push(directory),
                 Err(failure) => return Err(self.failed("make", name.as_str(), &failure)),
             }
@@ -89,12 +89,12 @@ impl NfsAccess {
         sort: Sort,
         number: u32,
         places: &Places,
-        spec: &RunSpec,
+        client_uids: u32,
     ) -> Result<(), TargetError> {
         let (dir, name) = (self.place_of(places, number), Name::new(sort, number));
         let mut mount = self.mount();
         let made = if sort == Sort::Directory {
-            make_directory(&mut mount, dir, name.as_str(), spec).map(drop)
+            make_directory(&mut mount, dir, name.as_str(), client_uids).map(drop)
         } else {
             mount.symlink(dir, name.as_str(), Name::file(number).as_str())
         };
@@ -115,7 +115,8 @@ impl NfsAccess {
         let step = mount.wsize().min(spec.io_size_bytes.max(4096));
         let name = Name::file(number);
         let failed = |failure| self.failed("prepare", name.as_str(), &failure);
-        let file = make_file(&mut mount, dir, name.as_str(), spec).map_err(failed)?;
+        let file =
+            make_file(&mut mount, dir, name.as_str(), spec.nfs().client_uids).map_err(failed)?;
         let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
         let mut weakest = StableHow::FileSync;
         for offset in (0..bytes).step_by(step as usize) {
@@ -138,9 +139,9 @@ pub(super) fn make_or_join(
     mount: &mut Mount,
     parent: File,
     name: &str,
-    spec: &RunSpec,
+    client_uids: u32,
 ) -> Result<(File, bool), CallFailure> {
-    match make_directory(mount, parent, name, spec) {
+    match make_directory(mount, parent, name, client_uids) {
         Ok(made) => Ok((made, true)),
         Err(failure) if failure.status() == Some(Status::Exist) => {
             Ok((mount.lookup(parent, name)?, false))
@@ -154,10 +155,10 @@ pub(super) fn make_directory(
     mount: &mut Mount,
     parent: File,
     name: &str,
-    spec: &RunSpec,
+    client_uids: u32,
 ) -> Result<File, CallFailure> {
     let made = mount.mkdir(parent, name)?;
-    if spec.nfs().client_uids > 1 {
+    if client_uids > 1 {
         mount.chmod(made, 0o777)?;
     }
     Ok(made)
@@ -168,10 +169,10 @@ pub(super) fn make_file(
     mount: &mut Mount,
     directory: File,
     name: &str,
-    spec: &RunSpec,
+    client_uids: u32,
 ) -> Result<File, CallFailure> {
     let made = mount.create(directory, name)?;
-    if spec.nfs().client_uids > 1 {
+    if client_uids > 1 {
         mount.chmod(made, 0o666)?;
     }
     Ok(made)

@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use model::{
-    Caveat, CaveatCode, Durability, Evidence, OpKind, Opens, Pass, RunSpec, Stable, Workload,
+    Caveat, CaveatCode, Durability, Evidence, OpKind, OpMix, Opens, Pass, RunSpec, Stable, Workload,
 };
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
@@ -19,6 +19,7 @@ use workload::names::Sort;
 use workload::opmix::{OpMixSet, Profile};
 use workload::{FileSet, Name, Places};
 
+use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
 use super::super::{Opened, TargetConfig, TargetError, check_stop, largest_op, opened_files};
 use super::filling::make_file;
@@ -30,16 +31,11 @@ use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsAccess {
-    pub(super) fn open_backend(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<Opened, TargetError> {
+    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+        let WorkerPass { spec, pass, worker, config } = work;
         self.timer.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
-        let mut set = self.make_set(spec, pass, worker, config)?;
+        let mut set = self.make_set(work)?;
         let mut mount = self.mount();
         let per_op = op_bytes(spec).div_ceil(u64::from(set.rsize.min(set.wsize))).max(1) as usize;
         set.queue_depth = total_depth(spec, pass, per_op as u32) as usize;
@@ -85,13 +81,8 @@ impl NfsAccess {
     }
 
     /// Makes the set that a worker works on in a pass; whose connections it has is left open.
-    fn make_set(
-        &self,
-        spec: &RunSpec,
-        pass: Pass,
-        worker: u32,
-        config: &TargetConfig,
-    ) -> Result<NfsFiles, TargetError> {
+    fn make_set(&self, work: WorkerPass<'_>) -> Result<NfsFiles, TargetError> {
+        let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
         let SharedFiles { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
@@ -132,7 +123,7 @@ impl NfsAccess {
 
     /// Finds out how names are listed with their attributes, where a mix does that.
     fn plus_listing(&self, spec: &RunSpec) -> Result<PlusListing, TargetError> {
-        let is_requested = is_in_mix(spec, OpKind::ReaddirPlus);
+        let is_requested = is_in_mix(&spec.op_mix, OpKind::ReaddirPlus);
         if !is_requested && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
         }
@@ -176,11 +167,12 @@ impl NfsAccess {
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
         let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             check_stop(config)?;
             let (dir, name) = (self.place_of(&places, number), Name::file(number));
-            let opened = self.with_mount(|mount| open_one(mount, dir, name, spec, pass));
+            let opened = self.with_mount(|mount| open_one(mount, dir, name, pass, client_uids));
             let (file, written) = match opened {
                 Ok(opened) => opened,
                 Err(failure) => return Err(self.failed("open", name.as_str(), &failure)),
@@ -255,11 +247,11 @@ fn open_one(
     mount: &mut Mount,
     dir: File,
     name: Name,
-    spec: &RunSpec,
     pass: Pass,
+    client_uids: u32,
 ) -> Result<(File, u64), CallFailure> {
     if pass.opens() == Opens::Truncated {
-        return Ok((make_file(mount, dir, name.as_str(), spec)?, 0));
+        return Ok((make_file(mount, dir, name.as_str(), client_uids)?, 0));
     }
     let file = mount.open(dir, name.as_str(), access_of(pass))?;
     let size = if pass.reads() { mount.getattr(file)?.size } else { 0 };
@@ -369,12 +361,12 @@ fn stable_how(spec: &RunSpec) -> StableHow {
 }
 
 /// Says whether an op mix has ops of a kind.
-fn is_in_mix(spec: &RunSpec, kind: OpKind) -> bool {
-    if spec.op_mix.shares.is_empty() {
-        let named = Profile::named(&spec.op_mix.name);
+fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
+    if mix.shares.is_empty() {
+        let named = Profile::named(&mix.name);
         return named.is_some_and(|profile| profile.shares.iter().any(|(known, _)| *known == kind));
     }
-    spec.op_mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
+    mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)
 }
 
 /// Returns the caveat about ops of a mix that the version, or the server, has no calls for, with
@@ -398,7 +390,7 @@ fn replaced_calls(spec: &RunSpec, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
     ];
     let mut replaced = Vec::new();
     for (kind, call) in instead {
-        if is_in_mix(spec, kind) {
+        if is_in_mix(&spec.op_mix, kind) {
             replaced.push(format!("{call} for {kind}"));
         }
     }
