@@ -261,7 +261,7 @@ impl Drop for Lab {
     }
 }
 
-/// Runs ip(8).
+/// Runs ip(8) with these words.
 ///
 /// # Errors
 /// Where it fails.

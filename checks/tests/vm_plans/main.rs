@@ -1,4 +1,4 @@
-//! Plans with virtual machines for hosts: dfsbench sets them up, measures on them and restores them.
+//! Plans with virtual machines for hosts: dfsbench sets them up, measures and restores them.
 //!
 //! The server has kernel 6.12, the clients 6.12 and 6.1. The machines are emulated, so nothing here
 //! is held to a speed.

@@ -9,7 +9,7 @@ use model::{Caveat, CaveatCode, Evidence, FileSystem, LabSpec, PassResult, Telem
 
 use crate::Walk;
 
-/// Where the server's disk read less than this share of what was served, its memory served some.
+/// Share of what was served that the disk must have read: below it the memory served some.
 pub const DISK_SHARE_MIN: f64 = 0.9;
 
 /// Begins to watch the host that serves, where another one works.

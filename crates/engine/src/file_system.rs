@@ -15,11 +15,11 @@ const EXT4_MAGIC: FsWord = 0xef53;
 /// The type of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystemType {
-    /// Memory.
+    /// A file system in memory.
     Tmpfs,
     /// ext4, or one of its forerunners.
     Ext4,
-    /// Any other, or one that can't be asked for its type.
+    /// Any other, or one whose type can't be read.
     Other,
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_from_what_is_not_there() {
+    fn memory_is_distinguished_from_a_missing_path() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         if mounts.lines().any(|line| line.starts_with("tmpfs /dev/shm tmpfs ")) {
             assert_eq!(FileSystemType::of_path(Path::new("/dev/shm")), FileSystemType::Tmpfs);
