@@ -50,10 +50,10 @@ const INSTALLED: &str = "/usr/local/bin/dfsbench";
 /// Within so long a plan's machines are set up, and restored after its controller was killed; a
 /// program that is copied to them takes most of it, as busy as this machine is.
 const RESTORE_MAX: Duration = Duration::from_secs(180);
-/// A mount, an export or a program of ours; prints what it finds.
+/// A mount, an export, a program or an undo log of ours that isn't empty; prints what it finds.
 const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
                       ls -A /srv/dfsbench 2>/dev/null; pidof dfsbench; ls -d /tmp/dfsbench-* \
-                      2>/dev/null; true";
+                      2>/dev/null; cat /var/lib/dfsbench/undo.jsonl 2>/dev/null; true";
 
 /// Machines and files that the plans need.
 pub struct Plans<'a> {

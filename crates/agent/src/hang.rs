@@ -3,7 +3,8 @@
 //! Principal type: [`HangGuard`], a thread beside the agent's own. A thread that waits for a dead
 //! NFS server sleeps in the kernel (state `D`): it can't be joined, and sees no request to stop. So
 //! this one looks from outside. It touches no path, since that would wait, too, and only mounts
-//! of ours are unmounted. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
+//! of ours are unmounted. Where the agent is given up, this thread undoes the changes of the host
+//! in its place. **Source:** proc_pid_status(5), `State` and `voluntary_ctxt_switches`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 use engine::Stop;
 use fleet::Assignment;
+
+use crate::this_host::HostChanges;
 
 /// How often is looked; silence is counted in these.
 const TICK: Duration = Duration::from_millis(500);
@@ -31,6 +34,24 @@ const RELEASE_TICKS: u64 = 10;
 
 /// Ends an agent whose threads never come back, and is passed the reason.
 pub type GiveUp = fn(&str);
+
+/// What is done where threads never come back.
+pub(crate) struct LastResort {
+    pub(crate) give_up: GiveUp,
+    /// Undone before: the thread that made them can't do it any more.
+    pub(crate) changes: HostChanges,
+}
+
+impl LastResort {
+    /// Undoes the changes of this host and ends the agent.
+    fn end_agent(&self, why: &str) {
+        let undone = match self.changes.leave() {
+            Ok(()) => "what was changed on this host is undone".to_owned(),
+            Err(left) => left,
+        };
+        (self.give_up)(&format!("{why}; {undone}"));
+    }
+}
 
 /// The waits that are watched while an order of a trial is executed.
 #[derive(Clone, Debug)]
@@ -99,15 +120,15 @@ impl Shared {
 }
 
 impl HangGuard {
-    /// Begins to look. `give_up` is called where threads never come back.
-    pub(crate) fn start(give_up: Option<GiveUp>) -> Self {
+    /// Begins to look. The agent is ended by `last_resort` where threads never come back.
+    pub(crate) fn start(last_resort: Option<LastResort>) -> Self {
         let shared = Arc::new(Shared::default());
         let (end, ended) = channel();
         let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             let mut silence = Silence::default();
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                look(&seen, &mut silence, give_up);
+                look(&seen, &mut silence, last_resort.as_ref());
             }
         });
         Self { shared, thread: Some((end, thread)) }
@@ -148,7 +169,7 @@ struct Silence {
 }
 
 /// Looks once, and acts where what is watched hangs.
-fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
+fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>) {
     let mut watched = shared.watched();
     let Some(now) = watched.as_mut() else {
         *silence = Silence::default();
@@ -157,9 +178,9 @@ fn look(shared: &Shared, silence: &mut Silence, give_up: Option<GiveUp>) {
     if let Some(ticks) = &mut silence.removed_for {
         *ticks += 1;
         if *ticks == RELEASE_TICKS
-            && let Some(give_up) = give_up
+            && let Some(last_resort) = last_resort
         {
-            give_up(shared.hung().as_deref().unwrap_or_default());
+            last_resort.end_agent(shared.hung().as_deref().unwrap_or_default());
         }
         return;
     }

@@ -23,7 +23,7 @@ use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{ClockReading, Order, Report};
 pub use hang::{GiveUp, is_stuck};
-use hang::{HangGuard, Watched};
+use hang::{HangGuard, LastResort, Watched};
 use lab::telemetry::Watch;
 use model::panicked;
 use model::soak::FaultKind;
@@ -58,8 +58,8 @@ pub struct Agent {
     pub state_dir: PathBuf,
     /// A server of ours in this process, where there is one.
     pub local_server: Option<LocalServer>,
-    /// Ends this process where its threads never come back from a mount that doesn't answer; only
-    /// where it is a process of its own.
+    /// Ends this process where its threads never come back from a mount that doesn't answer, once
+    /// the changes of its host are undone; only where it is a process of its own.
     pub give_up: Option<GiveUp>,
 }
 
@@ -111,7 +111,11 @@ pub struct ServerCounts {
 /// What could not be restored is returned, a sentence each.
 pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let host = ThisHost::new(&agent.state_dir, &agent.stop);
-    let guard = HangGuard::start(agent.give_up);
+    let mut last_resort = None;
+    if let Some(give_up) = agent.give_up {
+        last_resort = Some(LastResort { give_up, changes: host.changes() });
+    }
+    let guard = HangGuard::start(last_resort);
     let mut held =
         Held { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {

@@ -154,8 +154,7 @@ pub fn end_now(why: &str, code: u8) -> ! {
 
 /// Ends an agent whose threads never come back from a mount.
 pub fn give_up(why: &str) {
-    let hint = "(hint: `dfsbench clean` on this host restores it once nothing hangs there)";
-    end_now(&format!("gave up: {why} {hint}"), Failure::Lab(String::new()).code())
+    end_now(&format!("gave up: {why}"), Failure::Lab(String::new()).code())
 }
 
 /// Notes panics for the caller that catches them, and prints nothing of those: each is reported as

@@ -6,7 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 
+use fleet::{Opening, Order, Report};
+use model::Action;
+use model::action::TryPaths;
+
 use super::*;
+use crate::this_host::ThisHost;
 
 /// Seconds that anything here may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,4 +135,38 @@ fn only_a_wait_without_an_answer_is_silence() {
     assert_eq!(silence.ticks, 0);
     silence.count_unmoved(wait(3));
     assert_eq!(silence.ticks, 1);
+}
+
+/// The message of the agent that was given up.
+static GIVEN_UP: Mutex<String> = Mutex::new(String::new());
+
+#[test]
+fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
+    let state = tempfile::tempdir().unwrap();
+    let stop = Arc::default();
+    let mut host = ThisHost::new(state.path(), &stop);
+    let opening =
+        Opening { campaign: "hung-1".to_owned(), allow_destroy: Vec::new(), keep: false };
+    assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
+    // It needs no right of root, and is in the undo log as any other change.
+    let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });
+    assert!(matches!(host.obey(Order::Apply(change)), Report::Applied(_)));
+    let log = state.path().join("undo.jsonl");
+    assert_ne!(fs::metadata(&log).unwrap().len(), 0);
+    // Threads still wait when the mount has been gone for as long as they have to end.
+    let shared = Shared::default();
+    *shared.watched() = Some(watched(Path::new("/no/mount"), Some(2), &stop));
+    *shared.hung() = Some("no answer".to_owned());
+    let give_up = |why: &str| why.clone_into(&mut GIVEN_UP.lock().unwrap());
+    let last_resort = LastResort { give_up, changes: host.changes() };
+    let removed_for = Some(RELEASE_TICKS - 2);
+    let mut silence = Silence { removed_for, ..Silence::default() };
+    look(&shared, &mut silence, Some(&last_resort));
+    assert!(host.is_changed(), "they have a little time yet");
+    look(&shared, &mut silence, Some(&last_resort));
+    let expected = "no answer; what was changed on this host is undone";
+    assert_eq!(*GIVEN_UP.lock().unwrap(), expected);
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    // The next campaign finds a host without changes, even while this process can't end.
+    drop(lab::Lab::open(state.path(), "next-1", Vec::new()).unwrap());
 }
