@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::NfsVersion;
-use nfs_server::{Certificate, Network, Portmap, Server, ServerConfig, ServerError, TlsConfig};
+use nfs_server::{
+    Certificate, Network, Portmap, Server, ServerConfig, ServerCounters, ServerError, TlsConfig,
+};
 use plan::ServerPlan;
 use plan::fault::{check_faults, parse_fault};
 
@@ -62,8 +64,25 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     while !stop.load(Relaxed) {
         std::thread::sleep(TICK);
     }
+    if let Some(line) = report_delegations(&server.counters()) {
+        output::message(&line);
+    }
     server.shutdown();
     Ok(End::Ok.into())
+}
+
+/// Says what became of the delegations; `None` where no client got one.
+fn report_delegations(counters: &ServerCounters) -> Option<String> {
+    let granted = counters.delegations_granted;
+    if granted == 0 {
+        return None;
+    }
+    let recalled = counters.delegations_recalled;
+    let (returned, revoked) = (counters.delegations_returned, counters.delegations_revoked);
+    Some(format!(
+        "delegations: {granted} granted, {recalled} recalled, {returned} returned, \
+         {revoked} revoked"
+    ))
 }
 
 fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
@@ -251,6 +270,20 @@ impl Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delegations_are_reported_where_there_were_any() {
+        assert_eq!(report_delegations(&ServerCounters::default()), None);
+        let counters = ServerCounters {
+            delegations_granted: 9,
+            delegations_recalled: 3,
+            delegations_returned: 7,
+            delegations_revoked: 1,
+            ..ServerCounters::default()
+        };
+        let expected = "delegations: 9 granted, 3 recalled, 7 returned, 1 revoked";
+        assert_eq!(report_delegations(&counters).as_deref(), Some(expected));
+    }
 
     #[test]
     fn commands_name_what_each_version_needs() {

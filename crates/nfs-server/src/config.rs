@@ -28,6 +28,8 @@ pub enum Delegations {
     /// To read, as kernels' servers grant them.
     #[default]
     Read,
+    /// To read, even to clients that ask for none, as a server may (RFC 8881 section 18.16.3).
+    Unasked,
     /// None at all.
     Off,
 }

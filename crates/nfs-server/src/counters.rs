@@ -88,6 +88,14 @@ macro_rules! counted {
             pub faults: [u64; FAULT_KINDS],
             /// Connections open now.
             pub connections_open: u64,
+            /// Delegations that clients got.
+            pub delegations_granted: u64,
+            /// Delegations that were recalled, each counted once.
+            pub delegations_recalled: u64,
+            /// Delegations that clients returned, recalled or not.
+            pub delegations_returned: u64,
+            /// Delegations that ended because their client kept them after a recall.
+            pub delegations_revoked: u64,
             $($(#[$doc])* pub $name: u64,)*
         }
 
@@ -100,6 +108,10 @@ macro_rules! counted {
                     errors: BTreeMap::new(),
                     faults: [0; FAULT_KINDS],
                     connections_open: 0,
+                    delegations_granted: 0,
+                    delegations_recalled: 0,
+                    delegations_returned: 0,
+                    delegations_revoked: 0,
                     $($name: 0,)*
                 }
             }

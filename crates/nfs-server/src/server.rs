@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -114,6 +115,11 @@ impl Server {
         for thread in &self.counters {
             sum.merge(thread);
         }
+        let delegations = &self.shared.nfs4.delegation_counts;
+        sum.delegations_granted = delegations.granted.load(Relaxed);
+        sum.delegations_recalled = delegations.recalled.load(Relaxed);
+        sum.delegations_returned = delegations.returned.load(Relaxed);
+        sum.delegations_revoked = delegations.revoked.load(Relaxed);
         sum
     }
 

@@ -44,7 +44,10 @@ impl Service {
         wanted: Wanted<'_>,
         run: &Run<'_>,
     ) -> Delegation<'static> {
-        let want = wanted.want & share::WANT_MASK;
+        let mut want = wanted.want & share::WANT_MASK;
+        if want == share::WANT_NO_DELEGATION && self.shared.delegations == Delegations::Unasked {
+            want = 0;
+        }
         let Some(session) = run.session else { return Delegation::None };
         let is_fit = match wanted.claim {
             Claim::Name(_) | Claim::Current => {
@@ -59,7 +62,7 @@ impl Service {
         }
         let mut reason = NoDelegation::Resource;
         if is_fit
-            && self.shared.delegations == Delegations::Read
+            && self.shared.delegations != Delegations::Off
             && let Ok(pin) = self.shared.fs.pin(file)
         {
             let handle = self.handle_of(file);

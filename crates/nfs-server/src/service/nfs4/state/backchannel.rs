@@ -8,6 +8,7 @@
 //! **Source:** RFC 8881 sections 2.10.3.1, 2.10.6, 20.2 and 20.9.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use nfs_proto::nfs4::{
@@ -62,6 +63,8 @@ pub(crate) struct Backchannel {
     session: [u8; 16],
     /// Whether the client granted a slot and room for a recall.
     is_usable: bool,
+    /// Whether a connection was ever bound to it.
+    was_bound: AtomicBool,
     traffic: Mutex<Traffic>,
 }
 
@@ -120,7 +123,7 @@ impl Backchannel {
     /// Makes the backchannel of a session; no connection is bound to it yet.
     pub(super) fn new(session: [u8; 16], granted: &ChannelAttributes) -> Self {
         let is_usable = granted.requests_max > 0 && granted.operations_max >= RECALL_OPERATIONS;
-        Self { session, is_usable, traffic: Mutex::default() }
+        Self { session, is_usable, was_bound: AtomicBool::new(false), traffic: Mutex::default() }
     }
 
     /// Says how the client wants to be called.
@@ -135,12 +138,18 @@ impl Backchannel {
             bound.strong_count() > 0 && !std::ptr::eq(bound.as_ptr(), Arc::as_ptr(line))
         });
         traffic.lines.push(Arc::downgrade(line));
+        self.was_bound.store(true, Ordering::Relaxed);
         self.send_next(&mut traffic);
     }
 
     /// Whether a client can be called.
     pub(super) fn is_alive(&self) -> bool {
         self.is_usable && sync::lock(&self.traffic).live_line().is_some()
+    }
+
+    /// Whether the client wants to be called: it has bound a connection, which may be lost by now.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_usable && self.was_bound.load(Ordering::Relaxed)
     }
 
     /// Sends a recall, or has it wait for those before it; false where no connection is left.

@@ -1,8 +1,11 @@
 //! Delegations in virtual time: granted, refused, recalled, returned, revoked.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use nfs_proto::nfs4::sequence_status::{CB_PATH_DOWN, RECALLABLE_STATE_REVOKED};
+use nfs_proto::nfs4::sequence_status::{
+    CB_PATH_DOWN, CB_PATH_DOWN_SESSION, RECALLABLE_STATE_REVOKED,
+};
 use nfs_proto::nfs4::{FileHandle, List, NoDelegation};
 
 use super::tests::{LEASE_NS, World, share};
@@ -76,6 +79,13 @@ impl Callee {
     }
 }
 
+/// Delegations granted, recalled, returned and revoked.
+fn counts(world: &World) -> [u64; 4] {
+    let counts = &world.tables.delegation_counts;
+    let all = [&counts.granted, &counts.recalled, &counts.returned, &counts.revoked];
+    all.map(|count| count.load(Ordering::Relaxed))
+}
+
 #[test]
 fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
     let world = World::new();
@@ -96,6 +106,7 @@ fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
     assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
     assert_eq!(reader.give_back(&world, file, &stateid), Err(Status::BadStateid));
     assert_eq!(reader.read(&world, file, &stateid), Err(Status::BadStateid));
+    assert_eq!(counts(&world), [2, 0, 1, 0]);
 }
 
 #[test]
@@ -109,10 +120,28 @@ fn none_is_granted_beside_a_writer_or_without_a_way_to_recall_it() {
     world.tables.close_open(&state).unwrap();
     reader.line = None;
     assert_eq!(reader.delegate_only(&world, file), Err(NoDelegation::Resource), "no connection");
+    let down = CB_PATH_DOWN | CB_PATH_DOWN_SESSION;
+    assert_eq!(reader.client.status_flags(), down, "it learns that it has to bind one");
     reader.reconnect();
+    assert_eq!(reader.client.status_flags(), 0);
     // Its own opens for writing are no reason.
     world.open(&reader.client, b"own", file, WRITES).unwrap();
     assert!(reader.delegate_only(&world, file).is_ok());
+}
+
+#[test]
+fn a_client_without_a_backchannel_is_not_urged_to_bind_one() {
+    let world = World::new();
+    let file = world.file("f");
+    let (client, id) = world.modern(b"never called", 1);
+    let session = world.tables.find_session(id, world.now_ns).unwrap();
+    world.open(&client, b"o", file, READS).unwrap();
+    let handle = FileHandle::from_slice(&world.fs.handle(file)).unwrap();
+    let pin = world.fs.pin(file).unwrap();
+    let refused = world.tables.grant_delegation(&session, pin, handle, world.now_ns);
+    assert_eq!(refused, Err(NoDelegation::Resource));
+    assert_eq!(client.status_flags(), 0);
+    assert_eq!(counts(&world), [0; 4]);
 }
 
 #[test]
@@ -131,6 +160,7 @@ fn a_writer_waits_until_the_delegation_is_returned() {
     assert_eq!(reader.read(&world, file, &stateid), Ok(()), "it is good until it is returned");
     assert_eq!(world.open(&writer, b"r", file, share(READ, WRITE)).err(), None, "no conflict");
     assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
+    assert_eq!(counts(&world), [1, 1, 1, 0], "one recall, however often it was needed");
     // The writer of the first try, which has an open that denies writing, may not; another may.
     let other = world.file("other");
     assert!(world.open(&writer, b"o", other, WRITES).is_ok());
@@ -174,6 +204,7 @@ fn a_delegation_that_is_kept_is_revoked_after_a_lease_and_freed_by_its_client() 
     world.now_ns += LEASE_NS / 2 + 1;
     assert!(world.open(&writer, b"o", file, WRITES).is_ok());
     assert_eq!(reader.client.status_flags(), RECALLABLE_STATE_REVOKED);
+    assert_eq!(counts(&world), [1, 1, 0, 1]);
     assert_eq!(reader.read(&world, file, &stateid), Err(Status::DelegRevoked));
     let tested = world.tables.test_stateid(&stateid, &reader.client, world.now_ns);
     assert_eq!(tested, Err(Status::DelegRevoked));

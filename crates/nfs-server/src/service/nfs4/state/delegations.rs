@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::sequence_status::{
@@ -70,6 +71,16 @@ impl RecalledLately {
     }
 }
 
+/// What became of delegations since the start; each is rare enough for a counter of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct DelegationCounts {
+    pub(crate) granted: AtomicU64,
+    /// Those that were to be returned, each once, however often the recall was sent.
+    pub(crate) recalled: AtomicU64,
+    pub(crate) returned: AtomicU64,
+    pub(crate) revoked: AtomicU64,
+}
+
 impl Tables {
     /// Whether any client has a delegation; mostly none has, and nothing has to be looked up.
     pub(crate) fn has_delegations(&self) -> bool {
@@ -88,8 +99,13 @@ impl Tables {
         now_ns: u64,
     ) -> Result<Stateid, NoDelegation> {
         let (client, file) = (&session.client, pin.id());
-        // What can't be recalled must not be given.
+        // What can't be recalled must not be given. A client whose connection was lost and that has
+        // only connected again gets none until it binds the new one, and learns by the flags that
+        // it has to (RFC 8881 section 18.46.3); one that wanted no backchannel is left alone.
         if !session.backchannel.is_alive() {
+            if session.backchannel.is_wanted() {
+                client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
+            }
             return Err(NoDelegation::Resource);
         }
         let mut holdings = client.lock();
@@ -110,6 +126,7 @@ impl Tables {
         let Some(state) = self.states.insert(make) else { return Err(NoDelegation::Resource) };
         self.files.add_delegation(entry, &state);
         holdings.delegations.insert(file, state.key);
+        self.delegation_counts.granted.fetch_add(1, Ordering::Relaxed);
         Ok(state.stateid())
     }
 
@@ -136,6 +153,7 @@ impl Tables {
         let mut holdings = state.client.lock();
         living(&mut holdings)?.delegations.remove(&state.file);
         self.end_state(state.key);
+        self.delegation_counts.returned.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -181,7 +199,10 @@ impl Tables {
             self.forget(&state.client);
             return true;
         }
-        let began_ns = delegation.begin_recall(now_ns);
+        let (began_ns, is_first) = delegation.begin_recall(now_ns);
+        if is_first {
+            self.delegation_counts.recalled.fetch_add(1, Ordering::Relaxed);
+        }
         sync::lock(&self.recalled_lately).add(state.file, now_ns);
         // A client that is alive and keeps what is recalled loses it after a lease, so that others
         // don't wait for ever (RFC 8881 section 10.4.6).
@@ -236,6 +257,7 @@ impl Tables {
         }
         self.remove_delegation(state);
         state.end();
+        self.delegation_counts.revoked.fetch_add(1, Ordering::Relaxed);
         state.client.raise_flags(RECALLABLE_STATE_REVOKED);
     }
 

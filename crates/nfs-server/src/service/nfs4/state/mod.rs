@@ -52,7 +52,7 @@ pub(crate) use self::session::{CallFingerprint, Session, Slot, SlotTurn};
 pub(crate) use self::sessions::SessionRequest;
 
 use self::client_index::ClientIndex;
-use self::delegations::RecalledLately;
+use self::delegations::{DelegationCounts, RecalledLately};
 use self::files::Files;
 use self::grace::Grace;
 use crate::clock::mix;
@@ -84,6 +84,7 @@ pub(crate) struct Tables {
     swept_ns: AtomicU64,
     /// Files whose delegations were recalled lately.
     recalled_lately: Mutex<RecalledLately>,
+    pub(crate) delegation_counts: DelegationCounts,
     grace: Grace,
 }
 
@@ -104,6 +105,7 @@ impl Tables {
             ranges: AtomicUsize::new(0),
             swept_ns: AtomicU64::new(0),
             recalled_lately: Mutex::default(),
+            delegation_counts: DelegationCounts::default(),
             grace: Grace::default(),
         };
         tables.begin_epoch(boot_id);

@@ -35,12 +35,12 @@ impl Delegation {
         }
     }
 
-    /// Begins the recall, where it has not begun, and returns when it did.
-    pub(super) fn begin_recall(&self, now_ns: u64) -> u64 {
+    /// Begins the recall, where it has not begun; returns when it did, and whether it was now.
+    pub(super) fn begin_recall(&self, now_ns: u64) -> (u64, bool) {
         let order = Ordering::Relaxed;
         match self.recalled_ns.compare_exchange(0, now_ns.max(1), order, order) {
-            Ok(_) => now_ns,
-            Err(began_ns) => began_ns,
+            Ok(_) => (now_ns, true),
+            Err(began_ns) => (began_ns, false),
         }
     }
 
