@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::machine::{Suite, compute_fingerprint};
 use crate::{proc, repo};
@@ -100,9 +100,7 @@ fn make_image(suite: Suite, folder: &Path) -> Result<()> {
 }
 
 fn make_once(suite: Suite, folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
+    remove_tree(folder)?;
     fs::create_dir_all(folder)?;
     let tree = folder.join("root");
     proc::capture_stdout(&mut bootstrap_command(suite, folder, &tree)?)?;
@@ -111,7 +109,52 @@ fn make_once(suite: Suite, folder: &Path) -> Result<()> {
     let mut format = Command::new("mke2fs");
     format.args(["-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d"]);
     proc::capture_stdout(format.arg(&tree).arg(&disk))?;
-    fs::remove_dir_all(&tree).with_context(|| format!("cannot remove {}", tree.display()))
+    remove_tree(&tree)
+}
+
+/// Removes a folder with what is in it, and nothing of what is mounted there.
+///
+/// A build that was interrupted leaves this machine's own /proc, /sys and /dev mounted in its tree:
+/// those are unmounted first, since removal would follow them.
+///
+/// # Errors
+/// Where something can't be unmounted: nothing is removed then.
+fn remove_tree(folder: &Path) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    // As the kernel writes it: a cache may be reached by a link.
+    let folder = folder.canonicalize()?;
+    for point in mounts_below(&read_mounts()?, &folder) {
+        proc::capture_stdout(Command::new("umount").arg("--").arg(&point))
+            .with_context(|| format!("an earlier build left {} mounted", point.display()))?;
+    }
+    let left = mounts_below(&read_mounts()?, &folder);
+    ensure!(left.is_empty(), "{} is not removed: mounted below it: {left:?}", folder.display());
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+}
+
+fn read_mounts() -> Result<String> {
+    fs::read_to_string("/proc/self/mountinfo").context("no list of mounts")
+}
+
+/// Lists what is mounted below a folder, the last mount first, as it has to be unmounted.
+///
+/// **Source:** proc_pid_mountinfo(5): the fifth word is the mount point, with blanks in octal.
+fn mounts_below(mountinfo: &str, folder: &Path) -> Vec<PathBuf> {
+    let mut points = Vec::new();
+    for line in mountinfo.lines().rev() {
+        let Some(word) = line.split_whitespace().nth(4) else { continue };
+        let mut point = word.to_owned();
+        for (octal, letter) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+            point = point.replace(octal, letter);
+        }
+        let point = PathBuf::from(point);
+        if point.starts_with(folder) {
+            points.push(point);
+        }
+    }
+    points
 }
 
 /// Returns the command that makes the tree of files of a guest.
@@ -173,6 +216,36 @@ mod tests {
         let list = "# comment\na\nb trixie bookworm\n\nc bullseye\n";
         assert_eq!(read_packages(list, Suite::Trixie), ["a", "b"]);
         assert_eq!(read_packages(list, Suite::Bullseye), ["a", "c"]);
+    }
+
+    #[test]
+    fn mounts_are_found_below_a_folder_only_and_the_last_first() {
+        let mountinfo = "22 1 0:5 / / rw - ext4 /dev/a rw\n\
+            30 22 0:6 / /x/root/proc rw - proc proc rw\n\
+            31 30 0:7 / /x/root/proc/a\\040b rw,nosuid shared:1 - tmpfs none rw\n\
+            32 22 0:8 / /xy rw - tmpfs none rw\n";
+        let found = mounts_below(mountinfo, Path::new("/x"));
+        assert_eq!(found, [Path::new("/x/root/proc/a b"), Path::new("/x/root/proc")]);
+    }
+
+    #[test]
+    fn what_an_interrupted_build_left_mounted_is_unmounted_and_not_removed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (tree, outside) = (folder.path().join("unfinished"), folder.path().join("outside"));
+        let point = tree.join("root/proc");
+        fs::create_dir_all(&point).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("precious"), "x").unwrap();
+        let mut mount = Command::new("mount");
+        mount.arg("--bind").arg(&outside).arg(&point);
+        // Only root may plant it.
+        if !mount.output().is_ok_and(|output| output.status.success()) {
+            return;
+        }
+        assert!(point.join("precious").exists());
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists());
+        assert_eq!(fs::read_to_string(outside.join("precious")).unwrap(), "x");
     }
 
     #[test]

@@ -235,7 +235,7 @@ pub fn state_dir() -> PathBuf {
 /// Returns the directory for what can be made again: compressed programs.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
-fn cache_dir() -> Option<PathBuf> {
+pub fn cache_dir() -> Option<PathBuf> {
     user_dir("XDG_CACHE_HOME", ".cache")
 }
 

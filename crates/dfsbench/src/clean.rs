@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use fleet::ssh::{self, RemovedPrograms};
 use fleet::{Report, RestoredChange, request};
 use model::Host;
+use model::units::Size;
 
-use crate::agents::Agents;
+use crate::agents::{self, Agents};
 use crate::args::CleanArgs;
 use crate::exit::{End, Failure};
 use crate::progress::Visibility;
@@ -36,6 +38,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
+    remove_cache();
     let mut hosts = vec![Host::here("this host")];
     if let Some(path) = &args.plan {
         for host in plan_source::read_plan(path)?.hosts {
@@ -64,6 +67,20 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     match &refused[..] {
         [] => Ok(End::Ok.into()),
         all => Err(Failure::Lab(all.join("\n       "))),
+    }
+}
+
+/// Removes the compressed programs that campaigns keep for their next agents over ssh.
+fn remove_cache() {
+    let Some(cache) = agents::cache_dir() else { return };
+    let RemovedPrograms { files, bytes } = ssh::remove_cached_programs(&cache);
+    if files > 0 {
+        output::message(&format!(
+            "removed the cache of agent programs in {} ({files} files, {}): the next campaign over \
+             ssh makes one again",
+            cache.display(),
+            Size(bytes)
+        ));
     }
 }
 

@@ -42,6 +42,7 @@ use refusal::{SSH_FAILED, describe_failed_try, describe_refusal, host_error, ssh
 use scripts::{Found, parse_time};
 
 pub use copy::{Copied, CopyEvent, CopyObserver};
+pub use packed::{RemovedPrograms, remove_cached_programs};
 
 /// How long a command on a host may take, a slow login included.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);

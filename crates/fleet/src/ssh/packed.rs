@@ -3,11 +3,13 @@
 //! A file of the cache is only used if it contains what it is named after, so that whatever
 //! happened to it does no harm. The newest [`KEPT`] files are kept.
 
+use std::cmp::Reverse;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufReader, BufWriter, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -78,28 +80,68 @@ fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
     encoder.finish()?.flush()
 }
 
-/// Removes all but the newest files from the cache, also those that killed campaigns left.
-fn remove_old(cache: &Path) {
-    let Ok(folder) = fs::symlink_metadata(cache) else { return };
+/// A file of the cache.
+struct Cached {
+    changed: SystemTime,
+    path: PathBuf,
+    bytes: u64,
+}
+
+/// Lists the files of the cache, also those that killed campaigns left; the newest first.
+fn list_cached(cache: &Path) -> Vec<Cached> {
+    let mut found = Vec::new();
+    let Ok(folder) = fs::symlink_metadata(cache) else { return found };
     // Another user's folder is not ours to clean, nor is one behind a link.
     if !folder.is_dir() || folder.uid() != rustix::process::geteuid().as_raw() {
-        return;
+        return found;
     }
-    let Ok(entries) = fs::read_dir(cache) else { return };
-    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(cache) else { return found };
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        if let Ok(changed) = entry.metadata().and_then(|it| it.modified()) {
-            found.push((changed, entry.path()));
+        if let Ok(metadata) = entry.metadata()
+            && let Ok(changed) = metadata.modified()
+        {
+            found.push(Cached { changed, path: entry.path(), bytes: metadata.len() });
         }
     }
-    found.sort_unstable();
-    for (_, path) in found.iter().rev().skip(KEPT) {
+    found.sort_unstable_by_key(|file| Reverse(file.changed));
+    found
+}
+
+/// Removes all but the newest files from the cache.
+fn remove_old(cache: &Path) {
+    for file in list_cached(cache).iter().skip(KEPT) {
         // One that another campaign has just removed is gone all the same.
-        let _ = fs::remove_file(path);
+        let _ = fs::remove_file(&file.path);
     }
+}
+
+/// The files that were removed from a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedPrograms {
+    /// How many.
+    pub files: u64,
+    /// Their size together.
+    pub bytes: u64,
+}
+
+/// Removes the compressed programs from a user's cache, and the folder where nothing else is in it.
+/// A campaign that sends one meanwhile has it open, and the next one makes it again.
+pub fn remove_cached_programs(cache: &Path) -> RemovedPrograms {
+    let mut removed = RemovedPrograms::default();
+    for file in list_cached(cache) {
+        if fs::remove_file(&file.path).is_ok() {
+            removed.files += 1;
+            removed.bytes += file.bytes;
+        }
+    }
+    if removed.files > 0 {
+        // Other files in it are not ours.
+        let _ = fs::remove_dir(cache);
+    }
+    removed
 }
 
 #[cfg(test)]
@@ -176,5 +218,24 @@ mod tests {
         let is_there = |hash: &String| cache.join(format!("program-{hash}.gz")).exists();
         assert!(!is_there(&hashes[0]) && hashes[1..].iter().all(is_there));
         assert!(cache.join("notes").exists() && !cache.join("program-killed.new").exists());
+    }
+
+    #[test]
+    fn a_cache_is_emptied_of_programs_and_removed_where_it_holds_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("dfsbench");
+        assert_eq!(remove_cached_programs(&cache), RemovedPrograms::default());
+        for others in [&["notes"][..], &[]] {
+            fs::create_dir_all(&cache).unwrap();
+            for name in others {
+                fs::write(cache.join(name), "").unwrap();
+            }
+            fs::write(cache.join("program-1.gz"), "12345").unwrap();
+            fs::write(cache.join("program-killed.new"), "123").unwrap();
+            let removed = remove_cached_programs(&cache);
+            assert_eq!(removed, RemovedPrograms { files: 2, bytes: 8 });
+            assert_eq!(cache.exists(), !others.is_empty());
+            let _ = fs::remove_dir_all(&cache);
+        }
     }
 }
