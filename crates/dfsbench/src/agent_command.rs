@@ -7,8 +7,8 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent::Agent;
@@ -26,6 +26,22 @@ use crate::{agents, embedded, job, output, signals};
 /// **Source:** srun(1), SLURMD_NODENAME.
 const HOST_NAMES: [&str; 2] = ["DFSBENCH_HOST", "SLURMD_NODENAME"];
 
+/// The time of this program when it was put here; empty where it wasn't put here for this.
+static PUSHED: OnceLock<String> = OnceLock::new();
+
+/// Ends this agent, whose threads never come back, with as little left as any other.
+fn give_up(why: &str) {
+    remove_pushed();
+    exit::give_up(why);
+}
+
+/// Removes this program where it was put here for this.
+fn remove_pushed() {
+    if let (Some(seen), Ok(program)) = (PUSHED.get(), std::env::current_exe()) {
+        remove_program(&program, seen);
+    }
+}
+
 /// Obeys a controller until it is gone.
 ///
 /// # Errors
@@ -40,8 +56,12 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         stop: Arc::clone(&stop),
         state_dir: agents::state_dir(),
         local_server: None,
-        give_up: Some(exit::give_up),
+        give_up: Some(give_up),
     };
+    if let Some(seen) = &args.pushed {
+        // Set once in a process: it is one agent.
+        let _ = PUSHED.set(seen.clone());
+    }
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
         let Joined { input, output } = connect_to_controller(&args.meet_within, &leave)?;
@@ -53,9 +73,7 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     for sentence in &left {
         output::message(sentence);
     }
-    if let (Some(seen), Ok(program)) = (&args.pushed, std::env::current_exe()) {
-        remove_program(&program, seen);
-    }
+    remove_pushed();
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
 }
 
