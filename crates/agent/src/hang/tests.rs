@@ -145,12 +145,11 @@ fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
     let state = tempfile::tempdir().unwrap();
     let stop = Arc::default();
     let mut host = ThisHost::new(state.path(), &stop);
-    let opening =
-        Opening { campaign: "hung-1".to_owned(), allow_destroy: Vec::new(), keep: false };
+    let opening = Opening { campaign: "hung-1".to_owned(), allow_destroy: Vec::new(), keep: false };
     assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
     // It needs no right of root, and is in the undo log as any other change.
     let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });
-    assert!(matches!(host.obey(Order::Apply(change)), Report::Applied(_)));
+    assert!(matches!(host.obey(Order::Apply(Box::new(change))), Report::Applied(_)));
     let log = state.path().join("undo.jsonl");
     assert_ne!(fs::metadata(&log).unwrap().len(), 0);
     // Threads still wait when the mount has been gone for as long as they have to end.
