@@ -35,7 +35,7 @@ const RELEASE_TICKS: u64 = 10;
 /// Ends an agent whose threads never come back, and is passed the reason.
 pub type GiveUp = fn(&str);
 
-/// What is done where threads never come back.
+/// Ends an agent whose threads never come back.
 pub(crate) struct LastResort {
     pub(crate) give_up: GiveUp,
     /// Undone before: the thread that made them can't do it any more.

@@ -121,9 +121,9 @@ fn remove_old(cache: &Path) {
 /// The files that were removed from a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedPrograms {
-    /// How many.
+    /// Number of files.
     pub files: u64,
-    /// Their size together.
+    /// Size of all of them in bytes.
     pub bytes: u64,
 }
 

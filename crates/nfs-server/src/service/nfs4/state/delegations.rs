@@ -71,7 +71,7 @@ impl RecalledLately {
     }
 }
 
-/// What became of delegations since the start; each is rare enough for a counter of all threads.
+/// Counters of delegations since the start; each is rare enough for one that all threads share.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationCounts {
     pub(crate) granted: AtomicU64,
