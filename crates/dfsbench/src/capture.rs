@@ -3,8 +3,7 @@
 //! The crate `trace` does the work; this command opens the files, stops at ctrl-C with a trace of
 //! what was read until then, and says how complete it is.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,7 +31,7 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     let mut sources = Vec::new();
     for capture in &args.captures {
         // All of them are opened before anything is written: a name that is wrong ends it at once.
-        sources.push((name_of(capture), open(capture)?));
+        sources.push((name_of(capture), input_file::open_stream(capture, "capture")?));
     }
     let stop = signals::stop_flag()?;
     let mut file = StreamedFile::create(path)?;
@@ -104,17 +103,6 @@ fn capture_all(
         }
     }
     Ok(capture.finish()?)
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path.as_os_str() == STDIN {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let opened: Result<File, String> = input_file::open_input(path);
-    match opened {
-        Ok(file) => Ok(Box::new(file)),
-        Err(why) => Err(Failure::Usage(format!("can't read capture `{}`: {why}", path.display()))),
-    }
 }
 
 fn name_of(path: &Path) -> String {

@@ -4,16 +4,14 @@
 
 mod op_plan;
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::io::{BufReader, Read};
 use std::process::ExitCode;
 
 use trace::{Describer, Description, Form, TraceError, TraceReader};
 
 use crate::args::{DescribeArgs, DescribeFormat};
 use crate::exit::{End, Failure};
-use crate::input_file::{self, STDIN};
+use crate::input_file;
 use crate::output;
 
 /// Bytes that are read at once.
@@ -25,7 +23,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// When it can't be read, or is no whole trace.
 pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
     let name = args.trace.display();
-    let source = open(&args.trace)?;
+    let source = input_file::open_stream(&args.trace, "trace")?;
     let description =
         describe(source).map_err(|error| Failure::Usage(format!("trace `{name}` {error}")))?;
     let text = if args.as_plan {
@@ -52,15 +50,4 @@ fn describe(source: Box<dyn Read>) -> Result<Description, TraceError> {
         describer.section(section);
     }
     Ok(describer.finish())
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path.as_os_str() == STDIN {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let opened: Result<File, String> = input_file::open_input(path);
-    match opened {
-        Ok(file) => Ok(Box::new(file)),
-        Err(why) => Err(Failure::Usage(format!("can't read trace `{}`: {why}", path.display()))),
-    }
 }

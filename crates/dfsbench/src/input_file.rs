@@ -67,6 +67,20 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
     read_bounded(open_input(path)?, bytes_max)
 }
 
+/// Opens a file of any length, or stdin; `sort` is what it should be, for the message.
+///
+/// # Errors
+/// When it is no file or pipe, or can't be opened.
+pub fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == STDIN {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    match open_input(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(why) => Err(Failure::Usage(format!("can't read {sort} `{}`: {why}", path.display()))),
+    }
+}
+
 /// Opens a regular file, or a pipe that is open already.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ mod v4_call;
 
 use std::collections::HashSet;
 
+use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, nfs3};
 
 use crate::connections::Names;
@@ -83,6 +84,11 @@ impl Context {
             }
         }
         hash
+    }
+
+    /// Reads a name of v2 or v3 and returns its hash.
+    pub fn read_name(&mut self, reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+        Ok(self.name(reader.opaque(NAME_BYTES_MAX)?))
     }
 
     /// Notes the file of a directory entry, where it was not known before.

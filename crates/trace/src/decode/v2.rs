@@ -26,7 +26,7 @@ pub fn call(
     match procedure {
         Procedure::Setattr => set_size(op, reader)?,
         Procedure::Lookup | Procedure::Remove | Procedure::Rmdir | Procedure::Mkdir => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
         }
         Procedure::Read | Procedure::Readdir => {
             op.offset = reader.u32()?.into();
@@ -40,22 +40,22 @@ pub fn call(
             op.length = cursor.skip_payload()?.into();
         }
         Procedure::Create => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             op.flags |= op_flag::CREATES;
             set_size(op, reader)?;
         }
         Procedure::Symlink => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             op.length = reader.opaque(NAME_BYTES_MAX)?.len() as u64;
         }
         Procedure::Rename => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             op.other = read_file(reader, context)?;
-            op.other_name = read_name(reader, context)?;
+            op.other_name = context.read_name(reader)?;
         }
         Procedure::Link => {
             op.other = read_file(reader, context)?;
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
         }
         _ => {}
     }
@@ -117,10 +117,6 @@ pub fn reply(
 
 fn read_file(reader: &mut Reader<'_>, context: &mut Context) -> Result<u32, DecodeError> {
     Ok(context.file(reader.fixed(FileHandle::BYTES)?))
-}
-
-fn read_name(reader: &mut Reader<'_>, context: &mut Context) -> Result<u64, DecodeError> {
-    Ok(context.name(reader.opaque(NAME_BYTES_MAX)?))
 }
 
 fn set_size(op: &mut Op, reader: &mut Reader<'_>) -> Result<(), DecodeError> {

@@ -41,7 +41,7 @@ pub fn call(
         | Procedure::Remove
         | Procedure::Rmdir
         | Procedure::Mkdir
-        | Procedure::Mknod => op.name = read_name(reader, context)?,
+        | Procedure::Mknod => op.name = context.read_name(reader)?,
         Procedure::Access => op.length = reader.u32()?.into(),
         Procedure::Read | Procedure::Commit => {
             op.offset = reader.u64()?;
@@ -54,7 +54,7 @@ pub fn call(
             cursor.skip_payload()?;
         }
         Procedure::Create => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             op.flags |= op_flag::CREATES;
             let mode = reader.u32()?;
             op.how = 1 + small(mode);
@@ -63,18 +63,18 @@ pub fn call(
             }
         }
         Procedure::Symlink => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             Sattr::decode(reader)?;
             op.length = reader.opaque(NAME_BYTES_MAX)?.len() as u64;
         }
         Procedure::Rename => {
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
             op.other = context.file(reader.opaque(HANDLE_MAX)?);
-            op.other_name = read_name(reader, context)?;
+            op.other_name = context.read_name(reader)?;
         }
         Procedure::Link => {
             op.other = context.file(reader.opaque(HANDLE_MAX)?);
-            op.name = read_name(reader, context)?;
+            op.name = context.read_name(reader)?;
         }
         Procedure::Readdir | Procedure::Readdirplus => {
             op.offset = reader.u64()?;
@@ -202,10 +202,6 @@ fn set_size(op: &mut Op, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         op.flags |= op_flag::SETS_SIZE;
     }
     Ok(())
-}
-
-fn read_name(reader: &mut Reader<'_>, context: &mut Context) -> Result<u64, DecodeError> {
-    Ok(context.name(reader.opaque(NAME_BYTES_MAX)?))
 }
 
 fn note_eof(op: &mut Op, is_eof: bool) {
