@@ -14,6 +14,7 @@ use agent::{Agent, LocalServer};
 use controller::{ControllerError, Event, Hosts, Walk};
 use engine::SystemClock;
 use fleet::{Opening, in_process};
+use lab::counters::StorageWork;
 use model::lab::label_facts;
 use model::{Campaign, CampaignState, Host, PassResult, Question, TrialState, Verdict, panicked};
 use plan::{Plan, Surroundings};
@@ -30,6 +31,7 @@ use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{
     agents, dry_run, embedded, job, leftovers, output, output_file, plan_source, render, signals,
+    writeback,
 };
 
 /// Makes the campaign that the arguments ask for.
@@ -343,12 +345,33 @@ fn walk_plan(
     let is_ladder = matches!(means.question, Question::Ladder(_));
     let preflight = if is_ladder { controller::preflight_all } else { controller::preflight };
     preflight(walk)?;
+    settle_storage(means, walk);
     let before = ProcessorTimes::read();
     let header = header(walk, &means.question)?;
     warn_of_busy_host(means, before);
     let mut store = Store::open_or_create(means.results)?;
     let (id, _) = controller::walk(walk, &mut store, &header)?;
     Ok(store.load(id)?)
+}
+
+/// Waits, within the plan's budget, until storage has written what is left from before.
+fn settle_storage(means: &Means<'_>, walk: &Walk<'_>) {
+    let Some((wait_ns_max, directories)) = writeback::need_of(walk.plan) else { return };
+    let is_visible = means.visibility() != Visibility::Hidden;
+    writeback::settle(
+        wait_ns_max,
+        &mut writeback::Effects {
+            clock: &SystemClock::new(),
+            stop: walk.stop,
+            read: &mut StorageWork::read,
+            begin_sync: &mut || writeback::begin_sync(directories.clone()),
+            report: &mut |message| {
+                if is_visible {
+                    output::message(message);
+                }
+            },
+        },
+    );
 }
 
 /// Warns of what else the host has had to do since a moment.

@@ -49,6 +49,7 @@ mod slurm;
 mod soak;
 mod target;
 mod view;
+mod writeback;
 
 use std::process::ExitCode;
 

@@ -43,6 +43,43 @@ impl HostTime {
     }
 }
 
+/// The work that the storage of this host has.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StorageWork {
+    /// Pages of the page cache that are yet to be written, or are being written, in bytes.
+    pub unwritten_bytes: u64,
+    /// Share of the last ten seconds in which some program waited for storage, in percent; 0 where
+    /// the kernel does not keep it.
+    pub stalled_percent: f64,
+    /// Such time since the host was booted, in microseconds.
+    pub stalled_us: u64,
+}
+
+impl StorageWork {
+    /// Reads it; `None` where the kernel does not report it.
+    pub fn read() -> Option<Self> {
+        let memory = fs::read_to_string("/proc/meminfo").ok()?;
+        let pressure = fs::read_to_string("/proc/pressure/io").unwrap_or_default();
+        Self::of(&memory, &pressure)
+    }
+
+    fn of(memory: &str, pressure: &str) -> Option<Self> {
+        let dirty = meminfo_bytes(memory, "Dirty:")?;
+        let unwritten_bytes = dirty + meminfo_bytes(memory, "Writeback:").unwrap_or(0);
+        let mut work = Self { unwritten_bytes, ..Self::default() };
+        // some avg10=2.12 avg60=5.12 avg300=10.22 total=21613741958
+        let some = pressure.lines().find(|line| line.starts_with("some "));
+        for word in some.unwrap_or_default().split_ascii_whitespace() {
+            match word.split_once('=') {
+                Some(("avg10", value)) => work.stalled_percent = value.parse().unwrap_or(0.0),
+                Some(("total", value)) => work.stalled_us = value.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+        Some(work)
+    }
+}
+
 /// Processor time of one thread of this process; `None` when it is gone.
 pub fn thread_cpu_ns(thread_id: u32) -> Option<u64> {
     // Nanoseconds on a processor, nanoseconds ready and waiting, number of time slices.
@@ -89,6 +126,20 @@ mod tests {
         assert!(stat("intr 1 2 3").is_none());
         assert!(stat("cpu  one two").is_none());
         assert!(HostTime::read().unwrap().busy_ns > 0);
+    }
+
+    #[test]
+    fn work_of_storage_is_read_with_and_without_pressure() {
+        let memory = "MemTotal: 2 kB\nDirty:             20 kB\nWriteback:          4 kB\n";
+        let pressure = "some avg10=2.12 avg60=0.91 avg300=2.00 total=1188\n\
+                        full avg10=0.05 avg60=0.21 avg300=1.10 total=400\n";
+        let found = StorageWork::of(memory, pressure);
+        let expected =
+            StorageWork { unwritten_bytes: 24 << 10, stalled_percent: 2.12, stalled_us: 1_188 };
+        assert_eq!(found, Some(expected));
+        assert_eq!(StorageWork::of(memory, "").unwrap().stalled_us, 0);
+        assert_eq!(StorageWork::of("MemTotal: 2 kB\n", pressure), None);
+        assert!(StorageWork::read().is_some());
     }
 
     #[test]
