@@ -98,6 +98,8 @@ impl IntervalWatch {
         // The middle of the bucket of the rank; of the last bucket that may lie beyond the longest
         // time, which is exact.
         interval.p50_ns = time_at_rank(&counts, interval.ops.div_ceil(2)).min(interval.max_ns);
+        interval.p95_ns =
+            time_at_rank(&counts, (interval.ops * 95).div_ceil(100)).min(interval.max_ns);
         interval.p99_ns =
             time_at_rank(&counts, (interval.ops * 99).div_ceil(100)).min(interval.max_ns);
         if let Some(journal) = &self.journal {
@@ -169,6 +171,7 @@ mod tests {
         let close = |ns: u64, ms: u64| ns.abs_diff(ms * MS) <= ms * MS / 16;
         assert_eq!((found[0].at_ns, found[0].ops, found[0].errors), (1_000, 100, 1));
         assert!(close(found[0].p50_ns, 2) && close(found[0].p99_ns, 60), "{:?}", found[0]);
+        assert!(close(found[0].p95_ns, 2), "{:?}", found[0]);
         assert_eq!(found[0].max_ns, 70 * MS);
         assert_eq!((found[1].ops, found[1].errors, found[1].max_ns), (1, 0, MS));
         assert_eq!((found[2].ops, found[2].p50_ns, found[2].p99_ns), (0, 0, 0));

@@ -87,6 +87,7 @@ fn soak() -> Campaign {
             at_ns: number * SECOND,
             ops: 500,
             p50_ns: 1_000_000,
+            p95_ns: 3_000_000,
             p99_ns: if number == 5 { SECOND } else { 5_000_000 },
             max_ns: 2 * SECOND,
             ..IntervalStats::default()
@@ -183,10 +184,19 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
 fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
     let page = render(&soak(), Format::Html);
     let drawn = picture(&page, "soak");
-    for part in ["response time, logarithmic", "p50", "p99", "max", ">10 ms<", ">1 s<"] {
+    for part in ["response time, logarithmic", "p50", "p95", "p99", "max", ">10 ms<", ">1 s<"] {
         assert!(drawn.contains(part), "{part}: {drawn}");
     }
-    assert_eq!(drawn.matches("<path class=\"line s").count(), 3, "{drawn}");
+    assert_eq!(drawn.matches("<path class=\"line s").count(), 4, "{drawn}");
+    // Earlier releases kept no p95.
+    let mut old = soak();
+    for interval in &mut old.runs[0].trials[0].passes[0].intervals {
+        interval.p95_ns = 0;
+    }
+    let page = render(&old, Format::Html);
+    let drawn_old = picture(&page, "soak");
+    assert!(!drawn_old.contains("p95"), "{drawn_old}");
+    assert_eq!(drawn_old.matches("<path class=\"line s").count(), 3, "{drawn_old}");
     assert!(!drawn.contains("p99 of the response time, 0 to"), "{drawn}");
 }
 

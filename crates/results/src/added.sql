@@ -90,6 +90,16 @@ CREATE TABLE IF NOT EXISTS pulses (
 
 CREATE INDEX IF NOT EXISTS pulses_of_pass ON pulses (pass_id);
 
+-- A further quantile of the intervals in pulses, each by its end.
+CREATE TABLE IF NOT EXISTS interval_p95s (
+    id      INTEGER PRIMARY KEY,
+    pass_id INTEGER NOT NULL REFERENCES passes (id),
+    at_ns   INTEGER NOT NULL,                  -- end of the interval
+    p95_ns  INTEGER NOT NULL                   -- scheduled to done
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS interval_p95s_of_pass ON interval_p95s (pass_id);
+
 -- What was done to the hosts of a soak while a pass ran; instants from the start of the pass.
 CREATE TABLE IF NOT EXISTS upsets (
     id         INTEGER PRIMARY KEY,

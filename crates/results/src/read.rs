@@ -153,6 +153,9 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         passes[at].intervals.push(soak::read_interval(row)?);
         Ok(())
     })?;
+    for_each_child(connection, ChildTable::of_passes("interval_p95s"), ids, |at, row| {
+        soak::read_p95(row, &mut passes[at].intervals)
+    })?;
     for_each_child(connection, ChildTable::of_passes("upsets"), ids, |at, row| {
         passes[at].fault_events.push(soak::read_fault_event(row)?);
         Ok(())

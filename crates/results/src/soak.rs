@@ -33,6 +33,11 @@ pub(crate) fn insert(
             whole(interval.rss_bytes)?,
         ])?;
     }
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO interval_p95s (pass_id, at_ns, p95_ns) VALUES (?1, ?2, ?3)")?;
+    for interval in intervals {
+        insert.execute(params![pass_id, whole(interval.at_ns)?, whole(interval.p95_ns)?])?;
+    }
     let mut insert = transaction.prepare_cached(
         "INSERT INTO `upsets` (pass_id, `blow`, host, planned_ns, begun_ns, ended_ns, failed)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -58,11 +63,23 @@ pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<IntervalStats> {
         ops: count(row, "ops")?,
         errors: count(row, "errors")?,
         p50_ns: count(row, "p50_ns")?,
+        // In a table of its own, see `read_p95`.
+        p95_ns: 0,
         p99_ns: count(row, "p99_ns")?,
         max_ns: count(row, "max_ns")?,
         uncommitted: count(row, "uncommitted")?,
         rss_bytes: count(row, "rss_bytes")?,
     })
+}
+
+/// Reads the p95 of one interval into the one of a pass that it belongs to; intervals are in the
+/// order of their ends.
+pub(crate) fn read_p95(row: &Row<'_>, intervals: &mut [IntervalStats]) -> rusqlite::Result<()> {
+    let at_ns = count(row, "at_ns")?;
+    if let Ok(at) = intervals.binary_search_by_key(&at_ns, |interval| interval.at_ns) {
+        intervals[at].p95_ns = count(row, "p95_ns")?;
+    }
+    Ok(())
 }
 
 /// Reads a fault event from a row.

@@ -179,15 +179,15 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
             source: "READ calls at the server".into(),
         }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
-        intervals: vec![
-            IntervalStats {
-                at_ns: 100,
+        intervals: [100, 200]
+            .map(|at_ns| IntervalStats {
+                at_ns,
                 errors: 3,
+                p95_ns: 7 * at_ns,
                 rss_bytes: 1 << 20,
                 ..IntervalStats::default()
-            };
-            2
-        ],
+            })
+            .to_vec(),
         fault_events: fault_events(),
         scope: scope(),
         telemetry: vec![telemetry("server"), telemetry("client")],

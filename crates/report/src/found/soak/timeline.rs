@@ -86,13 +86,17 @@ fn without_burst(mut track: Track) -> Track {
     track
 }
 
+/// A value at the end of each interval.
+type Line = Vec<(u64, f64)>;
+
 /// The tracks of a soak, each with the values of all intervals.
 fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
-    let mut lines: [Vec<(u64, f64)>; 7] = Default::default();
+    let mut lines: [Line; 8] = Default::default();
     for (lasts_ns, interval) in intervals {
         let values = [
             interval.ops as f64 * 1e9 / (*lasts_ns).max(1) as f64,
             interval.p50_ns as f64,
+            interval.p95_ns as f64,
             interval.p99_ns as f64,
             interval.max_ns as f64,
             interval.errors as f64,
@@ -103,10 +107,17 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
             lines[number].push((interval.at_ns, value));
         }
     }
-    let [ops, p50, p99, max, errors, uncommitted, memory] = lines;
+    let [ops, p50, p95, p99, max, errors, uncommitted, memory] = lines;
+    // Results of earlier releases have none.
+    let has_p95 = p95.iter().any(|(_, time_ns)| *time_ns > 0.0);
+    let mut times = vec![("p50", p50)];
+    if has_p95 {
+        times.push(("p95", p95));
+    }
+    times.extend([("p99", p99), ("max", max)]);
     vec![
         without_burst(draw_track("throughput", "op/s", ops, HIGH, bands)),
-        draw_times([p50, p99, max], bands),
+        draw_times(times, bands),
         draw_track("failed ops", "per interval", errors, LOW, bands),
         draw_track("blocks not safe yet", "", uncommitted, LOW, bands),
         draw_track("memory of dfsbench", "MiB", memory, LOW, bands),
@@ -114,21 +125,26 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
 }
 
 /// The response times of each interval, on a logarithmic axis.
-fn draw_times(lines: [Vec<(u64, f64)>; 3], bands: &[(u64, u64, String)]) -> Track {
+fn draw_times(named: Vec<(&'static str, Line)>, bands: &[(u64, u64, String)]) -> Track {
     let (mut quickest_ns, mut slowest_ns) = (u64::MAX, 0);
-    for (_, time_ns) in lines.iter().flatten() {
-        // In an interval without an op nothing was timed.
-        if *time_ns > 0.0 {
-            quickest_ns = quickest_ns.min(*time_ns as u64);
-            slowest_ns = slowest_ns.max(*time_ns as u64);
+    let (mut names, mut lines) = (Vec::new(), Vec::new());
+    for (name, line) in named {
+        for (_, time_ns) in &line {
+            // In an interval without an op nothing was timed.
+            if *time_ns > 0.0 {
+                quickest_ns = quickest_ns.min(*time_ns as u64);
+                slowest_ns = slowest_ns.max(*time_ns as u64);
+            }
         }
+        names.push(name);
+        lines.push(line);
     }
     Track {
         label: "response time, logarithmic".to_owned(),
-        lines: lines.into(),
+        lines,
         bands: bands.to_vec(),
         times: Some(TimeAxis::new(quickest_ns.min(slowest_ns), slowest_ns)),
-        names: vec!["p50", "p99", "max"],
+        names,
         height: TIMES,
         ..Track::default()
     }
@@ -137,7 +153,7 @@ fn draw_times(lines: [Vec<(u64, f64)>; 3], bands: &[(u64, u64, String)]) -> Trac
 fn draw_track(
     name: &str,
     unit: &str,
-    line: Vec<(u64, f64)>,
+    line: Line,
     height: f64,
     bands: &[(u64, u64, String)],
 ) -> Track {
