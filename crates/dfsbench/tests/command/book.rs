@@ -45,7 +45,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
 }
 
 /// Splits a line as a shell does: quotes hold words together.
-fn words(line: &str) -> Vec<String> {
+pub fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate().flat_map(|(index, part)| match index % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),
         _ => vec![part.to_owned()],
@@ -54,7 +54,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// Puts what a machine without servers has in place of what a page names.
-fn replaced(words: &[String], server: &str) -> Vec<String> {
+pub fn replaced(words: &[String], server: &str) -> Vec<String> {
     let replace = |word: &String| match word.as_str() {
         "nfs://server" => format!("nfs://127.0.0.1:{server}"),
         "nfs://server/export" => format!("nfs://127.0.0.1:{server}/export?mountport={server}"),

@@ -29,6 +29,7 @@ mod sharing;
 mod soak;
 mod strange;
 mod traces;
+mod typed;
 mod until_broken;
 mod versions;
 mod view;
