@@ -209,6 +209,14 @@ impl Tab<'_> {
         self.call("Emulation.setDeviceMetricsOverride", &params).map(|_| ())
     }
 
+    /// Keeps pages that are opened from running scripts of their own.
+    ///
+    /// # Errors
+    /// Where the browser has ended.
+    pub fn forbid_scripts(&mut self) -> Result<()> {
+        self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).map(|_| ())
+    }
+
     /// Returns the console's messages that are more than mere information.
     pub fn console_messages(&self) -> Vec<String> {
         let loud = |event: &&Value| match event["method"].as_str() {

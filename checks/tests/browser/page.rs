@@ -19,6 +19,9 @@ const LOADED: f64 = 5.0;
 const SCREENS_MAX: u64 = 6;
 const SCREEN_PX: u64 = 900;
 const PAGE_BYTES_MAX: u64 = 5_000_000;
+/// So many elements may be laid out when the page of a matrix is opened; with the tables that are
+/// folded away it would be 63,000.
+const ELEMENTS_MAX: u64 = 30_000;
 
 /// The rates as they stand below each other, as numbers.
 const RATES: &str = "[...document.querySelectorAll('.sortable td.rate')].map((cell) => {
@@ -163,10 +166,33 @@ pub fn look_at_a_matrix() -> Result<()> {
     println!("    240 runs: {bytes} bytes, {top} px above all figures, open after {took:.0} ms");
     ensure!(top <= SCREENS_MAX * SCREEN_PX, "{top} px lie above all figures");
     ensure!(took < OPENS_WITHIN_MS * LOADED, "the page opened after {took:.0} ms");
+    unfolds(&mut tab)?;
     chooses(&mut tab)?;
     names_cells(&mut tab)?;
     reads(&mut tab)?;
-    tab.expect_silent_console()
+    tab.expect_silent_console()?;
+    // Without a script nothing unfolds a table later, and each is there from the beginning.
+    let mut plain = browser.open_tab()?;
+    plain.forbid_scripts()?;
+    plain.open(&format!("file://{}", page.display()))?;
+    plain.expect("document.querySelectorAll('table.trials').length", &json!(240))
+}
+
+/// Counts what is laid out at first, and opens the trials of a run.
+fn unfolds(tab: &mut Tab<'_>) -> Result<()> {
+    let elements = tab.eval("document.querySelectorAll('*').length")?;
+    let elements = elements.as_u64().context("no count")?;
+    println!("    240 runs: {elements} elements");
+    ensure!(elements <= ELEMENTS_MAX, "{elements} elements are laid out");
+    let tables = "document.querySelectorAll('table.trials').length";
+    tab.expect(tables, &json!(0))?;
+    tab.eval(
+        "document.querySelector('.folded').parentElement.open = true;
+        document.querySelector('.folded details').open = true",
+    )?;
+    tab.wait_for("document.querySelectorAll('table.trials tbody tr').length === 6")?;
+    tab.expect(tables, &json!(1))?;
+    tab.expect("document.querySelectorAll('.folded details[open] noscript').length", &json!(0))
 }
 
 /// Chooses what the panels show, by keys and by value.

@@ -62,15 +62,14 @@ pub fn is_matrix(sheet: &Sheet<'_>) -> bool {
 }
 
 /// The section; nothing where no two settings vary.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
+pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     if !is_matrix(sheet) {
         return Markup::default();
     }
-    let effects = FactorEffects::of_sheet(sheet);
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        let varied = Varied::all(sheet, &rows, &dominant_names(&effects, &name));
+        let varied = Varied::all(sheet, &rows, &dominant_names(effects, &name));
         if pass == Pass::App || rows.len() < ROWS_MIN || drawn.len() == PASSES_MAX {
             continue;
         }

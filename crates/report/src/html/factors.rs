@@ -9,14 +9,13 @@ use stats::effects::{Effects, LevelEffect};
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::picture::Tick;
 use crate::picture::{About, Picture, Strip, cut, describe_strips, figures, panel, percent, shape};
-use crate::sheet::Sheet;
 use crate::show;
 
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 
 /// The section with the pictures; nothing where no setting varies.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let drawn = pictures(sheet);
+pub fn section(effects: &FactorEffects) -> Markup {
+    let drawn = pictures(effects);
     html! {
         @if !drawn.is_empty() {
             section aria-labelledby="factors" {
@@ -32,8 +31,7 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The pictures alone.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let effects = FactorEffects::of_sheet(sheet);
+pub fn pictures(effects: &FactorEffects) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for pass in &effects.passes {
         // How targets differ is what the bars show already.

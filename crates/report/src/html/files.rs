@@ -4,6 +4,7 @@
 //! its style, since most programs that draw SVG know no variables.
 
 use super::{curves, factors, heat, load, quantiles, rates, scatter, series, times};
+use crate::factor_effects::FactorEffects;
 use crate::found;
 use crate::grid::clean;
 use crate::picture::Picture;
@@ -16,17 +17,18 @@ const WIDTH: u32 = 760;
 
 /// Every picture of a campaign: a name for its file, without an ending, and its content.
 pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
-    let kinds: [fn(&Sheet<'_>) -> Vec<Picture>; 10] = [
-        rates::pictures,
-        curves::pictures,
-        heat::pictures,
-        scatter::pictures,
-        scatter::spreads,
-        factors::pictures,
-        times::pictures,
-        load::pictures,
-        quantiles::pictures,
-        series::pictures,
+    let effects = FactorEffects::of_sheet(sheet);
+    let kinds = [
+        rates::pictures(sheet),
+        curves::pictures(sheet),
+        heat::pictures(sheet),
+        scatter::pictures(sheet, &effects),
+        scatter::spreads(sheet, &effects),
+        factors::pictures(&effects),
+        times::pictures(sheet),
+        load::pictures(sheet),
+        quantiles::pictures(sheet),
+        series::pictures(sheet),
     ];
     let style = light_style();
     let mut files = Vec::new();
@@ -35,10 +37,8 @@ pub fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             files.push((picture.id.clone(), svg_file(picture, &style)));
         }
     }
-    for draw in kinds {
-        for picture in draw(sheet) {
-            files.push((picture.id.clone(), svg_file(picture, &style)));
-        }
+    for picture in kinds.into_iter().flatten() {
+        files.push((picture.id.clone(), svg_file(picture, &style)));
     }
     files
 }

@@ -190,6 +190,19 @@
     show();
   };
 
+  // Long tables that are folded away wait as the text of a `noscript`, which costs a browser
+  // nothing. What is made of it is this page's own markup, as a browser without scripts reads it;
+  // in a page that was fetched for a live view it is read already.
+  const unfold = ({ target }) => {
+    const kept = target.open && target.querySelector(':scope > noscript');
+    if (!kept) return;
+    const read = kept.firstElementChild ? kept
+      : new DOMParser().parseFromString(kept.textContent, 'text/html').body;
+    kept.replaceWith(...read.childNodes);
+  };
+  // The event does not bubble, and folds come and go in a live view.
+  document.addEventListener('toggle', unfold, true);
+
   // What a view that is live calls again for a table that has changed.
   const states = {};
   const begin = () => {

@@ -167,7 +167,7 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let mut caveats = Vec::new();
     for caveat in &row.judged.caveats {
         // Notes don't change what the figure is good for; the table has them.
-        if caveat.code.severity() > Severity::Note {
+        if caveat.severity > Severity::Note {
             caveats.push(caveat.code.code());
         }
     }

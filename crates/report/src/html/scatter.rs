@@ -31,8 +31,8 @@ const CLASSES: usize = 20;
 type Group<'s, 'a> = (String, Vec<&'s Row<'a>>);
 
 /// The sections; nothing where no kind of pass has enough results.
-pub fn section(sheet: &Sheet<'_>) -> Markup {
-    let clouds = clouds(sheet);
+pub fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
+    let clouds = clouds(sheet, effects);
     let (scatters, spreads) = (draw_scatters(&clouds, sheet), draw_spreads(&clouds));
     html! {
         @if !scatters.is_empty() {
@@ -55,13 +55,13 @@ pub fn section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// The rates over the response times, a picture for each kind of pass.
-pub fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    draw_scatters(&clouds(sheet), sheet)
+pub fn pictures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
+    draw_scatters(&clouds(sheet, effects), sheet)
 }
 
 /// The distributions of the trials, a picture for each kind of pass.
-pub fn spreads(sheet: &Sheet<'_>) -> Vec<Picture> {
-    draw_spreads(&clouds(sheet))
+pub fn spreads(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
+    draw_spreads(&clouds(sheet, effects))
 }
 
 fn draw_scatters(clouds: &[Cloud<'_, '_>], sheet: &Sheet<'_>) -> Vec<Picture> {
@@ -97,15 +97,13 @@ struct Cloud<'s, 'a> {
 }
 
 /// Lists the kinds of pass with many rows.
-fn clouds<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<Cloud<'s, 'a>> {
+fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<Cloud<'s, 'a>> {
     let mut clouds = Vec::new();
-    let mut effects = None;
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
         if pass == Pass::App || rows.len() < ROWS_MIN || clouds.len() == PASSES_MAX {
             continue;
         }
-        let effects = effects.get_or_insert_with(|| FactorEffects::of_sheet(sheet));
         let varied = Varied::all(sheet, &rows, &dominant_names(effects, &name));
         let target = varied.iter().find(|setting| setting.is_target());
         let first = varied.iter().find(|setting| setting.levels.len() <= SERIES_MAX);

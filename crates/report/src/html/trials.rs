@@ -1,6 +1,9 @@
 //! The trials behind each figure, folded away on the page.
 //!
-//! Every trial is listed, also those that were set aside or failed, with its reason.
+//! Every trial is listed, also those that were set aside or failed, with its reason. A table that
+//! is folded away stands in a `noscript`: with a script a browser keeps it as one text, and the
+//! page's script makes the table of it when it is opened; without one it is a table at once. It is
+//! most of what a browser would have to lay out of a large matrix.
 
 use maud::{Markup, html};
 use model::units::{Nanos, Size};
@@ -91,7 +94,7 @@ fn render_spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
             summary { "Means, deviation and extremes of each figure, and its trials" }
-            (document::html::table(&spread::table(sheet, SPREADS_MAX)))
+            noscript { (document::html::table(&spread::table(sheet, SPREADS_MAX))) }
             @if sheet.rows.len() > SPREADS_MAX {
                 p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has them all." }
             }
@@ -108,11 +111,13 @@ fn render_run(run: &Run, factors: &str) -> Markup {
                 @if !factors.is_empty() { ", " (factors) }
                 " (" (counted(run.trials.len(), "trial")) ")"
             }
-            div.scroll role="region" aria-label=(name) tabindex="0" {
-                table.trials {
-                    caption { "Every trial of " (name) "." }
-                    thead { (render_head()) }
-                    tbody { @for trial in &run.trials { (render_trial(trial)) } }
+            noscript {
+                div.scroll role="region" aria-label=(name) tabindex="0" {
+                    table.trials {
+                        caption { "Every trial of " (name) "." }
+                        thead { (render_head()) }
+                        tbody { @for trial in &run.trials { (render_trial(trial)) } }
+                    }
                 }
             }
         }
