@@ -44,10 +44,9 @@ pub fn trust(sheet: &Sheet<'_>) -> Option<String> {
     caveats::remark(sheet)
 }
 
-/// Says what was found.
-pub fn answer(sheet: &Sheet<'_>) -> Answer {
+/// Says what was found; the effects are those of the sheet.
+pub fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
     let groups = Group::all(sheet);
-    let effects = FactorEffects::of_sheet(sheet);
     let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());
     for group in &groups {
         let factors = effects.passes.iter().find(|pass| pass.name == group.name);
@@ -69,7 +68,7 @@ pub fn answer(sheet: &Sheet<'_>) -> Answer {
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    let lead = lead::lead(sheet, &effects, &groups, &findings);
+    let lead = lead::lead(sheet, effects, &groups, &findings);
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {
         let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));

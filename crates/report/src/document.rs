@@ -12,7 +12,7 @@ mod script;
 pub mod text;
 
 use maud::Markup;
-use model::{CaveatCode, Verdict};
+use model::{CaveatCode, Severity, Verdict};
 
 use crate::picture::Picture;
 use crate::row::{Place, Row};
@@ -98,8 +98,8 @@ pub enum Terms {
 pub struct Term {
     /// The name of the term.
     pub name: String,
-    /// The code that it explains, where it is one: tables link to it.
-    pub code: Option<CaveatCode>,
+    /// The code that it explains, where it is one, and how severe it is: tables link to it.
+    pub code: Option<(CaveatCode, Severity)>,
     /// The lines of the description; the first stands beside the name.
     pub lines: Vec<String>,
 }

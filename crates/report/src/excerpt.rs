@@ -68,9 +68,9 @@ impl<'s, 'a> Excerpt<'s, 'a> {
 }
 
 /// Names the factors of each kind of pass that explain most of its variance.
-pub fn dominant_factors(sheet: &Sheet<'_>) -> Vec<String> {
+pub fn dominant_factors(effects: &FactorEffects) -> Vec<String> {
     let mut lines = Vec::new();
-    for pass in FactorEffects::of_sheet(sheet).passes {
+    for pass in &effects.passes {
         let Ok(effects) = &pass.found else { continue };
         let mut named = Vec::new();
         // They are in the order of their shares.

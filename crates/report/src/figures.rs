@@ -4,6 +4,8 @@
 //! without the sentences that sum them up, and only a page has pictures and each trial. Columns
 //! come from `columns`, sentences from `answer`, `found` and `notes`.
 
+use std::cell::LazyCell;
+
 use maud::{Markup, html};
 use model::{Severity, Verdict};
 
@@ -14,6 +16,7 @@ use crate::document::text::{self, fits, narrow};
 use crate::document::{Block, Cell, Column, Document, Form, Part, Role, Section, Table, TableRow};
 use crate::document::{Term, Terms};
 use crate::excerpt::{self, Excerpt};
+use crate::factor_effects::FactorEffects;
 use crate::row::Row;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
@@ -46,6 +49,8 @@ pub fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
 /// Arranges a campaign; the screen is that of a terminal, other forms show everything.
 pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let campaign = sheet.campaign;
+    // The answer and the pictures share them: of a large matrix they take longer than all else.
+    let effects = LazyCell::new(|| FactorEffects::of_sheet(sheet));
     let mut document = Document {
         tool: "dfsbench report",
         title: campaign.name.clone(),
@@ -58,19 +63,23 @@ pub fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     // A report has one answer: to the campaign's question, or in the sentences on its figures.
     let has_question = push_found(&mut document, sheet, form);
     if !has_question && form != Form::Text {
-        document.push(answer_section(sheet, form));
+        document.push(answer_section(sheet, &effects, form));
     } else if !has_question && !sheet.rows.is_empty() {
-        let blocks = vec![Block::Lead(answer(sheet).lead)];
+        let blocks = vec![Block::Lead(answer(sheet, &effects).lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
     document.parts.extend(conclusions::section(sheet, form).map(Part::Section));
     document.parts.extend(sizes::section(sheet, form).map(Part::Section));
     if form == Form::Html {
-        document.parts.push(Part::Page(page::before_figures(sheet)));
+        document.parts.push(Part::Page(page::before_figures(sheet, &effects)));
     }
     let excerpt = Excerpt::of(sheet, screen);
     document.push(figures_section(sheet, form, &excerpt, screen));
     if form == Form::Text && !screen.is_whole() {
+        if !excerpt.is_whole {
+            let factors = excerpt::dominant_factors(&effects);
+            document.push_list("factors", "Dominant factors (share of the variance)", factors);
+        }
         push_main_notes(&mut document, sheet, &excerpt);
         return document;
     }
@@ -109,8 +118,8 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
 }
 
 /// Builds the section that answers the campaign's question in sentences.
-fn answer_section(sheet: &Sheet<'_>, form: Form) -> Section {
-    let answer = answer(sheet);
+fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Section {
+    let answer = answer(sheet, effects);
     let mut terms = Vec::new();
     for pass in answer.passes {
         let mut lines = vec![format!("{}.", pass.figures)];
@@ -300,15 +309,15 @@ fn figure_table(
 /// Appends what a terminal shows below the main rows: a line for each caveat and each failure, and
 /// where the rest is.
 fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &Excerpt<'_, '_>) {
-    if !excerpt.is_whole {
-        let factors = excerpt::dominant_factors(sheet);
-        document.push_list("factors", "Dominant factors (share of the variance)", factors);
-    }
     let mut lines = Vec::new();
     for caveat in &sheet.caveats {
+        // What can't move a figure stands with the details.
+        if caveat.is_minor() {
+            continue;
+        }
         let code = caveat.code;
         // What must not be used needs its evidence; of the others the first clause says enough.
-        let why = if code.severity() == Severity::Invalid {
+        let why = if caveat.severity == Severity::Invalid {
             format!("{}: {}", caveat.place, caveat.evidence)
         } else {
             let sentence = code.sentence().trim_end_matches('.');
@@ -352,18 +361,26 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     );
 }
 
-/// Builds the section of caveats, one entry for each code with its worst case.
+/// Added to a caveat that is a note in these rows and marks others.
+const MINOR: &str = " Here it can't move a figure by more than the accuracy that was requested.";
+
+/// Builds the section of caveats, one entry for each code with its worst case; two where it is a
+/// mere note in some rows.
 fn caveat_section(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
         let code = caveat.code;
         let others = notes::others(caveat.rows);
+        let mut sentence = code.sentence().to_owned();
+        if caveat.is_minor() {
+            sentence.push_str(MINOR);
+        }
         let lines = vec![
-            code.sentence().to_owned(),
+            sentence,
             format!("{}: {}{others}", caveat.place, caveat.evidence),
             caveat.advice.clone(),
         ];
-        terms.push(Term { name: code.to_string(), code: Some(code), lines });
+        terms.push(Term { name: code.to_string(), code: Some((code, caveat.severity)), lines });
     }
     let blocks = vec![Block::Terms(Terms::Caveats, terms)];
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }

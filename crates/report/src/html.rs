@@ -26,6 +26,7 @@ mod watched;
 use maud::{Markup, html};
 use model::Question;
 
+use crate::factor_effects::FactorEffects;
 use crate::sheet::Sheet;
 use crate::show;
 
@@ -33,19 +34,19 @@ pub use conditions::{experiment, facts};
 
 /// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
 /// all of them, of other campaigns a bar for each row.
-pub fn before_figures(sheet: &Sheet<'_>) -> Markup {
+pub fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     // An answer to a question has pictures of its own: the rates of a load curve, say, are the
     // loads that were offered.
     match sheet.campaign.question {
         Question::Figures => html! {
-            (explore::section(sheet))
-            (scatter::section(sheet))
+            (explore::section(sheet, effects))
+            (scatter::section(sheet, effects))
             @if !is_large_matrix(sheet) {
                 (rates::section(sheet))
                 (curves::section(sheet))
             }
             (heat::section(sheet))
-            (factors::section(sheet))
+            (factors::section(effects))
         },
         Question::Ladder(_) => rates::section(sheet),
         Question::Curve(_) | Question::Ramp(_) | Question::Soak(_) => Markup::default(),

@@ -483,7 +483,7 @@ impl CaveatPart {
         for caveat in &judged.caveats {
             parts.push(Self {
                 code: caveat.code.code(),
-                severity: caveat.code.severity(),
+                severity: caveat.severity,
                 trials_seen: match caveat.extent {
                     stats::Extent::Trials { seen, .. } => Some(seen),
                     stats::Extent::Run | stats::Extent::Arrangement => None,

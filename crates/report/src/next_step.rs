@@ -97,7 +97,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
     let mut remedies: BTreeMap<CaveatCode, Remedy> = BTreeMap::new();
     for row in &sheet.rows {
         for caveat in &row.judged.caveats {
-            if caveat.code.severity() < Severity::Degraded {
+            if caveat.severity < Severity::Degraded {
                 continue;
             }
             let Some(means) = means_for(row, caveat.code) else { continue };

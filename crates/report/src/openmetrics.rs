@@ -186,6 +186,9 @@ fn write_caveats(out: &mut String, rows: &[(&Row<'_>, String)]) {
     write_head(out, name, "gauge", "", "1 for each caveat of a row.");
     for (row, labels) in rows {
         for caveat in &row.judged.caveats {
+            if caveat.is_minor() {
+                continue;
+            }
             let labels = format!("{labels},caveat=\"{}\"", caveat.code.code());
             write_sample(out, name, &labels, 1.0);
         }

@@ -107,11 +107,12 @@ impl Row<'_> {
         }
     }
 
-    /// The caveats that mark the row; what follows from its arrangement is a note of the campaign.
+    /// The caveats that mark the row. What follows from its arrangement is a note of the campaign,
+    /// and what can't move the figure does not mark it.
     pub fn marks(&self) -> Vec<&stats::JudgedCaveat> {
         let mut marks = Vec::with_capacity(self.judged.caveats.len());
         for caveat in &self.judged.caveats {
-            if caveat.extent != Extent::Arrangement {
+            if caveat.extent != Extent::Arrangement && !caveat.is_minor() {
                 marks.push(caveat);
             }
         }

@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Pass, Run};
+use model::{Campaign, CaveatCode, Pass, Run, Severity};
 use stats::{Extent, Judged, judge};
 
 use crate::joined::{Joined, Property};
@@ -33,7 +33,7 @@ pub struct Sheet<'a> {
     pub joined: Option<&'a Joined>,
     /// One row for each run and pass.
     pub rows: Vec<Row<'a>>,
-    /// Each caveat that some row has, worst first.
+    /// Each caveat that some row has, worst first; twice where it is a mere note in other rows.
     pub caveats: Vec<Explained>,
 }
 
@@ -41,7 +41,9 @@ pub struct Sheet<'a> {
 pub struct Explained {
     /// The code of the caveat.
     pub code: CaveatCode,
-    /// How many rows have it.
+    /// How much it takes from the figures of these rows.
+    pub severity: Severity,
+    /// How many rows have it, as severe as that.
     pub rows: usize,
     /// Name of the row with the worst case.
     pub place: String,
@@ -49,6 +51,13 @@ pub struct Explained {
     pub evidence: String,
     /// How to avoid it there.
     pub advice: String,
+}
+
+impl Explained {
+    /// Whether it was seen, but does not mark the rows that have it.
+    pub fn is_minor(&self) -> bool {
+        self.severity < self.code.severity()
+    }
 }
 
 impl<'a> Sheet<'a> {
@@ -167,12 +176,13 @@ impl<'a> Sheet<'a> {
                 let rank = caveat_rank(caveat.extent, &row.judged);
                 let mut explained = Explained {
                     code: caveat.code,
+                    severity: caveat.severity,
                     rows: 1,
                     place: self.name(row),
                     evidence: caveat.evidence_line(),
                     advice: caveat.advice.clone(),
                 };
-                match found.entry((Reverse(caveat.code.severity()), caveat.code)) {
+                match found.entry((Reverse(caveat.severity), caveat.code)) {
                     Entry::Vacant(entry) => {
                         entry.insert((rank, explained));
                     }

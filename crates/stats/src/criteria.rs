@@ -106,9 +106,17 @@ pub const ROUND_OPS_OPEN_MIN: u64 = 500;
 /// Trials from which a drift is looked for: four in order are no rarity, with one in twelve.
 pub const DRIFT_TRIALS_MIN: usize = 5;
 
-/// How probable a drift may be by chance: five trials that fall or rise one after the other are
-/// less than that, at one in sixty, and no other order of five is.
+/// How probable a drift of five trials may be by chance: five that fall or rise one after the other
+/// are less than that, at one in sixty, and no other order of five is.
 pub const DRIFT_PROBABILITY_MAX: f64 = 0.02;
+
+/// How probable a drift of more trials may be by chance: in one of 200 rows, as an outlier.
+pub const DRIFT_PROBABILITY_MANY_MAX: f64 = 0.005;
+
+/// Returns how probable a drift of so many trials may be by chance.
+pub const fn drift_probability_max(trials: usize) -> f64 {
+    if trials > DRIFT_TRIALS_MIN { DRIFT_PROBABILITY_MANY_MAX } else { DRIFT_PROBABILITY_MAX }
+}
 
 /// Trials from which a dependence on the trials before is looked for: of five, no order is as
 /// rare as [`INTERACT_PROBABILITY_MAX`].

@@ -196,6 +196,9 @@ pub enum Extent {
 pub struct JudgedCaveat {
     /// The code that says what is doubtful.
     pub code: CaveatCode,
+    /// How much it takes from the figures: as much as its code says, or as a note nothing, where
+    /// it can't move them by more than the accuracy that was requested.
+    pub severity: Severity,
     /// The trials in which it was seen.
     pub extent: Extent,
     /// The numbers that show it, of the first trial it was raised in.
@@ -207,6 +210,17 @@ pub struct JudgedCaveat {
 }
 
 impl JudgedCaveat {
+    /// Makes a caveat that is as severe as its code says; the advice follows when all are known.
+    fn new(code: CaveatCode, extent: Extent, evidence: String, data: Option<Evidence>) -> Self {
+        let severity = code.severity();
+        Self { code, severity, extent, evidence, data, advice: String::new() }
+    }
+
+    /// Whether it was seen, but takes less from the figure than its code says elsewhere.
+    pub fn is_minor(&self) -> bool {
+        self.severity < self.code.severity()
+    }
+
     /// Returns the evidence, led by the number of trials that it holds for.
     pub fn evidence_line(&self) -> String {
         match self.extent {
@@ -467,7 +481,7 @@ fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
     let is_missing = !sorted.set_aside.is_empty() || !sorted.failures.is_empty();
     // Caveats are sorted by severity: the first one is the worst.
     match judged.caveats.first() {
-        Some(worst) if worst.code.severity() >= Severity::Degraded => Verdict::Degraded,
+        Some(worst) if worst.severity >= Severity::Degraded => Verdict::Degraded,
         _ if is_missing => Verdict::Degraded,
         _ => Verdict::Valid,
     }

@@ -19,6 +19,10 @@ fn the_page_names_every_constant_with_its_value() {
         ("INTERACTION_SHARE_MIN", criteria::INTERACTION_SHARE_MIN),
         ("INTERACTION_PROBABILITY_MAX", criteria::INTERACTION_PROBABILITY_MAX),
         ("EFFECT_MIN", criteria::EFFECT_MIN),
+        ("DRIFT_SHARE_MIN", criteria::DRIFT_SHARE_MIN),
+        ("DRIFT_TRIALS_MIN", criteria::DRIFT_TRIALS_MIN as f64),
+        ("DRIFT_PROBABILITY_MAX", criteria::DRIFT_PROBABILITY_MAX),
+        ("DRIFT_PROBABILITY_MANY_MAX", criteria::DRIFT_PROBABILITY_MANY_MAX),
     ] {
         let line = format!("| `{name}` | {value} |");
         assert!(page.contains(&line), "docs/statistics.md lacks {line}");

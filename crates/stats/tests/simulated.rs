@@ -4,9 +4,9 @@
 
 use model::Discard;
 use model::random::SplitMix64;
-use stats::criteria::INTERACT_PROBABILITY_MAX;
+use stats::criteria::{DRIFT_SHARE_MIN, INTERACT_PROBABILITY_MAX, drift_probability_max};
 use stats::interact::neighbours;
-use stats::{discarded, outliers, summary};
+use stats::{discarded, outliers, summary, trend};
 
 /// Noise of trials, with the median that it truly has.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +121,44 @@ fn a_trial_that_was_disturbed_is_an_outlier() {
             found += u32::from(outliers(&row)[0]);
         }
         assert!(found >= 150, "{n} trials: {found} of 200 rows");
+    }
+}
+
+#[test]
+fn trials_in_an_order_of_chance_seldom_drift() {
+    const ROWS: u32 = 2_000;
+    for noise in Noise::ALL {
+        for n in [5, 6, 7, 8, 10, 15, 20, 25, 30] {
+            let mut random = SplitMix64::new(300 + n as u64);
+            let mut accused = 0;
+            for _ in 0..ROWS {
+                let found = trend(&sample(noise, n, &mut random)).unwrap();
+                let is_drift = found.probability <= drift_probability_max(n)
+                    && found.change.abs() >= DRIFT_SHARE_MIN;
+                accused += u32::from(is_drift);
+            }
+            // Of five trials the one order in sixty that is a drift comes by chance, too.
+            let most = if n > 5 { ROWS / 100 } else { ROWS / 40 };
+            assert!(accused <= most, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_falls_by_a_fifth_is_a_drift() {
+    for n in [6, 8, 10, 20, 30] {
+        let mut random = SplitMix64::new(n as u64);
+        let mut found = 0;
+        for _ in 0..200 {
+            let mut row = Vec::with_capacity(n);
+            for at in 0..n {
+                let share = 1.0 - 0.2 * at as f64 / (n - 1) as f64;
+                row.push(100.0 * share + normal(&mut random));
+            }
+            let trend = trend(&row).unwrap();
+            found += u32::from(trend.probability <= drift_probability_max(n));
+        }
+        assert!(found >= 180, "{n} trials: {found} of 200 rows");
     }
 }
 

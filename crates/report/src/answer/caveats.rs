@@ -74,7 +74,7 @@ fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
         for caveat in &row.judged.caveats {
-            if caveat.code.severity() >= least {
+            if caveat.severity >= least {
                 *counts.entry(caveat.code.to_string()).or_default() += 1;
             }
         }

@@ -230,7 +230,9 @@ pub const COLUMNS: &[Column] = &[
     nested_column("caveats", |r| {
         let mut codes = Vec::new();
         for caveat in &r.judged.caveats {
-            codes.push(caveat.code.code());
+            if !caveat.is_minor() {
+                codes.push(caveat.code.code());
+            }
         }
         Value::text(codes.join(";"))
     })

@@ -169,7 +169,9 @@ impl Figures {
         }
         let mut caveats = Vec::new();
         for caveat in &judged.caveats {
-            caveats.push(caveat.code);
+            if !caveat.is_minor() {
+                caveats.push(caveat.code);
+            }
         }
         Self { trials, caveats }
     }

@@ -110,9 +110,11 @@ fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
     html! {
         dl.(class) {
             @for term in terms {
-                @if let Some(code) = term.code {
-                    dt #{"caveat-" (code)} {
-                        code { (term.name) } " " (render_severity(code.severity()))
+                @if let Some((code, severity)) = term.code {
+                    // The rows that link to a code are those that it marks.
+                    @let prefix = if severity < code.severity() { "note" } else { "caveat" };
+                    dt #{(prefix) "-" (code)} {
+                        code { (term.name) } " " (render_severity(severity))
                     }
                 } @else {
                     dt { (term.name) }

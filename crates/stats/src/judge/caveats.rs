@@ -2,21 +2,25 @@
 //! can raise (too few of them, an interval too wide, outliers, a drift), or that only the
 //! timeline of a trial shows (a rate that had not settled).
 //!
-//! The thresholds are those of `criteria`; the evidence says the number and its limit.
+//! The thresholds are those of `criteria`; the evidence says the number and its limit. Outliers and
+//! drifts are looked for whatever they do to the figure, and are notes where they can't move it by
+//! more than the accuracy that was requested ([`accuracy_max`]).
+
+use std::fmt::Write as _;
 
 use model::units::{Nanos, three_digits};
-use model::{Caveat, CaveatCode, Evidence, RunSpec};
+use model::{Caveat, CaveatCode, Evidence, RunSpec, Severity};
 
 use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted, pass_rate};
 use crate::criteria::{
-    DRIFT_PROBABILITY_MAX, DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, HALF_WIDTH_SHARE_MAX,
-    INTERACT_PROBABILITY_MAX, INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, STEADY_RANGE_MAX,
-    STEADY_SLOPE_MAX, TRIALS_MIN,
+    DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX, INTERACT_PROBABILITY_MAX,
+    INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, STEADY_RANGE_MAX,
+    STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
 use crate::interact::{Dependence, neighbours};
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::steady::{self, Steadiness};
-use crate::summary::{Summary, median};
+use crate::summary::{Summary, median, summary};
 use crate::trend::trend;
 
 /// Collects every caveat, worst first, then in the order of the codes.
@@ -28,10 +32,10 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, judged));
         caveats.extend(check_kinds(sorted, judged));
-        caveats.extend(check_outliers(rate, judged));
+        caveats.extend(check_outliers(rate, judged, accuracy_max(spec)));
         // Trials that rise or fall all the way depend on those before them, too, and that is
         // reported already.
-        match check_drift(sorted, judged) {
+        match check_drift(sorted, judged, accuracy_max(spec)) {
             Some(drift) => caveats.push(drift),
             None => caveats.extend(check_interaction(sorted, judged)),
         }
@@ -43,7 +47,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         }
         caveat.advice = caveat.code.advice_for(spec, judged.pass);
     }
-    caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.code.severity()), caveat.code));
+    caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.severity), caveat.code));
     caveats
 }
 
@@ -93,16 +97,23 @@ impl Raised {
         }
         let extent = Extent::Trials { seen: 1, made: self.made };
         let Caveat { code, evidence, data } = raised.clone();
-        self.caveats.push((
-            JudgedCaveat { code, extent, evidence, data, advice: String::new() },
-            trial_index,
-        ));
+        self.caveats.push((JudgedCaveat::new(code, extent, evidence, data), trial_index));
     }
 }
 
 /// Makes a caveat that concerns the trials together.
 fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
-    JudgedCaveat { code, extent: Extent::Run, evidence, data: Some(data), advice: String::new() }
+    JudgedCaveat::new(code, Extent::Run, evidence, Some(data))
+}
+
+/// Returns the accuracy that was requested, as a share of the median: half the interval at which
+/// the run may end, or the smallest effect that is worth a sentence where it ends by number. What
+/// makes an interval wide is never requested.
+fn accuracy_max(spec: &RunSpec) -> f64 {
+    match spec.repetition.until_permille {
+        0 => EFFECT_MIN,
+        permille => (f64::from(permille) / 1_000.0).min(HALF_WIDTH_SHARE_MAX),
+    }
 }
 
 fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
@@ -156,7 +167,7 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
 }
 
 /// Names the worst outlier and says how many there are.
-fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
     let (mut used, mut figures) = (Vec::new(), Vec::new());
     for point in &judged.points {
         if point.used {
@@ -180,7 +191,7 @@ fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
     }
     let worst = worst?;
     let (point, score) = (used[worst], scores[worst]);
-    let evidence = format!(
+    let mut evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
          most {limit} of so many)",
         count,
@@ -191,7 +202,48 @@ fn check_outliers(rate: &Summary, judged: &Judged) -> Option<JudgedCaveat> {
         score.z.abs(),
     );
     let data = Evidence::new(score.z.abs(), limit, "z", "modified z-score of the worst trial");
-    Some(of_run(CaveatCode::Outlier, evidence, data))
+    let is_minor = !outliers_mislead(rate, &figures, &is_far, accuracy);
+    if is_minor && let Some(share) = rate.half_width_share() {
+        let [share, requested] = [share, accuracy].map(|share| three_digits(share * 100.0));
+        let _ = write!(
+            evidence,
+            "; the 95 % interval of all is ±{share} % (requested: ±{requested} %)"
+        );
+    }
+    let mut caveat = of_run(CaveatCode::Outlier, evidence, data);
+    if is_minor {
+        caveat.severity = Severity::Note;
+    }
+    Some(caveat)
+}
+
+/// Says whether a median may be wrong for its outliers by more than the accuracy requested.
+///
+/// A median is no mean: one extreme trial of many moves neither it nor the order statistics that
+/// its interval is made of. While the interval of all trials, the outliers among them, is as narrow
+/// as requested, the figure is as certain as requested. Where it is wider, it counts whether the
+/// outliers made it so: with noisy trials of which one is extreme, the noise did.
+fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: f64) -> bool {
+    let mut kept = Vec::with_capacity(figures.len());
+    for (figure, is_far) in figures.iter().zip(is_far) {
+        if !is_far {
+            kept.push(*figure);
+        }
+    }
+    // So many agree with each other, perhaps: the target has another way of behaving.
+    let outliers = figures.len() - kept.len();
+    if outliers as f64 > OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
+        return true;
+    }
+    let Some(without) = summary(&kept) else { return true };
+    let limit = accuracy * rate.median;
+    if (rate.median - without.median).abs() > limit {
+        return true;
+    }
+    let moved_lo = (rate.interval.0 - without.interval.0).abs();
+    let moved_hi = (rate.interval.1 - without.interval.1).abs();
+    let is_wide = rate.half_width_share().is_none_or(|share| share > accuracy);
+    is_wide && moved_lo.max(moved_hi) > limit
 }
 
 /// Counts trials during which the rate changed, with the numbers of the first of them.
@@ -223,13 +275,7 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     } else {
         Evidence::shares(first.slope.abs(), STEADY_SLOPE_MAX, "trend over five rounds")
     });
-    Some(JudgedCaveat {
-        code: CaveatCode::NotSteady,
-        extent,
-        evidence,
-        data,
-        advice: String::new(),
-    })
+    Some(JudgedCaveat::new(CaveatCode::NotSteady, extent, evidence, data))
 }
 
 /// Looks for trials on names whose rate depends on the trial before.
@@ -290,11 +336,11 @@ fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
 }
 
 /// Looks for sound trials that rise or fall in the order in which they were made.
-fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_drift(sorted: &Sorted<'_>, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
     let rates = rates_in_order(sorted, judged);
     let found = trend(&rates)?;
     if rates.len() < DRIFT_TRIALS_MIN
-        || found.probability > DRIFT_PROBABILITY_MAX
+        || found.probability > drift_probability_max(rates.len())
         || found.change.abs() < DRIFT_SHARE_MIN
     {
         return None;
@@ -310,5 +356,12 @@ fn check_drift(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     );
     let source = "Sen's slope over the trials in their order";
     let data = Evidence::shares(found.change.abs(), DRIFT_SHARE_MIN, source);
-    Some(of_run(CaveatCode::Drift, evidence, data))
+    let mut caveat = of_run(CaveatCode::Drift, evidence, data);
+    // The middle of a drift is no wrong figure for a campaign that is repeated: it is off where
+    // first and last trials differ by more than was requested, and than the interval admits.
+    let half_width = judged.rate.as_ref().and_then(Summary::half_width_share).unwrap_or(0.0);
+    if found.change.abs() <= accuracy.max(half_width) {
+        caveat.severity = Severity::Note;
+    }
+    Some(caveat)
 }

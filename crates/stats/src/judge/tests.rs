@@ -11,6 +11,7 @@ use model::{
 
 use super::*;
 
+mod accuracy;
 mod timeline;
 
 const MB: u64 = 1_000_000;
