@@ -4,7 +4,7 @@
 //! in one pass: packets in, blocks out. Connections are known by what they carry, not by port.
 //!
 //! Memory is bounded: by the number of connections, by what each may hold back, by the calls that
-//! wait for a reply, and by the files that are told apart.
+//! wait for a reply, and by the files that are kept apart.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -372,7 +372,7 @@ impl Parts<'_> {
 }
 
 impl FlowKey {
-    /// Returns the key of a connection, and from which of its ends something came: 0 or 1.
+    /// Returns the key of a connection, and which of its ends has sent something: 0 or 1.
     fn of(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
         if from <= to {
             (Self { low: from, high: to, transport }, 0)

@@ -1,7 +1,7 @@
 //! The connections of a trace, with the hosts at their ends.
 //!
 //! [`Connection`] is what the trace file holds of one. Hosts are numbered by their addresses, which
-//! are kept as keyed hashes, or as they are where the user asked for it.
+//! are kept as keyed hashes, or as they are where the user wants it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::packet::Endpoint;
 use crate::secret::{Domain, Secret};
 
-/// The most hosts of each kind that are told apart; further ones share the last number.
+/// The most hosts of each kind that are kept apart; further ones share the last number.
 const HOSTS_MAX: usize = 1 << 20;
 
 /// A transport of RPC.

@@ -27,13 +27,13 @@ pub struct Counters {
     pub ops: u64,
     /// Calls that were sent again while no reply had come.
     pub calls_again: u64,
-    /// Datagrams with calls that came again after their reply.
+    /// Datagrams with calls that were sent again after their reply.
     pub calls_after_reply: u64,
     /// Replies that belong to a call.
     pub replies: u64,
     /// Replies whose call was not seen.
     pub replies_without_call: u64,
-    /// Replies that came again.
+    /// Replies that were sent again.
     pub replies_again: u64,
     /// Calls whose reply was not seen.
     pub calls_without_reply: u64,
@@ -43,9 +43,9 @@ pub struct Counters {
     pub messages_malformed: u64,
     /// Messages of which the decoded part is not all, since bytes are missing.
     pub messages_cut: u64,
-    /// TCP segments that came again.
+    /// TCP segments that were sent again.
     pub segments_again: u64,
-    /// TCP segments that came before others that precede them.
+    /// TCP segments that were captured before others that precede them.
     pub segments_out_of_order: u64,
     /// Gaps of TCP segments that were sent and not captured.
     pub segments_lost: u64,
@@ -63,6 +63,6 @@ pub struct Counters {
     pub connections: u64,
     /// Hosts that sent calls.
     pub clients: u64,
-    /// File handles that were forgotten for others, and would be numbered anew.
+    /// File handles that were forgotten for others, and would get another number.
     pub files_forgotten: u64,
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariants: memory is bounded whatever the length of the input; no bytes make it panic; what was
 //! not seen is counted, never guessed; no payload is kept, and no name, address or file handle
-//! unless the user has asked for it. Must not open files or sockets, nor read a clock.
+//! unless the user wants it. Must not open files or sockets, nor read a clock.
 
 mod assembly;
 mod capture;

@@ -2,7 +2,7 @@
 //!
 //! [`Matcher::message`] takes whole messages in the order in which they were captured. Calls wait
 //! in a bounded table; those that no reply comes for are written without one. A call that is sent
-//! again is counted and is no second call, also where its reply came before (UDP).
+//! again is counted and is no second call, also where its reply was sent before (UDP).
 //! **Source:** RFC 5531 sections 8 and 9, RFC 2203 section 5.3.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -45,7 +45,7 @@ pub struct Place {
     pub connection: u32,
     /// Number of the server's host.
     pub server: u32,
-    /// Whether the message came from the end that sends calls.
+    /// Whether the message is from the end that sends calls.
     pub is_from_client: bool,
     /// Transport of the message.
     pub transport: Transport,
@@ -324,7 +324,7 @@ impl Matcher {
         }
     }
 
-    /// Takes back the operations of a call that was written.
+    /// Removes the operations of a call that was written.
     pub fn recycle(&mut self, mut ops: Vec<Op>) {
         if self.spare.len() < PENDING_MAX && ops.capacity() <= 64 {
             ops.clear();

@@ -22,7 +22,7 @@ const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 /// The length of the smallest block of pcapng: its type, and its length twice.
 const BLOCK_BYTES_MIN: usize = 12;
-/// The most interfaces of a section that are told apart.
+/// The most interfaces of a section that are kept apart.
 const INTERFACES_MAX: usize = 4096;
 
 // The block types. **Source:** draft-ietf-opsawg-pcapng, section 11.1.
@@ -248,7 +248,7 @@ impl<R: Read> PacketReader<R> {
         }
     }
 
-    /// Takes the byte order of a section from its header; interfaces are numbered anew.
+    /// Takes the byte order of a section from its header; interfaces are numbered from 0 again.
     fn begin_section(&mut self) -> Result<(), CaptureError> {
         if !self.has(BLOCK_BYTES_MIN)? {
             return Ok(());

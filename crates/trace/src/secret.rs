@@ -1,6 +1,6 @@
 //! Keyed hashes of what must not be in a trace.
 //!
-//! The key is drawn by the system for each capture and never leaves this process, so that nobody
+//! The key is drawn by the system for each capture and never leaves this process, so that no one
 //! can try names or addresses until a hash fits. Equal names have equal hashes within one trace,
 //! and in no other. This is the one random choice of dfsbench that no seed repeats.
 

@@ -91,7 +91,7 @@ impl Direction {
         sink: &mut impl FnMut(Message<'_>, &mut Counters),
     ) {
         if segment.flags.is_syn() {
-            // A new connection between the same ports. What was missing of the old one stays so.
+            // A new connection between the same ports: what the old one lacks is lost.
             self.give_up_waiting(counters, sink);
             self.record.clear();
             self.next = segment.sequence.wrapping_add(1);

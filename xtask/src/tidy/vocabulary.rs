@@ -119,7 +119,7 @@ static PHRASES: [OddWord; 17] = [
 const PLAIN: [&str; 3] = ["due to", "beat frequency", "leap of"];
 
 /// Crates without odd words, where one is an error. A crate is added once it has none.
-const CLEAN: [&str; 18] = [
+const CLEAN: [&str; 19] = [
     "agent",
     "checks",
     "controller",
@@ -136,6 +136,7 @@ const CLEAN: [&str; 18] = [
     "report",
     "results",
     "stats",
+    "trace",
     "workload",
     "xtask",
 ];

@@ -55,7 +55,7 @@ struct Counts {
     max: u64,
 }
 
-/// Starts of calls, which are in order but for those whose reply came very late.
+/// Starts of calls, which are in order but for those whose reply was very late.
 #[derive(Debug)]
 pub struct Arrivals {
     last_ns: Option<u64>,

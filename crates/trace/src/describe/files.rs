@@ -1,7 +1,7 @@
 //! Files: how many, how large, and which are hot.
 //!
-//! A file is known by its number. Its type and size are the last that a reply or a listing said.
-//! Files beyond [`FILES_MAX`] are counted and not told apart.
+//! A file is known by its number. Its type and size are the last that was reported.
+//! Files beyond [`FILES_MAX`] are counted and not kept apart.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::{Direction, Quantiles, direction_of};
 use crate::format::Entry;
 use crate::record::{Op, Version, op_flag};
 
-/// The most files that are told apart.
+/// The most files that are kept apart.
 const FILES_MAX: usize = 4 << 20;
 /// The most hot files that are listed.
 const HOT_MAX: usize = 10;
@@ -41,7 +41,7 @@ pub struct FileDescription {
     pub creating_opens: u64,
     /// Writes that begin at the end of their file or beyond, as far as its size is known.
     pub appends: u64,
-    /// Files beyond the bound, which were not told apart.
+    /// Files beyond the bound, which were not kept apart.
     pub beyond_bound: u64,
     /// Sizes of regular files whose size is known.
     pub sizes: Quantiles,

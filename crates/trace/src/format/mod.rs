@@ -81,7 +81,7 @@ pub enum Section {
     Connections(Vec<Connection>),
     /// Names that calls from here on use.
     Names(Vec<NameText>),
-    /// Calls, in the order of their starts but for those whose reply came very late.
+    /// Calls, in the order of their starts but for those whose reply was very late.
     Block {
         /// The calls of the block.
         calls: Vec<Call>,
