@@ -185,17 +185,69 @@ fn is_database(path: &Path) -> bool {
 }
 
 fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
-    let place = follow_links(path)?;
-    match fs::metadata(&place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => create_file(&place, content),
-        Err(error) => Err(error),
-        Ok(found) if found.is_file() && found.nlink() == 1 && !is_open_file(path) => {
-            // Who may not write to the file may not replace it, whatever its folder allows.
-            OpenOptions::new().write(true).open(&place)?;
-            replace_file(&place, content, &found)
-        }
-        Ok(found) => write_in_place(&place, content, &found),
+    let Opened { mut file, moved } = open_checked(path)?;
+    let written = file.write_all(content);
+    match moved {
+        Some(moved) => moved.finish(written),
+        None => written,
     }
+}
+
+/// A file that is open to be written, and where it belongs once it is whole.
+struct Opened {
+    file: File,
+    /// None where what is there is written in place.
+    moved: Option<Moved>,
+}
+
+/// A new file beside the place that it is moved to.
+#[derive(Debug)]
+struct Moved {
+    part: PathBuf,
+    place: PathBuf,
+}
+
+impl Moved {
+    /// Renames the file where it was written; removes it where writing or renaming failed.
+    fn finish(&self, written: io::Result<()>) -> io::Result<()> {
+        let moved = match written {
+            Ok(()) => fs::rename(&self.part, &self.place),
+            Err(error) => Err(error),
+        };
+        if moved.is_err() {
+            self.discard();
+        }
+        moved
+    }
+
+    /// Removes the file.
+    fn discard(&self) {
+        // Should the removal fail, the name of the rest shows which file it was to become.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+/// Opens what a path that was checked leads to, for new content from its beginning.
+fn open_checked(path: &Path) -> io::Result<Opened> {
+    let place = follow_links(path)?;
+    let found = match fs::metadata(&place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let (part, file) = make_part(&place)?;
+            return Ok(Opened { file, moved: Some(Moved { part, place }) });
+        }
+        Err(error) => return Err(error),
+        Ok(found) => found,
+    };
+    if found.is_file() && found.nlink() == 1 && !is_open_file(path) {
+        // Who may not write to the file may not replace it, whatever its folder allows.
+        OpenOptions::new().write(true).open(&place)?;
+        if let Some((part, file)) = make_part_like(&place, &found)? {
+            return Ok(Opened { file, moved: Some(Moved { part, place }) });
+        }
+    }
+    // Only a regular file is cut off first.
+    let file = OpenOptions::new().write(true).truncate(found.is_file()).open(&place)?;
+    Ok(Opened { file, moved: None })
 }
 
 /// Returns where a path leads in the end; the last part need not exist.
@@ -223,31 +275,22 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a file that is not there yet.
-fn create_file(place: &Path, content: &[u8]) -> io::Result<()> {
-    let (part, mut file) = make_part(place)?;
-    let written = file.write_all(content);
-    move_into_place(&part, place, written)
-}
-
-/// Puts a new file with the mode and the owner of the old one in its place; writes to the old one
-/// where no other can be made beside it, or none of its owner.
-fn replace_file(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
-    let Ok((part, mut file)) = make_part(place) else {
-        return write_in_place(place, content, found);
-    };
+/// Makes an empty file beside a place, with the mode and the owner of the one there; `None` where
+/// no other can be made beside it, or none of its owner.
+fn make_part_like(place: &Path, found: &Metadata) -> io::Result<Option<(PathBuf, File)>> {
+    let Ok((part, file)) = make_part(place) else { return Ok(None) };
     let made = file.metadata()?;
     let is_of_other = (made.uid(), made.gid()) != (found.uid(), found.gid());
     if is_of_other && fchown(&file, Some(found.uid()), Some(found.gid())).is_err() {
         fs::remove_file(&part)?;
-        return write_in_place(place, content, found);
+        return Ok(None);
     }
     // After the owner, whose change takes away some bits of the mode.
-    let written = match file.set_permissions(found.permissions()) {
-        Ok(()) => file.write_all(content),
-        Err(error) => Err(error),
-    };
-    move_into_place(&part, place, written)
+    if let Err(error) = file.set_permissions(found.permissions()) {
+        let _ = fs::remove_file(&part);
+        return Err(error);
+    }
+    Ok(Some((part, file)))
 }
 
 /// Makes an empty file beside a place, with a name that no other file has.
@@ -263,26 +306,6 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
         }
     }
     Err(ErrorKind::AlreadyExists.into())
-}
-
-/// Renames a file that was written; removes it where writing or renaming failed.
-fn move_into_place(part: &Path, place: &Path, written: io::Result<()>) -> io::Result<()> {
-    let moved = match written {
-        Ok(()) => fs::rename(part, place),
-        Err(error) => Err(error),
-    };
-    if moved.is_err() {
-        // Should the removal fail, too, the name of the rest shows which file it was to become.
-        let _ = fs::remove_file(part);
-    }
-    moved
-}
-
-/// Writes to what is there; only a regular file is cut off first.
-fn write_in_place(place: &Path, content: &[u8], found: &Metadata) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).truncate(found.is_file()).open(place)?;
-    file.write_all(content)?;
-    file.flush()
 }
 
 fn describe_failure(path: &Path, error: &io::Error) -> Failure {

@@ -3,14 +3,12 @@
 //!
 //! The rules are those of [`super::write`]. A file that is not committed is removed.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use super::{
-    check, describe_failure, follow_links, is_open_file, is_stdout, make_part, move_into_place,
-};
+use super::{Moved, Opened, check, describe_failure, is_stdout, open_checked};
 use crate::exit::Failure;
 
 /// Bytes that are written at once.
@@ -21,14 +19,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct StreamedFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// The place of the file now, and the one where it belongs; none where it is written in place.
+    /// None where it is written in place, and once it is committed.
     moved: Option<Moved>,
-}
-
-#[derive(Debug)]
-struct Moved {
-    part: PathBuf,
-    place: PathBuf,
 }
 
 impl StreamedFile {
@@ -43,23 +35,12 @@ impl StreamedFile {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        if is_stdout(path) {
+        let Opened { file, moved } = if is_stdout(path) {
             // A pipe or a socket can't be opened by its name.
-            let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-            let out = BufWriter::with_capacity(BUFFER_BYTES, stdout);
-            return Ok(Self { path: path.to_owned(), out, moved: None });
-        }
-        let place = follow_links(path)?;
-        let is_replaced = match fs::metadata(&place) {
-            Err(error) if error.kind() == ErrorKind::NotFound => true,
-            Err(error) => return Err(error),
-            Ok(found) => found.is_file() && !is_open_file(path),
-        };
-        let (file, moved) = if is_replaced {
-            let (part, file) = make_part(&place)?;
-            (file, Some(Moved { part, place }))
+            let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+            Opened { file: File::from(stdout), moved: None }
         } else {
-            (OpenOptions::new().write(true).open(&place)?, None)
+            open_checked(path)?
         };
         let out = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(Self { path: path.to_owned(), out, moved })
@@ -71,8 +52,8 @@ impl StreamedFile {
     /// [`Failure::Output`] where that fails.
     pub fn commit(mut self) -> Result<(), Failure> {
         let mut written = self.out.flush();
-        if let Some(Moved { part, place }) = self.moved.take() {
-            written = move_into_place(&part, &place, written);
+        if let Some(moved) = self.moved.take() {
+            written = moved.finish(written);
         }
         written.map_err(|error| self.failure(&error))
     }
@@ -96,14 +77,16 @@ impl Write for &mut StreamedFile {
 impl Drop for StreamedFile {
     fn drop(&mut self) {
         if let Some(moved) = &self.moved {
-            // Should the removal fail, the name of the rest shows which file it was to become.
-            let _ = fs::remove_file(&moved.part);
+            moved.discard();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -121,5 +104,21 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(StreamedFile::create(folder.path()).is_err());
+    }
+    #[test]
+    fn a_file_keeps_its_mode_and_its_other_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("trace"), folder.path().join("other"));
+        fs::write(&path, "a longer one before").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut file = StreamedFile::create(&path).unwrap();
+        (&mut file).write_all(b"whole").unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::hard_link(&path, &other).unwrap();
+        let mut file = StreamedFile::create(&path).unwrap();
+        (&mut file).write_all(b"new").unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "new");
     }
 }
