@@ -217,14 +217,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn plant(block: &Path, files: &[(&str, &str)]) {
-        for (name, text) in files {
-            let path = block.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-    }
+    use crate::hardware::testing::plant;
 
     fn shown(block: &Path, name: &str) -> Vec<String> {
         let mut found = Found::new(block);

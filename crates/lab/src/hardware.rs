@@ -267,19 +267,28 @@ fn cards(folder: &Path) -> Vec<Card> {
     cards
 }
 
+/// Files of sysfs for tests.
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
+pub(crate) mod testing {
+    use std::fs;
+    use std::path::Path;
 
-    use super::*;
-
-    fn plant(folder: &Path, files: &[(&str, &str)]) {
+    /// Writes files with their folders.
+    pub(crate) fn plant(folder: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::testing::plant;
+    use super::*;
 
     fn shown(facts: &[Fact]) -> Vec<String> {
         facts.iter().map(|fact| format!("{} = {}", fact.name, fact.value)).collect()
