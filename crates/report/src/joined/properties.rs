@@ -294,9 +294,10 @@ fn name_candidates(candidates: &[Candidate]) -> Vec<(Property, bool)> {
     }
     let mut named: Vec<(Property, bool)> = Vec::new();
     for (base, of_hosts) in by_base {
-        let base = match base.strip_prefix(LABEL) {
-            Some(label) => format!("{LABEL}{label}"),
-            None => format!("fact.{}", base.replace(' ', "_")),
+        let base = if base.starts_with(LABEL) {
+            base.to_owned()
+        } else {
+            format!("fact.{}", base.replace(' ', "_"))
         };
         let are_several = of_hosts.iter().any(|other| other.values != of_hosts[0].values);
         let mut known: BTreeSet<&[Option<String>]> = BTreeSet::new();
@@ -305,10 +306,10 @@ fn name_candidates(candidates: &[Candidate]) -> Vec<(Property, bool)> {
             if !known.insert(&candidate.values) {
                 continue;
             }
-            let name = match candidate.scope.as_str() {
-                OWN_HOST => base.clone(),
-                scope if are_several => format!("{base}@{scope}"),
-                _ => base.clone(),
+            let name = if are_several && candidate.scope != OWN_HOST {
+                format!("{base}@{}", candidate.scope)
+            } else {
+                base.clone()
             };
             let values = candidate.values.clone();
             named.push((Property { name, values }, candidate.is_found));
