@@ -83,6 +83,9 @@ pub fn warn_of_idle_settings(plan: &Plan) {
     for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));
     }
+    if let Some(note) = dry_run::describe_thinned(plan) {
+        output::message(&format!("note: {note}"));
+    }
 }
 
 /// The outputs of a campaign: its results file and its progress.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use ::report::{
     Bound, Compared, Extent, FactorEffects, Format, Joined, Measure, Rules, Selection, is_same,
-    setting_names, setting_values,
+    label_names, label_values, setting_names, setting_values,
 };
 use model::Campaign;
 use stats::criteria::EFFECT_MIN;
@@ -267,6 +267,11 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
                 "--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"
             )));
         }
+        if name.starts_with("label.") {
+            // All runs of a campaign have the labels of its hosts: it is selected as a whole.
+            check_label(campaign, &name, &value)?;
+            continue;
+        }
         if !known.contains(&name.as_str()) {
             let names = known.join(", ");
             return Err(Failure::Usage(format!(
@@ -283,6 +288,27 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         only.push((name, value));
     }
     Ok(only)
+}
+
+/// Refuses a label, or a value of one, that no host of a campaign has.
+fn check_label(campaign: &Campaign, name: &str, value: &str) -> Result<(), Failure> {
+    let id = campaign.id;
+    let values = label_values(campaign, name);
+    if values.iter().any(|known| is_same(known, value)) {
+        return Ok(());
+    }
+    let what = if values.is_empty() {
+        let names = label_names(campaign);
+        let known = if names.is_empty() {
+            "hint: [host.labels] of its plan names them".to_owned()
+        } else {
+            format!("there are: {}", names.join(", "))
+        };
+        format!("no host of campaign {id} has a label `{name}` ({known})")
+    } else {
+        format!("no host of campaign {id} has {name} {value} (there are: {})", name_few(&values))
+    };
+    Err(Failure::Usage(format!("--where: {what}")))
 }
 
 /// Names the first values of a setting, and how many more there are.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
@@ -15,18 +14,19 @@ use plan::{Estimate, Pace, Plan, Rates, estimate_at, estimate_by};
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::aligned;
+use crate::{joined, memory_guard, pace};
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
 
-/// The findings of a probe.
+/// The findings of a probe, or of an earlier campaign.
 pub struct Probed {
     /// The pace of each run of the plan, where one was found.
     pub paces: Vec<Option<Pace>>,
     /// The figures of each kind of run, a line each.
     pub lines: Vec<String>,
-    /// The time that the probe took.
-    pub took: Duration,
+    /// Where they come from: `probed for 9 s`.
+    pub basis: String,
 }
 
 /// Describes what a plan would do, at assumed rates.
@@ -40,14 +40,43 @@ pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
         ));
     }
     let rates = assumed_rates(args)?;
-    let basis = format!("assumed: {rates}; --assume-rates changes that, --probe measures");
-    Ok(describe_estimate(plan, &estimate_at(plan, &rates), &basis))
+    if let Some(named) = &args.estimate.assume_pace {
+        let (store, id) = joined::find_campaign(named, &args.making.results)?;
+        let earlier = memory_guard::load(&store, id)?;
+        return Ok(describe_probed(plan, &rates, &pace::of_campaign(plan, &earlier)?));
+    }
+    let mut estimate = estimate_at(plan, &rates);
+    let steps = count_steps(plan);
+    let mut basis = format!("assumed: {rates}");
+    if steps > 0 {
+        let setup_ms = rates.step_ms.saturating_mul(steps);
+        estimate.duration_ms = estimate.duration_ms.saturating_add(setup_ms);
+        let each = Nanos(rates.step_ms.saturating_mul(1_000_000));
+        basis = format!("{basis}, {each} for each of {steps} steps on hosts");
+    }
+    let _ = write!(basis, "; --assume-rates changes that, --probe measures");
+    Ok(describe_estimate(plan, &estimate, &basis))
+}
+
+/// Counts the steps by which hosts are set up and restored, from one run to the next.
+fn count_steps(plan: &Plan) -> u64 {
+    let mut applied: Vec<LabStep> = Vec::new();
+    let mut count = 0;
+    for runs in &group_by_hosts(plan) {
+        let Some(lab) = group_lab(plan, runs) else { continue };
+        let Ok(steps) = compose(lab) else { continue };
+        let (stay, stand) = reusable_steps(&applied, &steps);
+        for is_kept in stay.into_iter().chain(stand) {
+            count += u64::from(!is_kept);
+        }
+        applied = steps;
+    }
+    count + applied.len() as u64
 }
 
 /// Describes what a plan would do, by what a probe found.
 pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
-    let took = Nanos(probed.took.as_nanos() as u64);
-    let mut basis = format!("probed for {took}");
+    let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
     if assumed > 0 {
         basis = format!("{basis}; for {assumed} runs assumed: {rates}");
@@ -67,6 +96,15 @@ pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
 pub fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
     let Some(text) = &args.estimate.assume_rates else { return Ok(Rates::default()) };
     Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
+}
+
+/// Describes what a scaled plan leaves out of its matrix, if anything.
+pub fn describe_thinned(plan: &Plan) -> Option<String> {
+    if plan.thinned == 0 {
+        return None;
+    }
+    let (kept, all) = (plan.runs.len(), plan.runs.len() + plan.thinned);
+    Some(format!("--scale keeps {kept} of {all} runs; each pair of levels is in one of them"))
 }
 
 fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {

@@ -2,8 +2,10 @@
 //!
 //! [`run`] makes small trials of the plan's own runs, as the campaign would make them, and
 //! keeps none of their results. Runs that do the same share a probe. Hosts are not set up, so that
-//! a plan that needs that is refused.
+//! a plan that needs that is refused; for those, [`of_campaign`] takes the pace of an earlier
+//! campaign (`--assume-pace`).
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use controller::Walk;
 use model::units::Nanos;
-use model::{RunSpec, TrialState};
+use model::{Campaign, RunSpec, Trial, TrialState};
 use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
 
 use crate::args::RunArgs;
@@ -126,7 +128,92 @@ fn probe_all(walk: &mut Walk<'_>, stop: &AtomicBool) -> Result<Probed, Failure> 
         }
         paces.push(pace);
     }
-    Ok(Probed { paces, lines, took: begun.elapsed() })
+    let took = Nanos(begun.elapsed().as_nanos() as u64);
+    Ok(Probed { paces, lines, basis: format!("probed for {took}") })
+}
+
+/// Finds the pace of a plan's runs in an earlier campaign: that of the run most like each. A trial
+/// lasts until the next one begins, the set-up of hosts between them included.
+///
+/// # Errors
+/// When the campaign has no two trials, or none of a run like one of the plan.
+pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Failure> {
+    let took_ns = trial_times(earlier);
+    let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
+    for run in &earlier.runs {
+        let mut trials = Vec::new();
+        for trial in &run.trials {
+            if let Some(took_ns) = took_ns.get(&trial.position) {
+                trials.push(measured(&run.spec, trial, *took_ns));
+            }
+        }
+        if let Some(pace) = Pace::of(&mean(&trials)) {
+            found.push((&run.spec, pace));
+        }
+    }
+    let mut paces = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let mut pace = None;
+        let mut likeness_max = 0;
+        for (other, known) in &found {
+            let alike = likeness(run, other);
+            if run.impossible().is_none() && alike > likeness_max {
+                (pace, likeness_max) = (Some(*known), alike);
+            }
+        }
+        paces.push(pace);
+    }
+    if paces.iter().all(Option::is_none) {
+        return Err(Failure::Usage(format!(
+            "--assume-pace: campaign {} has no two trials on a target of this plan (hint: a \
+             campaign of the same plan, such as one with --scale 0.01 --trials 1)",
+            earlier.id
+        )));
+    }
+    let all_ns: u64 = took_ns.values().sum();
+    let basis = format!(
+        "by campaign {}, where {} trials took {}",
+        earlier.id,
+        took_ns.len(),
+        Nanos(all_ns)
+    );
+    Ok(Probed { paces, lines: Vec::new(), basis })
+}
+
+/// The time from the begin of each trial to that of the next one, in nanoseconds, by position; the
+/// last trial has none.
+fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
+    let mut begins: Vec<(u64, u32)> = Vec::new();
+    for run in &campaign.runs {
+        for trial in &run.trials {
+            begins.push((trial.started_unix_ms, trial.position));
+        }
+    }
+    begins.sort_unstable();
+    let mut times = BTreeMap::new();
+    for pair in begins.windows(2) {
+        let took_ms = pair[1].0 - pair[0].0;
+        times.insert(pair[0].1, took_ms.saturating_mul(1_000_000));
+    }
+    times
+}
+
+/// A trial of a campaign, or several as one: what they did and how long it took on average.
+fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
+    let Some(first) = trials.first() else { return Vec::new() };
+    let count = trials.len() as u64;
+    let mut sum = ProbeTrial { took_ns: 0, passes_ns: 0, timed: TimedRates::default(), ..*first };
+    for trial in trials {
+        sum.took_ns += trial.took_ns;
+        sum.passes_ns += trial.passes_ns;
+        sum.timed.ops_per_s += trial.timed.ops_per_s;
+        sum.timed.bytes_per_s += trial.timed.bytes_per_s;
+    }
+    sum.took_ns /= count;
+    sum.passes_ns /= count;
+    sum.timed.ops_per_s /= count;
+    sum.timed.bytes_per_s /= count;
+    vec![sum]
 }
 
 /// The trials of one probe.
@@ -156,23 +243,9 @@ fn probe_run(
             probe.outcome = trial_figures(&trial);
             break;
         }
-        let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
-        for pass in &trial.passes {
-            if run.time_max_ns(pass.pass).is_some() {
-                timed_ns += pass.window_ns;
-                timed_ops += pass.ops();
-                timed_bytes += pass.bytes();
-            } else {
-                passes_ns += pass.window_ns;
-            }
-        }
-        let took_ns = (took.as_nanos() as u64).saturating_sub(timed_ns);
-        let timed = TimedRates {
-            ops_per_s: per_second(timed_ops, timed_ns),
-            bytes_per_s: per_second(timed_bytes, timed_ns),
-        };
-        let done = work_of(&small);
-        probe.trials.push(ProbeTrial { work: done, took_ns, passes_ns, timed });
+        let found = measured(&small, &trial, took.as_nanos() as u64);
+        let ProbeTrial { work: done, took_ns, .. } = found;
+        probe.trials.push(found);
         let pace = Pace::of(&probe.trials).expect("there is a trial");
         let around = Nanos(pace.base_ns);
         probe.outcome = format!("{}, {around} around each trial", trial_figures(&trial));
@@ -187,6 +260,26 @@ fn probe_run(
         work = done.max(work).saturating_mul(growth);
     }
     Ok(probe)
+}
+
+/// Says what a trial of a run did, and how long that took without the passes that end by time.
+fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
+    let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
+    for pass in &trial.passes {
+        if run.time_max_ns(pass.pass).is_some() {
+            timed_ns += pass.window_ns;
+            timed_ops += pass.ops();
+            timed_bytes += pass.bytes();
+        } else {
+            passes_ns += pass.window_ns;
+        }
+    }
+    let timed = TimedRates {
+        ops_per_s: per_second(timed_ops, timed_ns),
+        bytes_per_s: per_second(timed_bytes, timed_ns),
+    };
+    let took_ns = all_ns.saturating_sub(timed_ns);
+    ProbeTrial { work: work_of(run), took_ns, passes_ns, timed }
 }
 
 /// Divides by a time, which may be 0.

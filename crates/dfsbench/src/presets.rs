@@ -413,8 +413,12 @@ mod tests {
             assert_eq!(small.without_effect, [], "{name}");
             let (whole_cost, small_cost) = (plan::estimate(&whole), plan::estimate(&small));
             assert!(small_cost.duration_ms < whole_cost.duration_ms, "{name}");
-            let rows = [whole.runs.len(), small.runs.len()];
-            assert_eq!(rows[0], rows[1], "{name}");
+            // Matrices of more than a hundred runs keep those that each pair of levels needs.
+            let all = whole.runs.len();
+            assert_eq!(small.runs.len() < all, all > 100, "{name}");
+            assert!(small.runs.len() >= all.min(100), "{name}");
+            let minutes = small_cost.duration_ms / 60_000;
+            assert!(minutes < 60, "{name}: {minutes}");
         }
         let bytes = |plan: &Plan| plan::estimate(plan).bytes_written;
         let share = bytes(&runs("seed-000")) / bytes(&scaled("seed-000", Some("1%")));

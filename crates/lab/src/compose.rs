@@ -152,6 +152,14 @@ fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
     if let Some(online) = tuning.cores {
         steps.push(step(server, Action::Cores(action::Cores { online })));
     }
+    if let Some(left_bytes) = tuning.server_ram_bytes {
+        steps.push(step(server, Action::Ram(action::Ram { left_bytes })));
+    }
+    if let Some(left_bytes) = tuning.client_ram_bytes {
+        for client in spec.clients() {
+            steps.push(step(client, Action::Ram(action::Ram { left_bytes })));
+        }
+    }
     for (name, value) in &tuning.server_sysctls {
         set_sysctl(steps, [server], name, value);
     }

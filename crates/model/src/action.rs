@@ -55,7 +55,7 @@ macro_rules! for_each_action {
     ($hand_to:ident) => {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
-            NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores NfsdStop Cut
+            NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram NfsdStop Cut
             Fill ClockStep
         }
     };
@@ -288,6 +288,13 @@ pub struct CpuFrequency {
 pub struct Cores {
     /// Processors that stay.
     pub online: u32,
+}
+
+/// Holds memory back until so much is left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ram {
+    /// Memory that is left, in bytes.
+    pub left_bytes: u64,
 }
 
 /// Stops the kernel's server.

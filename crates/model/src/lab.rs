@@ -423,6 +423,10 @@ pub struct Tuning {
     pub cpu_khz: Option<u32>,
     /// Processors of the server that stay in use.
     pub cores: Option<u32>,
+    /// Bytes of memory that the server has left.
+    pub server_ram_bytes: Option<u64>,
+    /// Bytes of memory that each client has left.
+    pub client_ram_bytes: Option<u64>,
     /// Any other sysctl of the server, as (name, value).
     pub server_sysctls: Vec<(String, String)>,
     /// Any other sysctl of the client, as (name, value).

@@ -18,4 +18,5 @@ pub(crate) mod resolve;
 pub(crate) mod server;
 pub(crate) mod surroundings;
 pub(crate) mod target;
+pub(crate) mod thin;
 pub(crate) mod write;

@@ -16,7 +16,7 @@ mod verdict;
 
 use std::collections::{BTreeSet, HashSet};
 
-use model::{Campaign, CaveatCode};
+use model::{Campaign, CaveatCode, Fact};
 use stats::{criteria, holm};
 
 use crate::Format;
@@ -250,6 +250,33 @@ pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
         names.insert(name);
     }
     names.into_iter().collect()
+}
+
+/// The values of a label (`label.dram`) of a campaign's hosts, each once; empty where no host has
+/// it. A campaign has one plan, so that its labels are those of all of its runs.
+pub fn label_values(campaign: &Campaign, name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for fact in list_labels(campaign) {
+        if fact.name == name && !values.contains(&fact.value) {
+            values.push(fact.value.clone());
+        }
+    }
+    values
+}
+
+/// Names the labels of a campaign's hosts, as `label.dram`.
+pub fn label_names(campaign: &Campaign) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for fact in list_labels(campaign) {
+        names.insert(fact.name.clone());
+    }
+    names.into_iter().collect()
+}
+
+fn list_labels(campaign: &Campaign) -> impl Iterator<Item = &Fact> {
+    let trials = campaign.runs.iter().flat_map(|run| &run.trials);
+    let of_trials = trials.flat_map(|trial| &trial.facts);
+    campaign.facts.iter().chain(of_trials).filter(|fact| fact.name.starts_with("label."))
 }
 
 /// The values that a setting has in a campaign, as tables show them, in order of appearance.

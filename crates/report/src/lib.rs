@@ -49,7 +49,7 @@ use crate::document::Form;
 pub use catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
 pub use compared::{
     Bound, Compared, CurvePair, Figure, LeftOut, Measure, Pair, Rules, Selection, is_same,
-    setting_names, setting_values,
+    label_names, label_values, setting_names, setting_values,
 };
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use joined::{Joined, Member, Property, Source, UnknownProperty};

@@ -112,9 +112,14 @@ pub struct EstimateArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
-    /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s
+    /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s,step=1s
     #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
     pub assume_rates: Option<String>,
+    /// With --dry-run: estimate by what the trials of an earlier campaign took, the set-up of hosts
+    /// included: last, a number, or a results file
+    #[arg(long, value_name = "CAMPAIGN", requires = "dry_run", conflicts_with = "probe",
+        help_heading = "Output")]
+    pub assume_pace: Option<String>,
     /// With --dry-run: measure for about ten seconds what the targets do, in a working directory
     /// that is removed, and estimate by that; not for hosts that would be set up first
     #[arg(long, requires = "dry_run", help_heading = "Output")]

@@ -182,6 +182,29 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
 }
 
 #[test]
+fn a_selection_by_label_is_checked_against_the_labels_of_the_hosts() {
+    let rig = Rig::new();
+    let plan = "name = \"t\"\ntrials = 1\n[labels]\ndram = \"ECC DDR2\"\n[factors]\n\
+                queue_depth = [1, 64]\n[[target]]\nname = \"n\"\nnull = true\n\
+                [[workload]]\nkind = \"mixed\"\nduration = \"100ms\"\n";
+    std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
+    let end = rig.run(&["run", "p.toml", "--quiet"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    let compared = |first: &str, second: &str| {
+        ["compare", "1", "1", "--where", first, "--where", second].map(str::to_owned)
+    };
+    let known = compared("label.dram=ECC DDR2,queue_depth=1", "queue_depth=64");
+    let end = rig.run(&known.each_ref().map(String::as_str));
+    assert_eq!(end.code, 0, "{end:?}");
+    let wrong = compared("label.dran=ECC DDR2,queue_depth=1", "queue_depth=64");
+    let texts = ["no host of campaign 1 has a label `label.dran`", "there are: label.dram"];
+    rig.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
+    let wrong = compared("label.dram=DDR4,queue_depth=1", "queue_depth=64");
+    let texts = ["no host of campaign 1 has label.dram DDR4", "there are: ECC DDR2"];
+    rig.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
+}
+
+#[test]
 fn bad_comparisons_are_refused() {
     let rig = Rig::new();
     campaign(&rig, "dfsbench.db", &[]);
@@ -196,6 +219,8 @@ fn bad_comparisons_are_refused() {
     rig.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
     rig.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);
     rig.refused(&["compare", "1", "1", "--where", "io_size"], 2, &["NAME=VALUE"]);
+    let label = ["compare", "1", "1", "--where", "label.dram=fast"];
+    rig.refused(&label, 2, &["no host of campaign 1 has a label `label.dram`", "[host.labels]"]);
     rig.refused(
         &["compare", "1", "1", "--where", "workers=77"],
         2,

@@ -68,3 +68,21 @@ fn a_probe_is_refused_where_hosts_would_be_set_up() {
     rig.refused(&curve, 2, &["only `dfsbench run` probes"]);
     rig.refused(&["run", "nothere/x", "--dry-run", "--probe"], 2, &["does not exist"]);
 }
+
+#[test]
+fn an_earlier_small_campaign_tells_what_a_large_one_takes() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("p.toml"), PLAN).unwrap();
+    let small = rig.run(&["run", "p.toml", "--scale", "0.25", "--trials", "3", "--quiet"]);
+    assert_eq!(small.code, 0, "{small:?}");
+    let whole = rig.run(&["run", "p.toml", "--dry-run", "--assume-pace", "last"]);
+    assert_eq!(whole.code, 0, "{whole:?}");
+    let found_s = estimated_s(&whole.stdout);
+    let within = PLANTED_S / 2.0..PLANTED_S * 2.0;
+    assert!(within.contains(&found_s), "{found_s} s, planted {PLANTED_S} s: {}", whole.stdout);
+    assert!(whole.stdout.contains("by campaign 1, where 2 trials took "), "{}", whole.stdout);
+    let other = ["run", "null", "--dry-run", "--assume-pace", "1"];
+    rig.refused(&other, 2, &["--assume-pace", "campaign 1 has no two trials", "hint"]);
+    let both = [&other[..], &["--probe"]].concat();
+    rig.refused(&both, 2, &["--assume-pace", "--probe"]);
+}

@@ -32,6 +32,7 @@ mod nfsd;
 mod nfsd_stop;
 mod own_server;
 mod raid;
+mod ram;
 mod read_ahead;
 mod rpcbind;
 mod shape;

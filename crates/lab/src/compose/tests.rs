@@ -51,6 +51,24 @@ fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
 }
 
 #[test]
+fn memory_is_held_back_on_the_host_that_it_is_set_for() {
+    let mut spec = spec();
+    let rams = |spec: &LabSpec| -> Vec<(String, u64)> {
+        let steps = compose(spec).unwrap().into_iter();
+        let rams = steps.filter_map(|step| match step.action {
+            Action::Ram(action::Ram { left_bytes }) => Some((step.host, left_bytes)),
+            _ => None,
+        });
+        rams.collect()
+    };
+    assert_eq!(rams(&spec), []);
+    spec.tuning.server_ram_bytes = Some(1 << 30);
+    assert_eq!(rams(&spec), [("server".to_owned(), 1 << 30)]);
+    spec.tuning.client_ram_bytes = Some(1 << 28);
+    assert_eq!(rams(&spec), [("server".to_owned(), 1 << 30), ("client".to_owned(), 1 << 28)]);
+}
+
+#[test]
 fn many_clients_are_tuned_and_mount_side_by_side() {
     let mut spec = spec();
     let third = Host { address: Some("10.0.0.3".into()), ..spec.client.clone() };

@@ -57,6 +57,14 @@ settings! {
     /// Processors of the server that stay online.
     Cores => count("cores", lab!(tuning.cores)).unit("processors")
         .range(1, 8_192, "kernels know no more processors").open("unchanged");
+    /// Memory that the server has left; huge pages hold the rest.
+    ServerRam => size("server_ram", lab!(tuning.server_ram_bytes))
+        .range(64 * MIB, 1 << 50, "below it kernels and programs have no room").open("unchanged");
+    /// Memory that each client has left; huge pages hold the rest. Not for data_path disk and
+    /// loopback.
+    ClientRam => size("client_ram", lab!(tuning.client_ram_bytes))
+        .range(64 * MIB, 1 << 50, "below it kernels and programs have no room").open("unchanged")
+        .when(leaves_server);
     /// Further sysctls of the server.
     ServerSysctl => words("server_sysctl", lab!(tuning.server_sysctls)).separator('+');
     /// Further sysctls of the client. Not for data_path disk and loopback.

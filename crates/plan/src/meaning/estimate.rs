@@ -25,6 +25,9 @@ pub(super) const NS_PER_MS: u64 = 1_000_000;
 /// Assumed time around each trial for connecting, dropping caches and cleaning up.
 pub const TRIAL_OVERHEAD_MS: u64 = 100;
 
+/// Assumed time of one step by which a host is set up or restored, in milliseconds.
+pub const STEP_MS: u64 = 100;
+
 /// Assumed time for file systems, exports and mounts that are made again, in milliseconds.
 pub const FRESH_MS: u64 = 2_000;
 
@@ -42,6 +45,8 @@ pub struct Rates {
     pub metadata_ops_per_s: u64,
     /// Time around the passes of a trial, in milliseconds.
     pub trial_ms: u64,
+    /// Time of one step by which a host is set up or restored, such as a mount, in milliseconds.
+    pub step_ms: u64,
 }
 
 impl Default for Rates {
@@ -51,13 +56,14 @@ impl Default for Rates {
             random_ops_per_s: RANDOM_OPS_PER_S,
             metadata_ops_per_s: METADATA_OPS_PER_S,
             trial_ms: TRIAL_OVERHEAD_MS,
+            step_ms: STEP_MS,
         }
     }
 }
 
 impl Rates {
-    /// Reads rates such as `bytes=500MiB,random=20000,metadata=8000,trial=2s`; what is left out is
-    /// as by default.
+    /// Reads rates such as `bytes=500MiB,random=20000,metadata=8000,trial=2s,step=1s`; what is left
+    /// out is as by default.
     ///
     /// # Errors
     /// When a word is not known, or a rate is 0 or no number; in a sentence.
@@ -67,12 +73,14 @@ impl Rates {
             let Some((name, value)) = part.split_once('=') else {
                 return Err(format!(
                     "must be name=rate, not `{part}` (hint: bytes=500MiB,random=20000,\
-                     metadata=8000,trial=2s)"
+                     metadata=8000,trial=2s,step=1s)"
                 ));
             };
             let read = match name.trim() {
-                "trial" => {
-                    rates.trial_ms = parse_time_ns(value).map_err(|e| e.to_string())? / NS_PER_MS;
+                name @ ("trial" | "step") => {
+                    let time_ms = parse_time_ns(value).map_err(|e| e.to_string())? / NS_PER_MS;
+                    let is_trial = name == "trial";
+                    *(if is_trial { &mut rates.trial_ms } else { &mut rates.step_ms }) = time_ms;
                     continue;
                 }
                 "bytes" => &mut rates.bytes_per_s,
@@ -80,7 +88,8 @@ impl Rates {
                 "metadata" => &mut rates.metadata_ops_per_s,
                 other => {
                     return Err(format!(
-                        "there is no rate `{other}` (hint: bytes, random, metadata or trial)"
+                        "there is no rate `{other}` (hint: bytes, random, metadata, trial or \
+                         step)"
                     ));
                 }
             };

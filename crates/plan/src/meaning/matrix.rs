@@ -15,6 +15,7 @@ use crate::meaning::lab;
 use crate::meaning::placement;
 use crate::meaning::server::ServerPlan;
 use crate::meaning::surroundings::Surroundings;
+use crate::meaning::thin::thin;
 use crate::written::error::{Fault, Located, Place, PlanError};
 use crate::written::hosts::UsedFrom;
 use crate::written::limits::RUNS_MAX;
@@ -27,6 +28,8 @@ pub(crate) struct Matrix {
     pub runs: Vec<RunSpec>,
     /// A warning for each setting that was written and that no run depends on.
     pub without_effect: Vec<PlanError>,
+    /// Runs that a scaled plan leaves out.
+    pub thinned: usize,
 }
 
 /// Multiplies the factors of a plan with this in-memory server.
@@ -36,11 +39,14 @@ pub(crate) fn multiply(
     server: &ServerPlan,
 ) -> Result<Matrix, PlanError> {
     let mut runs = Vec::new();
+    // The number of the first run of each workload.
+    let mut starts = Vec::new();
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
     let mut used = UsedSettings::default();
     for (number, workload) in raw.workloads.iter().enumerate() {
         check_names(raw, workload)?;
+        starts.push(runs.len());
         for (target, backend) in places(raw, workload) {
             let written = Written {
                 workload: &workload.settings,
@@ -83,7 +89,12 @@ pub(crate) fn multiply(
             return Err(unused.clone());
         }
     }
-    Ok(Matrix { runs, without_effect })
+    let all = runs.len();
+    if let Some(scale) = raw.scale {
+        runs = thin(runs, &starts, scale.runs_kept(all));
+    }
+    let thinned = all - runs.len();
+    Ok(Matrix { runs, without_effect, thinned })
 }
 
 /// The place where a setting was written, for the question whether it had any effect there.

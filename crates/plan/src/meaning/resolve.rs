@@ -40,6 +40,8 @@ pub struct Plan {
     /// A warning for each setting that was written and that no run depends on; those of flags are
     /// errors.
     pub without_effect: Vec<PlanError>,
+    /// Runs of the matrix that a scaled plan leaves out; each pair of levels is in those it has.
+    pub thinned: usize,
     /// Disturbances of hosts meanwhile, where the campaign is a soak.
     pub disturbances: Vec<Disturbance>,
     /// The sentences that the report judges.
@@ -68,7 +70,7 @@ impl Plan {
         let seed = value_or(raw.seed, around.seed);
         let server = ServerPlan::resolve(&raw.server, seed);
         let repeated = raw.repetition.resolve()?;
-        let Matrix { mut runs, without_effect } = matrix::multiply(raw, around, &server)?;
+        let Matrix { mut runs, without_effect, thinned } = matrix::multiply(raw, around, &server)?;
         for run in &mut runs {
             run.repetition = repeated.each;
         }
@@ -86,6 +88,7 @@ impl Plan {
             server,
             runs,
             without_effect,
+            thinned,
             disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
             conclusions: raw.conclusions.clone(),
             labels: raw.labels.clone(),

@@ -54,6 +54,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors,
         workloads: read_workloads(&root)?,
+        scale: None,
     })
 }
 

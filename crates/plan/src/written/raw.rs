@@ -42,6 +42,40 @@ pub struct RawPlan {
     pub disturbances: Vec<Located<Disturbance>>,
     /// The sentences that the report judges.
     pub conclusions: Vec<Conclusion>,
+    /// The factor of `--scale`, once its sizes, times and counts are scaled.
+    pub scale: Option<Scale>,
+}
+
+/// The factor by which a plan is scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// In millionths, so that all is computed in integers.
+    millionths: u64,
+}
+
+impl Scale {
+    /// One in millionths.
+    const ONE: u64 = 1_000_000;
+
+    /// A matrix with so many runs is kept whole.
+    const RUNS_WHOLE: usize = 100;
+
+    /// Makes it of a number of millionths.
+    pub(crate) fn of_millionths(millionths: u64) -> Self {
+        Self { millionths }
+    }
+
+    /// Scales a number.
+    pub(crate) fn of(self, number: u64) -> u64 {
+        (u128::from(number) * u128::from(self.millionths) / u128::from(Self::ONE)) as u64
+    }
+
+    /// Returns how many runs of a matrix are made, beside those that each pair of levels needs:
+    /// all of a small one or of a larger scale, the scaled share of a large one.
+    pub(crate) fn runs_kept(self, runs: usize) -> usize {
+        let share = self.of(runs as u64) as usize;
+        share.max(Self::RUNS_WHOLE).min(runs)
+    }
 }
 
 /// Settings of the in-memory server.
@@ -147,6 +181,7 @@ impl RawPlan {
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
             disturbances: Vec::new(),
             conclusions: Vec::new(),
+            scale: None,
         }
     }
 }
