@@ -40,6 +40,7 @@ checks! {
     interop_list_v2_over_tcp: 300 s, listed("version=2&proto=tcp");
     run_of_ours_v2_over_udp: 200 s, measured("version=2&proto=udp");
     run_of_ours_v2_over_tcp: 200 s, measured("version=2&proto=tcp");
+    run_of_ours_v3_over_udp: 200 s, measured("version=3&proto=udp");
 }
 
 fn kernel(version: &str) -> Result<()> {

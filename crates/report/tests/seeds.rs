@@ -229,6 +229,19 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
             ("UltraSPARC 1 levelled", "undecided"),
         ],
     );
+    // He asked what governs throughput: the first sentence says it.
+    let text = render(&campaign, Format::Markdown);
+    let first = text.find("How much each factor matters (share of the variance)").expect(&text);
+    assert!(first < text.find("Reached: ").expect(&text), "{text}");
+    let line = text[first..].lines().next().unwrap_or_default();
+    assert!(line.contains("stream write: proto 67 % (udp is 1.2"), "{line}");
+    assert!(line.contains("nfsvers 0.0 %") && line.contains("within the noise"), "{line}");
+    // A plan without that question has no ranking.
+    let start = campaign.plan_toml.find("[[conclusion]]").expect("it has sentences");
+    campaign.plan_toml.truncate(start);
+    let plain = render(&campaign, Format::Markdown);
+    assert!(!plain.contains("How much each factor matters"), "{plain}");
+    assert!(plain.contains(" matters most, in "), "{plain}");
 }
 
 /// Settings by name and value, then a read and a write.

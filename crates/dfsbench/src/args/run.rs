@@ -117,8 +117,13 @@ pub struct EstimateArgs {
     pub assume_rates: Option<String>,
     /// With --dry-run: estimate by what the trials of an earlier campaign took, the set-up of hosts
     /// included: last, a number, or a results file
-    #[arg(long, value_name = "CAMPAIGN", requires = "dry_run", conflicts_with = "probe",
-        help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "CAMPAIGN",
+        requires = "dry_run",
+        conflicts_with = "probe",
+        help_heading = "Output"
+    )]
     pub assume_pace: Option<String>,
     /// With --dry-run: measure for about ten seconds what the targets do, in a working directory
     /// that is removed, and estimate by that; not for hosts that would be set up first

@@ -98,11 +98,7 @@ impl LabAction for Ram {
     }
 
     /// Restores the number of huge pages; refuses where the host has less memory.
-    fn undo(
-        &self,
-        memory: &Option<Memory>,
-        _allowed: &[PathBuf],
-    ) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, memory: &Option<Memory>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let Some(memory) = memory else { return Ok(Vec::new()) };
         let (has, wanted) = (memory.left_bytes(), self.left_bytes);
         if has < wanted {

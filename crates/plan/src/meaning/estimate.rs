@@ -7,6 +7,7 @@
 
 use model::units::{Nanos, Size, parse_size, parse_time_ns};
 use model::{Fresh, Invalidation, Pass, RunSpec, Target, Workload};
+use workload::opmix::OpMixSet;
 use workload::pass_size;
 
 use crate::meaning::resolve::Plan;
@@ -289,7 +290,13 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
         _ => 0,
     };
-    let duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
+    let mut duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
+    if run.workload == Workload::OpMix {
+        // However small the set is, names that come and go are there beforehand.
+        let set = OpMixSet::of(run);
+        let names = u64::from(set.files()) + u64::from(set.directories()) + u64::from(set.links());
+        duration_ms = duration_ms.saturating_add(per_second_ms(names, rates.metadata_ops_per_s));
+    }
     RunEstimate { bytes_written, duration_ms, ..RunEstimate::NOTHING }
 }
 
@@ -341,4 +348,32 @@ fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, u64) {
 
 fn per_second_ms(amount: u64, rate: u64) -> u64 {
     (u128::from(amount) * 1_000 / u128::from(rate)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::testing::RunBuilder;
+    use std::path::Path;
+
+    #[test]
+    fn names_of_a_mix_take_time_beside_its_bytes() {
+        let mut run = RunBuilder::new(Workload::OpMix).on_directory(Path::new("/srv")).build();
+        (run.op_mix.set_bytes_per_rate, run.load.rate_per_s) = (4_096, 100);
+        let rates = Rates { metadata_ops_per_s: 100, ..Rates::default() };
+        let cost = estimate_files(&run, Pass::OpMix, &rates);
+        let names = u64::from(OpMixSet::of(&run).files());
+        assert_eq!(cost.bytes_written, 409_600);
+        assert!(names > 100 && cost.duration_ms >= names * 10, "{names} {}", cost.duration_ms);
+        let stream = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        assert_eq!(estimate_files(&stream, Pass::Write, &rates).duration_ms, 0);
+    }
+
+    #[test]
+    fn times_of_a_trial_and_of_a_step_are_rates_too() {
+        let rates = Rates::parse("trial=2s,step=300ms").unwrap();
+        assert_eq!((rates.trial_ms, rates.step_ms), (2_000, 300));
+        assert_eq!(rates.bytes_per_s, BYTES_PER_S);
+        assert!(Rates::parse("steps=1s").unwrap_err().contains("trial or step"));
+    }
 }

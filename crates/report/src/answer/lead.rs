@@ -3,13 +3,15 @@
 //! [`lead`] is the way in. What makes the difference is the setting whose levels lie farthest
 //! apart, all else alike, where one varies; else what was found among the targets: what compares
 //! like with like before what doesn't, and the largest first. Its qualifications stand with it.
+//! Where a sentence of the plan asks for a ranking of all factors, that is the first sentence.
 
-use model::CaveatCode;
+use model::{CaveatCode, Expectation};
 use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
 use super::group::{Figure, Group};
 use super::{caveats, qualifiers};
+use crate::declared;
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::sheet::Sheet;
 use crate::show::{counted, percent};
@@ -20,20 +22,78 @@ const PASSES_MAX: usize = 3;
 /// A setting that explains less of the variance than this makes no difference worth a sentence.
 const SHARE_MIN: f64 = 0.1;
 
+/// So many factors are ranked at most.
+const RANKED_MAX: usize = 8;
+
 /// The settings that are reported with the targets, where like is compared with like.
 const OF_TARGETS: [&str; 2] = ["target", "backend"];
 
-/// The sentences, at most three.
+/// The sentences, at most three; with a ranking it stands for what makes the difference.
 pub fn lead(
     sheet: &Sheet<'_>,
     effects: &FactorEffects,
     groups: &[Group<'_>],
     findings: &[Option<Finding>],
 ) -> Vec<String> {
-    let mut sentences = vec![highest_figures(groups)];
-    sentences.extend(largest_difference(sheet, effects, groups, findings));
+    let mut sentences = Vec::new();
+    let ranking = if asks_for_ranking(sheet) { rank_factors(effects) } else { None };
+    let is_ranked = ranking.is_some();
+    sentences.extend(ranking);
+    sentences.push(highest_figures(groups));
+    if !is_ranked {
+        sentences.extend(largest_difference(sheet, effects, groups, findings));
+    }
     sentences.extend(caveats::remark(sheet));
     sentences
+}
+
+/// Says whether a sentence of the plan is the question which factors matter.
+fn asks_for_ranking(sheet: &Sheet<'_>) -> bool {
+    let conclusions = match sheet.joined {
+        Some(joined) => joined.conclusions().to_vec(),
+        None => declared::of_campaign(sheet.campaign),
+    };
+    conclusions.iter().any(|one| one.expect == Expectation::Ranking)
+}
+
+/// Ranks the factors of the first kinds of pass by the variance that they explain, each with its
+/// largest effect; `None` where no pass tells.
+fn rank_factors(effects: &FactorEffects) -> Option<String> {
+    let mut ranked = Vec::new();
+    for pass in &effects.passes {
+        let Ok(found) = &pass.found else { continue };
+        let mut named = Vec::new();
+        // They are in the order of their shares.
+        for effect in found.factors.iter().take(RANKED_MAX) {
+            named.push(rank_one(&pass.factors[effect.factor], effect));
+        }
+        if !named.is_empty() && ranked.len() < PASSES_MAX {
+            ranked.push(format!("{}: {}", pass.name, named.join(", ")));
+        }
+    }
+    if ranked.is_empty() {
+        return None;
+    }
+    Some(format!("How much each factor matters (share of the variance), in {}.", ranked.join("; ")))
+}
+
+/// Names a factor with its share and the level that lies farthest from another one.
+fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
+    let mut farthest: Option<(usize, f64)> = None;
+    for (number, level) in effect.levels.iter().enumerate() {
+        let size = level.ratio.ln().abs();
+        if level.against != number && farthest.is_none_or(|(_, known)| size > known) {
+            farthest = Some((number, size));
+        }
+    }
+    let share = percent(effect.share);
+    let Some((number, _)) = farthest else { return format!("{} {share}", factor.name) };
+    let level = &effect.levels[number];
+    let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
+    let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
+    let ratio = Ratios::of_effect(level).as_times();
+    let noise = if level.is_apart() { "" } else { ", within the noise" };
+    format!("{} {share} ({high} is {ratio} {low}{noise})", factor.name)
 }
 
 /// The highest figure of the first kinds of pass.
