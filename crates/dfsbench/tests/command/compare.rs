@@ -184,7 +184,7 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
 #[test]
 fn a_selection_by_label_is_checked_against_the_labels_of_the_hosts() {
     let rig = Rig::new();
-    let plan = "name = \"t\"\ntrials = 1\n[labels]\ndram = \"ECC DDR2\"\n[factors]\n\
+    let plan = "name = \"t\"\ntrials = 1\n[host.labels]\ndram = \"ECC DDR2\"\n[factors]\n\
                 queue_depth = [1, 64]\n[[target]]\nname = \"n\"\nnull = true\n\
                 [[workload]]\nkind = \"mixed\"\nduration = \"100ms\"\n";
     std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
