@@ -9,25 +9,16 @@ use std::fmt::Write as _;
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size};
 use model::{Fresh, Host, Invalidation, LabSpec, LabStep, RunSpec};
-use plan::{Estimate, Pace, Plan, Rates, estimate_at, estimate_by};
+use plan::{Estimate, Plan, Rates, estimate_at, estimate_by};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::aligned;
-use crate::{joined, memory_guard, pace};
+use crate::paces::{self, Probed};
+use crate::{joined, memory_guard};
 
 /// So many hosts at work are named.
 const NAMED_MAX: usize = 10;
-
-/// The findings of a probe, or of an earlier campaign.
-pub struct Probed {
-    /// The pace of each run of the plan, where one was found.
-    pub paces: Vec<Option<Pace>>,
-    /// The figures of each kind of run, a line each.
-    pub lines: Vec<String>,
-    /// Where they come from: `probed for 9 s`.
-    pub basis: String,
-}
 
 /// Describes what a plan would do, at assumed rates.
 ///
@@ -43,7 +34,7 @@ pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if let Some(named) = &args.estimate.assume_pace {
         let (store, id) = joined::find_campaign(named, &args.making.results)?;
         let earlier = memory_guard::load(&store, id)?;
-        return Ok(describe_probed(plan, &rates, &pace::of_campaign(plan, &earlier)?));
+        return Ok(describe_probed(plan, &rates, &paces::of_campaign(plan, &earlier)?));
     }
     let mut estimate = estimate_at(plan, &rates);
     let steps = count_steps(plan);

@@ -35,6 +35,7 @@ mod memory_guard;
 mod output;
 mod output_file;
 mod pace;
+mod paces;
 mod plan_source;
 mod presets;
 mod probe;

@@ -229,7 +229,7 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
             ("UltraSPARC 1 levelled", "undecided"),
         ],
     );
-    // He asked what governs throughput: the first sentence says it.
+    // The author's question is which factors matter: the first sentence says it.
     let text = render(&campaign, Format::Markdown);
     let first = text.find("How much each factor matters (share of the variance)").expect(&text);
     assert!(first < text.find("Reached: ").expect(&text), "{text}");

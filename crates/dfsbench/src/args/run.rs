@@ -112,7 +112,8 @@ pub struct EstimateArgs {
     /// Print the matrix with estimates of time and bytes, and stop
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
-    /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s,step=1s
+    /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s; step
+    /// is one step by which a host is set up
     #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
     pub assume_rates: Option<String>,
     /// With --dry-run: estimate by what the trials of an earlier campaign took, the set-up of hosts

@@ -51,7 +51,7 @@ impl Memory {
         })
     }
 
-    /// What huge pages don't hold, in bytes.
+    /// Returns the memory that huge pages don't hold, in bytes.
     fn left_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.pages * self.page_bytes)
     }
