@@ -17,7 +17,7 @@ pub struct Probed {
     pub paces: Vec<Option<Pace>>,
     /// The figures of each kind of run, a line each.
     pub lines: Vec<String>,
-    /// Where they come from: `probed for 9 s`.
+    /// Source of them, such as `probed for 9 s`.
     pub basis: String,
 }
 
