@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use model::Histogram;
 use nfs_proto::nfs4::OpCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::connections::Connection;
 use crate::format::{End, Header, Section};
@@ -105,7 +105,7 @@ pub struct ClientDescription {
 }
 
 /// Quantiles of a distribution, each within the error of a [`Histogram`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Number of values.
     pub count: u64,

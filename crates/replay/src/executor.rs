@@ -1,0 +1,592 @@
+//! Executes a batch of steps on open connections, one for each client.
+//!
+//! One thread drives all connections by epoll. While a batch runs nothing is allocated, locked or
+//! logged: handles, opens and cursors stand in tables that were made before. What is done for the
+//! sake of the protocol alone, such as the CLOSE of what a CREATE of v4 has opened, goes before the
+//! next step of the client.
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use engine::Clock;
+use nfs_client::proto::client::{
+    Cursor, Data, Event as Reply, File, Operation, Outcome as Done, PayloadRange, SeekWhat, Stateid,
+};
+use nfs_client::proto::nfs3::{CreateHow, MknodWhat, Sattr, SetTime, Verifier};
+use nfs_client::proto::nfs4::XattrOption;
+use nfs_client::proto::{CallError, Status};
+use nfs_client::{Connection, ConnectionError, Scratch};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::action::{Action, Creation};
+use crate::lanes::{Lanes, Start};
+use crate::outcome::Wire;
+use crate::plan::{Batch, Step};
+use crate::recorder::{Ended, Pace, Recorder, Times};
+use crate::tree::NONE;
+
+/// How often timers are checked and the user's request to stop is noticed.
+const TICK_NS: u64 = 100_000_000;
+/// Sockets that one wait reports at most.
+const EVENTS_MAX: usize = 256;
+/// The first tag of a LOOKUP of what a preparation found in place of what it wanted to make.
+const LOOKUP_TAG: u32 = 1 << 30;
+/// The tag of a CLOSE for the sake of the protocol.
+const CLOSE_TAG: u32 = u32::MAX - 1;
+/// The target of links.
+const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
+/// Payloads begin at different bytes of the pool, up to this one, so that files differ.
+pub const POOL_SPARE_BYTES: usize = 64 << 10;
+
+/// An open or a listing of a client.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slot {
+    open: Option<File>,
+    cursor: Cursor,
+}
+
+/// What is known of the files of a target.
+#[derive(Debug)]
+pub struct Files {
+    /// Handle of each object.
+    pub objects: Vec<Option<File>>,
+    /// Opens and listings.
+    pub slots: Vec<Slot>,
+    /// The size that each object should have before the first step, in bytes.
+    pub wanted_bytes: Vec<u64>,
+    /// Objects that were found with that size.
+    pub is_ready: Vec<bool>,
+}
+
+impl Files {
+    /// Makes the tables.
+    pub fn new(objects: usize, slots: usize) -> Self {
+        Self {
+            objects: vec![None; objects],
+            slots: vec![Slot::default(); slots],
+            wanted_bytes: vec![0; objects],
+            is_ready: vec![false; objects],
+        }
+    }
+}
+
+/// What a batch is executed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To build the tree: what is there is used.
+    Prepare,
+    /// To replay.
+    Replay,
+}
+
+/// Something that a client does for the sake of the protocol.
+#[derive(Debug, Clone, Copy)]
+enum Extra {
+    Close(File),
+    /// Look for what this step has found in its way.
+    Find(u32),
+}
+
+/// Why an execution was given up.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// A connection failed for good.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The kernel can't watch the sockets.
+    #[error("epoll: {0}")]
+    Watch(#[from] Errno),
+}
+
+struct Link {
+    connection: Connection,
+    watched: RawFd,
+    interest: EventFlags,
+}
+
+/// Executes batches.
+pub struct Executor<'a> {
+    links: Vec<Link>,
+    epoll: OwnedFd,
+    ready: Vec<u32>,
+    scratch: Scratch,
+    clock: &'a dyn Clock,
+    stop: &'a AtomicBool,
+    timeout_ns: u64,
+    pool: Arc<Vec<u8>>,
+    ticked_ns: u64,
+    is_coarse: bool,
+}
+
+/// What a batch works on.
+pub struct Work<'a> {
+    pub batch: &'a Batch,
+    pub names: &'a [String],
+    pub purpose: Purpose,
+    pub files: &'a mut Files,
+    pub recorder: &'a mut Recorder,
+}
+
+/// The state of a batch while it is executed, apart from its connections.
+struct Progress<'a> {
+    work: Work<'a>,
+    lanes: Lanes<'a>,
+    pace: Pace,
+    begin_ns: u64,
+    extras: Vec<VecDeque<Extra>>,
+    /// Extra calls that wait or are in flight.
+    extras_left: usize,
+    /// Clients with extras that were not driven since.
+    with_extras: Vec<u32>,
+    is_stateful: bool,
+}
+
+impl<'a> Executor<'a> {
+    /// Makes one of open connections.
+    ///
+    /// # Errors
+    /// When the kernel refuses to watch the sockets.
+    pub fn new(
+        connections: Vec<Connection>,
+        clock: &'a dyn Clock,
+        stop: &'a AtomicBool,
+        timeout_ns: u64,
+        pool: Arc<Vec<u8>>,
+    ) -> Result<Self, ExecuteError> {
+        let mut links = Vec::with_capacity(connections.len());
+        for connection in connections {
+            links.push(Link { connection, watched: -1, interest: EventFlags::empty() });
+        }
+        let mut executor = Self {
+            links,
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            ready: Vec::with_capacity(EVENTS_MAX),
+            scratch: Scratch::new(),
+            clock,
+            stop,
+            timeout_ns,
+            pool,
+            ticked_ns: 0,
+            is_coarse: false,
+        };
+        for number in 0..executor.links.len() {
+            executor.register_events(number)?;
+        }
+        Ok(executor)
+    }
+
+    /// Executes a batch; returns early where the user wants to stop.
+    ///
+    /// # Errors
+    /// [`ExecuteError`]: the server does not answer any more.
+    pub fn run(&mut self, work: Work<'_>, pace: Pace) -> Result<(), ExecuteError> {
+        let begin_ns = self.clock.now_ns();
+        let mut extras = Vec::with_capacity(self.links.len());
+        let mut slots = 0;
+        for link in &self.links {
+            let free = link.connection.free_slots();
+            extras.push(VecDeque::with_capacity(free));
+            slots += free;
+        }
+        let is_stateful =
+            self.links.first().is_some_and(|link| link.connection.version().is_stateful());
+        work.recorder.begin_ns = begin_ns;
+        let mut progress = Progress {
+            lanes: Lanes::new(work.batch, pace, begin_ns),
+            work,
+            pace,
+            begin_ns,
+            extras,
+            extras_left: 0,
+            with_extras: Vec::with_capacity(slots),
+            is_stateful,
+        };
+        while progress.lanes.left() > 0 || progress.extras_left > 0 {
+            if self.stop.load(Relaxed) {
+                break;
+            }
+            self.start_ready(&mut progress)?;
+            let now_ns = self.clock.now_ns();
+            let tick_ns = self.ticked_ns + TICK_NS;
+            let until_ns = progress.lanes.next_instant_ns().unwrap_or(u64::MAX).min(tick_ns);
+            self.wait_ready(until_ns.saturating_sub(now_ns))?;
+            for at in 0..self.ready.len() {
+                self.receive(self.ready[at] as usize, &mut progress)?;
+            }
+            self.check_timers(&mut progress)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the connections have counted.
+    pub fn wire(&self) -> Wire {
+        let mut wire = Wire { clients: self.links.len() as u64, ..Wire::default() };
+        for link in &self.links {
+            let counters = link.connection.counters();
+            wire.calls_sent += counters.calls_sent;
+            wire.retransmissions += counters.retransmissions + counters.replays;
+            wire.reconnects += counters.reconnects;
+        }
+        wire
+    }
+
+    /// Starts all steps that may start now.
+    fn start_ready(&mut self, progress: &mut Progress<'_>) -> Result<(), ExecuteError> {
+        loop {
+            let client = match progress.with_extras.pop() {
+                Some(client) => client,
+                None => match progress.lanes.pop_ready(self.clock.now_ns()) {
+                    Some(client) => client,
+                    None => return Ok(()),
+                },
+            };
+            self.drive(client, progress)?;
+        }
+    }
+
+    fn drive(&mut self, client: u32, progress: &mut Progress<'_>) -> Result<(), ExecuteError> {
+        let clock = self.clock;
+        let link = &mut self.links[client as usize];
+        let connection = &mut link.connection;
+        while connection.free_slots() > 0
+            && let Some(extra) = progress.extras[client as usize].pop_front()
+        {
+            progress.start_extra(extra, connection, clock.now_ns());
+        }
+        loop {
+            let now_ns = clock.now_ns();
+            let has_place = connection.free_slots() > 0;
+            let Some(start) = progress.lanes.next_step(client, now_ns, has_place) else { break };
+            progress.start_step(&start, connection, &self.pool, now_ns);
+        }
+        connection.flush(&|| clock.now_ns())?;
+        self.register_events(client as usize)?;
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        number: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), ExecuteError> {
+        let Self { links, scratch, clock, .. } = self;
+        let connection = &mut links[number].connection;
+        let client = number as u32;
+        connection.receive(scratch, &|| clock.now_ns(), &mut |reply| {
+            progress.end_call(client, reply);
+        })?;
+        // The socket may have taken only a part of what was sent before.
+        connection.flush(&|| clock.now_ns())?;
+        self.register_events(number)?;
+        Ok(())
+    }
+
+    fn check_timers(&mut self, progress: &mut Progress<'_>) -> Result<(), ExecuteError> {
+        let now_ns = self.clock.now_ns();
+        if now_ns < self.ticked_ns + TICK_NS {
+            return Ok(());
+        }
+        self.ticked_ns = now_ns;
+        for number in 0..self.links.len() {
+            let clock = self.clock;
+            let connection = &mut self.links[number].connection;
+            if connection.next_timeout_ns().is_some_and(|timer_ns| timer_ns <= now_ns) {
+                connection.handle_timeout(&|| clock.now_ns())?;
+                self.receive(number, progress)?;
+            }
+            self.links[number].connection.check_timeout(now_ns, self.timeout_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a socket is ready, for so long at most.
+    fn wait_ready(&mut self, wait_ns: u64) -> Result<(), ExecuteError> {
+        // Kernels before 5.11 wait for whole milliseconds only.
+        let wait_ns = if self.is_coarse { wait_ns / 1_000_000 * 1_000_000 } else { wait_ns };
+        let wait_ns = wait_ns.min(TICK_NS);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: wait_ns.cast_signed() };
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
+        self.ready.clear();
+        match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) => {
+                for event in events.iter() {
+                    self.ready.push({ event.data }.u64() as u32);
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::NOSYS) if !self.is_coarse => self.is_coarse = true,
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+
+    /// Registers the events that a connection waits for, where they have changed.
+    fn register_events(&mut self, number: usize) -> Result<(), Errno> {
+        let Link { connection, watched, interest } = &mut self.links[number];
+        let mut wanted = EventFlags::IN;
+        wanted.set(EventFlags::OUT, connection.wants_write());
+        let (fd, data) = (connection.as_fd().as_raw_fd(), EventData::new_u64(number as u64));
+        if connection.is_down() || (fd == *watched && wanted == *interest) {
+            return Ok(());
+        }
+        // A connection that was made again may have the number of its old descriptor, which the
+        // kernel dropped from the set when it was closed.
+        let is_known = fd == *watched
+            && epoll::modify(&self.epoll, &*connection, data, wanted) != Err(Errno::NOENT);
+        if !is_known {
+            epoll::add(&self.epoll, &*connection, data, wanted)?;
+        }
+        (*watched, *interest) = (fd, wanted);
+        Ok(())
+    }
+}
+
+impl Progress<'_> {
+    fn start_step(
+        &mut self,
+        start: &Start,
+        connection: &mut Connection,
+        pool: &[u8],
+        now_ns: u64,
+    ) {
+        let step = &self.work.batch.steps[start.step as usize];
+        let Files { objects, slots, is_ready, .. } = &*self.work.files;
+        // The tree has this file already, as it should be.
+        let is_done = self.work.purpose == Purpose::Prepare
+            && matches!(
+                step.action,
+                Action::SetSize(_) | Action::Write { .. } | Action::Commit { .. }
+            )
+            && is_ready[step.file as usize];
+        let operation = operation_of(step, start.step, objects, slots, self.work.names, pool);
+        let started = match operation {
+            Some(operation) if !is_done => connection.start(now_ns, start.step, &operation).is_ok(),
+            _ => false,
+        };
+        if started {
+            self.work.recorder.start(start, now_ns);
+            self.work.recorder.issue(step);
+        } else {
+            if !is_done {
+                self.work.recorder.skip(step);
+            }
+            self.lanes.end_step(start.step, now_ns);
+        }
+    }
+
+    fn start_extra(&mut self, extra: Extra, connection: &mut Connection, now_ns: u64) {
+        let started = match extra {
+            Extra::Close(file) => {
+                connection.start(now_ns, CLOSE_TAG, &Operation::Close { file: &file }).is_ok()
+            }
+            Extra::Find(number) => {
+                let step = &self.work.batch.steps[number as usize];
+                let name = self.work.names[step.name as usize].as_bytes();
+                match &self.work.files.objects[step.file as usize] {
+                    Some(dir) => {
+                        let lookup = Operation::Lookup { dir, name };
+                        connection.start(now_ns, LOOKUP_TAG + number, &lookup).is_ok()
+                    }
+                    None => false,
+                }
+            }
+        };
+        if !started {
+            self.extras_left -= 1;
+            if let Extra::Find(number) = extra {
+                self.lanes.end_step(number, now_ns);
+            }
+        }
+    }
+
+    fn end_call(&mut self, client: u32, reply: &Reply<'_>) {
+        if reply.tag == CLOSE_TAG {
+            self.extras_left -= 1;
+            return self.lanes.free_place(client, reply.done_ns);
+        }
+        let is_found = reply.tag & LOOKUP_TAG != 0;
+        let number = reply.tag & !LOOKUP_TAG;
+        let step = &self.work.batch.steps[number as usize];
+        let ended = ended_of(&reply.result);
+        if is_found {
+            self.extras_left -= 1;
+        } else if self.work.purpose == Purpose::Prepare
+            && step.action.makes_object()
+            && ended == Ended::Status(Status::Exist.number())
+        {
+            self.extras_left += 1;
+            self.extras[client as usize].push_back(Extra::Find(number));
+            return self.with_extras.push(client);
+        }
+        self.note_result(client, step, reply);
+        let mut bytes = 0;
+        if let Ok(Done::Read { count, .. } | Done::Written { count, .. }) = reply.result {
+            bytes = count;
+        }
+        let scheduled_ns = match self.pace {
+            Pace::Open { .. } => self.pace.instant_ns(self.begin_ns, step.scheduled_ns),
+            Pace::Closed => reply.started_ns,
+        };
+        let times =
+            Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
+        self.work.recorder.end(step, &times, ended, bytes);
+        self.lanes.end_step(number, reply.done_ns);
+    }
+
+    /// Keeps what later steps need: handles, opens, the place where a listing goes on.
+    fn note_result(&mut self, client: u32, step: &Step, reply: &Reply<'_>) {
+        let files = &mut *self.work.files;
+        match reply.result {
+            Ok(Done::Object { attributes }) => {
+                let Some(file) = reply.file else { return };
+                let handle = File { stateid: Stateid::default(), owner: 0, ..*file };
+                if let Some(object) = files.objects.get_mut(step.result as usize)
+                    && (object.is_none() || step.action.makes_object())
+                {
+                    *object = Some(handle);
+                    if self.work.purpose == Purpose::Prepare {
+                        let wanted = files.wanted_bytes[step.result as usize];
+                        files.is_ready[step.result as usize] =
+                            attributes.is_some_and(|found| found.size == wanted);
+                    }
+                }
+                if step.slot != NONE {
+                    files.slots[step.slot as usize].open = Some(*file);
+                } else if self.is_stateful && matches!(step.action, Action::Create { .. }) {
+                    // A trace of v3 has no CLOSE, and a server would keep the open for ever.
+                    self.extras_left += 1;
+                    self.extras[client as usize].push_back(Extra::Close(*file));
+                    self.with_extras.push(client);
+                }
+            }
+            Ok(Done::Listing) if step.slot != NONE => {
+                let Ok(page) = reply.listing() else { return };
+                let cursor = &mut files.slots[step.slot as usize].cursor;
+                for entry in &page {
+                    cursor.cookie = entry.cookie;
+                }
+                cursor.verifier = page.verifier;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ended_of(result: &Result<Done, CallError>) -> Ended {
+    match result {
+        Ok(_) => Ended::Status(0),
+        Err(error) => match error.status() {
+            Some(status) => Ended::Status(status.number()),
+            None => Ended::Failed,
+        },
+    }
+}
+
+/// Returns the operation of a step; `None` where it needs a handle that is not known.
+fn operation_of<'o>(
+    step: &Step,
+    number: u32,
+    objects: &'o [Option<File>],
+    slots: &'o [Slot],
+    names: &'o [String],
+    pool: &'o [u8],
+) -> Option<Operation<'o>> {
+    if step.action == Action::Null {
+        return Some(Operation::Null);
+    }
+    let handle = |object: u32| objects.get(object as usize)?.as_ref();
+    let name_of = |name: u32| Some(names.get(name as usize)?.as_bytes());
+    let file = handle(step.file)?;
+    let name = name_of(step.name);
+    let slot = slots.get(step.slot as usize);
+    // Data moves under the open of this client, where there is one.
+    let open = slot.and_then(|slot| slot.open.as_ref()).unwrap_or(file);
+    let page = |is_first: bool| {
+        if is_first { Cursor::default() } else { slot.map_or_else(Cursor::default, |s| s.cursor) }
+    };
+    Some(match step.action {
+        Action::Null => Operation::Null,
+        Action::Getattr => Operation::Getattr { file },
+        Action::SetSize(size) => {
+            let attributes = Sattr { size: Some(size), ..Sattr::default() };
+            Operation::Setattr { file: open, attributes }
+        }
+        Action::SetTime => {
+            let attributes = Sattr { mtime: SetTime::Server, ..Sattr::default() };
+            Operation::Setattr { file, attributes }
+        }
+        Action::Lookup => Operation::Lookup { dir: file, name: name? },
+        Action::Access(access) => Operation::Access { file, access },
+        Action::Readlink => Operation::Readlink { file },
+        Action::Read { offset, count } => Operation::Read { file: open, offset, count },
+        Action::Write { offset, count, stable } => {
+            let start = number as usize * 512 % POOL_SPARE_BYTES;
+            let data = Data::Pool(PayloadRange { start, len: count });
+            Operation::Write { file: open, offset, stable, data }
+        }
+        Action::Create { how, size } => {
+            let attributes = Sattr { size, ..Sattr::with_mode(0o644) };
+            let how = match how {
+                Creation::Unchecked => CreateHow::Unchecked(attributes),
+                Creation::Guarded => CreateHow::Guarded(attributes),
+                Creation::Exclusive => {
+                    CreateHow::Exclusive(Verifier((u64::from(number) + 1).to_be_bytes()))
+                }
+            };
+            Operation::Create { dir: file, name: name?, how }
+        }
+        Action::Mkdir => {
+            Operation::Mkdir { dir: file, name: name?, attributes: Sattr::with_mode(0o755) }
+        }
+        Action::Symlink { target_bytes } => {
+            let target = &LINK_TARGET[..(target_bytes as usize).min(LINK_TARGET.len())];
+            let attributes = Sattr::with_mode(0o777);
+            Operation::Symlink { dir: file, name: name?, attributes, target }
+        }
+        Action::Mknod => {
+            let what = MknodWhat::Fifo(Sattr::with_mode(0o644));
+            Operation::Mknod { dir: file, name: name?, what }
+        }
+        Action::Remove => Operation::Remove { dir: file, name: name? },
+        Action::Rmdir => Operation::Rmdir { dir: file, name: name? },
+        Action::Rename => Operation::Rename {
+            from_dir: file,
+            from: name?,
+            to_dir: handle(step.other)?,
+            to: name_of(step.other_name)?,
+        },
+        Action::Link => Operation::Link { file, dir: handle(step.other)?, name: name? },
+        Action::Readdir { bytes, is_first } => {
+            Operation::Readdir { dir: file, cursor: page(is_first), bytes }
+        }
+        Action::ReaddirPlus { bytes, is_first } => {
+            Operation::ReaddirPlus { dir: file, cursor: page(is_first), bytes }
+        }
+        Action::Fsstat => Operation::Fsstat { root: file },
+        Action::Fsinfo => Operation::Fsinfo { root: file },
+        Action::Pathconf => Operation::Pathconf { file },
+        Action::Commit { offset, count } => Operation::Commit { file, offset, count },
+        Action::Open(access) => Operation::Open { dir: file, name: name?, access },
+        Action::Close => Operation::Close { file: slot?.open.as_ref()? },
+        Action::Allocate { offset, len } => Operation::Allocate { file: open, offset, len },
+        Action::Deallocate { offset, len } => Operation::Deallocate { file: open, offset, len },
+        Action::Seek { offset } => Operation::Seek { file: open, offset, what: SeekWhat::Data },
+        Action::ReadPlus { offset, count } => Operation::ReadPlus { file: open, offset, count },
+        Action::Copy { from_offset, to_offset, len } => {
+            let from = handle(step.other)?;
+            Operation::Copy { from, from_offset, to: open, to_offset, len }
+        }
+        Action::Getxattr => Operation::Getxattr { file, name: name? },
+        Action::Setxattr { value_bytes } => {
+            let value = &pool[..(value_bytes as usize).min(pool.len())];
+            Operation::Setxattr { file, option: XattrOption::Either, name: name?, value }
+        }
+        Action::Listxattrs { bytes } => Operation::Listxattrs { file, cookie: 0, bytes },
+        Action::Removexattr => Operation::Removexattr { file, name: name? },
+    })
+}

@@ -1,0 +1,288 @@
+//! Which step starts when: the schedule of a replay, without sockets and in any time.
+//!
+//! [`Lanes`] has a lane for each client, whose steps start in their order: the first that may not
+//! start yet holds those behind it. A lane waits for an instant, for steps of other lanes, or for
+//! calls of its own. [`Lanes::next_step`] returns a step with the instant at which nothing but this
+//! program kept it from starting, so that our own lateness and the server's stand apart. All tables
+//! are made before the start.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::plan::Batch;
+use crate::recorder::Pace;
+
+/// A step that starts now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// Number of the step.
+    pub step: u32,
+    /// When it was scheduled, in nanoseconds of the clock.
+    pub scheduled_ns: u64,
+    /// When the last reply that it had to wait for was there; not before `scheduled_ns`.
+    pub ready_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It stands in `ready`.
+    Ready,
+    /// It stands in `timed`.
+    Timed,
+    /// Its first step waits for others.
+    Ordered,
+    /// Its first step waits for a call of the same client.
+    Full,
+    /// It has no step any more.
+    Done,
+}
+
+#[derive(Debug)]
+struct Lane {
+    next: usize,
+    in_flight: u32,
+    state: State,
+    /// When the last obstacle went away.
+    clear_ns: u64,
+}
+
+/// The schedule of a batch.
+#[derive(Debug)]
+pub struct Lanes<'a> {
+    batch: &'a Batch,
+    pace: Pace,
+    begin_ns: u64,
+    /// How many nodes each node still waits for.
+    waits: Vec<u32>,
+    lanes: Vec<Lane>,
+    /// Lanes that wait for an instant.
+    timed: BinaryHeap<Reverse<Timer>>,
+    /// Lanes whose first step may be able to start.
+    ready: Vec<u32>,
+    /// Nodes that have just ended.
+    ended: Vec<u32>,
+    left: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Timer {
+    instant_ns: u64,
+    client: u32,
+}
+
+impl<'a> Lanes<'a> {
+    /// Makes the schedule of a batch that begins at an instant.
+    pub fn new(batch: &'a Batch, pace: Pace, begin_ns: u64) -> Self {
+        let count = batch.clients.len();
+        let mut lanes = Self {
+            batch,
+            pace,
+            begin_ns,
+            waits: batch.graph.waits.clone(),
+            lanes: Vec::with_capacity(count),
+            timed: BinaryHeap::with_capacity(count),
+            ready: Vec::with_capacity(count),
+            ended: Vec::with_capacity(batch.graph.joins() + 1),
+            left: batch.steps.len(),
+        };
+        // Taken from the end, so that the first client comes first.
+        for client in (0..count as u32).rev() {
+            lanes.ready.push(client);
+        }
+        for _ in 0..count {
+            let state = State::Ready;
+            lanes.lanes.push(Lane { next: 0, in_flight: 0, state, clear_ns: begin_ns });
+        }
+        lanes
+    }
+
+    /// Returns a client whose next step may start, by an instant.
+    pub fn pop_ready(&mut self, now_ns: u64) -> Option<u32> {
+        if let Some(Reverse(timer)) = self.timed.peek()
+            && timer.instant_ns <= now_ns
+        {
+            let client = timer.client;
+            self.timed.pop();
+            return Some(client);
+        }
+        self.ready.pop()
+    }
+
+    /// Returns when the next step is scheduled that waits for nothing else.
+    pub fn next_instant_ns(&self) -> Option<u64> {
+        self.timed.peek().map(|Reverse(timer)| timer.instant_ns)
+    }
+
+    /// Returns the next step of a client, if it starts now; it counts as in flight then.
+    /// `has_place` tells whether its connection takes another call.
+    pub fn next_step(&mut self, client: u32, now_ns: u64, has_place: bool) -> Option<Start> {
+        let lane = &mut self.lanes[client as usize];
+        let Some(number) = self.batch.clients[client as usize].get(lane.next).copied() else {
+            lane.state = State::Done;
+            return None;
+        };
+        let step = &self.batch.steps[number as usize];
+        let scheduled_ns = self.pace.instant_ns(self.begin_ns, step.scheduled_ns);
+        if now_ns < scheduled_ns {
+            lane.state = State::Timed;
+            self.timed.push(Reverse(Timer { instant_ns: scheduled_ns, client }));
+            return None;
+        }
+        if self.waits[number as usize] > 0 {
+            lane.state = State::Ordered;
+            return None;
+        }
+        if !has_place || (self.pace == Pace::Closed && lane.in_flight >= step.depth) {
+            lane.state = State::Full;
+            return None;
+        }
+        lane.next += 1;
+        lane.in_flight += 1;
+        lane.state = State::Ready;
+        let scheduled_ns = if self.pace == Pace::Closed { lane.clear_ns } else { scheduled_ns };
+        Some(Start { step: number, scheduled_ns, ready_ns: scheduled_ns.max(lane.clear_ns) })
+    }
+
+    /// Notes that a step has ended, by a reply at this instant or without one.
+    pub fn end_step(&mut self, step: u32, now_ns: u64) {
+        self.left -= 1;
+        let client = self.batch.steps[step as usize].client;
+        let lane = &mut self.lanes[client as usize];
+        lane.in_flight -= 1;
+        self.free_place(client, now_ns);
+        self.ended.push(step);
+        while let Some(node) = self.ended.pop() {
+            for successor in self.batch.graph.successors(node) {
+                let waits = &mut self.waits[*successor as usize];
+                *waits -= 1;
+                if *waits > 0 {
+                    continue;
+                }
+                if *successor >= self.batch.graph.steps {
+                    self.ended.push(*successor);
+                    continue;
+                }
+                // The lane is told only if this step is its first: others are looked at in turn.
+                let client = self.batch.steps[*successor as usize].client;
+                let lane = &self.lanes[client as usize];
+                let first = self.batch.clients[client as usize].get(lane.next);
+                if lane.state == State::Ordered && first == Some(successor) {
+                    self.clear(client, now_ns);
+                }
+            }
+        }
+    }
+
+    /// Notes that a connection takes another call since this instant.
+    pub fn free_place(&mut self, client: u32, now_ns: u64) {
+        if self.lanes[client as usize].state == State::Full {
+            self.clear(client, now_ns);
+        }
+    }
+
+    /// Returns how many steps have not ended.
+    pub const fn left(&self) -> usize {
+        self.left
+    }
+
+    fn clear(&mut self, client: u32, now_ns: u64) {
+        let lane = &mut self.lanes[client as usize];
+        lane.state = State::Ready;
+        lane.clear_ns = lane.clear_ns.max(now_ns);
+        self.ready.push(client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Action;
+    use crate::order::{Class, Order, Span, Thing};
+    use crate::plan::Step;
+
+    /// Steps of two clients, each with its instant and the file that it makes or reads.
+    fn batch() -> Batch {
+        let mut order = Order::default();
+        let mut steps = Vec::new();
+        for (client, scheduled_ns, file, class, depth) in [
+            (0, 0, 0, Class::Exclusive, 1),
+            (0, 100, 1, Class::Read, 1),
+            (1, 200, 0, Class::Read, 1),
+            (1, 300, 2, Class::Read, 2),
+        ] {
+            let span = Span { start_ns: scheduled_ns, end_ns: scheduled_ns + 50 };
+            order.access(steps.len() as u32, span, Thing::File(file), class);
+            steps.push(Step { client, depth, scheduled_ns, ..Step::of(Action::Getattr) });
+        }
+        Batch::new(steps, order, 2)
+    }
+
+    /// Starts all that can start by an instant.
+    fn start_all(lanes: &mut Lanes<'_>, now_ns: u64) -> Vec<Start> {
+        let mut started = Vec::new();
+        while let Some(client) = lanes.pop_ready(now_ns) {
+            while let Some(start) = lanes.next_step(client, now_ns, true) {
+                started.push(start);
+            }
+        }
+        started
+    }
+
+    fn start(step: u32, scheduled_ns: u64, ready_ns: u64) -> Start {
+        Start { step, scheduled_ns, ready_ns }
+    }
+
+    #[test]
+    fn steps_start_at_their_instants_whatever_the_server_does() {
+        let batch = batch();
+        let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
+        assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
+        // The second step of the client needs nothing of the first.
+        assert_eq!(lanes.next_instant_ns(), Some(1100));
+        assert_eq!(start_all(&mut lanes, 1100), [start(1, 1100, 1100)]);
+        // This one waits for the reply to the first, and holds the one behind it.
+        assert_eq!(start_all(&mut lanes, 1400), []);
+        lanes.end_step(1, 1450);
+        assert_eq!(start_all(&mut lanes, 1460), []);
+        lanes.end_step(0, 1500);
+        assert_eq!(start_all(&mut lanes, 1510), [start(2, 1200, 1500), start(3, 1300, 1500)]);
+        lanes.end_step(2, 1600);
+        lanes.end_step(3, 1600);
+        assert_eq!(lanes.left(), 0);
+    }
+
+    #[test]
+    fn a_speed_divides_all_instants() {
+        let batch = batch();
+        let mut lanes = Lanes::new(&batch, Pace::Open { speed: 2.0 }, 1000);
+        start_all(&mut lanes, 1000);
+        assert_eq!(lanes.next_instant_ns(), Some(1050));
+        let mut slow = Lanes::new(&batch, Pace::Open { speed: 0.5 }, 1000);
+        start_all(&mut slow, 1000);
+        assert_eq!(slow.next_instant_ns(), Some(1200));
+    }
+
+    #[test]
+    fn a_closed_replay_has_as_many_calls_in_flight_as_the_trace() {
+        let batch = batch();
+        let mut lanes = Lanes::new(&batch, Pace::Closed, 1000);
+        assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
+        lanes.end_step(0, 1030);
+        // The first of the second client was kept by its dependency, that of the first by its depth;
+        // the last may join one call in flight.
+        let started = start_all(&mut lanes, 1040);
+        assert_eq!(started, [start(2, 1030, 1030), start(3, 1030, 1030), start(1, 1030, 1030)]);
+    }
+
+    #[test]
+    fn a_full_connection_holds_its_client() {
+        let batch = batch();
+        let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 0);
+        let client = lanes.pop_ready(400).unwrap();
+        assert!(lanes.next_step(client, 400, true).is_some());
+        assert_eq!(lanes.next_step(client, 400, false), None);
+        lanes.end_step(0, 450);
+        assert_eq!(lanes.pop_ready(460), Some(client));
+        assert_eq!(lanes.pop_ready(460), Some(1));
+    }
+}

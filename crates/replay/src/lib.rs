@@ -1,0 +1,29 @@
+//! Replay of a trace on an NFS server.
+//!
+//! [`ReplayPlan`] is made of a trace before the start: the tree that the trace takes for granted,
+//! and a [`Step`] for each operation with its client, its instant and what it waits for.
+//! [`Replayer`] builds the tree and executes the steps, each client of the trace over a connection
+//! of its own, and [`Outcome`] is what it found.
+//!
+//! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of a
+//! client start in the order of the trace; each step is accounted for once. While steps are issued
+//! nothing is allocated, locked or logged. Must not print, and reads only the clock that it is
+//! given.
+
+mod action;
+mod executor;
+mod lanes;
+mod order;
+mod outcome;
+mod plan;
+mod prepare;
+mod recorder;
+mod replayer;
+mod tree;
+
+pub use action::{Action, Counterpart};
+pub use outcome::{Behind, KindOutcome, Outcome, Problem, TimeSlice};
+pub use plan::{PlanError, PlanSettings, ReplayPlan, Step, Window};
+pub use prepare::Fill;
+pub use recorder::Pace;
+pub use replayer::{ReplayError, ReplaySettings, Replayer};

@@ -1,0 +1,238 @@
+//! What each step waits for.
+//!
+//! Two steps are ordered where one had its reply before the other started, and both need the same
+//! thing in ways that don't go together: a file, a name, the entries of a directory, an open. Steps
+//! that were in flight together in the trace may be so again.
+//!
+//! [`Order`] takes the accesses in the order of starts. Accesses of one thing form epochs: those of
+//! one class, which go together. When the class changes, the next epoch waits for all of the one
+//! before that have ended by then; this is one node more (a join), so that a thousand readers before
+//! a thousand writers are two thousand edges and no million. [`Graph`] is the result.
+
+use std::collections::HashMap;
+
+/// A thing that steps need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Thing {
+    /// A file or directory.
+    File(u32),
+    /// A name in a directory.
+    Name(u32, u32),
+    /// The entries of a directory, as a whole.
+    Entries(u32),
+    /// The state of an open, or the place where a listing goes on.
+    Slot(u32),
+}
+
+/// How a thing is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// It must be there; any number go together.
+    Read,
+    /// Its content is changed; any number go together, but not with `Read`.
+    Change,
+    /// It is made, removed or cut: nothing goes together with that.
+    Exclusive,
+}
+
+/// When a step of the trace was in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// When it started, in nanoseconds.
+    pub start_ns: u64,
+    /// When its reply was there, in nanoseconds.
+    pub end_ns: u64,
+}
+
+/// Numbers of joins begin here, until it is known how many steps there are.
+const JOINS_FROM: u32 = 1 << 31;
+
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    node: u32,
+    end_ns: u64,
+}
+
+#[derive(Debug)]
+struct Epochs {
+    class: Class,
+    /// The node that accesses of this epoch wait for.
+    join: Option<u32>,
+    /// Accesses of this epoch.
+    current: Vec<Access>,
+    /// Accesses of earlier epochs that had not ended when this one began.
+    earlier: Vec<Access>,
+}
+
+/// Collects accesses.
+#[derive(Debug, Default)]
+pub struct Order {
+    things: HashMap<Thing, Epochs>,
+    edges: Vec<Edge>,
+    joins: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    from: u32,
+    to: u32,
+}
+
+impl Order {
+    /// Adds an access of a step; steps come in the order of their starts.
+    pub fn access(&mut self, step: u32, span: Span, thing: Thing, class: Class) {
+        let epochs = self.things.entry(thing).or_insert_with(|| Epochs {
+            class,
+            join: None,
+            current: Vec::new(),
+            earlier: Vec::new(),
+        });
+        // A step may need a thing in two roles; it must not wait for itself.
+        if epochs.current.last().is_some_and(|access| access.node == step) {
+            return;
+        }
+        let mut ended = Vec::new();
+        if class == Class::Exclusive || class != epochs.class {
+            epochs.earlier.append(&mut epochs.current);
+            epochs.class = class;
+        }
+        epochs.earlier.retain(|access| {
+            let is_over = access.end_ns <= span.start_ns;
+            if is_over {
+                ended.push(access.node);
+            }
+            !is_over
+        });
+        if !ended.is_empty() {
+            ended.extend(epochs.join);
+            epochs.join = Some(if let [only] = ended[..] {
+                only
+            } else {
+                let join = JOINS_FROM + self.joins;
+                self.joins += 1;
+                for from in ended {
+                    self.edges.push(Edge { from, to: join });
+                }
+                join
+            });
+        }
+        if let Some(join) = epochs.join {
+            self.edges.push(Edge { from: join, to: step });
+        }
+        epochs.current.push(Access { node: step, end_ns: span.end_ns });
+    }
+
+    /// Ends it, with so many steps.
+    pub fn finish(self, steps: u32) -> Graph {
+        let place = |node: u32| {
+            (if node >= JOINS_FROM { node - JOINS_FROM + steps } else { node }) as usize
+        };
+        let nodes = steps as usize + self.joins as usize;
+        let (mut waits, mut begins) = (vec![0_u32; nodes], vec![0_u32; nodes + 1]);
+        for edge in &self.edges {
+            waits[place(edge.to)] += 1;
+            begins[place(edge.from) + 1] += 1;
+        }
+        for node in 0..nodes {
+            begins[node + 1] += begins[node];
+        }
+        let mut filled = begins.clone();
+        let mut successors = vec![0_u32; self.edges.len()];
+        for edge in &self.edges {
+            let from = &mut filled[place(edge.from)];
+            successors[*from as usize] = place(edge.to) as u32;
+            *from += 1;
+        }
+        Graph { steps, waits, begins, successors }
+    }
+}
+
+/// Which nodes wait for which: steps from 0 on, then joins.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// Nodes below are steps.
+    pub steps: u32,
+    /// How many nodes each waits for.
+    pub waits: Vec<u32>,
+    begins: Vec<u32>,
+    successors: Vec<u32>,
+}
+
+impl Graph {
+    /// Returns the nodes that wait for one.
+    pub fn successors(&self, node: u32) -> &[u32] {
+        let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
+        &self.successors[begin as usize..end as usize]
+    }
+
+    /// Returns how many joins there are.
+    pub fn joins(&self) -> usize {
+        self.waits.len() - self.steps as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Thing = Thing::File(0);
+
+    /// Accesses of one file, each with its start and end; returns what each step waits for, joins
+    /// resolved.
+    fn waits(accesses: &[(Class, u64, u64)]) -> Vec<Vec<u32>> {
+        let mut order = Order::default();
+        for (step, (class, start_ns, end_ns)) in accesses.iter().enumerate() {
+            let span = Span { start_ns: *start_ns, end_ns: *end_ns };
+            order.access(step as u32, span, FILE, *class);
+        }
+        let graph = order.finish(accesses.len() as u32);
+        let mut found = vec![Vec::new(); accesses.len()];
+        for step in 0..accesses.len() as u32 {
+            let mut nodes = graph.successors(step).to_vec();
+            while let Some(node) = nodes.pop() {
+                if node >= graph.steps {
+                    nodes.extend(graph.successors(node));
+                } else if !found[node as usize].contains(&step) {
+                    found[node as usize].push(step);
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn readers_go_together_and_a_writer_waits_for_those_that_had_ended() {
+        use Class::{Change, Exclusive, Read};
+        let none: Vec<u32> = Vec::new();
+        let found = waits(&[
+            (Exclusive, 0, 10),
+            (Read, 10, 20),
+            (Read, 11, 40),
+            // The first reader has ended, the second is in flight.
+            (Change, 30, 60),
+            (Change, 50, 70),
+            (Read, 80, 90),
+        ]);
+        assert_eq!(found, [none, vec![0], vec![0], vec![0, 1], vec![0, 1, 2], vec![0, 1, 2, 3, 4]]);
+    }
+
+    #[test]
+    fn steps_in_flight_together_do_not_wait() {
+        use Class::Exclusive;
+        let found = waits(&[(Exclusive, 0, 100), (Exclusive, 50, 60), (Exclusive, 70, 80)]);
+        assert_eq!(found, [vec![], vec![], vec![1_u32]]);
+    }
+
+    #[test]
+    fn many_readers_before_many_writers_take_an_edge_each() {
+        let mut order = Order::default();
+        for step in 0..2000_u32 {
+            let class = if step < 1000 { Class::Read } else { Class::Change };
+            let span = Span { start_ns: u64::from(step), end_ns: u64::from(step) };
+            order.access(step, span, FILE, class);
+        }
+        let graph = order.finish(2000);
+        assert_eq!((graph.joins(), graph.successors.len()), (1, 2000));
+        assert_eq!(graph.waits[2000], 1000);
+    }
+}

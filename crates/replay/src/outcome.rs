@@ -1,0 +1,282 @@
+//! What a replay found, as it is printed and stored.
+
+use model::Histogram;
+use nfs_client::proto::Status;
+use nfs_client::proto::client::{OperationKind, ProtocolVersion};
+use serde::{Deserialize, Serialize};
+use trace::Quantiles;
+
+use crate::recorder::{Ended, Pace, Recorder, Slice};
+use crate::tree::NONE;
+
+/// A slice is behind where the mean response time exceeds ten times that of the origin by more.
+const BEHIND_NS: u64 = 100_000_000;
+/// The factor of the origin's mean response time.
+const BEHIND_TIMES: u64 = 10;
+
+/// A replay at one speed. Times are in nanoseconds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Times as fast as the trace; none where it was closed.
+    pub speed: Option<f64>,
+    /// Clients that were emulated.
+    pub clients: u64,
+    /// Operations of the plan.
+    pub ops: u64,
+    /// Operations that were issued.
+    pub issued: u64,
+    /// Operations that ended, by a reply or a failure of the connection.
+    pub accounted: u64,
+    /// Operations that could not be issued: without the handle of a file that could not be found
+    /// or made, or beyond what the version of the target can express.
+    pub skipped: u64,
+    /// Operations that were not started before the replay was stopped.
+    pub not_started: u64,
+    /// Calls that the RPC layer of the client sent, those for its own sake included.
+    pub calls_sent: u64,
+    /// Calls of the client for its own sake: closing what it created, confirming opens, renewing
+    /// leases.
+    pub own_calls: u64,
+    /// Calls that were sent again.
+    pub retransmissions: u64,
+    /// Connections that were made again.
+    pub reconnects: u64,
+    /// Time in which it should have been done, by the trace and the speed.
+    pub planned_ns: u64,
+    /// Time from the first scheduled start to the last reply.
+    pub took_ns: u64,
+    /// Where the server fell behind for good.
+    pub behind: Option<Behind>,
+    /// How late operations started by the fault of this program.
+    pub own_lateness: Quantiles,
+    /// How late operations started because they waited for replies.
+    pub start_wait: Quantiles,
+    /// Kinds of operations, the most frequent first.
+    pub kinds: Vec<KindOutcome>,
+    /// Failures that were not in the trace.
+    pub problems: Vec<Problem>,
+    /// Response times over time, by the scheduled starts.
+    pub timeline: Vec<TimeSlice>,
+}
+
+/// When a server fell behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Behind {
+    /// From this time of the replay on.
+    pub from_ns: u64,
+}
+
+/// Operations of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindOutcome {
+    /// Name of the operation.
+    pub kind: String,
+    /// Operations of this kind.
+    pub ops: u64,
+    /// Those that had a reply.
+    pub ended: u64,
+    /// Those that could not be issued.
+    pub skipped: u64,
+    /// Failures that the trace has, too.
+    pub expected_errors: u64,
+    /// Failures that the trace does not have.
+    pub unexpected_errors: u64,
+    /// Failures of the trace that succeeded.
+    pub missing_errors: u64,
+    /// Bytes that were read or written.
+    pub bytes: u64,
+    /// Times from the scheduled start to the reply.
+    pub response: Quantiles,
+    /// Times from the actual start to the reply.
+    pub service: Quantiles,
+    /// Response times of the same operations in the trace.
+    pub origin: Quantiles,
+}
+
+/// Failures that were not expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Name of the operation.
+    pub kind: String,
+    /// How it ended at the origin.
+    pub origin: String,
+    /// How it ended in the replay.
+    pub ended: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A part of the time of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeSlice {
+    /// Where it begins.
+    pub from_ns: u64,
+    /// Operations that were scheduled in it and started.
+    pub started: u64,
+    /// Mean of their response times.
+    pub response_ns: u64,
+    /// Mean of their response times at the origin.
+    pub origin_ns: u64,
+    /// Longest wait of a start for replies.
+    pub start_wait_max_ns: u64,
+}
+
+/// Counts that connections have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wire {
+    pub calls_sent: u64,
+    pub retransmissions: u64,
+    pub reconnects: u64,
+    pub clients: u64,
+}
+
+/// What was planned.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    pub pace: Pace,
+    pub ops: u64,
+    pub duration_ns: u64,
+    pub version: ProtocolVersion,
+}
+
+impl Outcome {
+    /// Makes the outcome of a record.
+    pub fn new(recorder: &Recorder, planned: &Planned, wire: Wire) -> Self {
+        let mut kinds = Vec::new();
+        let mut skipped = 0;
+        for (kind, record) in OperationKind::ALL.iter().zip(&recorder.kinds) {
+            if record.steps == 0 {
+                continue;
+            }
+            skipped += record.skipped;
+            kinds.push(KindOutcome {
+                kind: kind.name().to_owned(),
+                ops: record.steps,
+                ended: record.ended,
+                skipped: record.skipped,
+                expected_errors: record.expected_errors,
+                unexpected_errors: record.unexpected_errors,
+                missing_errors: record.missing_errors,
+                bytes: record.bytes,
+                response: Quantiles::of(&record.response),
+                service: Quantiles::of(&record.service),
+                origin: Quantiles::of(&record.origin),
+            });
+        }
+        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.ops));
+        let mut problems = Vec::new();
+        for problem in &recorder.problems {
+            problems.push(Problem {
+                kind: problem.kind.name().to_owned(),
+                origin: status_name(problem.origin, planned.version),
+                ended: match problem.ended {
+                    Ended::Status(status) => status_name(status, planned.version),
+                    Ended::Failed => "no reply".to_owned(),
+                },
+                count: problem.count,
+            });
+        }
+        problems.sort_by_key(|problem| std::cmp::Reverse(problem.count));
+        let speed = match planned.pace {
+            Pace::Open { speed } => Some(speed),
+            Pace::Closed => None,
+        };
+        let timeline = timeline_of(&recorder.slices, recorder.slice_ns);
+        Self {
+            speed,
+            clients: wire.clients,
+            ops: planned.ops,
+            issued: recorder.issued,
+            accounted: recorder.accounted,
+            skipped,
+            not_started: planned.ops - recorder.issued - skipped,
+            calls_sent: wire.calls_sent,
+            own_calls: wire.calls_sent.saturating_sub(recorder.accounted),
+            retransmissions: wire.retransmissions,
+            reconnects: wire.reconnects,
+            planned_ns: planned.duration_ns,
+            took_ns: recorder.end_ns.saturating_sub(recorder.begin_ns),
+            behind: if speed.is_some() { behind_from(&timeline) } else { None },
+            own_lateness: quantiles_of(&recorder.own_lateness),
+            start_wait: quantiles_of(&recorder.start_wait),
+            kinds,
+            problems,
+            timeline,
+        }
+    }
+
+    /// Tells whether every operation was issued and ended as in the trace.
+    pub fn is_faithful(&self) -> bool {
+        let all_ended = self.accounted == self.ops && self.not_started == 0;
+        all_ended && self.kinds.iter().all(|kind| kind.unexpected_errors == 0)
+    }
+}
+
+fn quantiles_of(histogram: &Histogram) -> Quantiles {
+    Quantiles::of(histogram)
+}
+
+fn status_name(status: u32, version: ProtocolVersion) -> String {
+    match status {
+        NONE => "unknown".to_owned(),
+        0 => "success".to_owned(),
+        number => Status::from_number(number).name_in(version).to_owned(),
+    }
+}
+
+fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
+    let mut timeline = Vec::new();
+    for (number, slice) in slices.iter().enumerate() {
+        if slice.scheduled > 0 {
+            timeline.push(TimeSlice {
+                from_ns: number as u64 * slice_ns,
+                started: slice.scheduled,
+                response_ns: slice.response_ns.checked_div(slice.ended).unwrap_or(0),
+                origin_ns: slice.origin_ns.checked_div(slice.origin_count).unwrap_or(0),
+                start_wait_max_ns: slice.start_wait_max_ns,
+            });
+        }
+    }
+    timeline
+}
+
+/// Returns where the response times grew for good: the first slice of those up to the end that are
+/// all behind.
+fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
+    let mut from = None;
+    for slice in timeline.iter().rev() {
+        if slice.response_ns <= BEHIND_NS + BEHIND_TIMES * slice.origin_ns {
+            break;
+        }
+        from = Some(Behind { from_ns: slice.from_ns });
+    }
+    from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(responses_ms: &[u64]) -> Vec<TimeSlice> {
+        let mut timeline = Vec::new();
+        for (number, response_ms) in responses_ms.iter().enumerate() {
+            timeline.push(TimeSlice {
+                from_ns: number as u64,
+                started: 1,
+                response_ns: response_ms * 1_000_000,
+                origin_ns: 1_000_000,
+                start_wait_max_ns: 0,
+            });
+        }
+        timeline
+    }
+
+    #[test]
+    fn a_server_is_behind_from_where_it_does_not_recover() {
+        assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(Behind { from_ns: 2 }));
+        // A stall that is over is none, nor is a slow server that does not get slower.
+        assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
+        assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
+        assert_eq!(behind_from(&[]), None);
+    }
+}

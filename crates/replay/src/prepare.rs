@@ -1,0 +1,114 @@
+//! The steps that build the tree which a trace takes for granted.
+//!
+//! They are steps as those of the trace are, so that many are in flight and parents precede what
+//! stands in them. What is there already, of the right size, is used as it is.
+
+use nfs_client::proto::nfs3::StableHow;
+
+use crate::action::{Action, Creation, DIRECTORY, SYMLINK};
+use crate::order::{Class, Order, Span, Thing};
+use crate::plan::{Batch, InitialObject, ReplayPlan, Step};
+use crate::tree::Place;
+
+/// Connections that build the tree.
+pub const CONNECTIONS: u32 = 4;
+/// Calls in flight on each of them.
+pub const DEPTH: u32 = 16;
+
+/// The content of the files of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fill {
+    /// They have their size and no data.
+    #[default]
+    Sparse,
+    /// They are written.
+    Data,
+}
+
+/// Makes the steps; the top of the tree is the object behind the last one of the plan. Adds names
+/// for what stands at the top.
+pub fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch {
+    let top = plan.objects;
+    let mut maker = Maker { order: Order::default(), steps: Vec::new(), client: 0 };
+    for initial in plan.initial.clone() {
+        let place = if let Some(place) = initial.place {
+            place
+        } else {
+            let sort = if initial.file_type == DIRECTORY { 'd' } else { 'f' };
+            plan.names.push(format!("{sort}{}", initial.object));
+            Place { dir: top, name: plan.names.len() as u32 - 1 }
+        };
+        maker.client = (maker.client + 1) % CONNECTIONS;
+        maker.make(&initial, place, fill, wsize);
+    }
+    let mut is_made = vec![false; plan.objects as usize];
+    for initial in &plan.initial {
+        is_made[initial.object as usize] = true;
+    }
+    for link in &plan.links {
+        if is_made[link.object as usize] && is_made[link.place.dir as usize] {
+            maker.push(
+                Step {
+                    file: link.object,
+                    other: link.place.dir,
+                    name: link.place.name,
+                    ..Step::of(Action::Link)
+                },
+                &[
+                    (Thing::File(link.object), Class::Read),
+                    (Thing::File(link.place.dir), Class::Read),
+                ],
+            );
+        }
+    }
+    Batch::new(maker.steps, maker.order, CONNECTIONS as usize)
+}
+
+struct Maker {
+    order: Order,
+    steps: Vec<Step>,
+    client: u32,
+}
+
+impl Maker {
+    fn make(&mut self, initial: &InitialObject, place: Place, fill: Fill, wsize: u32) {
+        let InitialObject { object, size, .. } = *initial;
+        let action = match initial.file_type {
+            DIRECTORY => Action::Mkdir,
+            SYMLINK => Action::Symlink { target_bytes: size.clamp(1, 1024) as u32 },
+            _ => Action::Create { how: Creation::Unchecked, size: None },
+        };
+        let of_object = Thing::File(object);
+        self.push(
+            Step { file: place.dir, name: place.name, result: object, ..Step::of(action) },
+            &[(Thing::File(place.dir), Class::Read), (of_object, Class::Exclusive)],
+        );
+        if !matches!(action, Action::Create { .. }) || size == 0 {
+            return;
+        }
+        if fill == Fill::Sparse {
+            let step = Step { file: object, ..Step::of(Action::SetSize(size)) };
+            return self.push(step, &[(of_object, Class::Exclusive)]);
+        }
+        let mut offset = 0;
+        while offset < size {
+            let count = (size - offset).min(u64::from(wsize)) as u32;
+            let write = Action::Write { offset, count, stable: StableHow::Unstable };
+            self.push(Step { file: object, ..Step::of(write) }, &[(of_object, Class::Change)]);
+            offset += u64::from(count);
+        }
+        let commit = Action::Commit { offset: 0, count: 0 };
+        self.push(Step { file: object, ..Step::of(commit) }, &[(of_object, Class::Read)]);
+    }
+
+    fn push(&mut self, step: Step, needs: &[(Thing, Class)]) {
+        let number = self.steps.len() as u32;
+        // Each follows the one before, so that those of one file keep their order.
+        let span = Span { start_ns: u64::from(number), end_ns: u64::from(number) };
+        for (thing, class) in needs {
+            self.order.access(number, span, *thing, *class);
+        }
+        // The size that the object of a CREATE should have tells whether it is there already.
+        self.steps.push(Step { client: self.client, depth: DEPTH, ..step });
+    }
+}

@@ -1,0 +1,297 @@
+//! A replay on a server: mounts it, builds the tree, replays, and removes the tree.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use engine::Clock;
+use nfs_client::proto::Status;
+use nfs_client::proto::client::File;
+use nfs_client::proto::client::ProtocolVersion;
+use nfs_client::{
+    CALLS_MAX, CallFailure, Connection, ConnectionOptions, Identity, Mount, MountError,
+    MountOptions, SessionPlan,
+};
+
+use crate::action::DIRECTORY;
+use crate::executor::{ExecuteError, Executor, Files, POOL_SPARE_BYTES, Purpose, Work};
+use crate::outcome::{Outcome, Planned};
+use crate::plan::{Batch, ReplayPlan};
+use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
+use crate::recorder::{Ended, Pace, Recorder};
+
+/// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
+/// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
+const CLIENT_SLOTS: usize = 256;
+/// Directories within directories that are removed at most.
+const LEVELS_MAX: u32 = 4096;
+
+/// Why a replay ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The export can't be used.
+    #[error(transparent)]
+    Mount(Box<MountError>),
+    /// A call of set-up or clean-up failed.
+    #[error("can't {what} `{name}`: {reason}")]
+    Call {
+        /// What was tried.
+        what: &'static str,
+        /// The directory.
+        name: String,
+        /// How it failed.
+        reason: Box<CallFailure>,
+    },
+    /// The tree could not be built.
+    #[error("can't build the tree in `{directory}`: {count} of its {objects} objects failed, the \
+             first of them: {kind} {reason} (hint: is there enough room, and may this user write?)")]
+    Tree {
+        /// The directory.
+        directory: String,
+        /// Objects that failed.
+        count: u64,
+        /// Objects of the tree.
+        objects: usize,
+        /// The operation that failed first.
+        kind: &'static str,
+        /// How it failed.
+        reason: String,
+    },
+    /// The server does not answer any more.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+}
+
+impl From<MountError> for ReplayError {
+    fn from(error: MountError) -> Self {
+        Self::Mount(Box::new(error))
+    }
+}
+
+/// How a replay is made.
+#[derive(Debug, Clone)]
+pub struct ReplaySettings {
+    /// Name of the directory in the export where the tree is built.
+    pub directory: String,
+    /// The content of its files.
+    pub fill: Fill,
+}
+
+/// Replays a plan on one server.
+pub struct Replayer<'a> {
+    options: MountOptions,
+    mount: Mount,
+    clock: &'a dyn Clock,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Replayer<'a> {
+    /// Mounts an export.
+    ///
+    /// # Errors
+    /// [`ReplayError::Mount`].
+    pub fn connect(
+        options: &MountOptions,
+        clock: &'a dyn Clock,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, ReplayError> {
+        let mut options = options.clone();
+        options.session = SessionPlan { connections: CONNECTIONS, slots: DEPTH };
+        Ok(Self { mount: Mount::connect(&options)?, options, clock, stop })
+    }
+
+    /// Returns the version that is spoken.
+    pub fn version(&self) -> ProtocolVersion {
+        self.mount.version()
+    }
+
+    /// Returns the largest READ and WRITE, in bytes.
+    pub fn transfer_bytes(&self) -> [u32; 2] {
+        [self.mount.rsize(), self.mount.wsize()]
+    }
+
+    /// Builds the tree that a plan takes for granted, and returns the handles.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn prepare(
+        &mut self,
+        plan: &mut ReplayPlan,
+        settings: &ReplaySettings,
+    ) -> Result<Files, ReplayError> {
+        let ReplaySettings { directory, fill } = settings;
+        let top = self.make_directory(directory)?;
+        let names = plan.names.len();
+        let batch = prepare::make_batch(plan, *fill, self.mount.wsize());
+        let mut files = Files::new(plan.objects as usize + 1, plan.slots as usize);
+        files.objects[plan.objects as usize] = Some(top);
+        for initial in &plan.initial {
+            let is_directory = initial.file_type == DIRECTORY;
+            files.wanted_bytes[initial.object as usize] =
+                if is_directory { u64::MAX } else { initial.size };
+        }
+        let mut recorder = Recorder::new(1);
+        let options = ConnectionOptions { slots: DEPTH as usize, ..connection_options(&batch) };
+        let mut connections = Vec::new();
+        for _ in 0..CONNECTIONS {
+            connections.push(Connection::open(&self.mount, &options)?);
+        }
+        let mut executor = self.executor(connections, &options)?;
+        let work = Work {
+            batch: &batch,
+            names: &plan.names,
+            purpose: Purpose::Prepare,
+            files: &mut files,
+            recorder: &mut recorder,
+        };
+        let executed = executor.run(work, Pace::Closed);
+        plan.names.truncate(names);
+        executed?;
+        if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
+            let mut count = 0;
+            for problem in &recorder.problems {
+                count += problem.count;
+            }
+            return Err(ReplayError::Tree {
+                directory: directory.clone(),
+                count,
+                objects: plan.initial.len(),
+                kind: problem.kind.name(),
+                reason: match problem.ended {
+                    Ended::Status(status) => {
+                        Status::from_number(status).name_in(self.version()).to_owned()
+                    }
+                    Ended::Failed => "had no reply".to_owned(),
+                },
+            });
+        }
+        Ok(files)
+    }
+
+    /// Replays a plan on the tree that was built.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub fn replay(
+        &mut self,
+        plan: &ReplayPlan,
+        files: &mut Files,
+        pace: Pace,
+    ) -> Result<Outcome, ReplayError> {
+        let planned_ns = pace.instant_ns(0, plan.duration_ns);
+        let mut recorder = Recorder::new(planned_ns);
+        let mut options = connection_options(&plan.batch);
+        options.slots = CLIENT_SLOTS.min(CALLS_MAX);
+        let mut connections = Vec::with_capacity(plan.batch.clients.len());
+        for client in 0..plan.batch.clients.len() {
+            let name = format!("{}-{client}", self.options.identity.machine_name);
+            options.identity =
+                Some(Identity { machine_name: name, ..self.options.identity.clone() });
+            connections.push(Connection::open(&self.mount, &options)?);
+        }
+        let mut executor = self.executor(connections, &options)?;
+        let before = executor.wire();
+        let work = Work {
+            batch: &plan.batch,
+            names: &plan.names,
+            purpose: Purpose::Replay,
+            files,
+            recorder: &mut recorder,
+        };
+        executor.run(work, pace)?;
+        let mut wire = executor.wire();
+        wire.calls_sent -= before.calls_sent;
+        let planned = Planned {
+            pace,
+            ops: plan.batch.steps.len() as u64,
+            duration_ns: planned_ns,
+            version: self.version(),
+        };
+        Ok(Outcome::new(&recorder, &planned, wire))
+    }
+
+    /// Removes the tree.
+    ///
+    /// # Errors
+    /// [`ReplayError::Call`] with what could not be removed.
+    pub fn remove(&mut self, directory: &str) -> Result<(), ReplayError> {
+        let root = self.mount.root();
+        let call = |reason: CallFailure| ReplayError::Call {
+            what: "remove",
+            name: directory.to_owned(),
+            reason: Box::new(reason),
+        };
+        let top = self.mount.lookup(root, directory).map_err(call)?;
+        self.empty(top, LEVELS_MAX).map_err(call)?;
+        self.mount.rmdir(root, directory).map_err(call)
+    }
+
+    fn empty(&mut self, dir: File, levels: u32) -> Result<(), CallFailure> {
+        for entry in self.mount.readdir(dir)? {
+            // All names here were made by this program, so that they are text.
+            let name = &*String::from_utf8_lossy(&entry.name);
+            if name == "." || name == ".." {
+                continue;
+            }
+            // Most are files. REMOVE refuses a directory in v3, and in v4 one that is not empty.
+            let Err(failure) = self.mount.remove(dir, name) else { continue };
+            if failure.status() == Some(Status::NoEnt) {
+                continue;
+            }
+            let child = self.mount.lookup(dir, name)?;
+            if levels == 0 || self.mount.getattr(child)?.file_type.number() != u32::from(DIRECTORY)
+            {
+                return Err(failure);
+            }
+            self.empty(child, levels - 1)?;
+            self.mount.rmdir(dir, name)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server that the export is no longer in use.
+    ///
+    /// # Errors
+    /// [`ReplayError::Mount`], which harms nothing.
+    pub fn disconnect(self) -> Result<(), ReplayError> {
+        Ok(self.mount.unmount()?)
+    }
+
+    fn make_directory(&mut self, name: &str) -> Result<File, ReplayError> {
+        let root = self.mount.root();
+        let made = match self.mount.mkdir(root, name) {
+            Err(failure) if failure.status() == Some(Status::Exist) => {
+                self.mount.lookup(root, name)
+            }
+            made => made,
+        };
+        made.map_err(|reason| ReplayError::Call {
+            what: "make",
+            name: name.to_owned(),
+            reason: Box::new(reason),
+        })
+    }
+
+    fn executor(
+        &self,
+        connections: Vec<Connection>,
+        options: &ConnectionOptions,
+    ) -> Result<Executor<'a>, ReplayError> {
+        let timeout_ns = self.options.timeout.as_nanos() as u64;
+        let pool = Arc::clone(&options.write_pool);
+        Ok(Executor::new(connections, self.clock, self.stop, timeout_ns, pool)?)
+    }
+}
+
+fn connection_options(batch: &Batch) -> ConnectionOptions {
+    let bytes = batch.write_bytes_max() as usize + POOL_SPARE_BYTES;
+    let mut pool = Vec::with_capacity(bytes + 8);
+    // Data that neither compression nor deduplication makes smaller: xorshift64.
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    while pool.len() < bytes {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        pool.extend(word.to_le_bytes());
+    }
+    ConnectionOptions { write_pool: Arc::new(pool), ..ConnectionOptions::default() }
+}

@@ -1,0 +1,523 @@
+//! The tree that a trace takes for granted.
+//!
+//! [`Tree`] follows the operations of a trace in their order and concludes from each reply what must
+//! have been there before the first one: a name that was found, a file that was removed, a size
+//! that an attribute had before anything changed it. The first evidence of a name decides. What was
+//! only used by its handle has no name, and stands at the top of the tree under one of its own.
+
+use std::collections::HashMap;
+
+use nfs_client::proto::Status;
+use trace::Entry;
+
+use crate::action::{Action, Creation, DIRECTORY, REGULAR, SYMLINK};
+
+/// The number of no object, name or slot.
+pub const NONE: u32 = u32::MAX;
+
+/// An operation with its reply, as a tree learns from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Fact {
+    pub action: Action,
+    pub file: u32,
+    pub other: u32,
+    pub result: u32,
+    pub name: u32,
+    pub other_name: u32,
+    /// The status of NFS; `None` where no result was seen.
+    pub status: Option<u32>,
+    /// Bytes that were moved.
+    pub count: u64,
+    /// Attributes of `result`, else of `file`.
+    pub file_type: u8,
+    pub size: Option<u64>,
+    pub size_before: Option<u64>,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Number of the directory.
+    pub dir: u32,
+    /// Number of the name.
+    pub name: u32,
+}
+
+/// A file or directory of the trace.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub struct Object {
+    /// Type, a number of v3's `ftype3`; 0 unknown.
+    pub file_type: u8,
+    /// Size at the beginning, in bytes.
+    pub size: u64,
+    size_is_known: bool,
+    size_now: u64,
+    /// It was concluded from a name, and has no number in the trace.
+    is_stand_in: bool,
+    /// Its data was changed since the beginning.
+    is_changed: bool,
+    /// It was made since the beginning.
+    pub is_made: bool,
+    /// It is gone by now.
+    is_removed: bool,
+    /// Its name at the beginning.
+    pub initial: Option<Place>,
+    /// Its name by now.
+    now: Option<Place>,
+    /// Steps use it.
+    pub is_used: bool,
+    /// It is listed, so that all its entries matter.
+    is_listed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Absent,
+    Object(u32),
+    /// Made in the trace, by a reply without its handle.
+    Unknown,
+}
+
+/// What is known of a tree.
+#[derive(Debug, Default)]
+pub struct Tree {
+    objects: Vec<Object>,
+    by_number: HashMap<u32, u32>,
+    names: HashMap<Place, Bound>,
+    name_numbers: HashMap<u64, u32>,
+    /// Text of each name.
+    pub texts: Vec<String>,
+    /// Further names of files, which were there at the beginning.
+    pub links: Vec<HardLink>,
+}
+
+/// A further name of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HardLink {
+    /// The file.
+    pub object: u32,
+    /// Its further name.
+    pub place: Place,
+}
+
+impl Tree {
+    /// Returns the number of the object with this number in the trace, where 0 is none.
+    pub fn object(&mut self, number: u32) -> u32 {
+        if number == 0 {
+            return NONE;
+        }
+        let next = self.objects.len() as u32;
+        let object = *self.by_number.entry(number).or_insert(next);
+        if object == next {
+            self.objects.push(Object::default());
+        }
+        object
+    }
+
+    /// Returns the number of a name, where 0 is none. Its text is the hash, until another is known.
+    pub fn name(&mut self, hash: u64) -> u32 {
+        if hash == 0 {
+            return NONE;
+        }
+        let next = self.texts.len() as u32;
+        let name = *self.name_numbers.entry(hash).or_insert(next);
+        if name == next {
+            self.texts.push(format!("{hash:014x}"));
+        }
+        name
+    }
+
+    /// Notes the text of a name that the trace has kept. One that can't be a name is left as it is.
+    pub fn note_text(&mut self, hash: u64, text: &str) {
+        let can_be_name = !text.is_empty() && !text.contains(['/', '\0', '\u{fffd}']);
+        if can_be_name && hash != 0 {
+            let name = self.name(hash);
+            text.clone_into(&mut self.texts[name as usize]);
+        }
+    }
+
+    /// Returns all objects.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// Returns what a name stands for by now.
+    pub fn find(&self, dir: u32, name: u32) -> u32 {
+        match self.names.get(&Place { dir, name }) {
+            Some(Bound::Object(object)) => *object,
+            _ => NONE,
+        }
+    }
+
+    /// Returns the type of an object, 0 where it is unknown.
+    pub fn type_of(&self, object: u32) -> u8 {
+        self.objects.get(object as usize).map_or(0, |object| object.file_type)
+    }
+
+    /// Learns from an entry that a listing named.
+    pub fn list(&mut self, entry: &Entry, is_used: bool) {
+        let (dir, object, name) =
+            (self.object(entry.dir), self.object(entry.file), self.name(entry.name));
+        if dir == NONE || object == NONE || name == NONE {
+            return;
+        }
+        self.describe(object, entry.file_type, entry.size);
+        self.bind(Place { dir, name }, object);
+        self.objects[object as usize].is_used |= is_used;
+    }
+
+    /// Makes what is there by now what was there at the beginning.
+    pub fn begin_here(&mut self) {
+        for object in &mut self.objects {
+            object.is_made = object.is_removed;
+            object.initial = object.now;
+            object.size = object.size_now;
+            (object.is_changed, object.is_used, object.is_listed) = (false, false, false);
+        }
+        self.names.retain(|_, bound| *bound != Bound::Unknown);
+        let objects = &self.objects;
+        self.links.retain(|link| !objects[link.object as usize].is_made);
+    }
+
+    /// Marks what an operation uses.
+    pub fn mark_used(&mut self, fact: &Fact) {
+        let named = self.find(fact.file, fact.name);
+        let replaced = self.find(fact.other, fact.other_name);
+        for object in [fact.file, fact.other, fact.result, named, replaced] {
+            if let Some(object) = self.objects.get_mut(object as usize) {
+                object.is_used = true;
+            }
+        }
+        if matches!(fact.action, Action::Readdir { .. } | Action::ReaddirPlus { .. })
+            && let Some(object) = self.objects.get_mut(fact.file as usize)
+        {
+            object.is_listed = true;
+        }
+    }
+
+    /// Learns from an operation.
+    pub fn learn(&mut self, fact: &Fact) {
+        let Fact { action, file, result, name, .. } = *fact;
+        let Some(status) = fact.status else { return };
+        if file == NONE {
+            return;
+        }
+        if status == 0 {
+            self.learn_attributes(fact);
+        }
+        let place = Place { dir: file, name };
+        if name != NONE && !matches!(action, Action::Link) && is_named(action) {
+            self.describe(file, DIRECTORY, None);
+            if status == Status::NoEnt.number() {
+                self.names.entry(place).or_insert(Bound::Absent);
+            }
+        }
+        match (action, status == 0) {
+            (Action::Lookup | Action::Open(_), true) if name != NONE && result != NONE => {
+                self.learn_lookup(place, result);
+            }
+            (Action::Create { .. } | Action::Mkdir | Action::Symlink { .. } | Action::Mknod, _)
+                if name != NONE =>
+            {
+                self.learn_made(fact, place);
+            }
+            (Action::Remove, true) if name != NONE => self.remove(place, 0),
+            (Action::Rmdir, true) if name != NONE => self.remove(place, DIRECTORY),
+            (Action::Rmdir, false)
+                if name != NONE && status == Status::NotEmpty.number() =>
+            {
+                self.require(place, DIRECTORY);
+            }
+            (Action::Rename, true) if name != NONE && fact.other_name != NONE => {
+                self.rename(place, Place { dir: fact.other, name: fact.other_name });
+            }
+            (Action::Link, true) if name != NONE && fact.other != NONE => {
+                self.describe(fact.other, DIRECTORY, None);
+                self.names.insert(Place { dir: fact.other, name }, Bound::Object(file));
+            }
+            (Action::Readdir { .. } | Action::ReaddirPlus { .. }, true) => {
+                self.describe(file, DIRECTORY, None);
+            }
+            (Action::Readlink, true) => self.describe(file, SYMLINK, Some(fact.count)),
+            _ => {}
+        }
+    }
+
+    /// Learns types and sizes. A size counts as that of the beginning until the file is changed.
+    fn learn_attributes(&mut self, fact: &Fact) {
+        let subject = if fact.result == NONE { fact.file } else { fact.result };
+        let Some(object) = self.objects.get_mut(subject as usize) else { return };
+        let changes = matches!(
+            fact.action,
+            Action::Write { .. }
+                | Action::SetSize(_)
+                | Action::Allocate { .. }
+                | Action::Copy { .. }
+                | Action::Create { size: Some(_), .. }
+        );
+        if fact.file_type != 0 {
+            object.file_type = fact.file_type;
+        }
+        if !object.is_changed && !object.size_is_known {
+            if let Some(size) = fact.size_before {
+                (object.size, object.size_is_known) = (size, true);
+            } else if let (Some(size), false) = (fact.size, changes) {
+                (object.size, object.size_is_known) = (size, true);
+            }
+        }
+        let end = match fact.action {
+            Action::Write { offset, .. } => offset.saturating_add(fact.count),
+            _ => 0,
+        };
+        object.size_now = fact.size.unwrap_or(object.size_now.max(end));
+        match fact.action {
+            Action::SetSize(size) | Action::Create { size: Some(size), .. } => {
+                object.size_now = size;
+            }
+            Action::Read { offset, .. } | Action::ReadPlus { offset, .. } => {
+                if object.file_type == 0 {
+                    object.file_type = REGULAR;
+                }
+                // What was read and not written before was there.
+                if !object.is_changed && !object.size_is_known && fact.count > 0 {
+                    object.size = object.size.max(offset.saturating_add(fact.count));
+                    object.size_now = object.size_now.max(object.size);
+                }
+            }
+            Action::Write { .. } if object.file_type == 0 => object.file_type = REGULAR,
+            _ => {}
+        }
+        object.is_changed |= changes;
+    }
+
+    fn describe(&mut self, object: u32, file_type: u8, size: Option<u64>) {
+        let object = &mut self.objects[object as usize];
+        if object.file_type == 0 {
+            object.file_type = file_type;
+        }
+        if let (Some(size), false) = (size, object.size_is_known || object.is_changed) {
+            (object.size, object.size_is_known, object.size_now) = (size, true, size);
+        }
+    }
+
+    fn learn_lookup(&mut self, place: Place, result: u32) {
+        let Place { dir, name } = place;
+        // Hashes hide these two names, which no server takes as those of files.
+        if result == dir {
+            ".".clone_into(&mut self.texts[name as usize]);
+        } else if self.objects[dir as usize].now.is_some_and(|up| up.dir == result) {
+            "..".clone_into(&mut self.texts[name as usize]);
+        } else {
+            self.bind(place, result);
+        }
+    }
+
+    /// Notes that a name stands for an object.
+    fn bind(&mut self, place: Place, object: u32) {
+        let known = self.names.insert(place, Bound::Object(object));
+        let leads_back = self.leads_to(place.dir, object);
+        let found = &mut self.objects[object as usize];
+        match known {
+            Some(Bound::Object(other)) if other == object => {}
+            Some(Bound::Object(other)) => {
+                // One that was concluded from another operation, and had no number until now.
+                let stands_in = self.objects[other as usize].is_stand_in;
+                let initial = self.objects[other as usize].initial;
+                if stands_in && self.objects[object as usize].initial.is_none() && !leads_back {
+                    let found = &mut self.objects[object as usize];
+                    (found.initial, found.now) = (initial, Some(place));
+                    let gone = &mut self.objects[other as usize];
+                    (gone.initial, gone.is_made) = (None, true);
+                }
+            }
+            Some(Bound::Unknown) => (found.is_made, found.now) = (true, Some(place)),
+            Some(Bound::Absent) => {}
+            None if leads_back => {}
+            None if found.now.is_some() || found.is_made => {
+                if !found.is_made && found.file_type != DIRECTORY {
+                    self.links.push(HardLink { object, place });
+                }
+            }
+            None => (found.initial, found.now) = (Some(place), Some(place)),
+        }
+    }
+
+    /// Tells whether an object is a directory or one of its parents.
+    fn leads_to(&self, dir: u32, object: u32) -> bool {
+        let mut at = dir;
+        // A chain is no longer than there are objects; the bound is for what a trace made up.
+        for _ in 0..4096 {
+            if at == object {
+                return true;
+            }
+            match self.objects[at as usize].initial {
+                Some(place) => at = place.dir,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn learn_made(&mut self, fact: &Fact, place: Place) {
+        let Fact { action, result, .. } = *fact;
+        let file_type = match action {
+            Action::Mkdir => DIRECTORY,
+            Action::Symlink { .. } => SYMLINK,
+            _ => REGULAR,
+        };
+        if fact.status == Some(Status::Exist.number()) {
+            self.require(place, file_type);
+            return;
+        }
+        if fact.status != Some(0) {
+            return;
+        }
+        let is_unchecked = matches!(action, Action::Create { how: Creation::Unchecked, .. });
+        let existed = match self.names.get(&place) {
+            Some(Bound::Object(_)) => true,
+            Some(_) => false,
+            // Nothing is known of the name: a file that is not empty, or was used before, existed.
+            None => {
+                is_unchecked
+                    && result != NONE
+                    && (self.objects[result as usize].now.is_some()
+                        || (matches!(action, Action::Create { size: None, .. })
+                            && fact.size.is_some_and(|size| size > 0)))
+            }
+        };
+        if existed && is_unchecked {
+            if result != NONE {
+                self.bind(place, result);
+            }
+            return;
+        }
+        if result == NONE {
+            self.names.insert(place, Bound::Unknown);
+            return;
+        }
+        self.names.insert(place, Bound::Object(result));
+        let made = &mut self.objects[result as usize];
+        (made.is_made, made.initial, made.now) = (true, None, Some(place));
+        made.file_type = file_type;
+    }
+
+    /// Concludes that a name was there, of which nothing is known yet.
+    fn require(&mut self, place: Place, file_type: u8) -> u32 {
+        match self.names.get(&place) {
+            Some(Bound::Object(object)) => return *object,
+            Some(_) => return NONE,
+            None => {}
+        }
+        let object = self.objects.len() as u32;
+        let (initial, now) = (Some(place), Some(place));
+        let file_type = if file_type == 0 { REGULAR } else { file_type };
+        self.objects.push(Object {
+            file_type,
+            initial,
+            now,
+            is_used: true,
+            is_stand_in: true,
+            size_is_known: true,
+            ..Object::default()
+        });
+        self.names.insert(place, Bound::Object(object));
+        object
+    }
+
+    fn remove(&mut self, place: Place, file_type: u8) {
+        let object = self.require(place, file_type);
+        if let Some(object) = self.objects.get_mut(object as usize)
+            && object.now == Some(place)
+        {
+            (object.is_removed, object.now) = (true, None);
+        }
+        self.names.insert(place, Bound::Absent);
+    }
+
+    fn rename(&mut self, from: Place, to: Place) {
+        if to.dir == NONE {
+            return;
+        }
+        self.describe(to.dir, DIRECTORY, None);
+        let object = self.require(from, 0);
+        if let Some(Bound::Object(victim)) = self.names.get(&to)
+            && let Some(victim) = self.objects.get_mut(*victim as usize)
+            && victim.now == Some(to)
+        {
+            (victim.is_removed, victim.now) = (true, None);
+        }
+        self.names.insert(from, Bound::Absent);
+        if let Some(moved) = self.objects.get_mut(object as usize) {
+            moved.now = Some(to);
+            self.names.insert(to, Bound::Object(object));
+        } else {
+            self.names.insert(to, Bound::Unknown);
+        }
+    }
+
+    /// Returns the objects to make, parents first: those that were there at the beginning, and
+    /// that steps use or whose entries they list.
+    pub fn initial_objects(&self) -> Vec<u32> {
+        let mut is_wanted = vec![false; self.objects.len()];
+        for (number, object) in self.objects.iter().enumerate() {
+            let parent = object.initial.map(|place| place.dir as usize);
+            let is_entry = parent.is_some_and(|dir| self.objects[dir].is_listed);
+            if object.is_made || !(object.is_used || is_entry) {
+                continue;
+            }
+            let mut at = number;
+            while !is_wanted[at] {
+                is_wanted[at] = true;
+                match self.initial_place(at as u32) {
+                    Some(place) => at = place.dir as usize,
+                    None => break,
+                }
+            }
+        }
+        for link in &self.links {
+            is_wanted[link.place.dir as usize] |= is_wanted[link.object as usize];
+        }
+        let mut sorted = Vec::new();
+        let mut is_sorted = vec![false; self.objects.len()];
+        let mut path = Vec::new();
+        for number in 0..self.objects.len() as u32 {
+            let mut at = number;
+            while is_wanted[at as usize] && !is_sorted[at as usize] {
+                is_sorted[at as usize] = true;
+                path.push(at);
+                match self.initial_place(at) {
+                    Some(place) => at = place.dir,
+                    None => break,
+                }
+            }
+            while let Some(object) = path.pop() {
+                sorted.push(object);
+            }
+        }
+        sorted
+    }
+
+    /// Returns where an object was at the beginning; `None` for the top, where it has a name of its
+    /// own. What stands below a directory that the trace makes can't have been there before.
+    pub fn initial_place(&self, object: u32) -> Option<Place> {
+        let place = self.objects[object as usize].initial?;
+        if self.objects[place.dir as usize].is_made { None } else { Some(place) }
+    }
+}
+
+/// Tells whether an action works on a name in its directory.
+fn is_named(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Lookup
+            | Action::Open(_)
+            | Action::Remove
+            | Action::Rmdir
+            | Action::Rename
+            | Action::Create { .. }
+            | Action::Mkdir
+            | Action::Symlink { .. }
+            | Action::Mknod
+    )
+}
