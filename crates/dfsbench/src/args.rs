@@ -12,6 +12,7 @@ mod layout;
 mod preset;
 mod probe;
 mod ramp;
+mod replay;
 mod run;
 mod schedule;
 mod serve;
@@ -35,6 +36,7 @@ pub use layout::{command, command_with_words, parse};
 pub use preset::PresetArgs;
 pub use probe::ProbeArgs;
 pub use ramp::{Raise, RampArgs};
+pub use replay::ReplayArgs;
 pub use run::RunArgs;
 pub use schedule::{K8sArgs, SlurmArgs};
 pub use serve::ServeArgs;
@@ -128,6 +130,8 @@ pub enum Command {
     Capture(CaptureArgs),
     #[command(about = "Describe the load of a trace, or make a plan of it")]
     Describe(DescribeArgs),
+    #[command(about = "Replay a trace on an NFS server")]
+    Replay(ReplayArgs),
     #[command(about = "Run the in-memory NFS server for other clients")]
     Serve(ServeArgs),
     #[command(about = "Write a file of an NFS server to stdout")]

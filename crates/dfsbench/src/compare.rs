@@ -16,7 +16,7 @@ use stats::criteria::EFFECT_MIN;
 
 use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::exit::{End, Failure};
-use crate::{joined, memory_guard, output, output_file};
+use crate::{joined, memory_guard, output, output_file, replay};
 
 /// Settings that rows must have, as (name, value).
 type Only = Vec<(String, String)>;
@@ -35,6 +35,12 @@ const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 /// # Errors
 /// When a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    if let (before, Some(after)) = (&args.before, &args.after)
+        && replay::is_document(before)
+        && replay::is_document(after)
+    {
+        return replay::compare(before, after);
+    }
     let rules = read_rules(args)?;
     let before = load_campaign(&args.before, &args.results)?;
     let after = match &args.after {

@@ -42,6 +42,7 @@ mod probe;
 mod progress;
 mod ramp;
 mod render;
+mod replay;
 mod resume;
 mod serve;
 mod server_config;
@@ -93,6 +94,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Factors(args) => compare::factors(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Describe(args) => describe::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
         Command::Cat(cat) => target::cat(&cat),

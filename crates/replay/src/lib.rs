@@ -23,7 +23,7 @@ mod tree;
 
 pub use action::{Action, Counterpart};
 pub use outcome::{Behind, KindOutcome, Outcome, Problem, TimeSlice};
-pub use plan::{PlanError, PlanSettings, ReplayPlan, Step, Window};
+pub use plan::{InitialObject, PlanError, PlanSettings, ReplayPlan, Step, Window};
 pub use prepare::Fill;
 pub use recorder::Pace;
 pub use replayer::{ReplayError, ReplaySettings, Replayer};

@@ -45,7 +45,7 @@ Where campaigns differ in more than one thing, the output names what can't be se
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct CompareArgs {
     /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N
+    /// campaign), or FILE:N; or the FILE.json of `dfsbench replay --format json`
     pub before: String,
     /// The same for the other side [default: the same campaign, with two --where]
     pub after: Option<String>,

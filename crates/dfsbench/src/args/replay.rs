@@ -1,0 +1,70 @@
+//! Arguments of `dfsbench replay`.
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueHint};
+
+use super::DescribeFormat;
+
+const EXAMPLES: &str = "\
+Examples:
+  dfsbench replay nfs.dfst embedded                the in-memory server of this program
+  dfsbench replay nfs.dfst nfs://server/export     as it was: the same instants, sizes, order
+  dfsbench replay nfs.dfst 'nfs://server/export?version=4.1' --speed 1,2,4
+                                                   at what multiple does the server fall behind?
+  dfsbench replay nfs.dfst nfs://server/export --closed --filled
+  dfsbench replay nfs.dfst nfs://a/export --format json > a.json
+  dfsbench replay nfs.dfst nfs://b/export --format json > b.json
+  dfsbench compare a.json b.json                   two servers, kind by kind
+
+Exit codes: 0 every operation was replayed and ended as in the trace, 2 usage or trace, 3 the server
+can't be used, 4 operations failed that did not fail in the trace, or it was interrupted.";
+
+/// Replays a trace on an NFS server and compares its response times with those of the trace.
+///
+/// The tree that the trace takes for granted is built first, in a directory of its own that is
+/// removed at the end. Each client of the trace has a connection. An operation starts at its instant
+/// whether or not the server keeps up, unless it needs the reply to another one; docs/replay.md says
+/// what is kept and what is not replayed.
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "a switch each")]
+pub struct ReplayArgs {
+    /// A trace that `dfsbench capture` has made; `-` is stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
+    /// nfs://host[:port]/export, or embedded
+    pub target: String,
+    /// Times as fast as the trace; several are replayed one after the other
+    #[arg(long, value_name = "FACTOR", value_delimiter = ',', default_value = "1")]
+    pub speed: Vec<String>,
+    /// As fast as the order allows, with as many calls in flight as in the trace
+    #[arg(long, conflicts_with = "speed")]
+    pub closed: bool,
+    /// Part of the trace, as times from its beginning, such as 10s..40s or 5m.. [default: all]
+    #[arg(long, value_name = "FROM..TO")]
+    pub window: Option<String>,
+    /// Emulated clients at most; those of the trace take turns [default: those of the trace]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub clients: Option<u32>,
+    /// Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: that of the address, else 3]
+    #[arg(long, value_name = "VERSION")]
+    pub nfsvers: Option<String>,
+    /// Write the data of the tree's files instead of setting their sizes
+    #[arg(long)]
+    pub filled: bool,
+    /// Directory in the export for the tree, which is kept, and used again where it is there
+    /// [default: a new one, which is removed]
+    #[arg(long, value_name = "NAME")]
+    pub tree: Option<String>,
+    /// Build the tree and end
+    #[arg(long, requires = "tree")]
+    pub prepare_only: bool,
+    /// Form of what is printed
+    #[arg(long, default_value = "text")]
+    pub format: DescribeFormat,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}

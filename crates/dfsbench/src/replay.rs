@@ -1,0 +1,331 @@
+//! `dfsbench replay`: a trace on a server, once for each speed.
+//!
+//! The crate `replay` does the work; this command reads the arguments, starts the in-memory server
+//! where it is the target, and prints.
+
+mod render;
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use engine::SystemClock;
+use model::units::parse_time_ns;
+use nfs_client::MountOptions;
+use nfs_proto::ProtocolVersion;
+use nfs_server::{Server, ServerConfig};
+use plan::TargetArg;
+use replay::{
+    Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{DescribeFormat, ReplayArgs};
+use crate::exit::{End, Failure};
+use crate::{embedded, input_file, output, signals, target};
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Slowest and fastest replay.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+
+/// A replay as it is stored: with `--format json`, for `dfsbench compare`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Document {
+    /// Says that this is a replay, and in which format.
+    pub dfsbench_replay: u32,
+    /// Name and version of the program that made it.
+    pub made_by: String,
+    /// Name of the trace.
+    pub trace: String,
+    /// The target.
+    pub target: String,
+    /// Version of NFS that was spoken.
+    pub version: String,
+    /// Files and directories that were made before.
+    pub tree_objects: usize,
+    /// Operations of the trace by version and kind that can't be replayed.
+    pub without_counterpart: BTreeMap<String, u64>,
+    /// Operations of the trace that the client does by itself.
+    pub by_client: BTreeMap<String, u64>,
+    /// Operations that the origin put off or refused for the state of its server.
+    pub put_off: u64,
+    /// Transfers that are larger than the target's and were made in several calls.
+    pub split: u64,
+    /// A replay for each speed.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// The format of [`Document`].
+const FORMAT: u32 = 1;
+
+/// What the arguments say.
+struct Request {
+    paces: Vec<Pace>,
+    window: Window,
+    directory: String,
+    keeps_tree: bool,
+}
+
+/// Replays a trace.
+///
+/// # Errors
+/// When an argument, the trace or the server can't be used.
+pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    let request = read_request(args)?;
+    let source = input_file::open_stream(&args.trace, "trace")?;
+    let (options, server) = find_target(args)?;
+    let stop = signals::stop_flag()?;
+    let clock = SystemClock::new();
+    let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.target));
+    embedded::raise_descriptor_limit();
+    let mut replayer =
+        Replayer::connect(&options, &clock, &stop).map_err(|error| failed(&error))?;
+    let [rsize, wsize] = replayer.transfer_bytes();
+    let settings = PlanSettings {
+        window: request.window,
+        clients_max: args.clients,
+        version: options.version,
+        rsize,
+        wsize,
+    };
+    let mut plan = ReplayPlan::read(BufReader::with_capacity(BUFFER_BYTES, source), &settings)
+        .map_err(|error| Failure::Usage(format!("trace `{}` {error}", args.trace.display())))?;
+    let outcomes = replay_all(args, &request, &mut replayer, &mut plan, &stop)
+        .map_err(|error| failed(&error))?;
+    // The server forgets this client sooner or later, whatever it answers here.
+    let _ = replayer.disconnect();
+    if let Some(server) = server {
+        server.shutdown();
+    }
+    let document = Document {
+        dfsbench_replay: FORMAT,
+        made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
+        trace: args.trace.display().to_string(),
+        target: args.target.clone(),
+        version: options.version.name().to_owned(),
+        tree_objects: plan.initial.len(),
+        without_counterpart: plan.without_counterpart,
+        by_client: plan.by_client,
+        put_off: plan.put_off,
+        split: plan.split,
+        outcomes,
+    };
+    print(args, &document)?;
+    let is_faithful = document.outcomes.iter().all(Outcome::is_faithful);
+    let is_whole = is_faithful && !stop.load(Relaxed);
+    Ok(if is_whole { End::Ok } else { End::Invalid }.into())
+}
+
+/// Builds the tree and replays at each speed, each time on a new tree.
+fn replay_all(
+    args: &ReplayArgs,
+    request: &Request,
+    replayer: &mut Replayer<'_>,
+    plan: &mut ReplayPlan,
+    stop: &AtomicBool,
+) -> Result<Vec<Outcome>, replay::ReplayError> {
+    let directory = &request.directory;
+    let fill = if args.filled { Fill::Data } else { Fill::Sparse };
+    let settings = ReplaySettings { directory: directory.clone(), fill };
+    let mut outcomes = Vec::new();
+    for pace in &request.paces {
+        say(args, &format!("building a tree of {} objects in {directory}", plan.initial.len()));
+        let prepared = replayer.prepare(plan, &settings);
+        let replayed = match prepared {
+            Ok(_) if args.prepare_only || stop.load(Relaxed) => None,
+            Ok(mut files) => {
+                let ops = plan.batch.steps.len();
+                say(args, &format!("replaying {ops} operations, {}", render::pace_text(*pace)));
+                Some(replayer.replay(plan, &mut files, *pace))
+            }
+            Err(error) => Some(Err(error)),
+        };
+        if !request.keeps_tree {
+            // What went wrong before matters more than what is left of the tree.
+            match (replayer.remove(directory), &replayed) {
+                (Err(error), Some(Err(_))) => {
+                    output::message(&format!("warning: {error}; remove it by hand"));
+                }
+                (removed, _) => removed?,
+            }
+        }
+        match replayed {
+            Some(replayed) => outcomes.push(replayed?),
+            None => break,
+        }
+    }
+    Ok(outcomes)
+}
+
+fn say(args: &ReplayArgs, line: &str) {
+    if !args.quiet {
+        output::message(line);
+    }
+}
+
+fn print(args: &ReplayArgs, document: &Document) -> Result<(), Failure> {
+    if args.prepare_only {
+        return Ok(());
+    }
+    let text = match args.format {
+        DescribeFormat::Json => {
+            let json = serde_json::to_string_pretty(document);
+            json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
+        }
+        DescribeFormat::Text => render::document(document, render::Layout::Text),
+        DescribeFormat::Markdown => render::document(document, render::Layout::Markdown),
+    };
+    Ok(output::data(text.as_bytes())?)
+}
+
+/// Tells whether an argument of `dfsbench compare` names a stored replay.
+pub fn is_document(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
+}
+
+/// Compares two stored replays, kind by kind.
+///
+/// # Errors
+/// When one can't be read, or they have no speed in common.
+pub fn compare(before: &str, after: &str) -> Result<ExitCode, Failure> {
+    let (before, after) = (read_document(before)?, read_document(after)?);
+    let Some(text) = render::comparison(&before, &after) else {
+        return Err(Failure::Usage(format!(
+            "the replays on {} and {} have no speed in common (hint: replay both with the same \
+             --speed)",
+            before.target, after.target
+        )));
+    };
+    output::data(text.as_bytes())?;
+    Ok(End::Ok.into())
+}
+
+fn read_document(name: &str) -> Result<Document, Failure> {
+    let source = input_file::open_stream(Path::new(name), "replay")?;
+    let document: Document =
+        serde_json::from_reader(BufReader::new(source)).map_err(|error| {
+            Failure::Usage(format!(
+                "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json > \
+                 FILE.json` makes one)"
+            ))
+        })?;
+    if document.dfsbench_replay > FORMAT {
+        return Err(Failure::Usage(format!(
+            "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer dfsbench)",
+            document.dfsbench_replay
+        )));
+    }
+    Ok(document)
+}
+
+fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
+    let mut paces = Vec::new();
+    for text in &args.speed {
+        match text.trim().parse::<f64>() {
+            Ok(speed) if SPEEDS.contains(&speed) => paces.push(Pace::Open { speed }),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "--speed: `{text}` is no factor from {} to {} (hint: such as 0.5,1,2)",
+                    SPEEDS.start(),
+                    SPEEDS.end()
+                )));
+            }
+        }
+    }
+    if args.closed {
+        paces = vec![Pace::Closed];
+    }
+    if args.prepare_only {
+        paces.truncate(1);
+    }
+    let window = match &args.window {
+        Some(text) => read_window(text)?,
+        None => Window::ALL,
+    };
+    let directory = match &args.tree {
+        Some(name) if name.is_empty() || name.contains('/') || name == "." || name == ".." => {
+            return Err(Failure::Usage(format!(
+                "--tree: `{name}` is no name of a directory (hint: it is made in the export)"
+            )));
+        }
+        Some(name) => name.clone(),
+        None => format!("dfsbench-replay-{}", std::process::id()),
+    };
+    Ok(Request { paces, window, directory, keeps_tree: args.tree.is_some() })
+}
+
+/// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`.
+fn read_window(text: &str) -> Result<Window, Failure> {
+    let bad = |why: &str| {
+        Failure::Usage(format!("--window: `{text}` {why} (hint: such as 10s..40s or 5m..)"))
+    };
+    let Some((from, to)) = text.split_once("..") else { return Err(bad("has no `..`")) };
+    let instant = |text: &str, otherwise: u64| {
+        if text.is_empty() { Ok(otherwise) } else { parse_time_ns(text) }
+    };
+    let from_ns = instant(from, 0).map_err(|_| bad("does not begin with a time"))?;
+    let to_ns = instant(to, u64::MAX).map_err(|_| bad("does not end with a time"))?;
+    if from_ns >= to_ns {
+        return Err(bad("is empty"));
+    }
+    Ok(Window { from_ns, to_ns })
+}
+
+/// Returns how to reach the target, and the server where it is that of this process.
+fn find_target(args: &ReplayArgs) -> Result<(MountOptions, Option<Server>), Failure> {
+    let target = plan::parse_target(&args.target)?;
+    let (address, server) = match &target {
+        TargetArg::Nfs(address) => (address, None),
+        TargetArg::Embedded(address) => {
+            let config = ServerConfig {
+                // Some hosts default to bbr, which paces a loopback stream.
+                congestion_control: Some("cubic".to_owned()),
+                udp: false,
+                ..ServerConfig::default()
+            };
+            let server = Server::start(config).map_err(Failure::lab)?;
+            (address, Some(server))
+        }
+        _ => {
+            return Err(Failure::Usage(format!(
+                "`{}` is no NFS server (hint: nfs://host/export, or embedded)",
+                args.target
+            )));
+        }
+    };
+    let mut options = MountOptions::from_target(&target::named(address));
+    if let Some(server) = &server {
+        let port = Some(server.address().port());
+        (options.port, options.mount_port) = (port, port);
+    }
+    if let Some(text) = &args.nfsvers {
+        options.version = text.parse::<ProtocolVersion>().map_err(|_| {
+            Failure::Usage(format!(
+                "--nfsvers: `{text}` is no version of NFS (hint: 2, 3, 4.0, 4.1 or 4.2)"
+            ))
+        })?;
+    }
+    Ok((options, server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_two_ends_of_which_each_may_be_left_out() {
+        let window = |text: &str| read_window(text).unwrap();
+        let second = 1_000_000_000;
+        assert_eq!(window("10s..40s"), Window { from_ns: 10 * second, to_ns: 40 * second });
+        assert_eq!(window("1m.."), Window { from_ns: 60 * second, to_ns: u64::MAX });
+        assert_eq!(window("..500ms"), Window { from_ns: 0, to_ns: second / 2 });
+        assert_eq!(window(".."), Window::ALL);
+        for text in ["", "10s", "40s..10s", "5s..5s", "x..2s", "1s..y"] {
+            let error = read_window(text).unwrap_err().to_string();
+            assert!(error.contains("--window") && error.contains("hint"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Plans of traces that are written by hand: which tree they take for granted, which steps they
+//! have, and one error for what can't be planned.
+
+use nfs_client::proto::client::ProtocolVersion;
+use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, Window};
+use trace::{
+    Call, Connection, End, Entry, Header, Op, TraceError, TraceWriter, Transport, Version, op_flag,
+};
+
+// Procedures of NFS v3. **Source:** RFC 1813 section 3.3.
+const GETATTR: u8 = 1;
+const SETATTR: u8 = 2;
+const LOOKUP: u8 = 3;
+const READ: u8 = 6;
+const WRITE: u8 = 7;
+const CREATE: u8 = 8;
+const REMOVE: u8 = 12;
+const RENAME: u8 = 14;
+const LINK: u8 = 15;
+const READDIRPLUS: u8 = 17;
+
+const DIRECTORY: u8 = 2;
+const REGULAR: u8 = 1;
+const NOENT: u32 = 2;
+const EXIST: u32 = 17;
+
+const SETTINGS: PlanSettings = PlanSettings {
+    window: Window::ALL,
+    clients_max: None,
+    version: ProtocolVersion::V3,
+    rsize: 1 << 20,
+    wsize: 1 << 20,
+};
+
+/// A successful operation.
+fn op(kind: u8, file: u32) -> Op {
+    Op { kind, file, status: Some(0), ..Op::default() }
+}
+
+fn lookup(dir: u32, name: u64, result: u32, file_type: u8, size: u64) -> Op {
+    Op { name, result, file_type, size: Some(size), ..op(LOOKUP, dir) }
+}
+
+/// Makes a trace of operations of one client, a second apart, each of 1 ms.
+fn trace(ops: &[Op]) -> Vec<u8> {
+    let mut calls = Vec::new();
+    for (number, op) in ops.iter().enumerate() {
+        calls.push(call(number as u64, 0, number as u64 * 1_000_000_000, *op));
+    }
+    trace_of(&calls, &[])
+}
+
+fn call(number: u64, connection: u32, start_ns: u64, op: Op) -> Call {
+    Call {
+        number,
+        start_ns,
+        response_ns: Some(1_000_000),
+        connection,
+        version: Version::V3,
+        flags: 0,
+        retransmissions: 0,
+        call_bytes: 100,
+        reply_bytes: 100,
+        ops: vec![op],
+    }
+}
+
+fn trace_of(calls: &[Call], entries: &[Entry]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut writer = TraceWriter::new(&mut file, &Header::default()).unwrap();
+    let mut connections = Vec::new();
+    for number in 0..4 {
+        connections.push(Connection {
+            number,
+            client: number + 1,
+            server: 1,
+            client_address: String::new(),
+            server_address: String::new(),
+            server_port: 2049,
+            transport: Transport::Tcp,
+            ip: 4,
+        });
+    }
+    writer.connections(&connections).unwrap();
+    writer.block(calls.iter(), entries).unwrap();
+    let duration_ns = calls.last().map_or(0, |call| call.start_ns + 1_000_000);
+    writer.finish(&End { duration_ns, ..End::default() }).unwrap();
+    file
+}
+
+fn plan(trace: &[u8]) -> ReplayPlan {
+    ReplayPlan::read(trace, &SETTINGS).unwrap()
+}
+
+/// The tree as lines, such as `1/name size`; names at the top are `-`.
+fn tree(plan: &ReplayPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for InitialObject { object, place, file_type, size } in &plan.initial {
+        let place = match place {
+            Some(place) => {
+                let name = plan.names[place.name as usize].trim_start_matches('0');
+                format!("{}/{name}", place.dir)
+            }
+            None => "-".to_owned(),
+        };
+        let size = if *file_type == DIRECTORY { "dir".to_owned() } else { size.to_string() };
+        lines.push(format!("{object} {place} {size}"));
+    }
+    lines
+}
+
+#[test]
+fn names_and_sizes_are_those_from_before_the_first_change() {
+    let plan = plan(&trace(&[
+        lookup(10, 0xa, 11, DIRECTORY, 4096),
+        lookup(11, 0xb, 12, REGULAR, 5000),
+        // Its own writes don't count, nor does what shows their size.
+        Op { offset: 5000, length: 100, count: 100, size: Some(5100), ..op(WRITE, 12) },
+        Op { size: Some(5100), file_type: REGULAR, ..op(GETATTR, 12) },
+        // Used by its handle alone: at the top, as large as what was read of it.
+        Op { offset: 8192, length: 4096, count: 1000, ..op(READ, 13) },
+        // Made by the trace: no part of the tree.
+        Op { name: 0xc, result: 14, flags: op_flag::CREATES, ..op(CREATE, 11) },
+        lookup(11, 0xc, 14, REGULAR, 0),
+    ]));
+    assert_eq!(tree(&plan), ["0 - dir", "1 0/a dir", "2 1/b 5000", "3 - 9192"]);
+    assert_eq!(plan.batch.steps.len(), 7);
+}
+
+#[test]
+fn what_a_trace_removes_renames_or_finds_in_its_way_was_there() {
+    let plan = plan(&trace(&[
+        Op { name: 0xa, ..op(REMOVE, 10) },
+        Op { name: 0xb, other: 10, other_name: 0xc, ..op(RENAME, 10) },
+        Op { name: 0xd, status: Some(EXIST), how: 2, ..op(CREATE, 10) },
+        Op { name: 0xe, status: Some(NOENT), ..op(LOOKUP, 10) },
+        Op { name: 0xe, result: 20, ..op(CREATE, 10) },
+        // The renamed file gets its number only here, and keeps its first name.
+        lookup(10, 0xc, 21, REGULAR, 77),
+        // A second name of the same file.
+        lookup(10, 0xf, 21, REGULAR, 77),
+    ]));
+    let found = tree(&plan);
+    assert_eq!(found[0], "0 - dir");
+    for line in ["0/a 0", "0/b 77", "0/d 0"] {
+        assert!(found.iter().any(|found| found.ends_with(line)), "{line}: {found:?}");
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(plan.links.len(), 1);
+}
+
+#[test]
+fn the_names_of_directories_themselves_are_understood() {
+    let plan = plan(&trace(&[
+        lookup(10, 0xa, 11, DIRECTORY, 4096),
+        lookup(11, 0xb, 11, DIRECTORY, 4096),
+        lookup(11, 0xc, 10, DIRECTORY, 4096),
+    ]));
+    assert_eq!(tree(&plan), ["0 - dir", "1 0/a dir"]);
+    let names: Vec<&str> = plan.names.iter().map(|name| name.trim_start_matches('0')).collect();
+    assert_eq!(names, ["a", ".", ".."]);
+}
+
+#[test]
+fn a_listing_needs_its_entries() {
+    let listing = Op { length: 4096, count: 2, ..op(READDIRPLUS, 10) };
+    let entry = |name: u64, file: u32, size: u64| Entry {
+        call: 0,
+        dir: 10,
+        name,
+        file,
+        file_type: REGULAR,
+        size: Some(size),
+    };
+    let trace = trace_of(&[call(0, 0, 0, listing)], &[entry(0xa, 11, 5), entry(0xb, 12, 6)]);
+    assert_eq!(tree(&plan(&trace)), ["0 - dir", "1 0/a 5", "2 0/b 6"]);
+}
+
+#[test]
+fn a_window_begins_with_what_was_made_before_it() {
+    let trace = trace(&[
+        Op { name: 0xa, result: 11, file_type: REGULAR, ..op(CREATE, 10) },
+        Op { length: 300, count: 300, ..op(WRITE, 11) },
+        Op { name: 0xb, result: 12, ..op(CREATE, 10) },
+        Op { name: 0xb, ..op(REMOVE, 10) },
+        Op { length: 100, count: 100, ..op(READ, 11) },
+        Op { length: 0, flags: op_flag::SETS_SIZE, ..op(SETATTR, 11) },
+    ]);
+    let second = 1_000_000_000;
+    let window = Window { from_ns: 4 * second, to_ns: 5 * second };
+    let plan = ReplayPlan::read(&trace[..], &PlanSettings { window, ..SETTINGS }).unwrap();
+    assert_eq!(tree(&plan), ["0 - dir", "1 0/a 300"]);
+    assert_eq!(plan.batch.steps.len(), 1);
+    assert_eq!(plan.batch.steps[0].scheduled_ns, 0);
+    let window = Window { from_ns: 60 * second, to_ns: u64::MAX };
+    let error = ReplayPlan::read(&trace[..], &PlanSettings { window, ..SETTINGS }).unwrap_err();
+    assert!(matches!(error, PlanError::Outside { .. }), "{error}");
+    assert!(error.to_string().contains("from 60 s") && error.to_string().contains("5.001 s long"));
+}
+
+#[test]
+fn clients_are_those_of_the_trace_or_take_turns() {
+    let mut calls = Vec::new();
+    for number in 0..8 {
+        calls.push(call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)));
+    }
+    let trace = trace_of(&calls, &[]);
+    let lists = |clients_max| {
+        let plan = ReplayPlan::read(&trace[..], &PlanSettings { clients_max, ..SETTINGS }).unwrap();
+        plan.batch.clients
+    };
+    assert_eq!(lists(None), [[0, 4], [1, 5], [2, 6], [3, 7]]);
+    assert_eq!(lists(Some(2)), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+}
+
+#[test]
+fn large_transfers_are_cut_and_what_a_version_lacks_is_named() {
+    let trace = trace(&[
+        Op { offset: 100, length: 10_000, count: 10_000, ..op(READ, 10) },
+        Op { length: 1, ..op(4, 10) },
+    ]);
+    let settings = PlanSettings { version: ProtocolVersion::V2, rsize: 8192, ..SETTINGS };
+    let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
+    let actions: Vec<Action> = plan.batch.steps.iter().map(|step| step.action).collect();
+    let want = [
+        Action::Read { offset: 100, count: 8192 },
+        Action::Read { offset: 8292, count: 1808 },
+    ];
+    assert_eq!(actions, want);
+    assert_eq!(plan.split, 1);
+    assert_eq!(plan.without_counterpart.get("ACCESS (not in NFS v2)"), Some(&1));
+}
+
+#[test]
+fn what_the_origin_put_off_is_left_out() {
+    let jukebox = 10_008;
+    let trace = trace(&[
+        Op { name: 0xa, status: Some(jukebox), ..op(REMOVE, 10) },
+        Op { name: 0xa, ..op(REMOVE, 10) },
+    ]);
+    let plan = plan(&trace);
+    assert_eq!((plan.put_off, plan.batch.steps.len()), (1, 1));
+}
+
+#[test]
+fn a_hard_link_of_the_trace_names_the_file_in_the_other_directory() {
+    let plan = plan(&trace(&[
+        lookup(10, 0xa, 11, REGULAR, 5),
+        Op { name: 0xb, other: 12, ..op(LINK, 11) },
+        Op { name: 0xb, ..op(REMOVE, 12) },
+    ]));
+    assert_eq!(tree(&plan), ["0 - dir", "1 0/a 5", "2 - dir"]);
+}
+
+#[test]
+fn what_is_no_trace_or_has_nothing_in_it_is_one_error() {
+    let whole = trace(&[op(GETATTR, 10)]);
+    let error = |bytes: &[u8]| ReplayPlan::read(bytes, &SETTINGS).unwrap_err();
+    assert!(matches!(error(b""), PlanError::Trace(TraceError::Empty)));
+    assert!(matches!(error(b"hello, world!"), PlanError::Trace(TraceError::Foreign)));
+    let cut = error(&whole[..whole.len() - 1]);
+    assert!(matches!(cut, PlanError::Trace(TraceError::Cut { .. })), "{cut}");
+    let mount = Call { version: Version::Mount3, ..call(0, 0, 0, op(1, 0)) };
+    let nothing = error(&trace_of(&[mount], &[])).to_string();
+    assert!(nothing.contains("only mount3 MNT"), "{nothing}");
+    let none = error(&trace_of(&[], &[]));
+    assert!(matches!(none, PlanError::Outside { .. }), "{none}");
+}
