@@ -17,9 +17,7 @@ use nfs_client::MountOptions;
 use nfs_proto::ProtocolVersion;
 use nfs_server::{Server, ServerConfig};
 use plan::TargetArg;
-use replay::{
-    Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window,
-};
+use replay::{Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{DescribeFormat, ReplayArgs};
@@ -52,6 +50,9 @@ pub struct Document {
     pub by_client: BTreeMap<String, u64>,
     /// Operations that the origin put off or refused for the state of its server.
     pub put_off: u64,
+    /// Operations whose arguments the capture did not see.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Transfers that are larger than the target's and were made in several calls.
     pub split: u64,
     /// A replay for each speed.
@@ -110,6 +111,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         without_counterpart: plan.without_counterpart,
         by_client: plan.by_client,
         put_off: plan.put_off,
+        incomplete: plan.incomplete,
         split: plan.split,
         outcomes,
     };
@@ -205,13 +207,12 @@ pub fn compare(before: &str, after: &str) -> Result<ExitCode, Failure> {
 
 fn read_document(name: &str) -> Result<Document, Failure> {
     let source = input_file::open_stream(Path::new(name), "replay")?;
-    let document: Document =
-        serde_json::from_reader(BufReader::new(source)).map_err(|error| {
-            Failure::Usage(format!(
-                "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json > \
+    let document: Document = serde_json::from_reader(BufReader::new(source)).map_err(|error| {
+        Failure::Usage(format!(
+            "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json > \
                  FILE.json` makes one)"
-            ))
-        })?;
+        ))
+    })?;
     if document.dfsbench_replay > FORMAT {
         return Err(Failure::Usage(format!(
             "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer dfsbench)",

@@ -285,9 +285,7 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
         OpCode::Deallocate => Action::Deallocate { offset, len },
         OpCode::Seek => Action::Seek { offset },
         OpCode::ReadPlus => Action::ReadPlus { offset, count },
-        OpCode::Copy => {
-            Action::Copy { from_offset: op.source_offset, to_offset: offset, len }
-        }
+        OpCode::Copy => Action::Copy { from_offset: op.source_offset, to_offset: offset, len },
         OpCode::Getxattr => Action::Getxattr,
         OpCode::Setxattr => Action::Setxattr { value_bytes: count },
         OpCode::Listxattrs => Action::Listxattrs { bytes: count },

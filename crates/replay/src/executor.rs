@@ -269,11 +269,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    fn receive(
-        &mut self,
-        number: usize,
-        progress: &mut Progress<'_>,
-    ) -> Result<(), ExecuteError> {
+    fn receive(&mut self, number: usize, progress: &mut Progress<'_>) -> Result<(), ExecuteError> {
         let Self { links, scratch, clock, .. } = self;
         let connection = &mut links[number].connection;
         let client = number as u32;
@@ -347,13 +343,7 @@ impl<'a> Executor<'a> {
 }
 
 impl Progress<'_> {
-    fn start_step(
-        &mut self,
-        start: &Start,
-        connection: &mut Connection,
-        pool: &[u8],
-        now_ns: u64,
-    ) {
+    fn start_step(&mut self, start: &Start, connection: &mut Connection, pool: &[u8], now_ns: u64) {
         let step = &self.work.batch.steps[start.step as usize];
         let Files { objects, slots, is_ready, .. } = &*self.work.files;
         // The tree has this file already, as it should be.
@@ -432,8 +422,7 @@ impl Progress<'_> {
             Pace::Open { .. } => self.pace.instant_ns(self.begin_ns, step.scheduled_ns),
             Pace::Closed => reply.started_ns,
         };
-        let times =
-            Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
+        let times = Times { scheduled_ns, started_ns: reply.started_ns, done_ns: reply.done_ns };
         self.work.recorder.end(step, &times, ended, bytes);
         self.lanes.end_step(number, reply.done_ns);
     }

@@ -200,6 +200,8 @@ pub struct ReplayPlan {
     pub by_client: BTreeMap<String, u64>,
     /// Operations that the origin put off or refused for the state of its server.
     pub put_off: u64,
+    /// Operations whose arguments the capture did not see.
+    pub incomplete: u64,
     /// Reads and writes that are larger than the target's, each made in several steps.
     pub split: u64,
 }
@@ -242,6 +244,7 @@ struct Loader {
     without_counterpart: BTreeMap<String, u64>,
     by_client: BTreeMap<String, u64>,
     put_off: u64,
+    incomplete: u64,
     duration_ns: u64,
 }
 
@@ -256,6 +259,7 @@ impl Loader {
             without_counterpart: BTreeMap::new(),
             by_client: BTreeMap::new(),
             put_off: 0,
+            incomplete: 0,
             duration_ns: 0,
         }
     }
@@ -306,6 +310,10 @@ impl Loader {
                 Counterpart::Action(_) if op.status.is_some_and(is_of_state) => {
                     self.put_off += u64::from(!is_before);
                 }
+                // Each needs a file or directory.
+                Counterpart::Action(action) if op.file == 0 && action != Action::Null => {
+                    self.incomplete += u64::from(!is_before);
+                }
                 Counterpart::Action(action) if was_reached => {
                     found.push(self.fact(call, at, action));
                 }
@@ -331,8 +339,7 @@ impl Loader {
         let parts = found.len() as u64;
         for (part, fact) in found.into_iter().enumerate() {
             // Operations of one compound follow one another, so each gets its share of the time.
-            let instant =
-                |part: u64| call.start_ns.saturating_add(response_ns / parts * part);
+            let instant = |part: u64| call.start_ns.saturating_add(response_ns / parts * part);
             let part = part as u64;
             let span = Span { start_ns: instant(part), end_ns: instant(part + 1) };
             let origin_ns = if part == 0 { call.response_ns } else { None };
@@ -376,7 +383,11 @@ impl Loader {
             let seconds = |ns: u64| ns as f64 / 1e9;
             return Err(PlanError::Outside {
                 from_s: seconds(self.window.from_ns),
-                to_s: seconds(if self.window.to_ns == u64::MAX { to_ns } else { self.window.to_ns }),
+                to_s: seconds(if self.window.to_ns == u64::MAX {
+                    to_ns
+                } else {
+                    self.window.to_ns
+                }),
                 duration_s: seconds(self.duration_ns),
             });
         }
@@ -409,6 +420,10 @@ impl Loader {
             let name = format!("{kind} (not in NFS v{})", settings.version.name());
             *without_counterpart.entry(name).or_insert(0) += ops;
         }
+        if made.closes_only > 0 {
+            let name = "CLOSE (opened before)".to_owned();
+            without_counterpart.insert(name, made.closes_only);
+        }
         if made.batch.steps.is_empty() {
             let mut kinds = Vec::new();
             for name in without_counterpart.keys().chain(self.by_client.keys()) {
@@ -428,6 +443,7 @@ impl Loader {
             without_counterpart,
             by_client: self.by_client,
             put_off: self.put_off,
+            incomplete: self.incomplete,
             split: made.split,
         })
     }
@@ -463,6 +479,8 @@ struct Planner<'a> {
     slots: u32,
     split: u64,
     not_in_version: BTreeMap<OperationKind, u64>,
+    /// CLOSEs of what was opened before the trace or the window.
+    closes_only: u64,
 }
 
 /// An object as it is used by one client.
@@ -477,6 +495,7 @@ struct Made {
     slots: u32,
     split: u64,
     not_in_version: BTreeMap<OperationKind, u64>,
+    closes_only: u64,
 }
 
 impl<'a> Planner<'a> {
@@ -499,6 +518,7 @@ impl<'a> Planner<'a> {
             slots: 0,
             split: 0,
             not_in_version: BTreeMap::new(),
+            closes_only: 0,
         }
     }
 
@@ -508,7 +528,13 @@ impl<'a> Planner<'a> {
             self.plan_item(item, begin_ns);
         }
         let batch = Batch::new(self.steps, self.order, self.in_flight.len());
-        Made { batch, slots: self.slots, split: self.split, not_in_version: self.not_in_version }
+        Made {
+            batch,
+            slots: self.slots,
+            split: self.split,
+            not_in_version: self.not_in_version,
+            closes_only: self.closes_only,
+        }
     }
 
     fn plan_item(&mut self, item: &Item, begin_ns: u64) {
@@ -531,6 +557,10 @@ impl<'a> Planner<'a> {
         step.slot = self.slot_of(&step, item.is_of_v4);
         if !exists_in(step.action.kind(), self.settings.version) {
             *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
+            return;
+        }
+        if step.action == Action::Close && step.slot == NONE {
+            self.closes_only += 1;
             return;
         }
         let parts = self.parts_of(step.action);
@@ -703,11 +733,8 @@ impl<'a> Planner<'a> {
         if result != NONE && result != file {
             // The first step that returns a handle is what all others wait for.
             let produced = &mut self.has_producer[result as usize];
-            let class = if *produced && !action.makes_object() {
-                Class::Read
-            } else {
-                Class::Exclusive
-            };
+            let class =
+                if *produced && !action.makes_object() { Class::Read } else { Class::Exclusive };
             *produced = true;
             need(Thing::File(result), class);
         }

@@ -42,8 +42,10 @@ pub enum ReplayError {
         reason: Box<CallFailure>,
     },
     /// The tree could not be built.
-    #[error("can't build the tree in `{directory}`: {count} of its {objects} objects failed, the \
-             first of them: {kind} {reason} (hint: is there enough room, and may this user write?)")]
+    #[error(
+        "can't build the tree in `{directory}`: {count} of its {objects} objects failed, the \
+             first of them: {kind} {reason} (hint: is there enough room, and may this user write?)"
+    )]
     Tree {
         /// The directory.
         directory: String,

@@ -224,9 +224,7 @@ impl Tree {
             }
             (Action::Remove, true) if name != NONE => self.remove(place, 0),
             (Action::Rmdir, true) if name != NONE => self.remove(place, DIRECTORY),
-            (Action::Rmdir, false)
-                if name != NONE && status == Status::NotEmpty.number() =>
-            {
+            (Action::Rmdir, false) if name != NONE && status == Status::NotEmpty.number() => {
                 self.require(place, DIRECTORY);
             }
             (Action::Rename, true) if name != NONE && fact.other_name != NONE => {

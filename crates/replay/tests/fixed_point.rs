@@ -13,9 +13,7 @@ use engine::SystemClock;
 use nfs_client::Mount;
 use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use nfs_client::proto::nfs3::{Procedure, StableHow};
-use replay::{
-    Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window,
-};
+use replay::{Fill, Outcome, Pace, PlanSettings, ReplayPlan, ReplaySettings, Replayer, Window};
 
 /// Works on a tree of two directories, as one client; what `old` holds was there before.
 fn work(mount: &mut Mount, number: u64) {

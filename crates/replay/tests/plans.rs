@@ -222,24 +222,41 @@ fn large_transfers_are_cut_and_what_a_version_lacks_is_named() {
     let settings = PlanSettings { version: ProtocolVersion::V2, rsize: 8192, ..SETTINGS };
     let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
     let actions: Vec<Action> = plan.batch.steps.iter().map(|step| step.action).collect();
-    let want = [
-        Action::Read { offset: 100, count: 8192 },
-        Action::Read { offset: 8292, count: 1808 },
-    ];
+    let want =
+        [Action::Read { offset: 100, count: 8192 }, Action::Read { offset: 8292, count: 1808 }];
     assert_eq!(actions, want);
     assert_eq!(plan.split, 1);
     assert_eq!(plan.without_counterpart.get("ACCESS (not in NFS v2)"), Some(&1));
 }
 
 #[test]
-fn what_the_origin_put_off_is_left_out() {
+fn what_the_origin_put_off_or_the_capture_did_not_see_is_left_out() {
     let jukebox = 10_008;
     let trace = trace(&[
         Op { name: 0xa, status: Some(jukebox), ..op(REMOVE, 10) },
         Op { name: 0xa, ..op(REMOVE, 10) },
+        // Its arguments were cut off.
+        op(READ, 0),
     ]);
     let plan = plan(&trace);
-    assert_eq!((plan.put_off, plan.batch.steps.len()), (1, 1));
+    assert_eq!((plan.put_off, plan.incomplete, plan.batch.steps.len()), (1, 1, 1));
+}
+
+#[test]
+fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
+    let (open, close) = (18, 4);
+    let mut calls = Vec::new();
+    for (number, kind) in [open, close, close].into_iter().enumerate() {
+        let op = Op { name: 0xa, result: 11, offset: 1, ..op(kind, 10) };
+        let op = if kind == close { Op { file: 11, result: 0, name: 0, ..op } } else { op };
+        let call = call(number as u64, 0, number as u64 * 1_000_000_000, op);
+        calls.push(Call { version: Version::V4_1, ..call });
+    }
+    let settings = PlanSettings { version: ProtocolVersion::V4_1, ..SETTINGS };
+    let plan = ReplayPlan::read(&trace_of(&calls, &[])[..], &settings).unwrap();
+    assert_eq!(plan.batch.steps.len(), 2);
+    assert_eq!(plan.batch.steps[0].slot, plan.batch.steps[1].slot);
+    assert_eq!(plan.without_counterpart.get("CLOSE (opened before)"), Some(&1));
 }
 
 #[test]

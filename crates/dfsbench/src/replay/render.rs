@@ -89,8 +89,18 @@ fn write_outcome(text: &mut String, document: &Document, outcome: &Outcome, layo
         Nanos(waits.max)
     );
     let mut rows = vec![head(&[
-        "operation", "count", "errors expected", "not expected", "missing", "data", "p50", "p99",
-        "origin p50", "origin p99", "ratio p50", "ratio p99",
+        "operation",
+        "count",
+        "errors expected",
+        "not expected",
+        "missing",
+        "data",
+        "p50",
+        "p99",
+        "origin p50",
+        "origin p99",
+        "ratio p50",
+        "ratio p99",
     ])];
     for kind in &outcome.kinds {
         rows.push(kind_row(kind));
@@ -162,6 +172,13 @@ fn write_left_out(text: &mut String, document: &Document) {
             document.put_off
         );
     }
+    if document.incomplete > 0 {
+        let _ = writeln!(
+            text,
+            "Left out, since the capture did not see their arguments: {} operations.",
+            document.incomplete
+        );
+    }
     if document.split > 0 {
         let _ = writeln!(
             text,
@@ -200,8 +217,17 @@ pub fn comparison(before: &Document, after: &Document) -> Option<String> {
             verdict_text(second)
         );
         let mut rows = vec![head(&[
-            "operation", "count A", "count B", "p50 A", "p50 B", "B/A", "p99 A", "p99 B", "B/A",
-            "errors A", "errors B",
+            "operation",
+            "count A",
+            "count B",
+            "p50 A",
+            "p50 B",
+            "B/A",
+            "p99 A",
+            "p99 B",
+            "B/A",
+            "errors A",
+            "errors B",
         ])];
         for kind in &first.kinds {
             let same = second.kinds.iter().find(|other| other.kind == kind.kind);

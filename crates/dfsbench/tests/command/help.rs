@@ -15,6 +15,7 @@ fn every_command_explains_itself() {
         (&["serve", "--help"], &["--memory", "--port", "--allow", "hang-from-clients"]),
         (&["probe", "--help"], &["--format", "nfs://server"]),
         (&["describe", "--help"], &["--format", "--as-plan", "working set"]),
+        (&["replay", "--help"], &["--speed", "--window", "--closed", "nfs://server/export"]),
         (&["capture", "--help"], &["--keep-names", "--output", "tcpdump", "stdin"]),
     ] {
         let end = rig.run(args);

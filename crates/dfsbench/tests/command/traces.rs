@@ -1,4 +1,4 @@
-//! `dfsbench capture` and `dfsbench describe`: traces, and one clear error for what is none.
+//! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for what is none.
 
 use crate::rig::Rig;
 
@@ -137,4 +137,66 @@ fn what_is_no_trace_is_one_error() {
     ] {
         rig.refused(&["describe", name], 2, words);
     }
+}
+
+#[test]
+fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compared() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let end = rig.run(&["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--quiet"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    for words in [
+        "nfs.dfst on embedded (NFS v3), 1 times as fast as the trace",
+        "nfs.dfst on embedded (NFS v3), 2 times as fast as the trace",
+        "1 operations of 1 clients on a tree of 0 objects: 1 issued, 1 ended, 0 could not be issued",
+        "NULL",
+    ] {
+        assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
+    }
+    for (name, version) in [("a.json", "3"), ("b.json", "4.1")] {
+        let json = ["--closed", "--format", "json", "--nfsvers", version];
+        let end = rig.run(&[&["replay", "nfs.dfst", "embedded"], &json[..]].concat());
+        assert_eq!(end.code, 0, "{end:?}");
+        assert!(end.stderr.contains("replaying 1 operations, as fast as the order allows"));
+        std::fs::write(rig.folder().join(name), end.stdout).unwrap();
+    }
+    let end = rig.run(&["compare", "a.json", "b.json"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    assert!(end.stdout.contains("B: nfs.dfst on embedded (NFS v4.1)"), "{end:?}");
+    assert!(end.stdout.contains("as fast as the order allows: A: done; B: done"), "{end:?}");
+    let prepared = ["replay", "nfs.dfst", "embedded", "--tree", "t", "--prepare-only"];
+    let end = rig.run(&prepared);
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+}
+
+#[test]
+fn what_can_not_be_replayed_is_one_error() {
+    let rig = Rig::new();
+    write_pcap(&rig.folder().join("nfs.pcap"));
+    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let whole = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    file("empty", b"");
+    file("cut", &whole[..whole.len() - 1]);
+    file("text.json", b"{}");
+    let beyond = ["replay", "nfs.dfst", "embedded", "--window", "60s..70s"];
+    for (args, words) in [
+        (&["replay", "empty", "embedded"][..], &["trace `empty` is empty"][..]),
+        (&["replay", "nfs.pcap", "embedded"], &["trace `nfs.pcap` is no trace"]),
+        (&["replay", "cut", "embedded"], &["trace `cut` is cut off at byte"]),
+        (&["replay", "missing", "embedded"], &["can't read trace `missing`"]),
+        (&["replay", "nfs.dfst", "target"], &["`target` is no NFS server", "nfs://host/export"]),
+        (&beyond, &["trace `nfs.dfst` has no call from 60 s to 70 s", "describe"]),
+        (&["replay", "nfs.dfst", "embedded", "--window", "9"], &["--window: `9` has no `..`"]),
+        (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is no factor"]),
+        (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),
+        (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
+        (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),
+        (&["compare", "text.json", "text.json"], &["`text.json` is no replay", "--format json"]),
+    ] {
+        rig.refused(args, 2, words);
+    }
+    let closed = "nfs://127.0.0.1:1/export?mountport=1";
+    rig.refused(&["replay", "nfs.dfst", closed], 3, &["127.0.0.1"]);
 }

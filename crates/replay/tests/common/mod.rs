@@ -47,13 +47,15 @@ impl Recorded {
                     stream.set_nodelay(true).unwrap();
                 }
                 for is_from_client in [true, false] {
-                    let (from, to) = if is_from_client { (&client, &server) } else { (&server, &client) };
+                    let (from, to) =
+                        if is_from_client { (&client, &server) } else { (&server, &client) };
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let kept = Arc::clone(&kept);
                     std::thread::spawn(move || {
                         copy(from, to, begin, |time_ns, bytes| {
                             let bytes = bytes.to_vec();
-                            let piece = Piece { time_ns, connection: number, is_from_client, bytes };
+                            let piece =
+                                Piece { time_ns, connection: number, is_from_client, bytes };
                             kept.lock().unwrap().push(piece);
                         });
                     });
@@ -97,7 +99,11 @@ impl Recorded {
                 let number = sequences.len();
                 sequences.push([1, 1]);
                 add_packet(&mut pcap, piece.time_ns, &segment(number, true, [0, 0], SYN, &[]));
-                add_packet(&mut pcap, piece.time_ns, &segment(number, false, [0, 1], SYN | ACK, &[]));
+                add_packet(
+                    &mut pcap,
+                    piece.time_ns,
+                    &segment(number, false, [0, 1], SYN | ACK, &[]),
+                );
             }
             for bytes in piece.bytes.chunks(SEGMENT_BYTES) {
                 let side = usize::from(!piece.is_from_client);
@@ -214,9 +220,16 @@ fn row_of(call: &Call) -> Option<Row> {
         match kind {
             _ if matches!(call.version, Version::Mount1 | Version::Mount3) => return None,
             "SEQUENCE" | "PUTFH" | "PUTROOTFH" | "SAVEFH" | "RESTOREFH" | "GETFH" => {}
-            "EXCHANGE_ID" | "CREATE_SESSION" | "RECLAIM_COMPLETE" | "DESTROY_SESSION"
-            | "DESTROY_CLIENTID" | "SETCLIENTID" | "SETCLIENTID_CONFIRM" | "OPEN_CONFIRM"
-            | "RENEW" | "BIND_CONN_TO_SESSION" => return None,
+            "EXCHANGE_ID"
+            | "CREATE_SESSION"
+            | "RECLAIM_COMPLETE"
+            | "DESTROY_SESSION"
+            | "DESTROY_CLIENTID"
+            | "SETCLIENTID"
+            | "SETCLIENTID_CONFIRM"
+            | "OPEN_CONFIRM"
+            | "RENEW"
+            | "BIND_CONN_TO_SESSION" => return None,
             "GETATTR" | "ACCESS" if call.version.is_compound() => {
                 question = question.or(Some(row));
             }
