@@ -38,7 +38,7 @@ pub struct Document {
     pub made_by: String,
     /// Name of the trace.
     pub trace: String,
-    /// The target.
+    /// Target as it was named.
     pub target: String,
     /// Version of NFS that was spoken.
     pub version: String,
@@ -62,7 +62,7 @@ pub struct Document {
 /// The format of [`Document`].
 const FORMAT: u32 = 1;
 
-/// What the arguments say.
+/// The arguments as they are used.
 struct Request {
     paces: Vec<Pace>,
     window: Window,
@@ -215,7 +215,8 @@ fn read_document(name: &str) -> Result<Document, Failure> {
     })?;
     if document.dfsbench_replay > FORMAT {
         return Err(Failure::Usage(format!(
-            "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer dfsbench)",
+            "`{name}` has format {}; this release reads up to {FORMAT} (hint: use a newer \
+             dfsbench)",
             document.dfsbench_replay
         )));
     }

@@ -28,13 +28,13 @@ pub enum Creation {
     Exclusive,
 }
 
-/// What a step does. Files, names and what is opened are numbers of the step.
+/// The action of a step. Files, names and opens are numbers of the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
 pub enum Action {
     /// Does nothing at all.
     Null,
-    /// Gets attributes.
+    /// Gets all attributes.
     Getattr,
     /// Sets the size in bytes.
     SetSize(u64),
@@ -46,9 +46,9 @@ pub enum Action {
     Access(u32),
     /// Reads a symbolic link.
     Readlink,
-    /// Reads data.
+    /// Reads some data.
     Read { offset: u64, count: u32 },
-    /// Writes data.
+    /// Writes some data.
     Write { offset: u64, count: u32, stable: StableHow },
     /// Creates a file, or opens one that may be created.
     Create { how: Creation, size: Option<u64> },
@@ -82,11 +82,11 @@ pub enum Action {
     Open(OpenAccess),
     /// Closes an open.
     Close,
-    /// Reserves space.
+    /// Reserves some space.
     Allocate { offset: u64, len: u64 },
     /// Makes a hole.
     Deallocate { offset: u64, len: u64 },
-    /// Finds data.
+    /// Finds the next data.
     Seek { offset: u64 },
     /// Reads data, holes being described.
     ReadPlus { offset: u64, count: u32 },
@@ -148,7 +148,7 @@ impl Action {
     }
 }
 
-/// What an operation of a trace is for a replay.
+/// The role of an operation of a trace in a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counterpart {
     /// It is replayed so.

@@ -12,22 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::Clock;
-use nfs_client::proto::client::{
-    Cursor, Data, Event as Reply, File, Operation, Outcome as Done, PayloadRange, SeekWhat, Stateid,
-};
-use nfs_client::proto::nfs3::{CreateHow, MknodWhat, Sattr, SetTime, Verifier};
-use nfs_client::proto::nfs4::XattrOption;
+use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done, Stateid};
 use nfs_client::proto::{CallError, Status};
 use nfs_client::{Connection, ConnectionError, Scratch};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::action::{Action, Creation};
-use crate::lanes::{Lanes, Start};
+use crate::action::Action;
+use crate::lanes::{Lanes, Pace, Start};
+use crate::operation::{Files, Material, operation_of};
 use crate::outcome::Wire;
-use crate::plan::{Batch, Step};
-use crate::recorder::{Ended, Pace, Recorder, Times};
+use crate::recorder::{Ended, Recorder, Times};
+use crate::step::{Batch, Step};
 use crate::tree::NONE;
 
 /// How often timers are checked and the user's request to stop is noticed.
@@ -38,49 +35,13 @@ const EVENTS_MAX: usize = 256;
 const LOOKUP_TAG: u32 = 1 << 30;
 /// The tag of a CLOSE for the sake of the protocol.
 const CLOSE_TAG: u32 = u32::MAX - 1;
-/// The target of links.
-const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
-/// Payloads begin at different bytes of the pool, up to this one, so that files differ.
-pub const POOL_SPARE_BYTES: usize = 64 << 10;
 
-/// An open or a listing of a client.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Slot {
-    open: Option<File>,
-    cursor: Cursor,
-}
-
-/// What is known of the files of a target.
-#[derive(Debug)]
-pub struct Files {
-    /// Handle of each object.
-    pub objects: Vec<Option<File>>,
-    /// Opens and listings.
-    pub slots: Vec<Slot>,
-    /// The size that each object should have before the first step, in bytes.
-    pub wanted_bytes: Vec<u64>,
-    /// Objects that were found with that size.
-    pub is_ready: Vec<bool>,
-}
-
-impl Files {
-    /// Makes the tables.
-    pub fn new(objects: usize, slots: usize) -> Self {
-        Self {
-            objects: vec![None; objects],
-            slots: vec![Slot::default(); slots],
-            wanted_bytes: vec![0; objects],
-            is_ready: vec![false; objects],
-        }
-    }
-}
-
-/// What a batch is executed for.
+/// The purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// To build the tree: what is there is used.
     Prepare,
-    /// To replay.
+    /// To replay a trace.
     Replay,
 }
 
@@ -109,7 +70,7 @@ struct Link {
     interest: EventFlags,
 }
 
-/// Executes batches.
+/// Executes batches of steps.
 pub struct Executor<'a> {
     links: Vec<Link>,
     epoll: OwnedFd,
@@ -123,7 +84,7 @@ pub struct Executor<'a> {
     is_coarse: bool,
 }
 
-/// What a batch works on.
+/// The objects that a batch works with.
 pub struct Work<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
@@ -345,16 +306,16 @@ impl<'a> Executor<'a> {
 impl Progress<'_> {
     fn start_step(&mut self, start: &Start, connection: &mut Connection, pool: &[u8], now_ns: u64) {
         let step = &self.work.batch.steps[start.step as usize];
-        let Files { objects, slots, is_ready, .. } = &*self.work.files;
+        let files = &*self.work.files;
         // The tree has this file already, as it should be.
         let is_done = self.work.purpose == Purpose::Prepare
             && matches!(
                 step.action,
                 Action::SetSize(_) | Action::Write { .. } | Action::Commit { .. }
             )
-            && is_ready[step.file as usize];
-        let operation = operation_of(step, start.step, objects, slots, self.work.names, pool);
-        let started = match operation {
+            && files.is_ready[step.file as usize];
+        let material = Material { files, names: self.work.names, pool };
+        let started = match operation_of(step, start.step, &material) {
             Some(operation) if !is_done => connection.start(now_ns, start.step, &operation).is_ok(),
             _ => false,
         };
@@ -474,108 +435,4 @@ fn ended_of(result: &Result<Done, CallError>) -> Ended {
             None => Ended::Failed,
         },
     }
-}
-
-/// Returns the operation of a step; `None` where it needs a handle that is not known.
-fn operation_of<'o>(
-    step: &Step,
-    number: u32,
-    objects: &'o [Option<File>],
-    slots: &'o [Slot],
-    names: &'o [String],
-    pool: &'o [u8],
-) -> Option<Operation<'o>> {
-    if step.action == Action::Null {
-        return Some(Operation::Null);
-    }
-    let handle = |object: u32| objects.get(object as usize)?.as_ref();
-    let name_of = |name: u32| Some(names.get(name as usize)?.as_bytes());
-    let file = handle(step.file)?;
-    let name = name_of(step.name);
-    let slot = slots.get(step.slot as usize);
-    // Data moves under the open of this client, where there is one.
-    let open = slot.and_then(|slot| slot.open.as_ref()).unwrap_or(file);
-    let page = |is_first: bool| {
-        if is_first { Cursor::default() } else { slot.map_or_else(Cursor::default, |s| s.cursor) }
-    };
-    Some(match step.action {
-        Action::Null => Operation::Null,
-        Action::Getattr => Operation::Getattr { file },
-        Action::SetSize(size) => {
-            let attributes = Sattr { size: Some(size), ..Sattr::default() };
-            Operation::Setattr { file: open, attributes }
-        }
-        Action::SetTime => {
-            let attributes = Sattr { mtime: SetTime::Server, ..Sattr::default() };
-            Operation::Setattr { file, attributes }
-        }
-        Action::Lookup => Operation::Lookup { dir: file, name: name? },
-        Action::Access(access) => Operation::Access { file, access },
-        Action::Readlink => Operation::Readlink { file },
-        Action::Read { offset, count } => Operation::Read { file: open, offset, count },
-        Action::Write { offset, count, stable } => {
-            let start = number as usize * 512 % POOL_SPARE_BYTES;
-            let data = Data::Pool(PayloadRange { start, len: count });
-            Operation::Write { file: open, offset, stable, data }
-        }
-        Action::Create { how, size } => {
-            let attributes = Sattr { size, ..Sattr::with_mode(0o644) };
-            let how = match how {
-                Creation::Unchecked => CreateHow::Unchecked(attributes),
-                Creation::Guarded => CreateHow::Guarded(attributes),
-                Creation::Exclusive => {
-                    CreateHow::Exclusive(Verifier((u64::from(number) + 1).to_be_bytes()))
-                }
-            };
-            Operation::Create { dir: file, name: name?, how }
-        }
-        Action::Mkdir => {
-            Operation::Mkdir { dir: file, name: name?, attributes: Sattr::with_mode(0o755) }
-        }
-        Action::Symlink { target_bytes } => {
-            let target = &LINK_TARGET[..(target_bytes as usize).min(LINK_TARGET.len())];
-            let attributes = Sattr::with_mode(0o777);
-            Operation::Symlink { dir: file, name: name?, attributes, target }
-        }
-        Action::Mknod => {
-            let what = MknodWhat::Fifo(Sattr::with_mode(0o644));
-            Operation::Mknod { dir: file, name: name?, what }
-        }
-        Action::Remove => Operation::Remove { dir: file, name: name? },
-        Action::Rmdir => Operation::Rmdir { dir: file, name: name? },
-        Action::Rename => Operation::Rename {
-            from_dir: file,
-            from: name?,
-            to_dir: handle(step.other)?,
-            to: name_of(step.other_name)?,
-        },
-        Action::Link => Operation::Link { file, dir: handle(step.other)?, name: name? },
-        Action::Readdir { bytes, is_first } => {
-            Operation::Readdir { dir: file, cursor: page(is_first), bytes }
-        }
-        Action::ReaddirPlus { bytes, is_first } => {
-            Operation::ReaddirPlus { dir: file, cursor: page(is_first), bytes }
-        }
-        Action::Fsstat => Operation::Fsstat { root: file },
-        Action::Fsinfo => Operation::Fsinfo { root: file },
-        Action::Pathconf => Operation::Pathconf { file },
-        Action::Commit { offset, count } => Operation::Commit { file, offset, count },
-        Action::Open(access) => Operation::Open { dir: file, name: name?, access },
-        Action::Close => Operation::Close { file: slot?.open.as_ref()? },
-        Action::Allocate { offset, len } => Operation::Allocate { file: open, offset, len },
-        Action::Deallocate { offset, len } => Operation::Deallocate { file: open, offset, len },
-        Action::Seek { offset } => Operation::Seek { file: open, offset, what: SeekWhat::Data },
-        Action::ReadPlus { offset, count } => Operation::ReadPlus { file: open, offset, count },
-        Action::Copy { from_offset, to_offset, len } => {
-            let from = handle(step.other)?;
-            Operation::Copy { from, from_offset, to: open, to_offset, len }
-        }
-        Action::Getxattr => Operation::Getxattr { file, name: name? },
-        Action::Setxattr { value_bytes } => {
-            let value = &pool[..(value_bytes as usize).min(pool.len())];
-            Operation::Setxattr { file, option: XattrOption::Either, name: name?, value }
-        }
-        Action::Listxattrs { bytes } => Operation::Listxattrs { file, cookie: 0, bytes },
-        Action::Removexattr => Operation::Removexattr { file, name: name? },
-    })
 }

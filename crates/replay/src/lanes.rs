@@ -9,8 +9,29 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::plan::Batch;
-use crate::recorder::Pace;
+use crate::step::Batch;
+
+/// How steps are scheduled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// Each at its instant in the trace, divided by a speed.
+    Open {
+        /// Times as fast as the trace, above 0.
+        speed: f64,
+    },
+    /// Each when its dependencies have ended, with as many calls in flight as in the trace.
+    Closed,
+}
+
+impl Pace {
+    /// Returns when a step is scheduled, in nanoseconds of the clock.
+    pub fn instant_ns(self, begin_ns: u64, scheduled_ns: u64) -> u64 {
+        match self {
+            Self::Open { speed } => begin_ns + (scheduled_ns as f64 / speed) as u64,
+            Self::Closed => begin_ns,
+        }
+    }
+}
 
 /// A step that starts now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +183,7 @@ impl<'a> Lanes<'a> {
                     self.ended.push(*successor);
                     continue;
                 }
-                // The lane is told only if this step is its first: others are looked at in turn.
+                // The lane is made ready only if this step is its first; others have their turn later.
                 let client = self.batch.steps[*successor as usize].client;
                 let lane = &self.lanes[client as usize];
                 let first = self.batch.clients[client as usize].get(lane.next);
@@ -198,7 +219,7 @@ mod tests {
     use super::*;
     use crate::action::Action;
     use crate::order::{Class, Order, Span, Thing};
-    use crate::plan::Step;
+    use crate::step::Step;
 
     /// Steps of two clients, each with its instant and the file that it makes or reads.
     fn batch() -> Batch {
@@ -268,8 +289,8 @@ mod tests {
         let mut lanes = Lanes::new(&batch, Pace::Closed, 1000);
         assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
         lanes.end_step(0, 1030);
-        // The first of the second client was kept by its dependency, that of the first by its depth;
-        // the last may join one call in flight.
+        // The first of the second client was kept by its dependency, that of the first client by
+        // its depth; the last may join one call in flight.
         let started = start_all(&mut lanes, 1040);
         assert_eq!(started, [start(2, 1030, 1030), start(3, 1030, 1030), start(1, 1030, 1030)]);
     }

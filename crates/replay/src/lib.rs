@@ -5,25 +5,30 @@
 //! [`Replayer`] builds the tree and executes the steps, each client of the trace over a connection
 //! of its own, and [`Outcome`] is what it found.
 //!
-//! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of a
-//! client start in the order of the trace; each step is accounted for once. While steps are issued
-//! nothing is allocated, locked or logged. Must not print, and reads only the clock that it is
-//! given.
+//! Invariants: a step starts at its instant, unless what it depends on has not ended; the steps of
+//! a client start in the order of the trace; each step is accounted for once. While steps are
+//! issued nothing is allocated, locked or logged. Must not print, and reads only the clock that it
+//! is given.
 
 mod action;
 mod executor;
 mod lanes;
+mod operation;
 mod order;
 mod outcome;
 mod plan;
+mod planner;
 mod prepare;
 mod recorder;
 mod replayer;
+mod step;
 mod tree;
 
 pub use action::{Action, Counterpart};
+pub use lanes::Pace;
 pub use outcome::{Behind, KindOutcome, Outcome, Problem, TimeSlice};
-pub use plan::{InitialObject, PlanError, PlanSettings, ReplayPlan, Step, Window};
+pub use plan::{InitialObject, PlanError, ReplayPlan};
+pub use planner::{PlanSettings, Window};
 pub use prepare::Fill;
-pub use recorder::Pace;
 pub use replayer::{ReplayError, ReplaySettings, Replayer};
+pub use step::{Batch, Step};

@@ -6,8 +6,8 @@
 //!
 //! [`Order`] takes the accesses in the order of starts. Accesses of one thing form epochs: those of
 //! one class, which go together. When the class changes, the next epoch waits for all of the one
-//! before that have ended by then; this is one node more (a join), so that a thousand readers before
-//! a thousand writers are two thousand edges and no million. [`Graph`] is the result.
+//! before that have ended by then; this is one node more (a join), so that a thousand readers
+//! before a thousand writers are two thousand edges and no million. [`Graph`] is the result.
 
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ struct Epochs {
     earlier: Vec<Access>,
 }
 
-/// Collects accesses.
+/// Collects accesses to things.
 #[derive(Debug, Default)]
 pub struct Order {
     things: HashMap<Thing, Epochs>,
@@ -147,7 +147,7 @@ impl Order {
     }
 }
 
-/// Which nodes wait for which: steps from 0 on, then joins.
+/// The nodes that wait for others: steps from 0 on, then joins.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Nodes below are steps.

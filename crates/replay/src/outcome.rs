@@ -1,4 +1,7 @@
 //! What a replay found, as it is printed and stored.
+//!
+//! [`Outcome`] is made of the record once at the end. Its members are the members of JSON: a new
+//! one needs a default, so that older files are still read.
 
 use model::Histogram;
 use nfs_client::proto::Status;
@@ -6,7 +9,8 @@ use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 use serde::{Deserialize, Serialize};
 use trace::Quantiles;
 
-use crate::recorder::{Ended, Pace, Recorder, Slice};
+use crate::lanes::Pace;
+use crate::recorder::{Ended, Recorder, Slice};
 use crate::tree::NONE;
 
 /// A slice is behind where the mean response time exceeds ten times that of the origin by more.
@@ -45,7 +49,7 @@ pub struct Outcome {
     pub planned_ns: u64,
     /// Time from the first scheduled start to the last reply.
     pub took_ns: u64,
-    /// Where the server fell behind for good.
+    /// The time from which the server was behind for good.
     pub behind: Option<Behind>,
     /// How late operations started by the fault of this program.
     pub own_lateness: Quantiles,
@@ -102,14 +106,14 @@ pub struct Problem {
     pub origin: String,
     /// How it ended in the replay.
     pub ended: String,
-    /// How often.
+    /// Number of such failures.
     pub count: u64,
 }
 
 /// A part of the time of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSlice {
-    /// Where it begins.
+    /// Begin of the slice.
     pub from_ns: u64,
     /// Operations that were scheduled in it and started.
     pub started: u64,
@@ -130,7 +134,7 @@ pub struct Wire {
     pub clients: u64,
 }
 
-/// What was planned.
+/// The plan of an outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     pub pace: Pace,

@@ -7,7 +7,8 @@ use nfs_client::proto::nfs3::StableHow;
 
 use crate::action::{Action, Creation, DIRECTORY, SYMLINK};
 use crate::order::{Class, Order, Span, Thing};
-use crate::plan::{Batch, InitialObject, ReplayPlan, Step};
+use crate::plan::{InitialObject, ReplayPlan};
+use crate::step::{Batch, Step};
 use crate::tree::Place;
 
 /// Connections that build the tree.

@@ -1,38 +1,19 @@
-//! What a replay records while steps are issued: counts and histograms, all made before.
+//! What a replay records while steps are issued.
+//!
+//! [`Recorder`] has counts and histograms for each kind of operation, and slices of time. All
+//! tables are made before; recording allocates nothing.
 
 use model::Histogram;
 use nfs_client::proto::client::OperationKind;
 
 use crate::lanes::Start;
-use crate::plan::Step;
+use crate::step::Step;
 use crate::tree::NONE;
 
 /// The most kinds of failures that are kept apart.
 const PROBLEMS_MAX: usize = 32;
 /// Slices of the time line.
 const SLICES: u64 = 100;
-
-/// How steps are scheduled.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pace {
-    /// Each at its instant in the trace, divided by a speed.
-    Open {
-        /// Times as fast as the trace, above 0.
-        speed: f64,
-    },
-    /// As soon as what it depends on has ended, with as many calls in flight as in the trace.
-    Closed,
-}
-
-impl Pace {
-    /// Returns when a step is scheduled, in nanoseconds of the clock.
-    pub fn instant_ns(self, begin_ns: u64, scheduled_ns: u64) -> u64 {
-        match self {
-            Self::Open { speed } => begin_ns + (scheduled_ns as f64 / speed) as u64,
-            Self::Closed => begin_ns,
-        }
-    }
-}
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +43,7 @@ pub struct KindRecord {
     pub skipped: u64,
     /// Failures that the trace has, too.
     pub expected_errors: u64,
-    /// Other failures.
+    /// Failures that the trace does not have.
     pub unexpected_errors: u64,
     /// Failures of the trace that were none in the replay.
     pub missing_errors: u64,

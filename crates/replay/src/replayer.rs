@@ -1,4 +1,7 @@
 //! A replay on a server: mounts it, builds the tree, replays, and removes the tree.
+//!
+//! [`Replayer`] holds the mount. Set-up and clean-up block; what is measured is the executor's. It
+//! removes nothing but the directory that it has made.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,11 +16,14 @@ use nfs_client::{
 };
 
 use crate::action::DIRECTORY;
-use crate::executor::{ExecuteError, Executor, Files, POOL_SPARE_BYTES, Purpose, Work};
+use crate::executor::{ExecuteError, Executor, Purpose, Work};
+use crate::lanes::Pace;
+use crate::operation::{Files, POOL_SPARE_BYTES};
 use crate::outcome::{Outcome, Planned};
-use crate::plan::{Batch, ReplayPlan};
+use crate::plan::ReplayPlan;
 use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
-use crate::recorder::{Ended, Pace, Recorder};
+use crate::recorder::{Ended, Recorder};
+use crate::step::Batch;
 
 /// Calls that a client may have in flight: as many as Linux's client over TCP, and four times as
 /// many as in one of its sessions. A call beyond them waits, which counts as the server's fault.
@@ -34,9 +40,9 @@ pub enum ReplayError {
     /// A call of set-up or clean-up failed.
     #[error("can't {what} `{name}`: {reason}")]
     Call {
-        /// What was tried.
+        /// The attempted change.
         what: &'static str,
-        /// The directory.
+        /// Name of the directory.
         name: String,
         /// How it failed.
         reason: Box<CallFailure>,
@@ -47,7 +53,7 @@ pub enum ReplayError {
              first of them: {kind} {reason} (hint: is there enough room, and may this user write?)"
     )]
     Tree {
-        /// The directory.
+        /// Name of the directory.
         directory: String,
         /// Objects that failed.
         count: u64,

@@ -1,8 +1,8 @@
 //! The tree that a trace takes for granted.
 //!
-//! [`Tree`] follows the operations of a trace in their order and concludes from each reply what must
-//! have been there before the first one: a name that was found, a file that was removed, a size
-//! that an attribute had before anything changed it. The first evidence of a name decides. What was
+//! [`Tree`] follows the operations of a trace in their order and concludes from each reply what
+//! must have been there before the first one: a name that was found, a file that was removed, a
+//! size that an attribute had before anything changed it. The first evidence of a name decides. What was
 //! only used by its handle has no name, and stands at the top of the tree under one of its own.
 
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ enum Bound {
     Unknown,
 }
 
-/// What is known of a tree.
+/// The knowledge about a tree.
 #[derive(Debug, Default)]
 pub struct Tree {
     objects: Vec<Object>,
@@ -95,7 +95,7 @@ pub struct Tree {
 /// A further name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HardLink {
-    /// The file.
+    /// Number of the file.
     pub object: u32,
     /// Its further name.
     pub place: Place,

@@ -1,8 +1,8 @@
 //! The fixed point of a replay: a trace that is captured from it is the one that was replayed.
 //!
-//! A load is captured on one server of ours, replayed on another, and captured there: the operations
-//! of each client are the same, in the same order, with the same sizes, offsets and results. How fast
-//! the machine is has no part in it.
+//! A load is captured on one server of ours, replayed on another, and captured there: the
+//! operations of each client are the same, in the same order, with the same sizes, offsets and
+//! results. How fast the machine is has no part in it.
 
 mod common;
 

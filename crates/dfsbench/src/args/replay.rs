@@ -24,9 +24,9 @@ can't be used, 4 operations failed that did not fail in the trace, or it was int
 /// Replays a trace on an NFS server and compares its response times with those of the trace.
 ///
 /// The tree that the trace takes for granted is built first, in a directory of its own that is
-/// removed at the end. Each client of the trace has a connection. An operation starts at its instant
-/// whether or not the server keeps up, unless it needs the reply to another one; docs/replay.md says
-/// what is kept and what is not replayed.
+/// removed at the end. Each client of the trace has a connection. An operation starts at its
+/// instant whether or not the server keeps up, unless it needs the reply to another one;
+/// docs/replay.md says what is kept and what is not replayed.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "a switch each")]
@@ -39,7 +39,7 @@ pub struct ReplayArgs {
     /// Times as fast as the trace; several are replayed one after the other
     #[arg(long, value_name = "FACTOR", value_delimiter = ',', default_value = "1")]
     pub speed: Vec<String>,
-    /// As fast as the order allows, with as many calls in flight as in the trace
+    /// Replay as fast as the order allows, with as many calls in flight as in the trace
     #[arg(long, conflicts_with = "speed")]
     pub closed: bool,
     /// Part of the trace, as times from its beginning, such as 10s..40s or 5m.. [default: all]

@@ -14,7 +14,7 @@ use crate::output::aligned;
 pub enum Layout {
     /// With aligned columns.
     Text,
-    /// In Markdown.
+    /// A table in Markdown.
     Markdown,
 }
 

@@ -1,4 +1,5 @@
-//! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for what is none.
+//! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
+//! what is none.
 
 use crate::rig::Rig;
 

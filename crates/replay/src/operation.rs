@@ -1,0 +1,182 @@
+//! The operation of a step, with the handles that are known by then.
+//!
+//! [`Files`] are the tables of a target: handles, opens, the places where listings go on. They are
+//! made before the start. [`operation_of`] only borrows from them.
+
+use nfs_client::proto::client::{Cursor, Data, File, Operation, PayloadRange, SeekWhat};
+use nfs_client::proto::nfs3::{CreateHow, MknodWhat, Sattr, SetTime, Verifier};
+use nfs_client::proto::nfs4::XattrOption;
+
+use crate::action::{Action, Creation};
+use crate::step::Step;
+
+/// Payloads begin at different bytes of the pool, up to this one, so that files differ.
+pub const POOL_SPARE_BYTES: usize = 64 << 10;
+/// The target of links.
+const LINK_TARGET: [u8; 1024] = [b'x'; 1024];
+
+/// An open or a listing of a client.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slot {
+    /// The open, where there is one.
+    pub open: Option<File>,
+    /// The place where a listing goes on.
+    pub cursor: Cursor,
+}
+
+/// The known files of a target.
+#[derive(Debug)]
+pub struct Files {
+    /// Handle of each object.
+    pub objects: Vec<Option<File>>,
+    /// Opens and listings.
+    pub slots: Vec<Slot>,
+    /// The size that each object should have before the first step, in bytes.
+    pub wanted_bytes: Vec<u64>,
+    /// Objects that were found with that size.
+    pub is_ready: Vec<bool>,
+}
+
+impl Files {
+    /// Makes the tables.
+    pub fn new(objects: usize, slots: usize) -> Self {
+        Self {
+            objects: vec![None; objects],
+            slots: vec![Slot::default(); slots],
+            wanted_bytes: vec![0; objects],
+            is_ready: vec![false; objects],
+        }
+    }
+}
+
+/// The material that operations are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Material<'o> {
+    /// Handles, opens and listings.
+    pub files: &'o Files,
+    /// Text of each name.
+    pub names: &'o [String],
+    /// Data that payloads and values are taken from.
+    pub pool: &'o [u8],
+}
+
+impl<'o> Material<'o> {
+    fn handle(&self, object: u32) -> Option<&'o File> {
+        self.files.objects.get(object as usize)?.as_ref()
+    }
+
+    fn name(&self, name: u32) -> Option<&'o [u8]> {
+        Some(self.names.get(name as usize)?.as_bytes())
+    }
+}
+
+/// Returns the operation of a step; `None` where it needs a handle that is not known.
+pub fn operation_of<'o>(
+    step: &Step,
+    number: u32,
+    material: &Material<'o>,
+) -> Option<Operation<'o>> {
+    if step.action == Action::Null {
+        return Some(Operation::Null);
+    }
+    let file = material.handle(step.file)?;
+    let slot = material.files.slots.get(step.slot as usize);
+    // Data moves under the open of this client, where there is one.
+    let open = slot.and_then(|slot| slot.open.as_ref()).unwrap_or(file);
+    Some(match step.action {
+        Action::Getattr => Operation::Getattr { file },
+        Action::SetSize(size) => {
+            let attributes = Sattr { size: Some(size), ..Sattr::default() };
+            Operation::Setattr { file: open, attributes }
+        }
+        Action::SetTime => {
+            let attributes = Sattr { mtime: SetTime::Server, ..Sattr::default() };
+            Operation::Setattr { file, attributes }
+        }
+        Action::Access(access) => Operation::Access { file, access },
+        Action::Readlink => Operation::Readlink { file },
+        Action::Read { offset, count } => Operation::Read { file: open, offset, count },
+        Action::Write { offset, count, stable } => {
+            let start = number as usize * 512 % POOL_SPARE_BYTES;
+            let data = Data::Pool(PayloadRange { start, len: count });
+            Operation::Write { file: open, offset, stable, data }
+        }
+        Action::Readdir { bytes, is_first } => {
+            Operation::Readdir { dir: file, cursor: cursor_of(slot, is_first), bytes }
+        }
+        Action::ReaddirPlus { bytes, is_first } => {
+            Operation::ReaddirPlus { dir: file, cursor: cursor_of(slot, is_first), bytes }
+        }
+        Action::Fsstat => Operation::Fsstat { root: file },
+        Action::Fsinfo => Operation::Fsinfo { root: file },
+        Action::Pathconf => Operation::Pathconf { file },
+        Action::Commit { offset, count } => Operation::Commit { file, offset, count },
+        Action::Close => Operation::Close { file: slot?.open.as_ref()? },
+        Action::Allocate { offset, len } => Operation::Allocate { file: open, offset, len },
+        Action::Deallocate { offset, len } => Operation::Deallocate { file: open, offset, len },
+        Action::Seek { offset } => Operation::Seek { file: open, offset, what: SeekWhat::Data },
+        Action::ReadPlus { offset, count } => Operation::ReadPlus { file: open, offset, count },
+        Action::Copy { from_offset, to_offset, len } => {
+            let from = material.handle(step.other)?;
+            Operation::Copy { from, from_offset, to: open, to_offset, len }
+        }
+        Action::Listxattrs { bytes } => Operation::Listxattrs { file, cookie: 0, bytes },
+        _ => return named_operation(step, number, file, material),
+    })
+}
+
+/// Returns an operation on a name in a directory, or on a named attribute.
+fn named_operation<'o>(
+    step: &Step,
+    number: u32,
+    dir: &'o File,
+    material: &Material<'o>,
+) -> Option<Operation<'o>> {
+    let name = material.name(step.name)?;
+    Some(match step.action {
+        Action::Lookup => Operation::Lookup { dir, name },
+        Action::Open(access) => Operation::Open { dir, name, access },
+        Action::Create { how, size } => {
+            let attributes = Sattr { size, ..Sattr::with_mode(0o644) };
+            let how = match how {
+                Creation::Unchecked => CreateHow::Unchecked(attributes),
+                Creation::Guarded => CreateHow::Guarded(attributes),
+                Creation::Exclusive => {
+                    CreateHow::Exclusive(Verifier((u64::from(number) + 1).to_be_bytes()))
+                }
+            };
+            Operation::Create { dir, name, how }
+        }
+        Action::Mkdir => Operation::Mkdir { dir, name, attributes: Sattr::with_mode(0o755) },
+        Action::Symlink { target_bytes } => {
+            let target = &LINK_TARGET[..(target_bytes as usize).min(LINK_TARGET.len())];
+            Operation::Symlink { dir, name, attributes: Sattr::with_mode(0o777), target }
+        }
+        Action::Mknod => {
+            Operation::Mknod { dir, name, what: MknodWhat::Fifo(Sattr::with_mode(0o644)) }
+        }
+        Action::Remove => Operation::Remove { dir, name },
+        Action::Rmdir => Operation::Rmdir { dir, name },
+        Action::Rename => Operation::Rename {
+            from_dir: dir,
+            from: name,
+            to_dir: material.handle(step.other)?,
+            to: material.name(step.other_name)?,
+        },
+        Action::Link => Operation::Link { file: dir, dir: material.handle(step.other)?, name },
+        Action::Getxattr => Operation::Getxattr { file: dir, name },
+        Action::Setxattr { value_bytes } => {
+            let value = &material.pool[..(value_bytes as usize).min(material.pool.len())];
+            Operation::Setxattr { file: dir, option: XattrOption::Either, name, value }
+        }
+        Action::Removexattr => Operation::Removexattr { file: dir, name },
+        _ => return None,
+    })
+}
+
+fn cursor_of(slot: Option<&Slot>, is_first: bool) -> Cursor {
+    match slot {
+        Some(slot) if !is_first => slot.cursor,
+        _ => Cursor::default(),
+    }
+}

@@ -1,0 +1,373 @@
+//! From the operations of a trace to steps.
+//!
+//! [`Planner`] adapts each operation to the version of the target, cuts transfers that are too
+//! large for it, finds the open that it works under, and says what it needs, so that [`Order`]
+//! knows what it waits for. It takes operations in the order of their starts.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nfs_client::proto::client::{OperationKind, ProtocolVersion};
+
+use crate::action::{Action, DIRECTORY};
+use crate::order::{Class, Order, Span, Thing};
+use crate::step::{Batch, Step};
+use crate::tree::{Fact, NONE, Tree};
+
+/// A part of a trace, in nanoseconds from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Begin of the window.
+    pub from_ns: u64,
+    /// End of the window; calls that start there are no part of it.
+    pub to_ns: u64,
+}
+
+impl Window {
+    /// The whole of a trace.
+    pub const ALL: Self = Self { from_ns: 0, to_ns: u64::MAX };
+}
+
+/// The target and the part of a trace that a plan is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanSettings {
+    /// The part of the trace.
+    pub window: Window,
+    /// Clients to emulate at most: those of the trace take turns.
+    pub clients_max: Option<u32>,
+    /// The version that the target speaks.
+    pub version: ProtocolVersion,
+    /// Largest READ of the target, in bytes.
+    pub rsize: u32,
+    /// Largest WRITE of the target, in bytes.
+    pub wsize: u32,
+}
+
+/// An operation that is replayed, with its reply.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// The operation with its reply.
+    pub fact: Fact,
+    /// Number of its client in the trace.
+    pub client: u32,
+    /// When it was in flight.
+    pub span: Span,
+    /// Its response time, where the whole call is known.
+    pub origin_ns: Option<u64>,
+    /// The object of a name that is removed, or replaced by a rename.
+    pub victim: u32,
+    /// Whether it opens files as v4 does.
+    pub is_of_v4: bool,
+}
+
+/// Makes steps of items.
+pub struct Planner<'a> {
+    settings: &'a PlanSettings,
+    tree: &'a Tree,
+    order: Order,
+    steps: Vec<Step>,
+    /// Objects whose handle is known when a step that uses them may start.
+    has_producer: Vec<bool>,
+    clients: HashMap<u32, u32>,
+    /// When the calls of each client end that are in flight.
+    in_flight: Vec<Vec<u64>>,
+    /// Slots of the opens that a client has of an object, the latest last.
+    opens: HashMap<Usage, Vec<u32>>,
+    /// Slots that are not in use, of the same client and object.
+    closed: HashMap<Usage, Vec<u32>>,
+    listings: HashMap<Usage, u32>,
+    slots: u32,
+    split: u64,
+    not_in_version: BTreeMap<OperationKind, u64>,
+    /// CLOSEs of what was opened before the trace or the window.
+    closes_only: u64,
+}
+
+/// An object as it is used by one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Usage {
+    client: u32,
+    object: u32,
+}
+
+/// The steps of a trace.
+#[derive(Debug)]
+pub struct Made {
+    /// The steps themselves.
+    pub batch: Batch,
+    /// Number of opens and listings.
+    pub slots: u32,
+    /// Transfers that are made in several steps.
+    pub split: u64,
+    /// Operations that the version of the target lacks.
+    pub not_in_version: BTreeMap<OperationKind, u64>,
+    /// CLOSEs of opens from before the trace or the window.
+    pub closes_only: u64,
+}
+
+impl<'a> Planner<'a> {
+    /// Begins with the objects that are there before the first step.
+    pub fn new(settings: &'a PlanSettings, tree: &'a Tree, initial: &[u32]) -> Self {
+        let mut has_producer = vec![false; tree.objects().len()];
+        for object in initial {
+            has_producer[*object as usize] = true;
+        }
+        Self {
+            settings,
+            tree,
+            order: Order::default(),
+            steps: Vec::new(),
+            has_producer,
+            clients: HashMap::new(),
+            in_flight: Vec::new(),
+            opens: HashMap::new(),
+            closed: HashMap::new(),
+            listings: HashMap::new(),
+            slots: 0,
+            split: 0,
+            not_in_version: BTreeMap::new(),
+            closes_only: 0,
+        }
+    }
+
+    /// Makes the steps of operations in the order of their starts.
+    pub fn make(mut self, items: &[Item]) -> Made {
+        let begin_ns = items.first().map_or(0, |item| item.span.start_ns);
+        for item in items {
+            self.plan_item(item, begin_ns);
+        }
+        let batch = Batch::new(self.steps, self.order, self.in_flight.len());
+        Made {
+            batch,
+            slots: self.slots,
+            split: self.split,
+            not_in_version: self.not_in_version,
+            closes_only: self.closes_only,
+        }
+    }
+
+    fn plan_item(&mut self, item: &Item, begin_ns: u64) {
+        let fact = &item.fact;
+        let client = self.client(item.client);
+        let depth = self.depth_at(client, item.span);
+        let mut step = Step {
+            client,
+            file: fact.file,
+            other: fact.other,
+            result: fact.result,
+            name: fact.name,
+            other_name: fact.other_name,
+            depth,
+            status: fact.status.unwrap_or(NONE),
+            scheduled_ns: item.span.start_ns - begin_ns,
+            origin_ns: item.origin_ns.unwrap_or(u64::MAX),
+            ..Step::of(self.adapted(fact.action, item.victim))
+        };
+        step.slot = self.slot_of(&step, item.is_of_v4);
+        if !exists_in(step.action.kind(), self.settings.version) {
+            *self.not_in_version.entry(step.action.kind()).or_insert(0) += 1;
+            return;
+        }
+        if step.action == Action::Close && step.slot == NONE {
+            self.closes_only += 1;
+            return;
+        }
+        let parts = self.parts_of(step.action);
+        self.split += u64::from(parts.len() > 1);
+        for action in parts {
+            let number = self.steps.len() as u32;
+            self.order_step(number, &Step { action, ..step }, item);
+            self.steps.push(Step { action, ..step });
+            // The time at the origin is that of the whole.
+            step.origin_ns = u64::MAX;
+        }
+    }
+
+    fn client(&mut self, number: u32) -> u32 {
+        let next = self.clients.len() as u32;
+        let mapped = self.settings.clients_max.map_or(next, |max| next % max.max(1));
+        let client = *self.clients.entry(number).or_insert(mapped);
+        if client as usize == self.in_flight.len() {
+            self.in_flight.push(Vec::new());
+        }
+        client
+    }
+
+    fn depth_at(&mut self, client: u32, span: Span) -> u32 {
+        let ends = &mut self.in_flight[client as usize];
+        ends.retain(|end_ns| *end_ns > span.start_ns);
+        ends.push(span.end_ns);
+        ends.len() as u32
+    }
+
+    /// Returns an action as the version of the target has it.
+    fn adapted(&self, action: Action, victim: u32) -> Action {
+        match action {
+            // REMOVE of v4 removes directories, too.
+            Action::Remove if self.tree.type_of(victim) == DIRECTORY => Action::Rmdir,
+            Action::ReaddirPlus { bytes, is_first }
+                if self.settings.version == ProtocolVersion::V2 =>
+            {
+                Action::Readdir { bytes, is_first }
+            }
+            action => action,
+        }
+    }
+
+    /// Cuts a transfer that is larger than those of the target.
+    fn parts_of(&self, action: Action) -> Vec<Action> {
+        let (offset, count, max) = match action {
+            Action::Read { offset, count } => (offset, count, self.settings.rsize),
+            Action::Write { offset, count, .. } => (offset, count, self.settings.wsize),
+            _ => return vec![action],
+        };
+        let mut parts = Vec::new();
+        let mut from = 0;
+        while from < count || parts.is_empty() {
+            let (offset, count) =
+                (offset.saturating_add(u64::from(from)), (count - from).min(max.max(1)));
+            parts.push(match action {
+                Action::Write { stable, .. } => Action::Write { offset, count, stable },
+                _ => Action::Read { offset, count },
+            });
+            from += count.max(1);
+        }
+        parts
+    }
+
+    /// Returns the open that a step makes or works under, or the listing that it goes on with.
+    fn slot_of(&mut self, step: &Step, is_of_v4: bool) -> u32 {
+        let usage = Usage { client: step.client, object: step.file };
+        match step.action {
+            Action::Open(_) | Action::Create { .. } if is_of_v4 && step.status == 0 => {
+                let usage = Usage { object: step.result, ..usage };
+                let reused = self.closed.get_mut(&usage).and_then(Vec::pop);
+                let slot = reused.unwrap_or_else(|| self.new_slot());
+                self.opens.entry(usage).or_default().push(slot);
+                slot
+            }
+            Action::Close => {
+                let slot = self.opens.get_mut(&usage).and_then(Vec::pop).unwrap_or(NONE);
+                if slot != NONE {
+                    self.closed.entry(usage).or_default().push(slot);
+                }
+                slot
+            }
+            Action::Readdir { .. } | Action::ReaddirPlus { .. } => {
+                if let Some(slot) = self.listings.get(&usage) {
+                    return *slot;
+                }
+                let slot = self.new_slot();
+                self.listings.insert(usage, slot);
+                slot
+            }
+            Action::Read { .. }
+            | Action::Write { .. }
+            | Action::SetSize(_)
+            | Action::Allocate { .. }
+            | Action::Deallocate { .. }
+            | Action::Seek { .. }
+            | Action::ReadPlus { .. }
+            | Action::Copy { .. } => match self.opens.get(&usage) {
+                Some(slots) => slots.last().copied().unwrap_or(NONE),
+                None => NONE,
+            },
+            _ => NONE,
+        }
+    }
+
+    fn new_slot(&mut self) -> u32 {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    /// Says what a step needs.
+    fn order_step(&mut self, number: u32, step: &Step, item: &Item) {
+        let Step { action, file, other, result, name, other_name, slot, .. } = *step;
+        let span = item.span;
+        let order = &mut self.order;
+        let mut need = |thing: Thing, class: Class| order.access(number, span, thing, class);
+        let file_class = match action {
+            Action::Write { .. }
+            | Action::SetTime
+            | Action::Allocate { .. }
+            | Action::Deallocate { .. }
+            | Action::Copy { .. }
+            | Action::Setxattr { .. }
+            | Action::Removexattr => Class::Change,
+            Action::SetSize(_) => Class::Exclusive,
+            _ => Class::Read,
+        };
+        if file != NONE {
+            need(Thing::File(file), file_class);
+        }
+        if other != NONE && other != file {
+            need(Thing::File(other), Class::Read);
+        }
+        let slot_class = match action {
+            Action::Open(_)
+            | Action::Create { .. }
+            | Action::Close
+            | Action::Readdir { .. }
+            | Action::ReaddirPlus { .. } => Class::Exclusive,
+            _ => Class::Read,
+        };
+        if slot != NONE {
+            need(Thing::Slot(slot), slot_class);
+        }
+        let changes_name = action.makes_object()
+            || matches!(action, Action::Remove | Action::Rmdir | Action::Rename | Action::Link);
+        let name_class = if changes_name { Class::Exclusive } else { Class::Read };
+        let name_dir = if action == Action::Link { other } else { file };
+        if name != NONE && name_dir != NONE {
+            need(Thing::Name(name_dir, name), name_class);
+        }
+        if other_name != NONE && other != NONE {
+            need(Thing::Name(other, other_name), Class::Exclusive);
+        }
+        // A listing waits for the changes of its directory; these don't wait for one another.
+        if changes_name && name_dir != NONE {
+            need(Thing::Entries(name_dir), Class::Change);
+            if action == Action::Rename && other != NONE && other != name_dir {
+                need(Thing::Entries(other), Class::Change);
+            }
+        }
+        if matches!(action, Action::Readdir { .. } | Action::ReaddirPlus { .. }) && file != NONE {
+            need(Thing::Entries(file), Class::Read);
+        }
+        let is_victim_gone = matches!(action, Action::Remove | Action::Rmdir | Action::Rename);
+        if is_victim_gone && item.victim != NONE && step.status == 0 && item.victim != other {
+            need(Thing::File(item.victim), Class::Exclusive);
+        }
+        if result != NONE && result != file {
+            // The first step that returns a handle is what all others wait for.
+            let produced = &mut self.has_producer[result as usize];
+            let class =
+                if *produced && !action.makes_object() { Class::Read } else { Class::Exclusive };
+            *produced = true;
+            need(Thing::File(result), class);
+        }
+    }
+}
+
+/// Tells whether a version has an operation.
+fn exists_in(kind: OperationKind, version: ProtocolVersion) -> bool {
+    match kind {
+        OperationKind::Close => version.is_stateful(),
+        OperationKind::Allocate
+        | OperationKind::Deallocate
+        | OperationKind::Seek
+        | OperationKind::ReadPlus
+        | OperationKind::Copy
+        | OperationKind::Getxattr
+        | OperationKind::Setxattr
+        | OperationKind::Listxattrs
+        | OperationKind::Removexattr => version == ProtocolVersion::V4_2,
+        OperationKind::Access
+        | OperationKind::Mknod
+        | OperationKind::ReaddirPlus
+        | OperationKind::Fsinfo
+        | OperationKind::Pathconf
+        | OperationKind::Commit => version != ProtocolVersion::V2,
+        _ => true,
+    }
+}
