@@ -183,7 +183,7 @@ impl<'a> Lanes<'a> {
                     self.ended.push(*successor);
                     continue;
                 }
-                // The lane is made ready only if this step is its first; others have their turn later.
+                // A lane becomes ready only by its first step; others have their turn later.
                 let client = self.batch.steps[*successor as usize].client;
                 let lane = &self.lanes[client as usize];
                 let first = self.batch.clients[client as usize].get(lane.next);

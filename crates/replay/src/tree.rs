@@ -2,8 +2,9 @@
 //!
 //! [`Tree`] follows the operations of a trace in their order and concludes from each reply what
 //! must have been there before the first one: a name that was found, a file that was removed, a
-//! size that an attribute had before anything changed it. The first evidence of a name decides. What was
-//! only used by its handle has no name, and stands at the top of the tree under one of its own.
+//! size that an attribute had before anything changed it. The first evidence of a name decides.
+//! What was only used by its handle has no name, and stands at the top of the tree under one of
+//! its own.
 
 use std::collections::HashMap;
 
