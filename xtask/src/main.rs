@@ -1,4 +1,5 @@
-//! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|fuzz|peers`.
+//! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
+//! peers`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
@@ -22,6 +23,7 @@ use real::Selection;
 // Set-up that the tests against real peers share.
 use checks::{native, noise, proc, repo, setup};
 
+mod dist;
 mod doctable;
 mod fuzz;
 mod peers;
@@ -77,6 +79,8 @@ enum Task {
     Vm(vm::Options),
     /// Builds a `dfsbench` that needs no libraries, for machines of any age; prints its path.
     Static,
+    /// Makes a release below target/dist: program, packages, image, licences, hashes.
+    Dist(dist::Options),
     /// Feeds the decoders and state machines with input that no peer would send.
     Fuzz(fuzz::Options),
     /// Performance as ratios against fio, libnfs and iperf3, on the same work in the same minutes.
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
         }
         Task::Vm(options) => vm::run(&options),
         Task::Static => portable::build_and_print(),
+        Task::Dist(options) => dist::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Peers(options) => peers::run(&options),
     };

@@ -1,20 +1,28 @@
 //! `cargo xtask static`: a `dfsbench` that needs no library of the machine it runs on.
 //!
 //! The virtual machines of the tests are Debian of three ages, and none has the C library of the
-//! machine that built the program. The build has a folder of its own below the target folder,
-//! because its flags would make cargo build everything else again.
+//! machine that built the program. Releases are linked the same way (`cargo xtask dist`), so that
+//! the program that is copied to hosts is the released one. Each build has a folder of its own
+//! below the target folder, because its flags would make cargo build everything else again.
+//!
+//! **Source:** The rustc book, "Remap source paths"; gcc(1), `-ffile-prefix-map`.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{proc, repo};
 
-/// Architecture of the virtual machines. To name a target keeps the flags from build scripts.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Line tables would be most of what is copied into a machine.
-const FLAGS: &str = "-C target-feature=+crt-static -C strip=symbols";
+/// Makes the C library part of the program.
+const LINKED_STATICALLY: &str = "-C target-feature=+crt-static";
+
+/// Names the platform of this machine, as rustc does. To name a target keeps the flags from build
+/// scripts.
+pub fn target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
 
 /// Builds the program, in the debug profile, and returns its path.
 ///
@@ -22,11 +30,58 @@ const FLAGS: &str = "-C target-feature=+crt-static -C strip=symbols";
 /// Where it doesn't build.
 pub fn build_dfsbench() -> Result<PathBuf> {
     let folder = repo::target_folder().join("static");
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "dfsbench", "--quiet", "--target", TARGET]);
-    cargo.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS).current_dir(repo::root());
+    // Line tables would be most of what is copied into a machine.
+    let flags = format!("{LINKED_STATICALLY} -C strip=symbols");
+    let mut cargo = cargo_build(&repo::root(), &folder);
+    cargo.env("RUSTFLAGS", flags);
     proc::run_command(&mut cargo)?;
-    Ok(folder.join(TARGET).join("debug/dfsbench"))
+    Ok(folder.join(target()).join("debug/dfsbench"))
+}
+
+/// Builds the program as it is released, with its line tables, and returns its path.
+///
+/// Its bytes are the same wherever the sources, the toolchain and cargo's folder are: all paths
+/// in it are those of [`remapped_paths`].
+///
+/// # Errors
+/// Where it doesn't build.
+pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
+    let (mut rust, mut c) = (LINKED_STATICALLY.to_owned(), Vec::new());
+    for (from, to) in remapped_paths(sources)? {
+        // Flags are divided at blanks; a path with one would become two.
+        write!(rust, " --remap-path-prefix={from}={to}")?;
+        c.push(format!("-ffile-prefix-map={from}={to}"));
+    }
+    let mut cargo = cargo_build(sources, folder);
+    cargo.args(["--profile", "dist", "--features", "parquet", "--locked"]);
+    cargo.env("RUSTFLAGS", rust).env("CFLAGS", c.join(" "));
+    // Whatever else would get into the program from the surroundings of this build.
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env("CARGO_INCREMENTAL", "0");
+    proc::run_command(&mut cargo)?;
+    Ok(folder.join(target()).join("dist/dfsbench"))
+}
+
+fn cargo_build(sources: &Path, folder: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--package", "dfsbench", "--quiet", "--target", &target()]);
+    cargo.arg("--target-dir").arg(folder).current_dir(sources);
+    cargo
+}
+
+/// Lists the folders of this machine that a program would name, each with what it names instead.
+fn remapped_paths(sources: &Path) -> Result<Vec<(String, &'static str)>> {
+    let mut rustc = Command::new("rustc");
+    let sysroot = proc::capture_text(rustc.args(["--print", "sysroot"]))?;
+    let home = match std::env::var("CARGO_HOME") {
+        Ok(folder) => folder,
+        Err(_) => format!("{}/.cargo", std::env::var("HOME").context("HOME isn't set")?),
+    };
+    // The last one that fits wins, and the sources may lie below cargo's folder.
+    Ok(vec![
+        (sysroot.trim().to_owned(), "/rust"),
+        (home, "/cargo"),
+        (sources.display().to_string(), "/dfsbench"),
+    ])
 }
 
 /// Builds the program and prints its path.

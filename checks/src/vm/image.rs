@@ -200,7 +200,7 @@ fn read_packages(list: &str, suite: Suite) -> Vec<&str> {
 /// Returns the archive of Debian that this machine's apt uses, if it uses one.
 ///
 /// **Source:** apt-get(8), `indextargets`.
-fn find_archive() -> String {
+pub fn find_archive() -> String {
     let mut ask = Command::new("apt-get");
     ask.args(["indextargets", "--format", "$(REPO_URI)", "Label: Debian", "Created-By: Packages"]);
     let text = proc::capture_text(&mut ask).unwrap_or_default();

@@ -58,7 +58,7 @@ pub struct K8sArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,
     /// Image with dfsbench on its path
-    #[arg(long)]
+    #[arg(long, default_value = IMAGE)]
     pub image: String,
     /// How many agents
     #[arg(long, value_name = "N")]
@@ -77,7 +77,10 @@ pub struct K8sArgs {
     pub results_claim: Option<String>,
 }
 
+/// The image of a release, which has the program's version.
+const IMAGE: &str = concat!("ghcr.io/dfsbench/dfsbench:", env!("CARGO_PKG_VERSION"));
+
 const K8S_EXAMPLE: &str = "\
 Example:
   openssl rand -hex 32 | kubectl create secret generic dfsbench-token --from-file=token=/dev/stdin
-  dfsbench k8s plan.toml --image registry/dfsbench:0.1 --agents 8 | kubectl apply -f -";
+  dfsbench k8s plan.toml --agents 8 | kubectl apply -f -";

@@ -99,6 +99,19 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
 }
 
 #[test]
+fn the_image_of_this_version_is_named_unless_another_one_is() {
+    let rig = Rig::new();
+    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+    let end = rig.run(&["k8s", "scan.toml", "--agents", "3"]);
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let ours = concat!("\"image\": \"ghcr.io/dfsbench/dfsbench:", env!("CARGO_PKG_VERSION"), "\"");
+    assert_eq!(end.stdout.matches(ours).count(), 2, "{}", end.stdout);
+    for object in written(&rig, &[]) {
+        assert!(!object.to_string().contains("ghcr.io"), "{object}");
+    }
+}
+
+#[test]
 fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
     let rig = Rig::new();
     let objects = written(&rig, &["--name", "scan", "--volume", "scratch:/mnt/scratch"]);

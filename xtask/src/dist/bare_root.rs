@@ -1,0 +1,94 @@
+//! Bare systems of Debian, in which a package is tried: no Rust, no compiler, no network.
+//!
+//! Principal type: [`BareRoot`]. Its commands run in namespaces of their own: what they mount and
+//! start ends with them, and their only network is loopback.
+//!
+//! **Source:** mmdebstrap(1), unshare(1).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use checks::vm::image::find_archive;
+use tempfile::TempDir;
+
+use crate::proc;
+
+/// The most that a root may take to be made.
+const MAKE_MAX: Duration = Duration::from_secs(600);
+
+/// Packages of every root: what reads pages, completes commands and checks units.
+const INCLUDED: &str = "man-db,bash-completion,systemd";
+
+/// Changed by dpkg, man and apt whatever is installed and removed.
+const NOT_COMPARED: [&str; 4] =
+    ["/var/cache/", "/var/log/", "/var/lib/dpkg/triggers/", "/var/lib/apt/"];
+
+/// The root of a system that nothing was installed in yet.
+pub struct BareRoot {
+    folder: TempDir,
+}
+
+impl BareRoot {
+    /// Makes the root of a suite such as `trixie`.
+    ///
+    /// # Errors
+    /// Where mmdebstrap fails.
+    pub fn make(suite: &str) -> Result<Self> {
+        let folder = TempDir::with_prefix(format!("dfsbench-{suite}-"))?;
+        let mut make = Command::new("mmdebstrap");
+        make.args(["--quiet", "--mode=root", "--variant=minbase"]);
+        make.args(["--aptopt=APT::Install-Recommends \"false\""]);
+        make.args(["--aptopt=Acquire::Retries \"3\"", "--aptopt=Acquire::http::Timeout \"30\""]);
+        make.arg(format!("--include={INCLUDED}")).arg(suite).arg(folder.path());
+        make.arg(format!("deb {} {suite} main", find_archive()));
+        proc::run_within(MAKE_MAX, &mut make)?;
+        Ok(Self { folder })
+    }
+
+    /// Returns a path of the root on this machine.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs lines of the shell inside, and returns what they print.
+    ///
+    /// # Errors
+    /// Where one of them fails; the message has the end of stderr.
+    pub fn run(&self, what: &str, lines: &str) -> Result<String> {
+        let mut command = enter(self.folder.path());
+        command.args(["sh", "-euc", lines]);
+        proc::capture_text(&mut command).with_context(|| format!("{what} fails"))
+    }
+
+    /// Lists the paths of the root, without those that every package changes.
+    ///
+    /// # Errors
+    /// Where find fails.
+    pub fn list(&self) -> Result<BTreeSet<String>> {
+        let listed = self.run("find", "find / -xdev")?;
+        let mut paths = BTreeSet::new();
+        for path in listed.lines() {
+            let is_compared = !NOT_COMPARED.iter().any(|folder| path.starts_with(folder));
+            // `status-old` and such: the state before the last change.
+            if is_compared && !path.ends_with("-old") {
+                paths.insert(path.to_owned());
+            }
+        }
+        Ok(paths)
+    }
+}
+
+/// Returns the command that enters a root, without the words that are run there.
+fn enter(root: &Path) -> Command {
+    let inside = "ip link set lo up; mount -t proc proc \"$0/proc\"; \
+                  mount --rbind /dev \"$0/dev\"; \
+                  exec chroot \"$0\" env -i HOME=/root LC_ALL=C.UTF-8 \
+                  PATH=/usr/sbin:/usr/bin:/sbin:/bin \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-euc", inside]);
+    command.arg(root);
+    command
+}

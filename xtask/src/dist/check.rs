@@ -1,0 +1,247 @@
+//! `cargo xtask dist --check`: the artefacts, used as people would.
+//!
+//! The package is installed into bare roots of Debian 12 and 13, used, and removed without a trace;
+//! Fedora's package into an empty root; the image is started by crun. All is packed a second time
+//! into the same bytes. Nothing here is judged by its time, which is only printed.
+//!
+//! **Source:** OCI runtime specification 1.0, config.md.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::bare_root::BareRoot;
+use super::{Release, compare_sums, image, packages};
+use crate::{proc, repo, setup};
+
+/// Debian 12 and 13.
+const SUITES: [&str; 2] = ["bookworm", "trixie"];
+
+/// A quick campaign, shortened.
+const QUICK: [&str; 6] = ["run", "quick", "--scale", "5%", "--trials", "2"];
+
+/// Prints what a shell would complete behind `dfsbench ru`, loaded as an interactive one does.
+const COMPLETE: &str = r#"bash -c '
+. /usr/share/bash-completion/bash_completion
+_comp_load dfsbench 2>/dev/null || _completion_loader dfsbench || true
+complete -p dfsbench >/dev/null
+COMP_WORDS=(dfsbench ru); COMP_CWORD=1
+_dfsbench dfsbench ru dfsbench
+echo "${COMPREPLY[@]}"'"#;
+
+/// Formats each page as a reader sees it, and prints what groff has to say about it.
+const FORMAT_PAGES: &str = "\
+for page in /usr/share/man/man1/dfsbench*; do man --warnings -l $page 2>&1 >/dev/null; done";
+
+/// Uses all artefacts of a folder.
+///
+/// # Errors
+/// Where one doesn't work; the message names the step.
+pub fn run(release: &Release, built: &Path, folder: &Path) -> Result<()> {
+    let begun = Instant::now();
+    setup::install_packages(&["mmdebstrap", "debian-archive-keyring", "iproute2", "crun"])?;
+    let deb = folder.join(packages::deb_name(release)?);
+    thread::scope(|scope| -> Result<()> {
+        let mut roots = Vec::new();
+        for suite in SUITES {
+            let deb = &deb;
+            roots.push(scope.spawn(move || try_deb(release, deb, suite)));
+        }
+        try_rpm(&folder.join(packages::rpm_name(release)))?;
+        try_image(&folder.join(image::name(release)))?;
+        pack_again(release, built, folder)?;
+        for root in roots {
+            match root.join() {
+                Ok(outcome) => outcome?,
+                Err(_) => bail!("a check panicked"),
+            }
+        }
+        Ok(())
+    })?;
+    println!("dist: checked in {:.1} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Installs, uses and removes Debian's package in a bare root.
+fn try_deb(release: &Release, deb: &Path, suite: &str) -> Result<()> {
+    let begun = Instant::now();
+    let root = BareRoot::make(suite)?;
+    let made = begun.elapsed().as_secs_f64();
+    let before = root.list()?;
+    fs::copy(deb, root.path("tmp/dfsbench.deb"))?;
+    let context = || format!("{suite}: the package");
+    root.run("dpkg -i", "dpkg -i /tmp/dfsbench.deb; rm /tmp/dfsbench.deb").with_context(context)?;
+    use_installed(release, &root).with_context(context)?;
+    root.run("dpkg -V", "dpkg -V dfsbench").with_context(context)?;
+    root.run("dpkg --purge", "dpkg --purge dfsbench").with_context(context)?;
+    compare_lists(&before, &root.list()?).with_context(context)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("dist: {suite}: installed, used, removed; {seconds:.1} s ({made:.1} s for the root)");
+    Ok(())
+}
+
+/// Uses what a package installed: the program, its pages, completions, and its unit.
+fn use_installed(release: &Release, root: &BareRoot) -> Result<()> {
+    let version = root.run("dfsbench --version", "dfsbench --version")?;
+    ensure!(version.contains(&release.version), "the program is `{version}`");
+    let quick = format!("mkdir /tmp/use; cd /tmp/use; dfsbench {}", QUICK.join(" "));
+    let report = root.run("a quick campaign", &format!("{quick}; rm -r /tmp/use"))?;
+    check_report(&report)?;
+    let page = root.run("man dfsbench", "man -P cat dfsbench")?;
+    ensure!(page.contains("SYNOPSIS") && page.contains("EXIT STATUS"), "the page is:\n{page}");
+    let warnings = root.run("man -l", FORMAT_PAGES)?;
+    ensure!(warnings.is_empty(), "pages of the manual have errors:\n{warnings}");
+    let words = root.run("completion", COMPLETE)?;
+    ensure!(words.split_whitespace().any(|word| word == "run"), "`ru` is completed to `{words}`");
+    let unit = "/usr/lib/systemd/system/dfsbench-serve.service";
+    let verified =
+        root.run("systemd-analyze verify", &format!("systemd-analyze verify {unit} 2>&1"))?;
+    ensure!(!verified.contains("dfsbench"), "the unit has errors:\n{verified}");
+    // 0 is a service that may do nothing, 10 one that may do all.
+    let exposure = "systemd-analyze security --offline=true --threshold=20";
+    root.run(exposure, &format!("{exposure} {unit}")).map(drop)
+}
+
+fn check_report(report: &str) -> Result<()> {
+    let is_whole = report.contains("quick: complete") && report.contains("stream read");
+    ensure!(is_whole, "the quick campaign printed:\n{report}");
+    Ok(())
+}
+
+/// Fails where a path is left over or missing.
+fn compare_lists(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Result<()> {
+    let left: Vec<&str> = after.difference(before).map(String::as_str).collect();
+    let lost: Vec<&str> = before.difference(after).map(String::as_str).collect();
+    ensure!(left.is_empty(), "after its removal these are left: {}", left.join(" "));
+    ensure!(lost.is_empty(), "its removal took these away: {}", lost.join(" "));
+    Ok(())
+}
+
+/// Installs the package of Fedora and its kin into an empty root, runs its program, removes it.
+fn try_rpm(package: &Path) -> Result<()> {
+    let begun = Instant::now();
+    let root = TempDir::with_prefix("dfsbench-rpm-")?;
+    let rpm = |words: &[&str]| -> Result<String> {
+        let mut command = Command::new("rpm");
+        command.arg("--root").arg(root.path()).args(words);
+        proc::capture_text(&mut command)
+    };
+    let file = package.to_str().context("the path of the package")?;
+    // Nothing has to be there: the package requires what each system has, or nothing.
+    rpm(&["--install", "--nodeps", "--nosignature", file])?;
+    rpm(&["--verify", "--nodeps", "dfsbench"])?;
+    let mut version = Command::new("chroot");
+    version.arg(root.path()).args(["/usr/bin/dfsbench", "--version"]);
+    proc::capture_text(&mut version)?;
+    rpm(&["--erase", "dfsbench"])?;
+    let mut find = Command::new("find");
+    find.arg(root.path().join("usr")).args(["-not", "-type", "d", "-or", "-path", "*/dfsbench*"]);
+    let left = if root.path().join("usr").exists() {
+        proc::capture_text(&mut find)?
+    } else {
+        String::new()
+    };
+    // Its own list of packages lies below /usr on some systems.
+    let is_left = left.lines().any(|path| !path.contains("/rpm/"));
+    ensure!(!is_left, "after the removal of the rpm these are left:\n{left}");
+    println!("dist: rpm: installed, used, removed; {:.1} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Starts the image as a container, and runs a quick campaign in it.
+fn try_image(archive: &Path) -> Result<()> {
+    let begun = Instant::now();
+    let scratch = TempDir::with_prefix("dfsbench-image-")?;
+    let (layout, bundle) = (scratch.path().join("layout"), scratch.path().join("bundle"));
+    tar::Archive::new(fs::File::open(archive)?).unpack(&layout)?;
+    let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json"))?)?;
+    let manifest = image::read_blob(&layout, &index["manifests"][0])?;
+    let manifest: Value = serde_json::from_slice(&manifest)?;
+    let config: Value = serde_json::from_slice(&image::read_blob(&layout, &manifest["config"])?)?;
+    let layer = image::read_blob(&layout, &manifest["layers"][0])?;
+    let mut layer = tar::Archive::new(flate2::read::GzDecoder::new(layer.as_slice()));
+    layer.set_preserve_permissions(true);
+    // As the archive has it, and not as this process would make files.
+    layer.set_mask(0);
+    layer.unpack(bundle.join("rootfs"))?;
+    let container = describe_container(&config["config"]);
+    fs::write(bundle.join("config.json"), serde_json::to_vec(&container)?)?;
+    let mut crun = Command::new("crun");
+    crun.arg("--root").arg(scratch.path().join("state")).arg("--cgroup-manager=disabled");
+    crun.args(["run", "--bundle"]).arg(&bundle).arg(format!("dfsbench-{}", std::process::id()));
+    check_report(&proc::capture_text(&mut crun)?)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("dist: image: a quick campaign in a container of crun; {seconds:.1} s");
+    Ok(())
+}
+
+/// Describes a container without rights or network, which runs a quick campaign.
+fn describe_container(config: &Value) -> Value {
+    let mut args = config["Entrypoint"].as_array().cloned().unwrap_or_default();
+    args.extend(QUICK.map(Value::from));
+    let mut namespaces = Vec::new();
+    for kind in ["pid", "network", "ipc", "uts", "mount"] {
+        namespaces.push(json!({ "type": kind }));
+    }
+    json!({
+        "ociVersion": "1.0.2",
+        "root": { "path": "rootfs" },
+        "process": {
+            "user": { "uid": 0, "gid": 0 },
+            "args": args,
+            "env": config["Env"],
+            "cwd": config["WorkingDir"],
+            "noNewPrivileges": true,
+        },
+        "mounts": [
+            { "destination": "/proc", "type": "proc", "source": "proc" },
+            { "destination": "/dev", "type": "tmpfs", "source": "tmpfs" },
+        ],
+        "linux": { "namespaces": namespaces },
+    })
+}
+
+/// Packs the built program again and compares every byte.
+fn pack_again(release: &Release, built: &Path, folder: &Path) -> Result<()> {
+    let again = TempDir::with_prefix("dfsbench-again-")?;
+    let at = again.path().join("dist");
+    super::pack(release, built, &repo::root(), &at)?;
+    compare_sums(folder, &at)?;
+    println!("dist: packed again, every byte is the same");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(paths: &[&str]) -> BTreeSet<String> {
+        paths.iter().map(|path| (*path).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_left_or_lost_is_named() {
+        let before = list(&["/a", "/b"]);
+        compare_lists(&before, &before).unwrap();
+        let left = compare_lists(&before, &list(&["/a", "/b", "/c"])).unwrap_err().to_string();
+        assert_eq!(left, "after its removal these are left: /c");
+        let lost = compare_lists(&before, &list(&["/a"])).unwrap_err().to_string();
+        assert_eq!(lost, "its removal took these away: /b");
+    }
+
+    #[test]
+    fn a_container_runs_the_program_of_the_image() {
+        let config = json!({ "Entrypoint": ["/usr/bin/dfsbench"], "WorkingDir": "/results" });
+        let container = describe_container(&config);
+        assert_eq!(container["process"]["args"][0], "/usr/bin/dfsbench");
+        assert_eq!(container["process"]["args"][2], "quick");
+        assert_eq!(container["process"]["cwd"], "/results");
+    }
+}

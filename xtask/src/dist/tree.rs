@@ -1,0 +1,192 @@
+//! Files that are packed: the same bytes for the same files, whatever made them.
+//!
+//! Principal type: [`Tree`], files by path in order. An archive of it has the entries of their
+//! folders, one owner, and one time.
+//!
+//! **Source:** POSIX.1-2017, pax, "ustar Interchange Format"; RFC 1952 for the header of gzip.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flate2::{Compression, GzBuilder};
+
+/// The mode of a folder that has no entry of its own.
+const FOLDER_MODE: u32 = 0o755;
+
+/// A file or a folder.
+#[derive(Clone)]
+struct Entry {
+    /// `None` for a folder.
+    bytes: Option<Vec<u8>>,
+    mode: u32,
+}
+
+/// Files and folders by path, such as `usr/bin/dfsbench`.
+#[derive(Clone, Default)]
+pub struct Tree {
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Tree {
+    /// Adds a file that everybody may read.
+    pub fn add_file(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
+        self.entries.insert(path.to_owned(), Entry { bytes: Some(bytes.into()), mode: 0o644 });
+    }
+
+    /// Adds a file that everybody may run.
+    pub fn add_program(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
+        self.entries.insert(path.to_owned(), Entry { bytes: Some(bytes.into()), mode: 0o755 });
+    }
+
+    /// Adds a folder with a mode of its own.
+    pub fn add_folder(&mut self, path: &str, mode: u32) {
+        self.entries.insert(path.to_owned(), Entry { bytes: None, mode });
+    }
+
+    /// Gives the files of one folder's path another one.
+    pub fn move_files(&mut self, from: &str, to: &str) {
+        for (path, entry) in std::mem::take(&mut self.entries) {
+            let path = match path.strip_prefix(from) {
+                Some(name) => format!("{to}{name}"),
+                None => path,
+            };
+            self.entries.insert(path, entry);
+        }
+    }
+
+    /// Lists the files with their bytes, in order of their paths.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let entries = self.entries.iter();
+        entries.filter_map(|(path, entry)| Some((path.as_str(), entry.bytes.as_deref()?)))
+    }
+
+    /// Writes the files below a folder, for the tools that make packages.
+    ///
+    /// # Errors
+    /// Where one can't be written.
+    pub fn write_below(&self, folder: &Path) -> Result<()> {
+        for (path, entry) in self.with_folders() {
+            let at = folder.join(&path);
+            match &entry.bytes {
+                Some(bytes) => fs::write(&at, bytes),
+                None => fs::create_dir_all(&at),
+            }
+            .with_context(|| format!("cannot write {}", at.display()))?;
+            fs::set_permissions(&at, fs::Permissions::from_mode(entry.mode))?;
+        }
+        Ok(())
+    }
+
+    /// Packs the files as a tar archive; `epoch` is the time of each of them.
+    ///
+    /// # Errors
+    /// Where a path is too long for the format.
+    pub fn to_tar(&self, epoch: u64) -> Result<Vec<u8>> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (path, entry) in self.with_folders() {
+            let bytes = entry.bytes.as_deref().unwrap_or_default();
+            let mut header = tar::Header::new_ustar();
+            header.set_mode(entry.mode);
+            header.set_mtime(epoch);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_size(bytes.len() as u64);
+            let is_folder = entry.bytes.is_none();
+            let kind = if is_folder { tar::EntryType::Directory } else { tar::EntryType::Regular };
+            header.set_entry_type(kind);
+            let name = if is_folder { format!("{path}/") } else { path };
+            archive.append_data(&mut header, name, bytes)?;
+        }
+        Ok(archive.into_inner()?)
+    }
+
+    /// Returns all entries, and one for each folder that has none of its own, folders first.
+    fn with_folders(&self) -> Vec<(String, Entry)> {
+        let mut folders = BTreeSet::new();
+        for path in self.entries.keys() {
+            for (end, _) in path.match_indices('/') {
+                folders.insert(&path[..end]);
+            }
+        }
+        let mut all = BTreeMap::new();
+        for folder in folders {
+            all.insert(folder.to_owned(), Entry { bytes: None, mode: FOLDER_MODE });
+        }
+        for (path, entry) in &self.entries {
+            all.insert(path.clone(), entry.clone());
+        }
+        all.into_iter().collect()
+    }
+}
+
+/// Packs bytes by gzip without a name or a time.
+///
+/// # Errors
+/// Never: it writes to memory.
+pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
+    packed.write_all(bytes)?;
+    Ok(packed.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(order: [&str; 3]) -> Tree {
+        let mut tree = Tree::default();
+        for path in order {
+            match path {
+                "tmp" => tree.add_folder(path, 0o1777),
+                "usr/bin/tool" => tree.add_program(path, "run"),
+                _ => tree.add_file(path, path),
+            }
+        }
+        tree
+    }
+
+    #[test]
+    fn archives_are_sorted_and_the_same_for_any_order_of_files() {
+        let one = tree(["usr/bin/tool", "tmp", "usr/a"]).to_tar(86_400).unwrap();
+        let other = tree(["usr/a", "usr/bin/tool", "tmp"]).to_tar(86_400).unwrap();
+        assert!(one == other);
+        assert!(gzip(&one).unwrap() == gzip(&other).unwrap());
+        let mut seen = Vec::new();
+        for entry in tar::Archive::new(one.as_slice()).entries().unwrap() {
+            let entry = entry.unwrap();
+            let header = entry.header();
+            assert_eq!([header.uid().unwrap(), header.gid().unwrap()], [0, 0]);
+            assert_eq!(header.mtime().unwrap(), 86_400);
+            let path = entry.path().unwrap().display().to_string();
+            seen.push((path, header.mode().unwrap()));
+        }
+        let want = [
+            ("tmp/", 0o1777),
+            ("usr/", 0o755),
+            ("usr/a", 0o644),
+            ("usr/bin/", 0o755),
+            ("usr/bin/tool", 0o755),
+        ];
+        assert_eq!(seen, want.map(|(path, mode)| (path.to_owned(), mode)));
+    }
+
+    #[test]
+    fn another_time_is_seen_in_the_bytes() {
+        let tree = tree(["usr/bin/tool", "tmp", "usr/a"]);
+        assert!(tree.to_tar(1).unwrap() != tree.to_tar(2).unwrap());
+    }
+
+    #[test]
+    fn files_are_written_with_their_modes() {
+        let folder = tempfile::tempdir().unwrap();
+        tree(["usr/bin/tool", "tmp", "usr/a"]).write_below(folder.path()).unwrap();
+        let mode = |path: &str| {
+            fs::metadata(folder.path().join(path)).unwrap().permissions().mode() & 0o7777
+        };
+        assert_eq!([mode("usr/bin/tool"), mode("usr/a"), mode("tmp")], [0o755, 0o644, 0o1777]);
+    }
+}
