@@ -80,7 +80,7 @@ fn both_sides_are_measured_in_one_campaign() {
 }
 
 #[test]
-fn a_slowdown_fails_and_doubt_only_warns_unless_it_is_to_fail() {
+fn a_slowdown_fails_and_an_unclear_outcome_only_warns_by_default() {
     let sides = [("BEFORE", "/a"), ("AFTER", "/b")];
     let with = |more: &[(&'static str, &'static str)]| run_action(&[&sides[..], more].concat());
     let slower = with(&[("COMPARE_CODE", "1")]);

@@ -50,7 +50,7 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
   dfsbench compare "${sides[@]}" "${bounds[@]}" --format markdown >> "$GITHUB_STEP_SUMMARY" || true
 fi
 
-# A side that can't be measured is no doubt about its speed: it fails.
+# A side that can't be measured fails: more trials would not help.
 if [ "$code" = 4 ] && grep -q '^Not compared' "$folder/compare.txt"; then
   echo "::error::a part was not measured on both sides (see the comparison)"
   exit 4
